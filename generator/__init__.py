@@ -1,0 +1,1 @@
+"""The generator: one per cluster, turns reports into a tree, HyperNodes and placements."""

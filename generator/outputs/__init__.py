@@ -1,0 +1,1 @@
+"""A tree rendered for its consumers, one module per consumer. Pure."""

@@ -1,0 +1,1 @@
+"""Where a gang should run: request, capacity, objective, engine, presets. Pure."""

@@ -1,0 +1,1 @@
+"""Desired and observed objects to an ordered plan, and its execution."""

@@ -1,0 +1,1 @@
+"""The gRPC service: proto files, server, client."""

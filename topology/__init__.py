@@ -1,0 +1,1 @@
+"""The core both programs share: facts, fabric, tiers, tree. Pure: no I/O, clock or randomness."""

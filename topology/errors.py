@@ -1,0 +1,112 @@
+"""The errors of the project, all in one tree; each `str()` is one line that an operator can read.
+
+    TopologyError
+    ├─ ConfigError              a file, flag or variable is wrong
+    ├─ ParseError               one bad line or field of an input; usually returned, not raised
+    ├─ ReportError              a report's version or content is refused
+    ├─ CollectError             one collector failed
+    │  ├─ CommandMissing
+    │  ├─ CommandTimeout
+    │  └─ CommandFailed
+    ├─ StoreError               a folder or file of the store cannot be read or written
+    └─ PlacementRequestError    a placement request that makes no sense
+
+Expected outcomes (no data, one-sided link, infeasible gang) are values, not errors.
+`InvariantError` is a defect of ours and never caught.
+"""
+
+from __future__ import annotations
+
+EXCERPT_CHARS = 120
+
+
+def show(text: str, limit: int = EXCERPT_CHARS) -> str:
+    """Return foreign text safe to print: escaped, no control or bidi characters, and capped."""
+    cut = text[:limit]
+    shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in cut)
+    return shown + ("…" if len(text) > limit else "")
+
+
+class TopologyError(Exception):
+    """Anything raised on purpose."""
+
+
+class ConfigError(TopologyError):
+    """A file, flag or environment variable is wrong."""
+
+
+class ParseError(TopologyError):
+    """One part of an input could not be read; the rest still counts."""
+
+    def __init__(
+        self, problem: str, *, source: str = "", line: int | None = None, excerpt: str = ""
+    ) -> None:
+        """Keep the fields.
+
+        Args:
+            problem: what is wrong and what was expected, in a few words.
+            source: file name or the like.
+            line: 1-based line, where lines mean something.
+            excerpt: the offending text; trimmed and escaped here.
+        """
+        super().__init__(problem, source, line, excerpt)
+        self.problem = problem
+        self.source = source
+        self.line = line
+        self.excerpt = show(excerpt)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive pickling although the fields are keywords."""
+        return _parse_error, (self.problem, self.source, self.line, self.excerpt)
+
+    def __str__(self) -> str:
+        """Return `source:line: problem: 'excerpt'`."""
+        place = ":".join(str(part) for part in (self.source, self.line) if part not in ("", None))
+        quoted = f": '{self.excerpt}'" if self.excerpt else ""
+        return f"{place}: {self.problem}{quoted}" if place else f"{self.problem}{quoted}"
+
+
+def _parse_error(problem: str, source: str, line: int | None, excerpt: str) -> ParseError:
+    return ParseError(problem, source=source, line=line, excerpt=excerpt)
+
+
+class ReportError(TopologyError):
+    """A report that is refused: its version, its schema or its content."""
+
+
+class CollectError(TopologyError):
+    """A collector failed on this node."""
+
+
+class CommandMissing(CollectError):  # noqa: N818 - reads as what happened
+    """The program is not installed, or may not be started."""
+
+
+class CommandTimeout(CollectError):  # noqa: N818 - reads as what happened
+    """The program did not end before its deadline."""
+
+
+class CommandFailed(CollectError):  # noqa: N818 - reads as what happened
+    """The program ended with a failure, or printed more than its cap."""
+
+
+class StoreError(TopologyError):
+    """A folder or file of the store cannot be read or written."""
+
+
+class PlacementRequestError(TopologyError):
+    """A placement request that makes no sense; `field` is its path, such as `groups[0].count`."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        """Keep the path of the field and what is wrong with it."""
+        super().__init__(field, problem)
+        self.field = field
+        self.problem = problem
+
+    def __str__(self) -> str:
+        """Return `field: problem`."""
+        return f"{self.field}: {self.problem}"
+
+
+class InvariantError(AssertionError):
+    """Something that our own code guarantees does not hold."""

@@ -1,0 +1,330 @@
+"""NeighborReport: the versioned message from agent to generator, `neighborreports.toponaut.io`.
+
+pydantic lives at this edge only: `report_of` and `device_of` translate to and from facts. A spec
+holds facts alone, sorted and capped, so equal facts give equal bytes; times and outcomes are in
+the status. A sweep of an InfiniBand subnet is a numbered set of reports of the sweeping node.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic.alias_generators import to_camel
+
+from topology.errors import ReportError, show
+from topology.facts import (
+    Device,
+    DeviceKind,
+    GpuDistance,
+    Medium,
+    Neighbor,
+    Port,
+    PortState,
+    Source,
+)
+from topology.ids import Id, IdKind, natural_key
+
+API_VERSION: Final = "toponaut.io/v1alpha1"
+REPORT_KIND: Final = "NeighborReport"
+MAX_TEXT = 512  # an LLDP string is at most 511 bytes on the wire
+MAX_CHUNK_BYTES = 192 * 1024  # of compressed facts; base64 makes that 256 KiB
+MAX_SWEEP_BYTES = 1 << 30  # unpacked; 100k HCAs need about 100 MB
+MAX_PARTS = 4096
+
+Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
+    )
+
+
+class ReportId(_Model):
+    """One identifier; `subtype` for chassis and port ids only."""
+
+    type: IdKind
+    value: Text
+    subtype: Text | None = None
+
+
+class ReportNeighbor(_Model):
+    """What one port hears from the other end."""
+
+    ids: Annotated[tuple[ReportId, ...], Field(max_length=64)] = ()
+    name: Text = ""
+    port_ids: Annotated[tuple[ReportId, ...], Field(max_length=64)] = ()
+    port_name: Text = ""
+    source: Source
+    kind: DeviceKind = DeviceKind.UNKNOWN
+    ttl_seconds: Annotated[int, Field(ge=0, le=65535)] | None = None
+
+
+class ReportPort(_Model):
+    """One physical port."""
+
+    name: Text
+    ids: Annotated[tuple[ReportId, ...], Field(max_length=64)] = ()
+    medium: Medium
+    state: PortState = PortState.UNKNOWN
+    rate_bps: Annotated[int, Field(ge=0)] | None = None
+    bond_master: Text | None = None
+    rdma_device: Text | None = None
+    pci_address: Text | None = None
+    gpu_distance: GpuDistance | None = None
+    neighbors: Annotated[tuple[ReportNeighbor, ...], Field(max_length=1024)] = ()
+
+
+class ReportDevice(_Model):
+    """The reporting device itself."""
+
+    kind: DeviceKind
+    name: Text
+    ids: Annotated[tuple[ReportId, ...], Field(max_length=1024)] = ()
+
+
+class SweepPart(_Model):
+    """One numbered part of an InfiniBand sweep; only complete sets count."""
+
+    subnet: Name
+    """Subnet prefix, 16 hex digits."""
+    sweep_id: Name
+    """Hash of the whole sweep's facts."""
+    part: Annotated[int, Field(ge=0, lt=MAX_PARTS)]
+    of: Annotated[int, Field(ge=1, le=MAX_PARTS)]
+    encoding: Literal["ibnetdiscover+zlib+base64"] = "ibnetdiscover+zlib+base64"
+    facts: Annotated[str, StringConstraints(max_length=256 * 1024)]
+
+
+class ReportSpec(_Model):
+    """Facts only: a device with its ports, or a part of a sweep."""
+
+    device: ReportDevice | None = None
+    ports: Annotated[tuple[ReportPort, ...], Field(max_length=4096)] = ()
+    sweep: SweepPart | None = None
+
+
+class CollectorOutcome(_Model):
+    """How the last run of one collector ended."""
+
+    name: Name
+    outcome: Literal["ok", "no-data", "failed"]
+    message: Text = ""
+
+
+class ReportStatus(_Model):
+    """When and how the facts were collected."""
+
+    observed_at: Text | None = None
+    """RFC 3339 in UTC."""
+    agent_version: Text | None = None
+    collectors: Annotated[tuple[CollectorOutcome, ...], Field(max_length=64)] = ()
+
+
+class ReportMetadata(BaseModel):
+    """The object's name; what an API server adds is accepted and dropped."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    name: Name
+
+
+class NeighborReport(_Model):
+    """One reporter's facts."""
+
+    api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
+    kind: Literal["NeighborReport"] = REPORT_KIND
+    metadata: ReportMetadata
+    spec: ReportSpec
+    status: ReportStatus = ReportStatus()
+
+
+def parse_report(document: object) -> NeighborReport:
+    """Return the report in a decoded document.
+
+    Raises:
+        ReportError: another version, an unknown or missing field, a value out of range; the
+            message names every field that is wrong.
+    """
+    if not isinstance(document, Mapping):
+        raise ReportError(f"expected a {REPORT_KIND} object, got {type(document).__name__}")
+    version, kind = document.get("apiVersion"), document.get("kind")
+    if (version, kind) != (API_VERSION, REPORT_KIND):
+        seen = show(f"{kind} of {version}")
+        raise ReportError(f"expected {REPORT_KIND} of {API_VERSION}, got {seen}")
+    try:
+        report = NeighborReport.model_validate(document)
+    except ValidationError as error:
+        raise ReportError("; ".join(describe_validation(error))) from error
+    if (report.spec.device is None) == (report.spec.sweep is None):
+        raise ReportError("spec: expected exactly one of device and sweep")
+    return report
+
+
+def describe_validation(error: ValidationError, limit: int = 5) -> list[str]:
+    """Return one `path: problem` line per fault of a pydantic validation, at most `limit`."""
+    lines = []
+    for fault in error.errors(include_url=False, include_input=False)[:limit]:
+        path = ".".join(str(part) for part in fault["loc"])
+        lines.append(show(f"{path}: {fault['msg']}"))
+    more = error.error_count() - limit
+    return [*lines, f"and {more} more"] if more > 0 else lines
+
+
+def render_report(report: NeighborReport) -> dict[str, Any]:
+    """Return the report as plain camelCase data; absent and empty fields are left out."""
+    return report.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {
+        "apiVersion": API_VERSION,
+        "kind": REPORT_KIND,
+    }
+
+
+def report_of(device: Device, *, name: str, status: ReportStatus | None = None) -> NeighborReport:
+    """Return the report of a device; ids, ports and neighbors sorted, foreign text capped."""
+    ports = sorted(device.ports, key=lambda port: (natural_key(port.name), port.name))
+    kind = DeviceKind.SWITCH if device.kind is DeviceKind.SWITCH else DeviceKind.HOST
+    return NeighborReport(
+        metadata=ReportMetadata(name=name),
+        spec=ReportSpec(
+            device=ReportDevice(kind=kind, name=_cap(device.name), ids=_ids_out(device.ids)),
+            ports=tuple(_port_out(port) for port in ports),
+        ),
+        status=status or ReportStatus(),
+    )
+
+
+def device_of(report: NeighborReport) -> Device | None:
+    """Return the facts of a report, None for a part of a sweep."""
+    device = report.spec.device
+    if device is None:
+        return None
+    return Device(
+        kind=device.kind,
+        name=device.name,
+        ids=_ids_in(device.ids),
+        ports=tuple(_port_in(port) for port in report.spec.ports),
+    )
+
+
+def split_sweep(text: str, *, node: str, subnet: str) -> list[NeighborReport]:
+    """Return the numbered reports `NODE.sweep.<i>` that carry one sweep's canonical text."""
+    raw = text.encode()
+    packed = zlib.compress(raw, 9)
+    pieces = [packed[k : k + MAX_CHUNK_BYTES] for k in range(0, len(packed), MAX_CHUNK_BYTES)]
+    sweep_id = hashlib.sha256(raw).hexdigest()[:16]
+    return [
+        NeighborReport(
+            metadata=ReportMetadata(name=f"{node}.sweep.{part}"),
+            spec=ReportSpec(
+                sweep=SweepPart(
+                    subnet=subnet,
+                    sweep_id=sweep_id,
+                    part=part,
+                    of=len(pieces),
+                    facts=base64.b64encode(piece).decode("ascii"),
+                )
+            ),
+        )
+        for part, piece in enumerate(pieces)
+    ]
+
+
+def join_sweep(parts: Iterable[SweepPart]) -> str:
+    """Return the text of a complete set of parts of one sweep, in any order.
+
+    Raises:
+        ReportError: parts are missing, differ in their sweep, are damaged, or unpack to more
+            than a fabric can be.
+    """
+    ordered = sorted(parts, key=lambda part: part.part)
+    if not ordered or [part.part for part in ordered] != list(range(ordered[0].of)):
+        have = len(ordered)
+        raise ReportError(f"sweep incomplete: {have} of {ordered[0].of if have else '?'} parts")
+    if len({(part.subnet, part.sweep_id, part.of) for part in ordered}) > 1:
+        raise ReportError("parts of different sweeps")
+    try:
+        packed = b"".join(base64.b64decode(part.facts, validate=True) for part in ordered)
+        unpacker = zlib.decompressobj()
+        raw = unpacker.decompress(packed, MAX_SWEEP_BYTES)
+    except (binascii.Error, ValueError, zlib.error) as error:
+        raise ReportError(f"sweep damaged: {error}") from error
+    if unpacker.unconsumed_tail or not unpacker.eof:
+        raise ReportError("sweep damaged or larger than any fabric")
+    if hashlib.sha256(raw).hexdigest()[:16] != ordered[0].sweep_id:
+        raise ReportError("sweep damaged: its hash does not match its id")
+    return raw.decode("utf-8", "replace")
+
+
+def _cap(text: str) -> str:
+    return text[:MAX_TEXT]
+
+
+def _ids_out(ids: Iterable[Id]) -> tuple[ReportId, ...]:
+    return tuple(
+        ReportId(type=found.kind, value=_cap(found.value), subtype=_cap(found.subtype) or None)
+        for found in sorted(ids)
+    )
+
+
+def _ids_in(ids: Iterable[ReportId]) -> tuple[Id, ...]:
+    return tuple(sorted(Id(found.type, found.value, found.subtype or "") for found in ids))
+
+
+def _port_out(port: Port) -> ReportPort:
+    neighbors = [
+        ReportNeighbor(
+            ids=_ids_out(heard.device_ids),
+            name=_cap(heard.device_name),
+            port_ids=_ids_out(heard.port_ids),
+            port_name=_cap(heard.port_name),
+            source=heard.source,
+            kind=heard.kind,
+            ttl_seconds=heard.ttl_s,
+        )
+        for heard in sorted(set(port.neighbors), key=repr)
+    ]
+    return ReportPort(
+        name=_cap(port.name),
+        ids=_ids_out(port.ids),
+        medium=port.medium,
+        state=port.state,
+        rate_bps=port.rate_bps,
+        bond_master=port.bond_master,
+        rdma_device=port.rdma_device,
+        pci_address=port.pci_address,
+        gpu_distance=port.gpu_distance,
+        neighbors=tuple(neighbors),
+    )
+
+
+def _port_in(port: ReportPort) -> Port:
+    return Port(
+        name=port.name,
+        ids=_ids_in(port.ids),
+        medium=port.medium,
+        state=port.state,
+        rate_bps=port.rate_bps,
+        bond_master=port.bond_master,
+        rdma_device=port.rdma_device,
+        pci_address=port.pci_address,
+        gpu_distance=port.gpu_distance,
+        neighbors=tuple(
+            Neighbor(
+                device_ids=_ids_in(heard.ids),
+                device_name=heard.name,
+                port_ids=_ids_in(heard.port_ids),
+                port_name=heard.port_name,
+                source=heard.source,
+                kind=heard.kind,
+                ttl_s=heard.ttl_seconds,
+            )
+            for heard in port.neighbors
+        ),
+    )

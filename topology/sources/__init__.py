@@ -1,0 +1,1 @@
+"""Text or bytes to facts, one module per format, never any I/O."""
