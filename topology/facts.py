@@ -18,6 +18,10 @@ class DeviceKind(StrEnum):
 
     HOST = "host"
     SWITCH = "switch"
+    ROUTER = "router"
+    """Joins InfiniBand subnets; never walked through."""
+    AGGREGATION = "aggregation"
+    """A SHARP aggregation node: a CA inside a switch, not a host."""
     UNKNOWN = "unknown"
 
 
@@ -74,7 +78,10 @@ class Port(NamedTuple):
     """One port of a device."""
 
     name: str
+    """`eth0`, `mlx5_0/1` (RDMA device and port number), `17` or `swp17` on switches."""
     ids: tuple[Id, ...] = ()
+    """MAC, ifname, port GUID; an InfiniBand port also has its device's node GUID with the port
+    number as the subtype, which is how the other end of its cable names it."""
     medium: Medium = Medium.ETHERNET
     state: PortState = PortState.UNKNOWN
     rate_bps: int | None = None
