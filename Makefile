@@ -1,0 +1,70 @@
+# Everything runs through .venv, which `setup` makes from hash-locked requirements.
+PYTHON ?= python3
+BIN := .venv/bin
+SETUP := .venv/.setup
+# More for pytest, such as `make test ARGS="-k tiers"`.
+ARGS ?=
+# One worker a core; labs of one kind share a worker, so each fabric is built once.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test check fmt bench golden proto proto-check lock lab-deps wheel clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(SETUP) ## Make .venv with every dependency; quick when it is up to date
+
+$(SETUP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Toponaut needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { \
+	  echo "$(PYTHON) lacks venv: on Debian and Ubuntu, apt-get install python3-venv" >&2; exit 1; }
+	@echo "setting up .venv: a minute, once"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(SETUP) ## A made-up cluster from cables to a placed job; no root, no cluster
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/demo
+
+test: $(SETUP) ## All tests; what is skipped is listed with the command that enables it
+	@$(PYTEST) $(ARGS)
+
+check: $(SETUP) proto-check ## Formatting, lint, types, import direction, generated code
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+fmt: $(SETUP) ## Format, and mend what can be mended
+	@$(BIN)/ruff check --fix --exit-zero --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(SETUP) ## Times and memory at 128 to 100,000 nodes, as ratios within one run
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+golden: $(SETUP) ## Rewrite the expected files of the fixtures; review the diff
+	@$(PYTEST) --golden $(ARGS)
+
+proto: $(SETUP) ## Regenerate the gRPC code from its proto files
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/proto
+
+proto-check: $(SETUP) ## Fail where the generated gRPC code differs from its proto files
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/proto --check
+
+lock: $(SETUP) ## Rewrite requirements/ from pyproject.toml; UPGRADE=1 takes newer versions
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/lock.txt
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/lock $(if $(UPGRADE),--upgrade)
+
+lab-deps: ## Install what the lab tests need (Debian, Ubuntu; root)
+	@tools/lab-deps
+
+wheel: $(SETUP) ## Build dist/toponaut-*.whl
+	@$(BIN)/hatchling build -t wheel
+
+clean: ## Remove caches and what was built; .venv stays
+	@rm -rf build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find agent generator topology tests -name __pycache__ -type d -prune -exec rm -rf {} +
