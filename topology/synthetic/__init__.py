@@ -1,0 +1,1 @@
+"""A fabric specification becomes devices, cables, faults, the true tree, and what tools print."""

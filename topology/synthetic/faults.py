@@ -1,0 +1,50 @@
+"""What goes wrong in a fabric: lost cables, swapped cables, silent hosts, lost switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from topology.facts import PortName
+from topology.synthetic.wiring import Cable, Wiring
+
+
+class FaultKind(StrEnum):
+    """What broke."""
+
+    LOST_LINK = "lost-link"
+    SWAPPED_CABLE = "swapped-cable"
+    SILENT_NODE = "silent-node"
+    LOST_SWITCH = "lost-switch"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that broke."""
+
+    kind: FaultKind
+    ports: tuple[PortName, ...]
+    """The port ends concerned: both of a lost cable, all four of two swapped ones, each end of
+    every cable of a lost switch, the ports of a silent host."""
+    detectable: bool
+    """Whether a reader of the damaged fabric who knows nothing but its symmetry can see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A fabric after its faults."""
+
+    wiring: Wiring
+    """As it was planned."""
+    cables: tuple[Cable, ...]
+    """As they are now, in the order of the wiring."""
+    silent: frozenset[str] = frozenset()
+    """Hosts without a report."""
+    lost_switches: frozenset[str] = frozenset()
+    """Names of switches that are gone."""
+    faults: tuple[Fault, ...] = ()
+
+
+def undamaged(wiring: Wiring) -> Damaged:
+    """Return a fabric in which nothing is wrong."""
+    return Damaged(wiring, wiring.cables)

@@ -1,0 +1,167 @@
+"""What a synthetic fabric shall be, and the shape of the Clos network that carries it.
+
+Every fabric is a folded Clos: leaf groups, pods of leaf groups, units of pods. Half of a switch's
+ports look down, half up; at the top all look down. Nothing here names or wires anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from topology.errors import ConfigError
+from topology.facts import Medium
+
+MIN_RADIX = 4
+MIN_TIERS = 2
+SPINE_RANK = 2
+"""Every leaf of a pod reaches every switch of this rank; ranks above have planes."""
+TIER_NAMES = ("leaf", "spine", "core", "core2")
+
+
+class FabricKind(StrEnum):
+    """How a host meets the fabric."""
+
+    FAT_TREE = "fat-tree"
+    """One port to one leaf."""
+    RAIL = "rail"
+    """Rail-optimised: port r to leaf r of its leaf group."""
+    DUAL_HOMED = "dual-homed"
+    """Two ports, to the two leaves of an MLAG pair."""
+
+
+class NamePolicy(StrEnum):
+    """What the names of devices tell."""
+
+    PLAIN = "plain"
+    """Positions: `leaf-p01-g02-r3`, hosts numbered along the leaves."""
+    OPAQUE = "opaque"
+    """Nothing: switches have meaningless names, hosts are numbered at random."""
+
+
+@dataclass(frozen=True, slots=True)
+class FabricSpec:
+    """A fabric in a few numbers."""
+
+    kind: FabricKind
+    num_hosts: int
+    """The last leaf group need not be full."""
+    rails: int = 8
+    """Ports of a host and leaves of a group; counts for rail fabrics only."""
+    radix: int = 64
+    """Ports of every switch, even."""
+    tiers: int | None = None
+    """Ranks of switches, 2 to 4; as few as the hosts need where None."""
+    medium: Medium = Medium.INFINIBAND
+    names: NamePolicy = NamePolicy.PLAIN
+    rate_bps: int = 400_000_000_000
+    """Of every cable."""
+
+    @property
+    def ports_per_host(self) -> int:
+        """Number of ports of a host, which is the number of leaves of a group too."""
+        return {FabricKind.FAT_TREE: 1, FabricKind.DUAL_HOMED: 2}.get(self.kind, self.rails)
+
+    @property
+    def half(self) -> int:
+        """Ports of a switch below the top that look down, and that look up."""
+        return self.radix // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The Clos network of a spec."""
+
+    num_groups: int
+    """Leaf groups; the last may hold fewer hosts."""
+    fan_outs: tuple[int, ...]
+    """Units of the rank below that one unit joins, one entry per rank from 2; the last unit of a
+    rank may join fewer."""
+    widths: tuple[int, ...]
+    """Switches that one plane has, one entry per rank from 2. Rank 2 has one plane per unit,
+    which joins all its leaves; above, plane j joins the j-th switch of each lower unit."""
+
+    @property
+    def num_tiers(self) -> int:
+        """Ranks of switches."""
+        return 1 + len(self.fan_outs)
+
+    def path(self, rank: int, index: int) -> tuple[int, ...]:
+        """Return the units around and including unit `index` of a rank, outermost first.
+
+        The one unit at the top is left out, so its path is empty; indices count per rank.
+        """
+        if rank == self.num_tiers:
+            return ()
+        steps = [index]
+        for fan_out in self.fan_outs[rank - 1 : -1]:
+            steps.append(steps[-1] // fan_out)
+        return tuple(reversed(steps))
+
+
+def derive_shape(spec: FabricSpec) -> Shape:
+    """Return the smallest non-blocking Clos network for a spec.
+
+    There are as few switches at the top as its ports allow, but two, hence parallel cables.
+    Demanded tiers that are not needed split the hosts into smaller pods.
+
+    Raises:
+        ConfigError: a number is out of range, or the hosts do not fit.
+    """
+    _check(spec)
+    num_groups = -(-spec.num_hosts // spec.half)
+    wanted = (spec.tiers,) if spec.tiers else range(MIN_TIERS, len(TIER_NAMES) + 1)
+    for num_tiers in wanted:
+        fan_outs = _fan_outs(spec, num_groups, num_tiers)
+        if fan_outs:
+            return Shape(num_groups, fan_outs, _widths(spec, fan_outs))
+    limit = spec.tiers or len(TIER_NAMES)
+    raise ConfigError(
+        f"{spec.num_hosts} hosts with {spec.ports_per_host} ports do not fit into {limit} tiers "
+        f"of {spec.radix}-port switches: take a larger radix, more tiers or fewer rails"
+    )
+
+
+def _check(spec: FabricSpec) -> None:
+    if spec.num_hosts < 1:
+        raise ConfigError(f"expected at least one host, got {spec.num_hosts}")
+    if spec.radix < MIN_RADIX or spec.radix % 2:
+        raise ConfigError(f"expected an even radix of {MIN_RADIX} or more, got {spec.radix}")
+    if spec.ports_per_host < 1:
+        raise ConfigError(f"expected at least one rail, got {spec.rails}")
+    if spec.tiers is not None and not MIN_TIERS <= spec.tiers <= len(TIER_NAMES):
+        raise ConfigError(f"expected {MIN_TIERS} to {len(TIER_NAMES)} tiers, got {spec.tiers}")
+    if spec.medium is Medium.NVLINK:
+        raise ConfigError("expected infiniband or ethernet: NVLink has no leaves and spines")
+
+
+def _fan_outs(spec: FabricSpec, num_groups: int, num_tiers: int) -> tuple[int, ...]:
+    """Return the units joined at each rank from 2; empty where the groups do not fit."""
+    fan_outs: list[int] = []
+    units = num_groups
+    for rank in range(2, num_tiers + 1):
+        room = _room(spec, rank, num_tiers)
+        # No unit is larger than what leaves two units for every rank above.
+        fan_out = min(room, max(1, units >> (num_tiers - rank)))
+        if fan_out < 1 or (rank == num_tiers and fan_out < units):
+            return ()
+        fan_outs.append(fan_out)
+        units = -(-units // fan_out)
+    return tuple(fan_outs)
+
+
+def _room(spec: FabricSpec, rank: int, num_tiers: int) -> int:
+    """Return how many lower units the downward ports of a rank's switches can join."""
+    ports = spec.radix if rank == num_tiers else spec.half
+    return ports // spec.ports_per_host if rank == SPINE_RANK else ports
+
+
+def _widths(spec: FabricSpec, fan_outs: tuple[int, ...]) -> tuple[int, ...]:
+    widths = []
+    for rank, fan_out in enumerate(fan_outs, 2):
+        down = spec.radix if rank == 1 + len(fan_outs) else spec.half
+        members = fan_out * (spec.ports_per_host if rank == SPINE_RANK else 1)
+        need = max(2, -(-members * spec.half // down))
+        # Only a divisor spreads the upward cables of a switch evenly.
+        widths.append(next(n for n in range(need, spec.half + 1) if spec.half % n == 0))
+    return tuple(widths)

@@ -1,0 +1,251 @@
+"""A fabric as it was planned: every switch, host and cable of a spec, all in working order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from topology.facts import Medium, PortName
+from topology.synthetic.spec import (
+    SPINE_RANK,
+    TIER_NAMES,
+    FabricKind,
+    FabricSpec,
+    NamePolicy,
+    Shape,
+    derive_shape,
+)
+
+# Locally administered, so nobody's. GUIDs are 0x10 apart: simulators number ports from them.
+SWITCH_GUIDS = 0x0200_5C00_0000_0000
+HCA_GUIDS = 0x0200_4C00_0000_0000
+GUID_STEP = 0x10
+SWITCH_MACS = 0x025C_0000_0000
+NIC_MACS = 0x024C_0000_0000
+MIN_HOST_DIGITS = 4
+UNIT_LETTERS = "gpst"
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One switch."""
+
+    name: str
+    rank: int
+    """1 is a leaf."""
+    path: tuple[int, ...]
+    """The units it belongs to, outermost first; empty at the top. Equal paths of equal rank are
+    one unit: a leaf group, a pod's spines."""
+    guid: str
+    """Canonical node GUID."""
+    mac: str
+    """Canonical chassis MAC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """One HCA or NIC of a host, with one port."""
+
+    device: str
+    """`mlx5_3`, or `eth3` on Ethernet."""
+    port: str
+    """`mlx5_3/1`, or `eth3` on Ethernet."""
+    guid: str
+    """Canonical node GUID, which is the port GUID too."""
+    mac: str
+    """Canonical and permanent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host."""
+
+    name: str
+    """A valid name of a Kubernetes node."""
+    nics: tuple[Nic, ...]
+    """Port r of a rail fabric belongs to rail r."""
+
+
+class Cable(NamedTuple):
+    """Two ports; the lower one is nearer the hosts."""
+
+    low: PortName
+    high: PortName
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """A whole fabric."""
+
+    spec: FabricSpec
+    switches: tuple[Switch, ...]
+    """By rank, then by position."""
+    hosts: tuple[Host, ...]
+    """By position along the leaves."""
+    cables: tuple[Cable, ...]
+    """By rank of the lower end, then by position; host cables come first."""
+
+    @property
+    def num_tiers(self) -> int:
+        """Ranks of switches."""
+        return self.switches[-1].rank
+
+
+def build_wiring(spec: FabricSpec) -> Wiring:
+    """Return the wiring of a spec; equal specs give equal wirings. Cost: O(cables).
+
+    Raises:
+        ConfigError: the spec makes no sense or its hosts do not fit.
+    """
+    shape = derive_shape(spec)
+    hosts = tuple(_hosts(spec))
+    units = _leaf_groups(spec, shape)
+    switches = [leaf for group in units for leaf in group]
+    cables = list(_host_cables(spec, hosts, units))
+    for rank in range(2, shape.num_tiers + 1):
+        units, planes = _next_rank(spec, shape, units, rank=rank, start=len(switches))
+        switches.extend(switch for unit in units for switch in unit)
+        for lower, upper in planes:
+            cables.extend(_plane_cables(spec, lower, upper))
+    return Wiring(spec, tuple(switches), hosts, tuple(cables))
+
+
+def switch_port(medium: Medium, number: int) -> str:
+    """Return the name of a switch's port as its medium's tools print it."""
+    return f"swp{number}" if medium is Medium.ETHERNET else str(number)
+
+
+def port_number(port: str) -> int:
+    """Return the number of a switch's port, the inverse of `switch_port`."""
+    return int(port.removeprefix("swp"))
+
+
+def _hosts(spec: FabricSpec) -> Iterator[Host]:
+    digits = max(MIN_HOST_DIGITS, len(str(spec.num_hosts)))
+    numbers = list(range(spec.num_hosts))
+    if spec.names is NamePolicy.OPAQUE:
+        numbers.sort(key=lambda number: _digest(f"host {number}"))
+    for at, number in enumerate(numbers):
+        first = at * spec.ports_per_host
+        nics = (_nic(spec.medium, index, first + index) for index in range(spec.ports_per_host))
+        yield Host(f"node-{number + 1:0{digits}}", tuple(nics))
+
+
+def _nic(medium: Medium, index: int, serial: int) -> Nic:
+    is_ethernet = medium is Medium.ETHERNET
+    device = f"eth{index}" if is_ethernet else f"mlx5_{index}"
+    return Nic(
+        device=device,
+        port=device if is_ethernet else f"{device}/1",
+        guid=_guid(HCA_GUIDS, serial),
+        mac=_mac(NIC_MACS, serial),
+    )
+
+
+def _leaf_groups(spec: FabricSpec, shape: Shape) -> list[list[Switch]]:
+    """Return the leaves of every group, in the order of their hosts' ports."""
+    width = spec.ports_per_host
+    return [
+        [
+            _switch(
+                spec,
+                rank=1,
+                path=shape.path(1, group),
+                label=_leaf_label(spec.kind, index),
+                serial=group * width + index,
+            )
+            for index in range(width)
+        ]
+        for group in range(shape.num_groups)
+    ]
+
+
+def _leaf_label(kind: FabricKind, index: int) -> str:
+    if kind is FabricKind.RAIL:
+        return f"r{index + 1}"
+    return "ab"[index] if kind is FabricKind.DUAL_HOMED else ""
+
+
+def _host_cables(
+    spec: FabricSpec, hosts: tuple[Host, ...], groups: list[list[Switch]]
+) -> Iterator[Cable]:
+    for at, host in enumerate(hosts):
+        group, slot = divmod(at, spec.half)
+        port = switch_port(spec.medium, slot + 1)
+        for nic, leaf in zip(host.nics, groups[group], strict=True):
+            yield Cable(PortName(host.name, nic.port), PortName(leaf.name, port))
+
+
+_Plane = tuple[list[Switch], list[Switch]]
+
+
+def _next_rank(
+    spec: FabricSpec, shape: Shape, lower: list[list[Switch]], *, rank: int, start: int
+) -> tuple[list[list[Switch]], list[_Plane]]:
+    """Return the switches of every unit of a rank, and which lower ones each plane joins."""
+    fan_out, width = shape.fan_outs[rank - 2], shape.widths[rank - 2]
+    units: list[list[Switch]] = []
+    planes: list[_Plane] = []
+    for index in range(-(-len(lower) // fan_out)):
+        children = lower[index * fan_out : (index + 1) * fan_out]
+        members = _planes_of(children, rank)
+        unit = []
+        for at in range(len(members) * width):
+            switch = _switch(
+                spec, rank=rank, path=shape.path(rank, index), label=f"{at + 1:02}", serial=start
+            )
+            unit.append(switch)
+            start += 1
+        units.append(unit)
+        planes.extend(
+            (plane, unit[at * width : (at + 1) * width]) for at, plane in enumerate(members)
+        )
+    return units, planes
+
+
+def _planes_of(children: list[list[Switch]], rank: int) -> list[list[Switch]]:
+    if rank == SPINE_RANK:
+        return [[leaf for group in children for leaf in group]]
+    return [list(plane) for plane in zip(*children, strict=True)]
+
+
+def _plane_cables(spec: FabricSpec, lower: list[Switch], upper: list[Switch]) -> Iterator[Cable]:
+    """Yield the cables of one plane: every lower switch to every upper, all pairs alike."""
+    parallel = spec.half // len(upper)
+    for place, low in enumerate(lower):
+        for at in range(spec.half):
+            low_port = switch_port(spec.medium, spec.half + at + 1)
+            number = place * parallel + at % parallel + 1
+            high = PortName(upper[at // parallel].name, switch_port(spec.medium, number))
+            yield Cable(PortName(low.name, low_port), high)
+
+
+def _switch(
+    spec: FabricSpec, *, rank: int, path: tuple[int, ...], label: str, serial: int
+) -> Switch:
+    name = "-".join(part for part in (unit_name(rank, path), label) if part)
+    if spec.names is NamePolicy.OPAQUE:
+        name = f"sw-{_digest(name)[:12]}"
+    return Switch(name, rank, path, _guid(SWITCH_GUIDS, serial), _mac(SWITCH_MACS, serial))
+
+
+def unit_name(rank: int, path: tuple[int, ...]) -> str:
+    """Return the name of a unit, such as `leaf-p01-g002`, from its path."""
+    letters = reversed(UNIT_LETTERS[rank - 1 : rank - 1 + len(path)])
+    steps = (f"{letter}{index + 1:02}" for letter, index in zip(letters, path, strict=True))
+    return "-".join((TIER_NAMES[rank - 1], *steps))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _guid(base: int, serial: int) -> str:
+    return f"{base + serial * GUID_STEP:016x}"
+
+
+def _mac(base: int, serial: int) -> str:
+    digits = f"{base + serial:012x}"
+    return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
