@@ -1,0 +1,120 @@
+"""What node descriptions and link rates of InfiniBand tools mean: host, HCA and switch names.
+
+A description is free text of at most 64 bytes that its owner may set to anything. It names a
+device for people; identity is by GUID.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# What firmware says before anybody set a name, seen on ConnectX, Infiniscale, Quantum and
+# Voltaire devices; it tells the model and never the device.
+_FACTORY: Final = re.compile(
+    r".*\bMellanox Technologies(?: Aggregation Node)?"
+    r"|MT\d{4,6}\s+(?:ConnectX|Connect-IB|BlueField|Infini|Quantum|Switch)\S*"
+    r"|\S+ Voltaire"
+    r"|Voltaire \S+ - \d+ \w+ ports switch"
+)
+AGGREGATION_DEVID: Final = 0xCF09
+AGGREGATION_TEXT: Final = "Mellanox Technologies Aggregation Node"
+_NODE_ID: Final = re.compile(r"(?:[SHR]-|0x)?[0-9a-fA-F]{16}")
+_DEFAULT_HOSTS: Final = frozenset({"", "localhost", "localhost.localdomain", "ubuntu", "(none)"})
+# RDMA device names: the kernel's (mlx5_0, qib0), udev's by PCI path or slot (ibp11s0f0, ibs1),
+# and HCA-n of the old OpenIB scripts.
+_LABEL: Final = re.compile(
+    r"HCA-\d+|mlx\d+_\w+|(?:hfi1|erdma|hns|mana)_\d+|(?:mthca|qib|ipath|irdma|bnxt_re|qedr|ib)\d+"
+    r"|(?:ib|roce|rdma|opa|iw)(?:P\d+)?(?:p\d+s\d+|[so]\d+)(?:[fdn]\w+)?"
+)
+# A description that is only this has lost its host name: the kernel's default with none set.
+_BARE_LABEL: Final = re.compile(r"HCA-\d+|mlx\d+_\d+")
+_PORT_WORD: Final = re.compile(r"port\d+")
+_CHASSIS_PREFIX: Final = "MF0;"
+
+_LANE_BPS: Final = {
+    "SDR": 2_500_000_000,
+    "DDR": 5_000_000_000,
+    "QDR": 10_000_000_000,
+    "FDR10": 10_000_000_000,
+    "FDR": 14_000_000_000,
+    "EDR": 25_000_000_000,
+    "HDR": 50_000_000_000,
+    "NDR": 100_000_000_000,
+    "XDR": 200_000_000_000,
+}
+RATES_BPS: Final = {
+    f"{width}x{speed}": width * lane
+    for width in (4, 1, 2, 8, 12)
+    for speed, lane in _LANE_BPS.items()
+}
+"""Bits per second of every rate token, `4xNDR` first among equals of its width."""
+
+
+def host_name(description: str) -> tuple[str, str]:
+    """Return (host, HCA label) of a CA's description, either empty where it tells none.
+
+    `n1 mlx5_0`, `n1 HCA-1 `, `n1:mlx5_0` and `n1 ibp64s0 port1` name n1; `localhost HCA-1` and
+    factory texts name nobody, of the former the label still counts. The host is the text before
+    the last word, the label that word if it looks like an RDMA device.
+    """
+    text = description.strip()
+    if _FACTORY.fullmatch(text):
+        return "", ""
+    host, label = _split_host(text)
+    is_default = host.lower() in _DEFAULT_HOSTS or _FACTORY.fullmatch(host)
+    if is_default or _NODE_ID.fullmatch(host):
+        host = ""
+    return host, label if _LABEL.fullmatch(label) else ""
+
+
+def _split_host(text: str) -> tuple[str, str]:
+    host, label = _last_word(text)
+    if host and _PORT_WORD.fullmatch(label):
+        before, device = _last_word(host)
+        if before and _LABEL.fullmatch(device):
+            return before, device
+    if host:
+        return host, label
+    head, _, tail = text.rpartition(":")
+    if head and _LABEL.fullmatch(tail):
+        return head, tail
+    return ("", text) if _BARE_LABEL.fullmatch(text) else (text, "")
+
+
+def _last_word(text: str) -> tuple[str, str]:
+    words = text.rsplit(None, 1)
+    return (words[0], words[1]) if len(words) > 1 else ("", text)
+
+
+def switch_name(description: str) -> str:
+    """Return the name in a switch's or router's description, empty where it tells none.
+
+    `MF0;NAME:MODEL/U1` is NAME; further ASICs and the modules of a director keep their place:
+    `NAME/U2`, `NAME/L01`, `NAME/U2/RT`.
+    """
+    text = description.strip()
+    if _FACTORY.fullmatch(text) or _NODE_ID.fullmatch(text):
+        return ""
+    if not text.startswith(_CHASSIS_PREFIX):
+        return text
+    text = text.removeprefix(_CHASSIS_PREFIX)
+    name, colon, model = text.rpartition(":")
+    if not colon:
+        return text.strip()
+    place = model.partition("/")[2]
+    place = "" if place == "U1" else place.removesuffix("/U1")
+    return f"{name}/{place}".strip() if place else name.strip()
+
+
+def describe_switch(name: str) -> str:
+    """Return a description that `switch_name` reads as this name."""
+    return name if switch_name(name) == name else f"{_CHASSIS_PREFIX}{name}:SW/U1"
+
+
+def describe_host(name: str, label: str) -> str:
+    """Return a description that `host_name` reads as this name and label."""
+    if not name:
+        return f"localhost {label}" if label else ""
+    texts = (f"{name} {label}", name) if label else (name, f"{name} x")
+    return next((text for text in texts if host_name(text) == (name, label)), name)
