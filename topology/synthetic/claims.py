@@ -23,6 +23,14 @@ class Claim(NamedTuple):
     device: Device
 
 
+class Swept(NamedTuple):
+    """How a sweep names one port, whichever end of its cable tells."""
+
+    node_ids: tuple[Id, ...]
+    port_ids: tuple[Id, ...]
+    port_name: str
+
+
 class Sight:
     """A damaged fabric, indexed for those who look at it port by port."""
 
@@ -40,11 +48,30 @@ class Sight:
             for switch in damaged.wiring.switches
             if switch.name not in damaged.lost_switches
         }
+        self._swept: dict[PortName, Swept] = {}
         self._far = dict(damaged.cables) | {cable.high: cable.low for cable in damaged.cables}
 
     def far_end(self, device: str, port: str) -> PortName | None:
         """Return the port at the other end of the cable, None where there is no cable."""
         return self._far.get(PortName(device, port))
+
+    def is_nameless(self, device: str) -> bool:
+        """Return whether a device is a host whose HCAs carry a factory's description."""
+        return device in self.damaged.silent
+
+    def swept(self, port: PortName) -> Swept:
+        """Return how a sweep names a port; one value per port, which both ends share."""
+        found = self._swept.get(port)
+        return found or self._swept.setdefault(port, self._sweep(port))
+
+    def _sweep(self, port: PortName) -> Swept:
+        nic = self.nics.get(port)
+        if nic is None:
+            guid = self.switches[port.device].guid
+            port_ids = (Id(IdKind.NODE_GUID, guid, port.port),)
+            return Swept((Id(IdKind.NODE_GUID, guid),), port_ids, port.port)
+        name = f"{nic.guid}/1" if self.is_nameless(port.device) else port.port
+        return Swept((Id(IdKind.NODE_GUID, nic.guid),), hca_port_ids(nic), name)
 
     @cached_property
     def nics(self) -> dict[PortName, Nic]:
@@ -77,7 +104,7 @@ def report_claims(damaged: Damaged) -> list[Claim]:
 def sweep_devices(damaged: Damaged) -> list[Device]:
     """Return what ibnetdiscover tells of an InfiniBand fabric, by whatever island it sees.
 
-    Only ports with a cable are printed, so a host that lost all of its cables is missing.
+    Sorted by GUID. Only ports with a cable are printed, so an HCA that lost its own is missing.
     """
     sight = Sight(damaged)
     switches = [_swept_switch(sight, switch) for switch in sight.switches.values()]
@@ -87,7 +114,7 @@ def sweep_devices(damaged: Damaged) -> list[Device]:
         for nic in host.nics
         if sight.far_end(host.name, nic.port)
     ]
-    return switches + hcas
+    return sorted(hcas + switches, key=lambda device: device.ids)
 
 
 def host_ids(host: Host, medium: Medium) -> tuple[Id, ...]:
@@ -108,7 +135,7 @@ def chassis_id(mac: str) -> Id:
 
 def description(sight: Sight, host: Host, nic: Nic) -> str:
     """Return the node description of an HCA: a silent host never set its own."""
-    return FACTORY_TEXT if host.name in sight.damaged.silent else f"{host.name} {nic.device}"
+    return FACTORY_TEXT if sight.is_nameless(host.name) else f"{host.name} {nic.device}"
 
 
 def _ib_host(sight: Sight, host: Host) -> Device:
@@ -118,7 +145,7 @@ def _ib_host(sight: Sight, host: Host) -> Device:
         ports.append(
             Port(
                 name=nic.port,
-                ids=_hca_port_ids(nic),
+                ids=hca_port_ids(nic),
                 medium=Medium.INFINIBAND,
                 state=PortState.UP if is_up else PortState.DOWN,
                 rate_bps=sight.rate_bps if is_up else None,
@@ -128,7 +155,8 @@ def _ib_host(sight: Sight, host: Host) -> Device:
     return Device(DeviceKind.HOST, host.name, host_ids(host, sight.medium), tuple(ports))
 
 
-def _hca_port_ids(nic: Nic) -> tuple[Id, ...]:
+def hca_port_ids(nic: Nic) -> tuple[Id, ...]:
+    """Return the ids of an HCA's only port."""
     return (Id(IdKind.NODE_GUID, nic.guid, "1"), Id(IdKind.PORT_GUID, nic.guid))
 
 
@@ -185,21 +213,18 @@ def _lldp_neighbor(sight: Sight, far: PortName) -> Neighbor:
 
 
 def _swept_switch(sight: Sight, switch: Switch) -> Device:
-    cabled = [(port, sight.far_end(switch.name, port)) for port in sight.switch_ports]
-    ports = tuple(
-        _swept_port(sight, port, (Id(IdKind.NODE_GUID, switch.guid, port),), far)
-        for port, far in cabled
-        if far
-    )
+    ends = (PortName(switch.name, port) for port in sight.switch_ports)
+    cabled = ((end, sight.far_end(*end)) for end in ends)
+    ports = tuple(_swept_port(sight, end, far) for end, far in cabled if far)
     model = f"MF0;{switch.name}:{SWITCH_MODEL}/U1"
     return Device(DeviceKind.SWITCH, switch.name, _swept_ids(switch.guid), ports, model)
 
 
 def _swept_hca(sight: Sight, host: Host, nic: Nic) -> Device:
-    far = sight.far_end(host.name, nic.port)
-    is_named = host.name not in sight.damaged.silent
-    ports = (_swept_port(sight, nic.port if is_named else "1", _hca_port_ids(nic), far),)
-    name = host.name if is_named else ""
+    end = PortName(host.name, nic.port)
+    far = sight.far_end(*end)
+    ports = (_swept_port(sight, end, far),) if far else ()
+    name = "" if sight.is_nameless(host.name) else host.name
     model = description(sight, host, nic)
     return Device(DeviceKind.HOST, name, _swept_ids(nic.guid), ports, model)
 
@@ -208,31 +233,24 @@ def _swept_ids(guid: str) -> tuple[Id, ...]:
     return (Id(IdKind.NODE_GUID, guid), Id(IdKind.SYSTEM_IMAGE_GUID, guid))
 
 
-def _swept_port(sight: Sight, name: str, ids: tuple[Id, ...], far: PortName | None) -> Port:
+def _swept_port(sight: Sight, end: PortName, far: PortName) -> Port:
+    nic = None if sight.is_nameless(end.device) else sight.nics.get(end)
+    peer = sight.swept(far)
+    neighbor = Neighbor(
+        device_ids=peer.node_ids,
+        device_name="" if sight.is_nameless(far.device) else far.device,
+        port_ids=peer.port_ids,
+        port_name=peer.port_name,
+        source=Source.IB,
+        kind=DeviceKind.HOST if far in sight.nics else DeviceKind.SWITCH,
+    )
+    own = sight.swept(end)
     return Port(
-        name=name,
-        ids=ids,
+        name=own.port_name,
+        ids=own.port_ids,
         medium=Medium.INFINIBAND,
         state=PortState.UP,
         rate_bps=sight.rate_bps,
-        neighbors=(_ib_neighbor(sight, far),) if far else (),
-    )
-
-
-def _ib_neighbor(sight: Sight, far: PortName) -> Neighbor:
-    host = sight.hosts.get(far.device)
-    if host is None:
-        guid = sight.switches[far.device].guid
-        port_ids: tuple[Id, ...] = (Id(IdKind.NODE_GUID, guid, far.port),)
-    else:
-        guid = sight.nics[far].guid
-        port_ids = _hca_port_ids(sight.nics[far])
-    is_named = far.device not in sight.damaged.silent
-    return Neighbor(
-        device_ids=(Id(IdKind.NODE_GUID, guid),),
-        device_name=far.device if is_named else "",
-        port_ids=port_ids,
-        port_name=far.port if is_named else "1",
-        source=Source.IB,
-        kind=DeviceKind.HOST if host else DeviceKind.SWITCH,
+        rdma_device=nic.device if nic else None,
+        neighbors=(neighbor,),
     )

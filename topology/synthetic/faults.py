@@ -1,4 +1,4 @@
-"""What goes wrong in a fabric: lost cables, swapped cables, silent hosts, lost switches."""
+"""What can go wrong in a fabric: lost cables, swapped cables, silent hosts, lost switches."""
 
 from __future__ import annotations
 
@@ -16,6 +16,21 @@ class FaultKind(StrEnum):
     SWAPPED_CABLE = "swapped-cable"
     SILENT_NODE = "silent-node"
     LOST_SWITCH = "lost-switch"
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSpec:
+    """How much shall go wrong; what exactly is drawn at random."""
+
+    lose_links: float = 0.0
+    """Fraction of all cables that are gone, 0 to 1; above 0 at least one cable."""
+    num_swaps: int = 0
+    """Pairs of cables that exchange an end; no cable is in two."""
+    silent: float = 0.0
+    """Fraction of hosts without a report, 0 to 1; above 0 at least one host. The HCAs of a silent
+    InfiniBand host still answer a sweep, but with a factory's description."""
+    lose_switches: int = 0
+    """Switches that are gone with all of their cables."""
 
 
 @dataclass(frozen=True, slots=True)

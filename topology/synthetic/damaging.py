@@ -1,0 +1,98 @@
+"""Damaging a fabric at random, and saying honestly which of the faults can be seen."""
+
+from __future__ import annotations
+
+import random  # noqa: TID251 - for the type only; the source is an argument
+from collections.abc import Iterable, Iterator
+
+from topology.errors import ConfigError
+from topology.facts import PortName
+from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec
+from topology.synthetic.swaps import draw_swaps
+from topology.synthetic.symmetry import Symmetry
+from topology.synthetic.wiring import Cable, Wiring
+
+
+def damage(wiring: Wiring, faults: FaultSpec, rng: random.Random) -> Damaged:
+    """Return the fabric after its faults: first switches go, then cables, then ends swap.
+
+    Equal arguments and an equally seeded source give the same damage. Cost: O(cables), and as
+    much again for each lost switch.
+
+    Raises:
+        ConfigError: a fraction or number is out of range, or more swaps than the fabric has
+            pairs of cables to swap.
+    """
+    _check(wiring, faults)
+    names = [switch.name for switch in wiring.switches]
+    lost_switches = frozenset(rng.sample(names, faults.lose_switches))
+    alive = {
+        at: cable
+        for at, cable in enumerate(wiring.cables)
+        if not lost_switches & {cable.low.device, cable.high.device}
+    }
+    num_lost = min(len(alive), _share(faults.lose_links, len(wiring.cables)))
+    lost = [alive.pop(at) for at in sorted(rng.sample(sorted(alive), num_lost))]
+    pairs = draw_swaps(wiring, alive, faults.num_swaps, rng=rng)
+    swapped = {at: cable for pair in pairs for at, cable in _exchange(alive, pair)}
+    hosts = [host.name for host in wiring.hosts]
+    silent = frozenset(rng.sample(hosts, _share(faults.silent, len(hosts))))
+    cables = tuple((alive | swapped).values())
+    bare = Damaged(wiring, cables, silent, lost_switches)
+    symmetry = Symmetry(bare)
+    found = (
+        *_lost_switches(bare, symmetry),
+        *(Fault(FaultKind.LOST_LINK, cable, symmetry.shows_missing(cable)) for cable in lost),
+        *(_swap(symmetry, [swapped[at] for at in pair]) for pair in pairs),
+        *_silent_hosts(bare),
+    )
+    return Damaged(wiring, cables, silent, lost_switches, found)
+
+
+def _check(wiring: Wiring, faults: FaultSpec) -> None:
+    for fraction in (faults.lose_links, faults.silent):
+        if not 0 <= fraction <= 1:
+            raise ConfigError(f"expected a share from 0 to 100 %, got {fraction:.4g}")
+    if faults.num_swaps < 0:
+        raise ConfigError(f"expected a number of swaps, got {faults.num_swaps}")
+    if not 0 <= faults.lose_switches <= len(wiring.switches):
+        raise ConfigError(
+            f"expected to lose 0 to {len(wiring.switches)} switches, got {faults.lose_switches}"
+        )
+
+
+def _share(fraction: float, total: int) -> int:
+    return max(1, round(fraction * total)) if fraction else 0
+
+
+def _exchange(cables: dict[int, Cable], pair: tuple[int, int]) -> Iterator[tuple[int, Cable]]:
+    """Yield two cables after they exchanged their upper ends, with their indices."""
+    first, second = pair
+    yield first, Cable(cables[first].low, cables[second].high)
+    yield second, Cable(cables[second].low, cables[first].high)
+
+
+def _swap(symmetry: Symmetry, cables: list[Cable]) -> Fault:
+    is_seen = any(symmetry.shows_misplaced(cable) for cable in cables)
+    return Fault(FaultKind.SWAPPED_CABLE, _ends(cables), is_seen)
+
+
+def _lost_switches(damaged: Damaged, symmetry: Symmetry) -> Iterator[Fault]:
+    for name in sorted(damaged.lost_switches):
+        cables = [
+            cable
+            for cable in damaged.wiring.cables
+            if name in (cable.low.device, cable.high.device)
+        ]
+        yield Fault(FaultKind.LOST_SWITCH, _ends(cables), symmetry.shows_lost(name))
+
+
+def _silent_hosts(damaged: Damaged) -> Iterator[Fault]:
+    for host in damaged.wiring.hosts:
+        if host.name in damaged.silent:
+            ports = tuple(PortName(host.name, nic.port) for nic in host.nics)
+            yield Fault(FaultKind.SILENT_NODE, ports, detectable=True)
+
+
+def _ends(cables: Iterable[Cable]) -> tuple[PortName, ...]:
+    return tuple(end for cable in cables for end in cable)

@@ -1,0 +1,96 @@
+"""Which pairs of cables exchange an end: what people really plug wrong, drawn at random."""
+
+from __future__ import annotations
+
+import random  # noqa: TID251 - for the type only; the source is an argument
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from topology.errors import ConfigError
+from topology.synthetic.homes import is_host_cable
+from topology.synthetic.spec import SPINE_RANK
+from topology.synthetic.wiring import Cable, Switch, Wiring
+
+
+class SwapSort(StrEnum):
+    """What two cables that exchange an end have in common."""
+
+    MOVED_HOST = "moved-host"
+    """Host cables of two leaf groups."""
+    WRONG_RAIL = "wrong-rail"
+    """Host cables of one group, on two leaves."""
+    UPLINK = "uplink"
+    """Leaf to spine, neither end shared: within a pod or across pods."""
+
+
+def draw_swaps(
+    wiring: Wiring, cables: Mapping[int, Cable], num_swaps: int, *, rng: random.Random
+) -> list[tuple[int, int]]:
+    """Return pairs of indices of cables that exchange their upper ends; no cable is in two.
+
+    The sorts take turns, so a few swaps show each sort that the fabric can have.
+
+    Raises:
+        ConfigError: the fabric has fewer pairs than wanted.
+    """
+    if not num_swaps:
+        return []
+    switches = {switch.name: switch for switch in wiring.switches}
+    pools = _pools(cables, switches, rng)
+    sorts = list(SwapSort)
+    taken: set[int] = set()
+    pairs: list[tuple[int, int]] = []
+    for turn in range(num_swaps):
+        start = turn % len(sorts)
+        pair = _first_pair(sorts[start:] + sorts[:start], pools, taken, _fits(cables, switches))
+        if pair is None:
+            raise ConfigError(f"only {len(pairs)} of {num_swaps} pairs of cables can be swapped")
+        taken.update(pair)
+        pairs.append(pair)
+    return pairs
+
+
+_Fits = Callable[[SwapSort, int, int], bool]
+
+
+def _pools(
+    cables: Mapping[int, Cable], switches: Mapping[str, Switch], rng: random.Random
+) -> dict[SwapSort, list[int]]:
+    """Return the cables that each sort of swap draws from, each in a random order."""
+    of_hosts = [at for at, cable in cables.items() if is_host_cable(cable, switches)]
+    uplinks = [at for at, cable in cables.items() if switches[cable.high.device].rank == SPINE_RANK]
+    return {
+        SwapSort.MOVED_HOST: rng.sample(of_hosts, len(of_hosts)),
+        SwapSort.WRONG_RAIL: rng.sample(of_hosts, len(of_hosts)),
+        SwapSort.UPLINK: rng.sample(uplinks, len(uplinks)),
+    }
+
+
+def _fits(cables: Mapping[int, Cable], switches: Mapping[str, Switch]) -> _Fits:
+    def fits(sort: SwapSort, first: int, second: int) -> bool:
+        one, other = cables[first], cables[second]
+        if one.high.device == other.high.device:
+            return False
+        if sort is SwapSort.UPLINK:
+            return one.low.device != other.low.device
+        is_one_group = switches[one.high.device].path == switches[other.high.device].path
+        return is_one_group == (sort is SwapSort.WRONG_RAIL)
+
+    return fits
+
+
+def _first_pair(
+    sorts: Iterable[SwapSort],
+    pools: Mapping[SwapSort, Sequence[int]],
+    taken: set[int],
+    fits: _Fits,
+) -> tuple[int, int] | None:
+    """Return a free pair of the first sort that has one."""
+    for sort in sorts:
+        free = (at for at in pools[sort] if at not in taken)
+        for first in free:
+            rest = (at for at in pools[sort] if at not in taken)
+            second = next((at for at in rest if fits(sort, first, at)), None)
+            if second is not None:
+                return first, second
+    return None

@@ -1,0 +1,91 @@
+"""The right tree of a damaged fabric: worked out from its plan and its cables, not inferred.
+
+A host is in the leaf group, and a unit below the unit, that holds most of its cables. A tie leaves
+a host unplaced and a unit standing alone, and so does having no cable at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from topology.synthetic.faults import Damaged, Fault
+from topology.synthetic.homes import Attachments, Unit, count_attachments, most_held, unit_of
+from topology.synthetic.spec import TIER_NAMES
+from topology.synthetic.wiring import unit_name
+from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree, render_tree
+
+
+def derive_truth(damaged: Damaged) -> TopologyTree:
+    """Return the true tree; silent hosts stay where their cables are. Cost: O(cables)."""
+    attachments = count_attachments(damaged)
+    members: dict[Unit, list[str]] = {}
+    unplaced = []
+    for host in damaged.wiring.hosts:
+        held = attachments.hosts.get(host.name, Counter())
+        home = most_held(held)
+        if home is None:
+            unplaced.append(Unplaced(host.name, _reason(held)))
+        else:
+            members.setdefault(home, []).append(host.name)
+    parents = _parents(members, attachments)
+    switches = _switches_by_unit(damaged)
+    return build_tree(
+        [
+            DomainSpec(
+                name=unit_name(*unit),
+                tier=unit.rank,
+                parent=None if parent is None else unit_name(*parent),
+                nodes=tuple(members.get(unit, ())),
+                switches=switches[unit],
+            )
+            for unit, parent in parents.items()
+        ],
+        tiers=TIER_NAMES[: max((unit.rank for unit in parents), default=1)],
+        unplaced=unplaced,
+    )
+
+
+def render_truth(tree: TopologyTree, faults: Iterable[Fault]) -> dict[str, Any]:
+    """Return the document of the true tree with the faults that were made."""
+    rows = [
+        {
+            "kind": fault.kind.value,
+            "ports": [{"device": end.device, "port": end.port} for end in fault.ports],
+            "detectable": fault.detectable,
+        }
+        for fault in faults
+    ]
+    return render_tree(tree) | {"faults": rows}
+
+
+def _reason(held: Mapping[Unit, int]) -> str:
+    if not held:
+        return "none of its ports has a link"
+    most = max(held.values())
+    tied = sorted(unit_name(*unit) for unit, num in held.items() if num == most)
+    return f"as many links to {' as to '.join(tied)}"
+
+
+def _parents(
+    members: Mapping[Unit, list[str]], attachments: Attachments
+) -> dict[Unit, Unit | None]:
+    """Return the parent of every unit that has hosts below it."""
+    parents: dict[Unit, Unit | None] = {}
+    below = list(members)
+    while below:
+        for unit in below:
+            parents[unit] = most_held(attachments.units.get(unit, Counter()))
+        below = sorted({home for unit in below if (home := parents[unit])} - parents.keys())
+    return parents
+
+
+def _switches_by_unit(damaged: Damaged) -> dict[Unit, tuple[str, ...]]:
+    """Return the names of the switches that each unit has left, sorted."""
+    names: dict[Unit, list[str]] = {}
+    for switch in damaged.wiring.switches:
+        held = names.setdefault(unit_of(switch), [])
+        if switch.name not in damaged.lost_switches:
+            held.append(switch.name)
+    return {unit: tuple(sorted(held)) for unit, held in names.items()}
