@@ -1,0 +1,44 @@
+"""The fabrics of the lab: built once per module, on one worker, gone with it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.lab.infiniband import IbFabric
+from tests.lab.lldp import LldpFabric
+from tests.lab.sandbox import Sandbox
+from tests.lab.tools import require_tools
+from topology.facts import Medium
+from topology.synthetic.spec import FabricKind, FabricSpec
+from topology.synthetic.wiring import Wiring, build_wiring
+
+
+@pytest.fixture(scope="module")
+def lldp_wiring() -> Wiring:
+    """8 hosts with two NICs, 4 leaves in two pairs, 2 spines."""
+    spec = FabricSpec(FabricKind.DUAL_HOMED, num_hosts=8, radix=8, medium=Medium.ETHERNET)
+    return build_wiring(spec)
+
+
+@pytest.fixture
+def lldp_fabric(lldp_wiring: Wiring) -> Iterator[LldpFabric]:
+    require_tools("unshare", "nsenter", "ip", "lldpd", "lldpcli", is_root_needed=True)
+    switches = frozenset(switch.name for switch in lldp_wiring.switches)
+    # Below /tmp directly: a socket's path holds about a hundred characters.
+    with TemporaryDirectory(prefix="lldp-") as folder, Sandbox() as sandbox:
+        yield LldpFabric(sandbox, lldp_wiring.cables, switches=switches, folder=Path(folder))
+
+
+@pytest.fixture(scope="module")
+def ib_wiring() -> Wiring:
+    """32 hosts with two HCAs on two rails, 4 leaves in two groups, 2 spines."""
+    return build_wiring(FabricSpec(FabricKind.RAIL, num_hosts=32, rails=2, radix=32))
+
+
+@pytest.fixture
+def ib_fabric(ib_wiring: Wiring, tmp_path: Path) -> Iterator[IbFabric]:
+    require_tools("ibsim", "ibsim-run", "ibnetdiscover")
+    with IbFabric(ib_wiring, tmp_path) as fabric:
+        yield fabric

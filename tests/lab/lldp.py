@@ -1,0 +1,195 @@
+"""An LLDP fabric of real daemons: a network namespace per device, a veth pair per cable.
+
+`LldpFabric` follows what is done to it, so it always knows which neighbors ought to be seen, and
+can wait until the daemons see just those.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.lab.sandbox import Sandbox
+from tests.lab.waiting import wait_until
+from topology.facts import PortName
+from topology.synthetic.wiring import Cable
+
+DEADLINE_S = 20
+# A frame each second, forgotten after four: at the defaults a test would wait for minutes.
+_TIMING = "configure lldp tx-interval 1\nconfigure lldp tx-hold 4\n"
+_IFNAME = "configure lldp portidsubtype ifname\n"
+
+
+class Seen(NamedTuple):
+    """One neighbor entry of one daemon."""
+
+    port: PortName
+    far: PortName
+
+
+class LldpFabric:
+    """Devices, cables and one lldpd per device."""
+
+    def __init__(
+        self, sandbox: Sandbox, cables: Iterable[Cable], *, switches: frozenset[str], folder: Path
+    ) -> None:
+        """Build and start everything, and wait until every end of every cable is seen.
+
+        Args:
+            sandbox: where it all runs.
+            cables: what joins which ports; all devices are ends of them.
+            switches: the devices that name their ports, as switches do; the rest are hosts.
+            folder: for sockets, settings and logs; its path is short, as those of sockets must be.
+        """
+        self.sandbox = sandbox
+        self.switches = switches
+        self._folder = folder
+        folder.chmod(0o755)  # lldpd and lldpcli run as a user of their own
+        self._far: dict[PortName, PortName] = {}
+        for low, high in cables:
+            self._far |= {low: high, high: low}
+        self.devices = tuple(sorted({port.device for port in self._far}))
+        self._macs = {port: _mac(number) for number, port in enumerate(sorted(self._far), 1)}
+        self._down: set[PortName] = set()
+        self._silent: set[str] = set()
+        self._wire()
+        for device in self.devices:
+            self._start_daemon(device)
+        wait_until(self._unanswering, deadline_s=DEADLINE_S, what="all daemons answer")
+        self.settle()
+
+    def socket(self, device: str) -> Path:
+        """Return where a device's daemon listens."""
+        return self._folder / f"{device}.sock"
+
+    def far_end(self, port: PortName) -> PortName:
+        """Return the other end of a port's cable."""
+        return self._far[port]
+
+    def expected(self) -> frozenset[Seen]:
+        """Return what the daemons see once they know about everything done so far."""
+        return frozenset(
+            Seen(port, far)
+            for port, far in self._far.items()
+            if not {port, far} & self._down and not {port.device, far.device} & self._silent
+        )
+
+    def seen(self) -> frozenset[Seen]:
+        """Return what the daemons see now."""
+        alive = (device for device in self.devices if device not in self._silent)
+        return frozenset(entry for device in alive for entry in self._neighbors_of(device))
+
+    def settle(self) -> None:
+        """Wait until the daemons see just what they should."""
+
+        def wrong() -> frozenset[Seen]:
+            return self.seen() ^ self.expected()
+
+        wait_until(wrong, deadline_s=DEADLINE_S, what="neighbors as cabled")
+
+    def cut(self, *ports: PortName) -> None:
+        """Take links down, each at one of its ends, and wait until both ends know."""
+        for port in ports:
+            self._ip(f"link set {port.port} down", namespace=port.device)
+        self._down |= set(ports)
+        self.settle()
+
+    def restore(self, *ports: PortName) -> None:
+        """Bring links back that were cut at these ends."""
+        for port in ports:
+            self._ip(f"link set {port.port} up", namespace=port.device)
+        self._down -= set(ports)
+        self.settle()
+
+    def stop(self, device: str) -> None:
+        """End a device's daemon in good order: it says goodbye to its neighbors."""
+        pids = self.sandbox.run("ip", "netns", "pids", device).split()
+        self.sandbox.run("kill", "-TERM", *pids)
+        self._silent.add(device)
+        self.settle()
+
+    def start(self, device: str) -> None:
+        """Start a stopped daemon again."""
+        self._silent.discard(device)
+        self._start_daemon(device)
+        wait_until(self._unanswering, deadline_s=DEADLINE_S, what=f"{device} answers")
+        self.settle()
+
+    def swap(self, left: PortName, right: PortName) -> None:
+        """Exchange the plugs of two ports of different devices, as a person would: one by one.
+
+        Each port is down until both ends of its cable have forgotten, so the daemons never show
+        the old neighbor beside the new one.
+        """
+        self.cut(left, right)
+        for port, other in ((left, right), (right, left)):
+            move = f"link set {port.port} name plug netns {other.device}"
+            self._ip(move, namespace=port.device)
+        for port in (left, right):
+            plugged = f"link set plug name {port.port} address {self._macs[port]}"
+            self._ip(plugged, namespace=port.device)
+        self._far[left], self._far[right] = self._far[right], self._far[left]
+        for port in (left, right):
+            self._far[self._far[port]] = port
+        self.restore(left, right)
+
+    def _wire(self) -> None:
+        self._ip(*(f"netns add {device}" for device in self.devices))
+        self._ip(*(self._cable(low, high) for low, high in self._far.items() if low < high))
+        for device in self.devices:
+            ports = ("lo", *(port.port for port in self._far if port.device == device))
+            self._ip(*(f"link set {port} up" for port in ports), namespace=device)
+
+    def _cable(self, low: PortName, high: PortName) -> str:
+        ends = [
+            f"name {port.port} address {self._macs[port]} netns {port.device}"
+            for port in (low, high)
+        ]
+        return f"link add {ends[0]} type veth peer {ends[1]}"
+
+    def _ip(self, *commands: str, namespace: str = "") -> None:
+        inside = ("-n", namespace) if namespace else ()
+        self.sandbox.run("ip", *inside, "-batch", "-", stdin="\n".join(commands))
+
+    def _start_daemon(self, device: str) -> None:
+        settings = self._folder / f"{device}.conf"
+        # The name comes with the first frame: without it all were called like this machine.
+        lines = f"configure system hostname {device}\n{_TIMING}"
+        settings.write_text(lines + (_IFNAME if device in self.switches else ""))
+        options = ("-u", str(self.socket(device)), "-O", str(settings), "-I", "eth*,swp*")
+        log = self._folder / f"{device}.log"
+        self.sandbox.start("lldpd", "-d", *options, namespace=device, log=log)
+
+    def _unanswering(self) -> list[str]:
+        alive = (device for device in self.devices if device not in self._silent)
+        return [device for device in alive if not self._is_answering(device)]
+
+    def _is_answering(self, device: str) -> bool:
+        try:
+            return device in self._lldpcli(device, "show", "chassis")
+        except AssertionError:
+            return False
+
+    def _lldpcli(self, device: str, *question: str) -> str:
+        socket = str(self.socket(device))
+        return self.sandbox.run("lldpcli", "-u", socket, "-f", "keyvalue", *question)
+
+    def _neighbors_of(self, device: str) -> frozenset[Seen]:
+        """Return the entries of one daemon, read without any code of the project's."""
+        values = dict(
+            line.split("=", 1)
+            for line in self._lldpcli(device, "show", "neighbors").splitlines()
+            if "=" in line
+        )
+        ports = {key.split(".")[1] for key in values}
+        return frozenset(
+            Seen(
+                PortName(device, port),
+                PortName(values[f"lldp.{port}.chassis.name"], values[f"lldp.{port}.port.descr"]),
+            )
+            for port in ports
+        )
+
+
+def _mac(number: int) -> str:
+    """Return a locally administered address: the same for the same port in every run."""
+    return f"02:1a:b0:00:{number >> 8:02x}:{number & 0xFF:02x}"
