@@ -1,0 +1,324 @@
+"""`lldpcli -f json0` (and `-f json`): neighbors per port, and the node's own chassis.
+
+The two forms are told apart by shape and read alike; the other forms are refused by name. What
+neighbors say is hostile: it is kept as sent, never trusted and never shown unescaped. Hosts and
+switches are not told apart here, because capabilities do not (a host with a bridge says Bridge).
+
+Source: lldpd 1.0.16, src/client/{json,show}_writer.c, and collected outputs of older ones.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from topology.errors import ParseError
+from topology.facts import Device, DeviceKind, Neighbor, Source
+from topology.ids import Id, IdKind, natural_key, parse_mac
+
+_ASK: Final = "ask lldpcli for -f json0"
+_FORMS: Final = (
+    (re.compile(r"<\?xml|<lldp"), "lldpcli's xml"),
+    (re.compile(r"(?:lldp|local-chassis)\.[^\n]*="), "lldpcli's keyvalue"),
+    (re.compile(r"-{20,}\s*\n\s*(?:LLDP neighbors|Local chassis|Chassis)"), "lldpcli's plain text"),
+)
+_SOURCES: Final = {"LLDP": Source.LLDP, "CDPv1": Source.CDP, "CDPv2": Source.CDP}
+_HEX_BYTES: Final = re.compile(r"[0-9a-f]{2}(?:[: -][0-9a-f]{2})*")
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_SUBTYPES: Final = frozenset({"ifname", "ifalias", "local", "unhandled"})
+_MAC_BYTES: Final = 6
+_MAX_TTL_S: Final = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class LldpNeighbors:
+    """What the ports of one device hear."""
+
+    ports: tuple[tuple[str, tuple[Neighbor, ...]], ...] = ()
+    """(local port name, its neighbors as printed), in natural order of the names."""
+    errors: tuple[ParseError, ...] = ()
+    form: str = ""
+    """`json0`, `json`, or empty where the input was neither."""
+
+
+class _Refused(Exception):  # noqa: N818 - carries a ParseError out of nested reading
+    def __init__(self, problem: str, excerpt: str = "", line: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.excerpt, self.line = problem, excerpt, line
+
+    def error(self, source: str) -> ParseError:
+        return ParseError(self.problem, source=source, line=self.line, excerpt=self.excerpt)
+
+
+class _Chassis(NamedTuple):
+    """A chassis in either form, its name found."""
+
+    name: str
+    fields: dict[str, Any]
+
+
+def parse_neighbors(raw: bytes, *, source: str = "") -> LldpNeighbors:
+    """Return the neighbors in `show neighbors details`; never raises.
+
+    A broken entry costs that entry. Several neighbors on one port are all kept, also one box
+    that speaks several protocols. `{"lldp":[{}]}` is nobody there, which is no error.
+    """
+    try:
+        document, errors = _load(raw, source)
+        form, entries = _entries(document)
+    except _Refused as refused:
+        return LldpNeighbors(errors=(refused.error(source),))
+    ports: dict[str, list[Neighbor]] = {}
+    for name, entry in entries:
+        try:
+            neighbor = _neighbor(name, entry)
+        except _Refused as refused:
+            errors.append(refused.error(source))
+            continue
+        if neighbor is not None:
+            ports.setdefault(_clean(name), []).append(neighbor)
+    ordered = sorted(ports, key=lambda name: (natural_key(name), name))
+    return LldpNeighbors(tuple((name, tuple(ports[name])) for name in ordered), tuple(errors), form)
+
+
+def parse_chassis(raw: bytes, *, source: str = "") -> tuple[Device | None, tuple[ParseError, ...]]:
+    """Return the device itself from `show chassis`, None where it tells nothing; never raises."""
+    try:
+        document, errors = _load(raw, source)
+        chassis = _local_chassis(document)
+    except _Refused as refused:
+        return None, (refused.error(source),)
+    ids = set(_device_ids(chassis.fields))
+    if chassis.name:
+        ids.add(Id(IdKind.HOSTNAME, chassis.name))
+    if not ids:
+        errors.append(ParseError("chassis without id and name", source=source))
+        return None, tuple(errors)
+    device = Device(
+        kind=DeviceKind.UNKNOWN,
+        name=chassis.name,
+        ids=tuple(sorted(ids)),
+        model=_text(chassis.fields, "descr"),
+    )
+    return device, tuple(errors)
+
+
+def _local_chassis(document: dict[str, Any]) -> _Chassis:
+    local = _first(document.get("local-chassis"))
+    if not isinstance(local, dict):
+        raise _Refused(f"no local-chassis: expected `show chassis`, {_ASK}")
+    return _chassis(local.get("chassis"))
+
+
+def _load(raw: bytes, source: str) -> tuple[dict[str, Any], list[ParseError]]:
+    """Return the document and what was wrong with its bytes."""
+    errors = []
+    text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
+    if "\ufffd" in text and not _is_utf8(raw):
+        errors.append(ParseError("bytes that are not UTF-8 were replaced", source=source))
+    if not text.strip():
+        raise _Refused("empty: lldpcli knows no such port, or failed")
+    for pattern, form in _FORMS:
+        if pattern.match(text.lstrip()):
+            raise _Refused(f"this is {form}: {_ASK}")
+    try:
+        # json0 prints the byte 0x1F unescaped, which strict reading refuses.
+        document = json.loads(text, strict=False)
+    except json.JSONDecodeError as error:
+        excerpt = text[max(error.pos - 20, 0) : error.pos + 40]
+        raise _Refused(f"no JSON ({error.msg}): {_ASK}", excerpt, error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        raise _Refused(f"no JSON of lldpcli: {_ASK}", text[:80]) from error
+    if not isinstance(document, dict):
+        raise _Refused(f"expected an object with lldp: {_ASK}", text[:80])
+    return document, errors
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _entries(document: dict[str, Any]) -> tuple[str, list[tuple[object, object]]]:
+    """Return the form and every (port name, entry) of a neighbors document."""
+    root = document.get("lldp")
+    if isinstance(root, list):
+        interfaces = [found for part in root if isinstance(part, dict) for found in _items(part)]
+        return "json0", [
+            (found.get("name") if isinstance(found, dict) else None, found) for found in interfaces
+        ]
+    if isinstance(root, dict):
+        return "json", [
+            pair
+            for found in _items(root)
+            for pair in (found.items() if isinstance(found, dict) else [(None, found)])
+        ]
+    raise _Refused(f"no lldp: expected `show neighbors details`, {_ASK}")
+
+
+def _items(part: dict[str, Any]) -> list[Any]:
+    found = part.get("interface", [])
+    return found if isinstance(found, list) else [found]
+
+
+def _neighbor(name: object, entry: object) -> Neighbor | None:
+    """Return one neighbor; None for a port of which only VLANs are told.
+
+    Raises:
+        _Refused: the entry names no port or no chassis.
+    """
+    if not isinstance(name, str) or not name:
+        raise _Refused("neighbor entry without a port name")
+    if not isinstance(entry, dict):
+        raise _Refused("neighbor entry is no object", name)
+    if "chassis" not in entry and "port" not in entry:
+        return None
+    try:
+        chassis = _chassis(entry.get("chassis"))
+    except _Refused as refused:
+        raise _Refused(refused.problem, name) from refused
+    found = _first(entry.get("port"))
+    port = found if isinstance(found, dict) else {}
+    return Neighbor(
+        device_ids=_device_ids(chassis.fields),
+        device_name=chassis.name,
+        port_ids=tuple(sorted(set(_port_ids(port)))),
+        port_name=_port_name(port),
+        source=_SOURCES.get(_text(entry, "via"), Source.OTHER),
+        ttl_s=_ttl_s(port) if "ttl" in port else _ttl_s(chassis.fields),
+    )
+
+
+def _chassis(found: object) -> _Chassis:
+    """Return a chassis of either form: json0's list, or json's `{NAME: {…}}`.
+
+    In json a chassis without a name is `{"id": {"type": …}, …}` itself.
+
+    Raises:
+        _Refused: there is none, or several, which a crafted name in json can bring about.
+    """
+    if isinstance(found, list):
+        fields = _first(found)
+        if isinstance(fields, dict):
+            return _Chassis(_text(fields, "name"), fields)
+        raise _Refused("neighbor without a chassis")
+    if not isinstance(found, dict) or not found:
+        raise _Refused("neighbor without a chassis")
+    own_id = found.get("id")
+    if isinstance(own_id, dict) and "type" in own_id:
+        return _Chassis("", found)
+    if len(found) > 1:
+        raise _Refused("neighbor with several chassis, forged by a name")
+    name, fields = next(iter(found.items()))
+    if not isinstance(fields, dict):
+        raise _Refused("chassis is no object")
+    return _Chassis(_clean(name), fields)
+
+
+def _device_ids(fields: dict[str, Any]) -> tuple[Id, ...]:
+    """Return chassis id and management addresses, sorted, without those that identify nothing."""
+    ids = set(_typed_ids(fields, IdKind.CHASSIS_ID))
+    addresses = (_usable_ip(text) for text in _texts(fields, "mgmt-ip"))
+    ids.update(Id(IdKind.IP, address) for address in addresses if address)
+    return tuple(sorted(ids))
+
+
+def _port_ids(port: dict[str, Any]) -> Iterator[Id]:
+    for found in _typed_ids(port, IdKind.PORT_ID):
+        yield found
+        if found.subtype == "mac":
+            yield Id(IdKind.MAC, found.value)
+        elif found.subtype == "ifname":
+            yield Id(IdKind.IFNAME, found.value)
+
+
+def _typed_ids(fields: dict[str, Any], kind: IdKind) -> Iterator[Id]:
+    subtype, text = _typed_id(fields)
+    value, subtype = _canonical(subtype, text)
+    if value:
+        yield Id(kind, value, subtype)
+
+
+def _typed_id(fields: dict[str, Any]) -> tuple[str, str]:
+    found = _first(fields.get("id"))
+    return (_text(found, "type"), _text(found, "value")) if isinstance(found, dict) else ("", "")
+
+
+def _canonical(subtype: str, text: str) -> tuple[str, str]:
+    """Return (value, subtype) of an id, an empty value where it identifies nothing.
+
+    A MAC of another length, and an address of an unknown family, are printed as hex bytes and
+    kept as `unhandled`. A local id that looks like a MAC stays local: anybody can send that.
+    """
+    text = text.strip()
+    if subtype == "mac" and (mac := parse_mac(text)):
+        return mac, subtype
+    if subtype == "ip" and (address := _usable_ip(text)):
+        return address, subtype
+    if subtype in _SUBTYPES:
+        return text, subtype
+    text = text.lower()
+    digits = re.sub(r"[: -]", "", text)
+    is_id = _HEX_BYTES.fullmatch(text) and digits.strip("0") and len(digits) != 2 * _MAC_BYTES
+    return (text if is_id else ""), "unhandled"
+
+
+def _usable_ip(text: str) -> str | None:
+    """Return an address in canonical form; None where it is none or nobody's alone."""
+    try:
+        address = ipaddress.ip_address(text.strip())
+    except ValueError:
+        return None
+    is_common = (
+        address.is_unspecified
+        or address.is_link_local
+        or address.is_loopback
+        or address.is_multicast
+    )
+    return None if is_common or "%" in text else str(address)
+
+
+def _port_name(port: dict[str, Any]) -> str:
+    """Return the far port's name: senders put it into the id or, with MAC ids, the description.
+
+    Juniper sends its ifIndex as a local id and the name as description.
+    """
+    subtype, text = _typed_id(port)
+    is_name = subtype in {"ifname", "ifalias"} or (subtype == "local" and not text.isdigit())
+    return (text if is_name else "") or _text(port, "descr") or text
+
+
+def _ttl_s(fields: dict[str, Any]) -> int | None:
+    text = _text(fields, "ttl")
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_TTL_S))
+    return min(int(text), _MAX_TTL_S) if is_number else None
+
+
+def _first(value: object) -> object:
+    if isinstance(value, list):
+        return value[0] if value else None
+    return value
+
+
+def _text(fields: dict[str, Any], key: str) -> str:
+    return next(iter(_texts(fields, key)), "")
+
+
+def _texts(fields: dict[str, Any], key: str) -> list[str]:
+    """Return the leaves below a key: bare strings in json, `[{"value": …}]` in json0."""
+    found = fields.get(key)
+    items = found if isinstance(found, list) else [found]
+    leaves = (item.get("value") if isinstance(item, dict) else item for item in items)
+    return [_clean(leaf) for leaf in leaves if isinstance(leaf, str)]
+
+
+def _clean(text: object) -> str:
+    """Return text that can be encoded: JSON escapes may spell half a character."""
+    return _SURROGATES.sub("\ufffd", str(text))
