@@ -1,1 +1,42 @@
-"""A fabric specification becomes devices, cables, faults, the true tree, and what tools print."""
+"""A fabric specification becomes devices, cables, faults, the true tree, and what tools print.
+
+    spec ─> wiring ─> damaged ─> truth
+                         └─────> claims, captures, inventory
+
+All of it is pure: a seeded random source is an argument, and equal arguments give equal output.
+"""
+
+from topology.synthetic.claims import Claim, report_claims, sweep_devices
+from topology.synthetic.damaging import damage
+from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec, undamaged
+from topology.synthetic.host_files import inventory, sysfs_files
+from topology.synthetic.lldp_text import lldpcli_captures
+from topology.synthetic.spec import FabricKind, FabricSpec, NamePolicy
+from topology.synthetic.truth import derive_truth, render_truth
+from topology.synthetic.wiring import Cable, Host, Nic, Switch, Wiring, build_wiring
+
+__all__ = [
+    "Cable",
+    "Claim",
+    "Damaged",
+    "FabricKind",
+    "FabricSpec",
+    "Fault",
+    "FaultKind",
+    "FaultSpec",
+    "Host",
+    "NamePolicy",
+    "Nic",
+    "Switch",
+    "Wiring",
+    "build_wiring",
+    "damage",
+    "derive_truth",
+    "inventory",
+    "lldpcli_captures",
+    "render_truth",
+    "report_claims",
+    "sweep_devices",
+    "sysfs_files",
+    "undamaged",
+]

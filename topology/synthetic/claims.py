@@ -55,6 +55,11 @@ class Sight:
         """Return the port at the other end of the cable, None where there is no cable."""
         return self._far.get(PortName(device, port))
 
+    def chassis_mac(self, device: str) -> str:
+        """Return the MAC that a device sends as its chassis id: a host takes its first NIC's."""
+        host = self.hosts.get(device)
+        return host.nics[0].mac if host else self.switches[device].mac
+
     def is_nameless(self, device: str) -> bool:
         """Return whether a device is a host whose HCAs carry a factory's description."""
         return device in self.damaged.silent
@@ -197,15 +202,12 @@ def _lldp_neighbor(sight: Sight, far: PortName) -> Neighbor:
 
     A Linux host sends a port's MAC as its id, a switch the port's name.
     """
-    host = sight.hosts.get(far.device)
-    mac = host.nics[0].mac if host else sight.switches[far.device].mac
-    port_id = Id(IdKind.PORT_ID, far.port, "ifname")
-    if host:
-        port_id = Id(IdKind.PORT_ID, sight.nics[far].mac, "mac")
+    nic = sight.nics.get(far)
+    sent = (nic.mac, "mac") if nic else (far.port, "ifname")
     return Neighbor(
-        device_ids=(chassis_id(mac),),
+        device_ids=(chassis_id(sight.chassis_mac(far.device)),),
         device_name=far.device,
-        port_ids=(port_id,),
+        port_ids=(Id(IdKind.PORT_ID, *sent),),
         port_name=far.port,
         source=Source.LLDP,
         ttl_s=TTL_S,

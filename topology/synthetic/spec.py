@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from topology.errors import ConfigError
 from topology.facts import Medium
+from topology.sources.ibnetdiscover_names import RATES_BPS
 
 MIN_RADIX = 4
 MIN_TIERS = 2
@@ -55,7 +56,7 @@ class FabricSpec:
     medium: Medium = Medium.INFINIBAND
     names: NamePolicy = NamePolicy.PLAIN
     rate_bps: int = 400_000_000_000
-    """Of every cable."""
+    """Of every cable; one that InfiniBand knows, on Ethernet too: 25, 50, 100, 200, 400 Gb/s."""
 
     @property
     def ports_per_host(self) -> int:
@@ -133,6 +134,8 @@ def _check(spec: FabricSpec) -> None:
         raise ConfigError(f"expected {MIN_TIERS} to {len(TIER_NAMES)} tiers, got {spec.tiers}")
     if spec.medium is Medium.NVLINK:
         raise ConfigError("expected infiniband or ethernet: NVLink has no leaves and spines")
+    if spec.rate_bps not in RATES_BPS.values():
+        raise ConfigError(f"expected the rate of an InfiniBand link, got {spec.rate_bps} bit/s")
 
 
 def _fan_outs(spec: FabricSpec, num_groups: int, num_tiers: int) -> tuple[int, ...]:

@@ -1,0 +1,99 @@
+"""What one host of a damaged fabric has under /sys, and what the list of cluster nodes says."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from topology.facts import Medium
+from topology.ids import Id
+from topology.sources.ibnetdiscover_names import RATES_BPS
+from topology.synthetic.claims import FACTORY_TEXT, host_ids
+from topology.synthetic.faults import Damaged
+from topology.synthetic.wiring import GUID_STEP, Host, Nic
+
+SLOTS = 8
+GIDS_PREFIX = "fe80:0000:0000:0000"
+NUM_LIDS = 0xBFFF
+_TOKENS: Final = {rate: token for token, rate in reversed(RATES_BPS.items())}
+
+
+def sysfs_files(damaged: Damaged, host: str) -> dict[str, str]:
+    """Return a host's files by their paths below the root of sysfs. Cost: O(cables).
+
+    Raises:
+        KeyError: there is no such host.
+    """
+    hosts = {found.name: found for found in damaged.wiring.hosts}
+    linked = {cable.low.port for cable in damaged.cables if cable.low.device == host}
+    files: dict[str, str] = {}
+    for nic in hosts[host].nics:
+        is_up = nic.port in linked
+        if damaged.wiring.spec.medium is Medium.ETHERNET:
+            files.update(_net_files(damaged, nic, is_up=is_up))
+        else:
+            files.update(_infiniband_files(damaged, hosts[host], nic, is_up=is_up))
+    return {path: f"{text}\n" for path, text in files.items()}
+
+
+def inventory(damaged: Damaged) -> dict[str, Any]:
+    """Return the list of cluster nodes with their ids: all hosts, silent ones too."""
+    medium = damaged.wiring.spec.medium
+    return {
+        "nodes": [
+            {
+                "name": host.name,
+                "ids": [_row(found) for found in host_ids(host, medium)],
+                "capacity": {"slots": SLOTS},
+            }
+            for host in damaged.wiring.hosts
+        ]
+    }
+
+
+def _row(found: Id) -> dict[str, str]:
+    row = {"type": found.kind.value, "value": found.value}
+    return row | {"subtype": found.subtype} if found.subtype else row
+
+
+def _infiniband_files(damaged: Damaged, host: Host, nic: Nic, *, is_up: bool) -> dict[str, str]:
+    guid = _colons(nic.guid)
+    is_named = host.name not in damaged.silent
+    # A LID is a number that the subnet manager hands out; it names nothing.
+    lid = int(nic.guid, 16) // GUID_STEP % NUM_LIDS + 1
+    files = {
+        "node_guid": guid,
+        "sys_image_guid": guid,
+        "node_desc": f"{host.name} {nic.device}" if is_named else FACTORY_TEXT,
+        "node_type": "1: CA",
+        "ports/1/state": "4: ACTIVE" if is_up else "1: DOWN",
+        "ports/1/phys_state": "5: LinkUp" if is_up else "2: Polling",
+        "ports/1/rate": _rate(damaged.wiring.spec.rate_bps if is_up else RATES_BPS["1xSDR"]),
+        "ports/1/link_layer": "InfiniBand",
+        "ports/1/lid": f"{lid:#x}" if is_up else "0x0",
+        "ports/1/sm_lid": "0x1" if is_up else "0x0",
+        "ports/1/gids/0": f"{GIDS_PREFIX}:{guid}",
+    }
+    return {f"class/infiniband/{nic.device}/{name}": text for name, text in files.items()}
+
+
+def _net_files(damaged: Damaged, nic: Nic, *, is_up: bool) -> dict[str, str]:
+    files = {
+        "address": nic.mac,
+        "addr_assign_type": "0",
+        "operstate": "up" if is_up else "down",
+        "carrier": "1" if is_up else "0",
+        "speed": str(damaged.wiring.spec.rate_bps // 10**6 if is_up else -1),
+        "type": "1",
+        "device/uevent": "DRIVER=mlx5_core",
+    }
+    return {f"class/net/{nic.device}/{name}": text for name, text in files.items()}
+
+
+def _colons(guid: str) -> str:
+    return ":".join(guid[at : at + 4] for at in range(0, 16, 4))
+
+
+def _rate(rate_bps: int) -> str:
+    """Return a rate in the words of sysfs, such as `400 Gb/sec (4X NDR)`."""
+    width, speed = _TOKENS[rate_bps].split("x")
+    return f"{rate_bps / 10**9:g} Gb/sec ({width}X {speed})"
