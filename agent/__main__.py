@@ -1,0 +1,8 @@
+"""`python -m agent` is `toponaut-agent`."""
+
+from __future__ import annotations
+
+from agent.cli import main
+
+if __name__ == "__main__":
+    main()

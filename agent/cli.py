@@ -1,0 +1,150 @@
+"""The commands of `toponaut-agent`: once, run, collectors. stdout is data, stderr is the log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final, Unpack
+
+import click
+
+from agent.collect import Attempt, Outcome, availability, collect
+from agent.config import parse_delay, parse_duration
+from agent.options import NodeOptions, env_of, node_options, open_node, parsed_by
+from agent.printing import columns, render_text
+from agent.publishing import ReportFolder, document_of, render_document
+from agent.reporting import build_reports
+from agent.rounds import Rounds
+from topology.errors import StoreError
+
+
+class Exit(IntEnum):
+    """What the exit codes mean; click itself ends with 2 where the usage is wrong."""
+
+    OK = 0
+    USAGE = 2
+    INCOMPLETE = 3
+    """Answered, but a collector failed or part of an input was unreadable."""
+    NOTHING = 4
+    """No collector found anything and at least one failed."""
+
+
+_output: Final[Callable[..., Any]] = click.option(
+    "--output",
+    "-o",
+    envvar=env_of("output"),
+    type=click.Choice(["text", "json", "yaml"]),
+    default="text",
+    show_default=True,
+    help="Form of what is printed.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="toponaut", prog_name="toponaut-agent")
+def cli() -> None:
+    """Report which ports this node has and what they are cabled to.
+
+    Each option can also be given as a variable: TOPONAUT_AGENT_ and its name in capitals.
+    """
+
+
+@cli.command()
+@_output
+@node_options
+def once(output: str, **options: Unpack[NodeOptions]) -> None:
+    """Collect once and print the reports.
+
+    Exit codes: 0 all collectors answered, be it that there is nothing; 3 some failed, or part of
+    what they read was unreadable; 4 some failed and none found anything; 2 wrong usage.
+    """
+    node = open_node(options)
+    attempts = collect(node, {})
+    reports = build_reports(node.settings, attempts, now=node.clock.now())
+    if output == "text":
+        click.echo(render_text(reports))
+    else:
+        items = [document_of(report) for report in reports]
+        _print_document({"apiVersion": "v1", "kind": "List", "items": items}, output)
+    sys.exit(_exit_of(attempts))
+
+
+@cli.command()
+@click.option(
+    "--publish",
+    envvar=env_of("publish"),
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder that gets this node's reports, one file each.",
+)
+@click.option(
+    "--period",
+    envvar=env_of("period"),
+    default="1m",
+    show_default=True,
+    callback=parsed_by(parse_duration),
+    help="Time from one collection to the next.",
+)
+@click.option(
+    "--jitter",
+    envvar=env_of("jitter"),
+    default="5s",
+    show_default=True,
+    callback=parsed_by(parse_delay),
+    help="Up to this much is added to each period, so that nodes do not act as one.",
+)
+@node_options
+def run(publish: Path, period: float, jitter: float, **options: Unpack[NodeOptions]) -> None:
+    """Collect again and again, and publish what changed, until SIGTERM or SIGINT."""
+    from agent.schedule import run_periodically  # noqa: PLC0415 - costs the other commands 60 ms
+
+    node = open_node(options)
+    folder = ReportFolder(publish, node.settings.node_name)
+    try:
+        folder.prepare()
+    except StoreError as error:
+        raise click.UsageError(str(error)) from error
+    rounds = Rounds(node, folder)
+    run_periodically(rounds.tick, period_s=period, jitter_s=jitter, clock=node.clock)
+
+
+@cli.command()
+@_output
+@node_options
+def collectors(output: str, **options: Unpack[NodeOptions]) -> None:
+    """List the collectors, which of them can work on this node, and why the others cannot."""
+    found = availability(open_node(options))
+    if output == "text":
+        rows = [(one.collector, "no" if one.reason else "yes", one.reason) for one in found]
+        click.echo("\n".join(columns([("COLLECTOR", "AVAILABLE", "REASON"), *rows])))
+        return
+    _print_document(
+        [
+            {"name": one.collector, "available": not one.reason, "reason": one.reason}
+            for one in found
+        ],
+        output,
+    )
+
+
+def main() -> None:
+    """Run the command line."""
+    cli(prog_name="toponaut-agent")
+
+
+def _print_document(document: object, output: str) -> None:
+    if output == "json":
+        click.echo(render_document(document), nl=False)
+        return
+    import yaml  # noqa: PLC0415 - costs the other commands 20 ms
+
+    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def _exit_of(attempts: Sequence[Attempt]) -> Exit:
+    outcomes = {attempt.outcome for attempt in attempts}
+    if Outcome.FAILED in outcomes and Outcome.OK not in outcomes:
+        return Exit.NOTHING
+    return Exit.OK if all(attempt.is_complete for attempt in attempts) else Exit.INCOMPLETE

@@ -1,0 +1,101 @@
+"""The node's own HCAs from `/sys/class/infiniband`: their GUIDs are its identity on InfiniBand.
+
+Decoding is `topology.sources.ib_sysfs`; here the files are read, and each port gets its place on
+PCI Express.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from agent.command import Runner
+from agent.config import Settings
+from agent.pci import Gpu, find_gpus, gpu_distance, pci_address
+from agent.probing import Collected, Collector
+from agent.sysfs import Sysfs
+from topology.errors import CollectError
+from topology.facts import Device, Medium, Port
+from topology.ids import IdKind
+from topology.sources.ib_sysfs import parse_ib_sysfs
+
+_CLASS = "class"
+_INFINIBAND = f"{_CLASS}/infiniband"
+_DEVICE_FILES: Final = ("node_guid", "sys_image_guid", "device/numa_node")
+_PORT_FILES: Final = ("state", "phys_state", "rate", "link_layer", "gids/0")
+_OWN_KINDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID})
+_MAX_DEVICES: Final = 256
+_MAX_PORTS: Final = 16
+"""Of one HCA; real ones have one or two."""
+
+
+def absence(settings: Settings, _runner: Runner) -> str | None:
+    """Return why there is no HCA to read, None when there is one."""
+    root = Sysfs(settings.sysfs_root)
+    return None if root.names(_INFINIBAND) else "no InfiniBand or RoCE device"
+
+
+def collect(settings: Settings, _runner: Runner) -> Collected:
+    """Return the InfiniBand ports of this node, its GUIDs, and the RDMA devices of its NICs.
+
+    Raises:
+        CollectError: there is no sysfs, so that no device can be told from none there.
+    """
+    root = Sysfs(settings.sysfs_root)
+    if not root.exists(_CLASS):
+        raise CollectError(f"no {root.root / _CLASS}: is sysfs mounted?")
+    files = dict(_files(root))
+    parsed = parse_ib_sysfs(files, source=_INFINIBAND)
+    if not parsed.devices:
+        return Collected(skipped=parsed.errors, note="no InfiniBand or RoCE device")
+    gpus = find_gpus(root)
+    ports = tuple(_placed(root, port, gpus) for device in parsed.devices for port in device.ports)
+    port_guids = (one for port in ports for one in port.ids if one.kind is IdKind.PORT_GUID)
+    own = (one for device in parsed.devices for one in device.ids)
+    return Collected(
+        ids=frozenset({*own, *port_guids}),
+        ports=ports,
+        rdma_of_net=frozenset(
+            (net, found.rdma_device) for net, found in parsed.rdma_of_net.items()
+        ),
+        skipped=parsed.errors,
+    )
+
+
+def recall(device: Device) -> Collected:
+    """Return the HCAs that a report tells of."""
+    return Collected(
+        ids=frozenset(one for one in device.ids if one.kind in _OWN_KINDS),
+        ports=tuple(port for port in device.ports if port.medium is Medium.INFINIBAND),
+        rdma_of_net=frozenset(
+            (port.name, port.rdma_device)
+            for port in device.ports
+            if port.medium is Medium.ETHERNET and port.rdma_device
+        ),
+    )
+
+
+COLLECTOR: Final = Collector(collect, absence, recall)
+
+
+def _files(root: Sysfs) -> Iterator[tuple[str, str]]:
+    """Yield (path below the class, content) of what the parser reads."""
+    for name in root.names(_INFINIBAND)[:_MAX_DEVICES]:
+        base = f"{_INFINIBAND}/{name}"
+        paths = list(_DEVICE_FILES)
+        for number in root.names(f"{base}/ports")[:_MAX_PORTS]:
+            paths += [f"ports/{number}/{file}" for file in _PORT_FILES]
+        for path in paths:
+            text = root.read(f"{base}/{path}")
+            if text is not None:
+                yield f"{name}/{path}", text
+        yield f"{name}/device/net", "\n".join(root.names(f"{base}/device/net"))
+        if root.exists(f"{base}/device/physfn"):
+            yield f"{name}/device/physfn", ""
+
+
+def _placed(root: Sysfs, port: Port, gpus: tuple[Gpu, ...]) -> Port:
+    device = f"{_INFINIBAND}/{port.rdma_device}/device"
+    return port._replace(
+        pci_address=pci_address(root, device), gpu_distance=gpu_distance(root, device, gpus)
+    )

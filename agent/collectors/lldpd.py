@@ -1,0 +1,99 @@
+"""Neighbors that lldpd hears, asked of `lldpcli -f json0`.
+
+The plain `json` form is never asked for: a neighbor's name can forge entries in it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from agent.command import CommandResult, Limits, Runner, tail_of
+from agent.config import Settings
+from agent.probing import Collected, Collector, SourceAbsent
+from topology.errors import CollectError, CommandFailed, ParseError, show
+from topology.facts import Device, Medium, Port, Source
+from topology.ids import Id, IdKind
+from topology.sources.lldpcli import parse_chassis, parse_neighbors
+
+_NO_SOCKET: Final = ("unable to connect to socket", "No such file or directory")
+# Of lldpcli's own complaints; the time in it would make equal outcomes differ.
+_STAMP: Final = re.compile(r"^\S+T\S+ \[\w+/\w+\] ", re.MULTILINE)
+_OWN_KINDS: Final = frozenset({IdKind.CHASSIS_ID, IdKind.HOSTNAME})
+_NEIGHBORS: Final = ("show", "neighbors", "details")
+_CHASSIS: Final = ("show", "chassis")
+
+
+def absence(settings: Settings, runner: Runner) -> str | None:
+    """Return why lldpd cannot be asked, None when it answers."""
+    try:
+        _ask(settings, runner, _CHASSIS)
+    except CollectError as error:
+        return str(error)
+    return None
+
+
+def collect(settings: Settings, runner: Runner) -> Collected:
+    """Return what each port hears, and the chassis id under which this node itself is heard.
+
+    Raises:
+        SourceAbsent: lldpd is not installed, or not running.
+        CollectError: lldpd is there and does not answer, or not in the form asked for.
+    """
+    heard = parse_neighbors(_ask(settings, runner, _NEIGHBORS), source="lldpcli neighbors")
+    if heard.errors and not heard.ports:
+        raise CollectError(f"nothing readable: {heard.errors[0]}")
+    ids, errors = _own_ids(settings, runner)
+    ports = tuple(
+        Port(name, ids=(Id(IdKind.IFNAME, name),), medium=Medium.ETHERNET, neighbors=neighbors)
+        for name, neighbors in heard.ports
+    )
+    return Collected(
+        ids=ids,
+        ports=ports,
+        skipped=(*heard.errors, *errors),
+        note="" if ports else "no neighbor heard",
+    )
+
+
+def recall(device: Device) -> Collected:
+    """Return what lldpd once said, out of a report."""
+    heard = (
+        (port.name, tuple(one for one in port.neighbors if one.source is not Source.IB))
+        for port in device.ports
+    )
+    return Collected(
+        ids=frozenset(one for one in device.ids if one.kind in _OWN_KINDS),
+        ports=tuple(
+            Port(name, ids=(Id(IdKind.IFNAME, name),), medium=Medium.ETHERNET, neighbors=neighbors)
+            for name, neighbors in heard
+            if neighbors
+        ),
+    )
+
+
+COLLECTOR: Final = Collector(collect, absence, recall)
+
+
+def _own_ids(settings: Settings, runner: Runner) -> tuple[frozenset[Id], tuple[ParseError, ...]]:
+    device, errors = parse_chassis(_ask(settings, runner, _CHASSIS), source="lldpcli chassis")
+    ids = device.ids if device is not None else ()
+    return frozenset(one for one in ids if one.kind in _OWN_KINDS), errors
+
+
+def _ask(settings: Settings, runner: Runner, question: tuple[str, ...]) -> bytes:
+    socket = ("-u", settings.lldpd_socket) if settings.lldpd_socket else ()
+    argv = (settings.lldpcli, *socket, "-f", "json0", *question)
+    if runner.find(settings.lldpcli) is None:
+        raise SourceAbsent(f"{show(settings.lldpcli)} not found: is lldpd installed?")
+    result = runner.run(argv, Limits(settings.deadline_s, settings.max_output_bytes))
+    if result.exit_code == 0:
+        return result.stdout
+    raise _refusal(settings, result)
+
+
+def _refusal(settings: Settings, result: CommandResult) -> CollectError:
+    reason = tail_of(_STAMP.sub("", result.stderr))
+    if all(part in result.stderr for part in _NO_SOCKET):
+        return SourceAbsent(f"lldpd does not run here{reason}")
+    return CommandFailed(f"{show(settings.lldpcli)}: exit {result.exit_code}{reason}")

@@ -1,0 +1,131 @@
+"""Ports of network cards, from `/sys/class/net`: names, addresses, speed, bond, place on PCI.
+
+Physical ports have a `device` link. Virtual functions and representors have one too, but no
+cable. InfiniBand interfaces (IPoIB) are left to the InfiniBand collector.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import Final
+
+from agent.command import Runner
+from agent.config import Settings
+from agent.pci import Gpu, find_gpus, gpu_distance, pci_address
+from agent.probing import Collected, Collector
+from agent.sysfs import Sysfs
+from topology.errors import CollectError
+from topology.facts import Device, Medium, Port, PortState
+from topology.ids import Id, IdKind, natural_key, parse_mac
+
+MAX_PORTS: Final = 512
+"""Of a report; more are patterns gone wrong, not cables."""
+
+_NET = "class/net"
+_ARPHRD_ETHER = 1
+_UNKNOWN_SPEED = 0xFFFFFFFF  # what old kernels answer instead of -1
+_MBPS = 1_000_000
+# pf0vf3, c1pf0sf88, pf0hpf: the far ends, inside a SmartNIC, of functions of the host.
+_REPRESENTOR = re.compile(r"(c\d+)?pf\d+")
+
+
+def absence(settings: Settings, _runner: Runner) -> str | None:
+    """Return why there is nothing to read, None when there is."""
+    root = Sysfs(settings.sysfs_root)
+    return None if root.exists(_NET) else f"no {root.root / _NET}: is sysfs mounted?"
+
+
+def collect(settings: Settings, _runner: Runner) -> Collected:
+    """Return the Ethernet ports of this node, and which interfaces are none.
+
+    Raises:
+        CollectError: there is no sysfs, which every Linux has.
+    """
+    root = Sysfs(settings.sysfs_root)
+    if not root.exists(_NET):
+        raise CollectError(f"no {root.root / _NET}: is sysfs mounted?")
+    names = sorted(root.names(_NET), key=natural_key)
+    wanted = [name for name in names if _is_port(root, name, settings.interfaces)]
+    # Physical ones first: they survive the cap whatever the patterns ask for.
+    wanted.sort(key=lambda name: not root.exists(f"{_NET}/{name}/device"))
+    gpus = find_gpus(root)
+    ports = tuple(_port(root, name, gpus) for name in wanted[:MAX_PORTS])
+    kept = {port.name for port in ports}
+    note = "" if ports else "no physical network port"
+    if len(wanted) > MAX_PORTS:
+        note = f"{len(wanted)} interfaces, only {MAX_PORTS} kept: are the patterns too wide?"
+    return Collected(
+        ids=frozenset(one for port in ports for one in port.ids if one.kind is IdKind.MAC),
+        ports=ports,
+        excluded=frozenset(name for name in names if name not in kept),
+        note=note,
+    )
+
+
+def recall(device: Device) -> Collected:
+    """Return the Ethernet ports and addresses of a report, without what their neighbors said."""
+    ports = (port for port in device.ports if port.medium is Medium.ETHERNET)
+    return Collected(
+        ids=frozenset(one for one in device.ids if one.kind is IdKind.MAC),
+        ports=tuple(port._replace(neighbors=()) for port in ports),
+    )
+
+
+COLLECTOR: Final = Collector(collect, absence, recall)
+
+
+def _is_port(root: Sysfs, name: str, patterns: tuple[str, ...]) -> bool:
+    base = f"{_NET}/{name}"
+    if root.read_int(f"{base}/type") != _ARPHRD_ETHER:
+        return False
+    if not root.exists(f"{base}/device"):
+        return any(fnmatchcase(name, pattern) for pattern in patterns)
+    label = root.read(f"{base}/phys_port_name") or ""
+    return not (root.exists(f"{base}/device/physfn") or _REPRESENTOR.match(label))
+
+
+def _port(root: Sysfs, name: str, gpus: tuple[Gpu, ...]) -> Port:
+    base = f"{_NET}/{name}"
+    state = _state(root, base)
+    speed = root.read_int(f"{base}/speed")
+    is_known = speed is not None and 0 < speed < _UNKNOWN_SPEED and state is PortState.UP
+    rdma_devices = root.names(f"{base}/device/infiniband")
+    master = root.link_name(f"{base}/master")
+    is_bond = master is not None and root.exists(f"{_NET}/{master}/bonding")
+    return Port(
+        name=name,
+        ids=_ids(root, name),
+        medium=Medium.ETHERNET,
+        state=state,
+        rate_bps=speed * _MBPS if is_known and speed is not None else None,
+        bond_master=master if is_bond else None,
+        rdma_device=rdma_devices[0] if rdma_devices else None,
+        pci_address=pci_address(root, f"{base}/device"),
+        gpu_distance=gpu_distance(root, f"{base}/device", gpus),
+    )
+
+
+def _ids(root: Sysfs, name: str) -> tuple[Id, ...]:
+    base = f"{_NET}/{name}"
+    # The slaves of a bond all show the bond's address; their own stands elsewhere.
+    text = root.read(f"{base}/bonding_slave/perm_hwaddr") or root.read(f"{base}/address")
+    found = [Id(IdKind.IFNAME, name)]
+    mac = parse_mac(text or "")
+    if mac:
+        found.append(Id(IdKind.MAC, mac))
+    index = root.read_int(f"{base}/ifindex")
+    if index is not None:
+        found.append(Id(IdKind.IFINDEX, str(index)))
+    return tuple(sorted(found))
+
+
+def _state(root: Sysfs, base: str) -> PortState:
+    carrier = root.read_int(f"{base}/carrier")
+    if carrier is not None:
+        return PortState.UP if carrier else PortState.DOWN
+    # No answer means administratively down, or a driver without carrier detection.
+    operstate = root.read(f"{base}/operstate")
+    if operstate == "up":
+        return PortState.UP
+    return PortState.UNKNOWN if operstate in (None, "unknown") else PortState.DOWN

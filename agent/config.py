@@ -1,0 +1,133 @@
+"""What the agent is told: its settings, built once from options and variables, then passed on."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from topology.errors import ConfigError, show
+from topology.ids import parse_guid, parse_node_name
+
+DEFAULT_SUBNET: Final = "fe80000000000000"
+"""The subnet prefix of a fabric whose subnet manager was given none."""
+
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)\Z")
+_SECONDS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+_SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)\Z")
+_BYTES: Final[Mapping[str, int]] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSettings:
+    """How this node sweeps an InfiniBand subnet, when it is asked to."""
+
+    command: tuple[str, ...]
+    """An argv that prints the form of ibnetdiscover."""
+    deadline_s: float
+    max_output_bytes: int
+    subnet: str | None
+    """Prefix, 16 hex digits; None reads it from the local port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that one collection depends on."""
+
+    node_name: str
+    """The node's name in the cluster, which is also the name of its report."""
+    hostname: str
+    sysfs_root: Path
+    interfaces: tuple[str, ...]
+    """Patterns of virtual interfaces that count as ports too; physical ones always do."""
+    lldpcli: str
+    lldpd_socket: str | None
+    """None leaves it to lldpcli."""
+    deadline_s: float
+    """Of each command but the sweep."""
+    max_output_bytes: int
+    """Of each command but the sweep."""
+    sweep: SweepSettings | None
+    """None: this node does not sweep."""
+
+
+def parse_delay(text: str) -> float:
+    """Return seconds of `0s`, `500ms`, `30s`, `5m` or `1h`; a bare number is refused.
+
+    Raises:
+        ConfigError: another form.
+    """
+    found = _DURATION.match(text.strip())
+    if not found:
+        raise ConfigError(f"'{show(text)}' is no duration such as 500ms, 30s, 5m or 1h")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def parse_duration(text: str) -> float:
+    """Return seconds as `parse_delay` does, but of some length.
+
+    Raises:
+        ConfigError: another form, or zero.
+    """
+    seconds = parse_delay(text)
+    if not seconds:
+        raise ConfigError(f"'{show(text)}' is no time at all")
+    return seconds
+
+
+def parse_size(text: str) -> int:
+    """Return bytes of `4096B`, `512KiB`, `16MiB` or `1GiB`.
+
+    Raises:
+        ConfigError: another form, or zero.
+    """
+    found = _SIZE.match(text.strip())
+    size = int(found[1]) * _BYTES[found[2]] if found else 0
+    if not size:
+        raise ConfigError(f"'{show(text)}' is no size such as 512KiB, 16MiB or 1GiB")
+    return size
+
+
+def parse_argv(text: str) -> tuple[str, ...]:
+    """Return the argv of a command line: words and quotes as in a shell, and nothing else of one.
+
+    Raises:
+        ConfigError: it is empty, or a quote is left open.
+    """
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise ConfigError(f"'{show(text)}' is no command line: {error}") from error
+    if not words or not words[0]:
+        raise ConfigError("the command line is empty")
+    return words
+
+
+def parse_subnet(text: str) -> str:
+    """Return a subnet prefix as 16 hex digits.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    subnet = parse_guid(text)
+    if subnet is None:
+        raise ConfigError(f"'{show(text)}' is no subnet prefix such as {DEFAULT_SUBNET}")
+    return subnet
+
+
+def checked_node_name(name: str) -> str:
+    """Return the name when a cluster's node can have it.
+
+    Raises:
+        ConfigError: it cannot, so its report could not be stored.
+    """
+    checked = parse_node_name(name)
+    if checked is None:
+        raise ConfigError(
+            f"'{show(name)}' cannot be a node's name: expected lower-case letters, digits, "
+            "'-' and '.'; set --node-name"
+        )
+    return checked

@@ -1,0 +1,229 @@
+"""The options that every command of the agent takes, and the settings made of them.
+
+Each option has a variable of its own, `TOPONAUT_AGENT_` and the option's name in capitals; one
+that can be given several times takes them from its variable separated by blanks.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypedDict, TypeVar
+
+import click
+
+from agent.clock import SystemClock
+from agent.collect import Node
+from agent.command import ProcessRunner, command_env
+from agent.config import (
+    Settings,
+    SweepSettings,
+    checked_node_name,
+    parse_argv,
+    parse_duration,
+    parse_size,
+    parse_subnet,
+)
+from agent.logs import start_logging
+from topology.errors import ConfigError
+from topology.ids import short_name
+
+ENV_PREFIX: Final = "TOPONAUT_AGENT_"
+
+Value = TypeVar("Value")
+Command = Callable[..., None]
+Callback = Callable[[click.Context, click.Parameter, str | None], Value | None]
+
+
+class NodeOptions(TypedDict):
+    """The values of the options below, as click hands them over."""
+
+    node_name: str | None
+    hostname: str | None
+    sysfs_root: Path
+    interfaces: tuple[str, ...]
+    lldpcli: str
+    lldpd_socket: str | None
+    deadline: float
+    max_output: int
+    pass_env: tuple[str, ...]
+    sweep: bool
+    sweep_command: tuple[str, ...]
+    sweep_subnet: str | None
+    sweep_deadline: float
+    sweep_max_output: int
+    log_format: str | None
+    verbose: bool
+
+
+def env_of(option: str) -> str:
+    """Return the variable of an option, `TOPONAUT_AGENT_NODE_NAME` of `--node-name`."""
+    return ENV_PREFIX + option.lstrip("-").replace("-", "_").upper()
+
+
+def parsed_by(parse: Callable[[str], Value]) -> Callback[Value]:
+    """Return a callback that turns an option's text into its value, or a usage error."""
+
+    def parse_option(
+        _context: click.Context, _parameter: click.Parameter, text: str | None
+    ) -> Value | None:
+        try:
+            return None if text is None else parse(text)
+        except ConfigError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return parse_option
+
+
+_OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
+    click.option(
+        "--node-name",
+        envvar=[env_of("node-name"), "NODE_NAME"],
+        callback=parsed_by(checked_node_name),
+        help="Name of this node in the cluster.  [default: the short host name]",
+    ),
+    click.option(
+        "--hostname",
+        envvar=env_of("hostname"),
+        help="Host name that neighbors may know this node by.  [default: the node's name]",
+    ),
+    click.option(
+        "--sysfs-root",
+        envvar=env_of("sysfs-root"),
+        default="/sys",
+        show_default=True,
+        type=click.Path(path_type=Path),
+        help="Where sysfs is mounted.",
+    ),
+    click.option(
+        "--interfaces",
+        envvar=env_of("interfaces"),
+        multiple=True,
+        metavar="PATTERN",
+        help="Virtual interfaces that count as ports too, such as 'eth*'. Repeatable.",
+    ),
+    click.option(
+        "--lldpcli",
+        envvar=env_of("lldpcli"),
+        default="lldpcli",
+        show_default=True,
+        help="The lldpcli program; of the same version as the lldpd it asks.",
+    ),
+    click.option(
+        "--lldpd-socket",
+        "-u",
+        envvar=env_of("lldpd-socket"),
+        help="Socket of lldpd.  [default: lldpcli's own]",
+    ),
+    click.option(
+        "--deadline",
+        envvar=env_of("deadline"),
+        default="10s",
+        show_default=True,
+        callback=parsed_by(parse_duration),
+        help="How long a command may run; the sweep has its own.",
+    ),
+    click.option(
+        "--max-output",
+        envvar=env_of("max-output"),
+        default="16MiB",
+        show_default=True,
+        callback=parsed_by(parse_size),
+        help="How much a command may print; the sweep has its own.",
+    ),
+    click.option(
+        "--pass-env",
+        envvar=env_of("pass-env"),
+        multiple=True,
+        metavar="VARIABLE",
+        help="Variable that commands may see beside PATH. Repeatable.",
+    ),
+    click.option(
+        "--sweep/--no-sweep",
+        envvar=env_of("sweep"),
+        default=False,
+        help="Also sweep the InfiniBand subnet; only a few nodes of a subnet should.",
+    ),
+    click.option(
+        "--sweep-command",
+        envvar=env_of("sweep-command"),
+        default="ibnetdiscover",
+        show_default=True,
+        callback=parsed_by(parse_argv),
+        help="What sweeps, with its arguments, such as 'ibnetdiscover -C mlx5_0 -P 1'; "
+        "words and quotes as in a shell, but no shell.",
+    ),
+    click.option(
+        "--sweep-subnet",
+        envvar=env_of("sweep-subnet"),
+        callback=parsed_by(parse_subnet),
+        help="Prefix of the subnet, 16 hex digits.  [default: of the local port's GID]",
+    ),
+    click.option(
+        "--sweep-deadline",
+        envvar=env_of("sweep-deadline"),
+        default="2m",
+        show_default=True,
+        callback=parsed_by(parse_duration),
+        help="How long a sweep may run.",
+    ),
+    click.option(
+        "--sweep-max-output",
+        envvar=env_of("sweep-max-output"),
+        default="256MiB",
+        show_default=True,
+        callback=parsed_by(parse_size),
+        help="How much a sweep may print.",
+    ),
+    click.option(
+        "--log-format",
+        envvar=env_of("log-format"),
+        type=click.Choice(["text", "json"]),
+        help="Of the log on stderr.  [default: text on a terminal, else json]",
+    ),
+    click.option("--verbose", "-v", envvar=env_of("verbose"), is_flag=True, help="Log more."),
+)
+
+
+def node_options(command: Command) -> Command:
+    """Add to a command the options that every command takes, in the order of their help."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def open_node(options: NodeOptions) -> Node:
+    """Start the log and return the node as the options describe it.
+
+    Raises:
+        click.UsageError: the machine's own name cannot be a node's.
+    """
+    start_logging(options["log_format"], is_verbose=options["verbose"])
+    env = command_env(os.environ, options["pass_env"])
+    return Node(_settings(options), ProcessRunner(env), SystemClock())
+
+
+def _settings(options: NodeOptions) -> Settings:
+    try:
+        node_name = options["node_name"] or checked_node_name(short_name(socket.gethostname()))
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    sweep = SweepSettings(
+        command=options["sweep_command"],
+        deadline_s=options["sweep_deadline"],
+        max_output_bytes=options["sweep_max_output"],
+        subnet=options["sweep_subnet"],
+    )
+    return Settings(
+        node_name=node_name,
+        hostname=options["hostname"] or node_name,
+        sysfs_root=options["sysfs_root"],
+        interfaces=options["interfaces"],
+        lldpcli=options["lldpcli"],
+        lldpd_socket=options["lldpd_socket"],
+        deadline_s=options["deadline"],
+        max_output_bytes=options["max_output"],
+        sweep=sweep if options["sweep"] else None,
+    )

@@ -1,0 +1,72 @@
+"""Where a port sits on PCI Express, and how far from the nearest GPU: read from sysfs paths.
+
+A device's path names every bridge above it, `pci0000:00/0000:00:01.0/0000:01:00.0/…`. A root
+port has one link, so two devices below one root port hang on one switch (or are one card).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from agent.sysfs import Sysfs
+from topology.facts import GpuDistance
+
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
+_DEVICES = "bus/pci/devices"
+_NVIDIA, _AMD = "0x10de", "0x1002"
+_MAKERS: Final = frozenset({_NVIDIA, _AMD})
+# Classes of displays (0x03) and of processing accelerators (0x12), which AMD's Instinct has.
+_CLASSES: Final = ("0x03", "0x12")
+
+
+class Gpu(NamedTuple):
+    """One GPU of this node."""
+
+    path: tuple[str, ...]
+    """PCI addresses from the root port down to the GPU itself."""
+    numa_node: int | None
+
+
+def find_gpus(root: Sysfs) -> tuple[Gpu, ...]:
+    """Return the GPUs of this node, in the order of their addresses."""
+    gpus = []
+    for address in root.names(_DEVICES):
+        base = f"{_DEVICES}/{address}"
+        is_gpu = (root.read(f"{base}/class") or "").startswith(_CLASSES)
+        if is_gpu and root.read(f"{base}/vendor") in _MAKERS:
+            gpus.append(Gpu(_path(root, base), _numa_node(root, base)))
+    return tuple(gpus)
+
+
+def pci_address(root: Sysfs, device: str) -> str | None:
+    """Return the PCI address of a device's link, None where it is on no PCI bus.
+
+    A virtio device is a child of its PCI device, so the last address on the way counts.
+    """
+    path = _path(root, device)
+    return path[-1] if path else None
+
+
+def gpu_distance(root: Sysfs, device: str, gpus: tuple[Gpu, ...]) -> GpuDistance | None:
+    """Return how far the nearest GPU is from a device; None without GPUs or without PCI."""
+    path = _path(root, device)
+    if not path or not gpus:
+        return None
+    if any(gpu.path[:1] == path[:1] for gpu in gpus if len(gpu.path) > 1):
+        return GpuDistance.SWITCH
+    numa_node = _numa_node(root, device)
+    if numa_node is not None and any(gpu.numa_node == numa_node for gpu in gpus):
+        return GpuDistance.NUMA
+    return GpuDistance.OTHER
+
+
+def _path(root: Sysfs, device: str) -> tuple[str, ...]:
+    place = root.place(device)
+    parts = place.parts if place is not None else ()
+    return tuple(part for part in parts if _ADDRESS.match(part))
+
+
+def _numa_node(root: Sysfs, device: str) -> int | None:
+    node = root.read_int(f"{device}/numa_node")
+    return node if node is not None and node >= 0 else None  # -1: the machine has but one

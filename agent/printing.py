@@ -1,0 +1,55 @@
+"""What the agent prints for people: aligned lines. What neighbors sent is shown escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from topology.errors import show
+from topology.report import NeighborReport, ReportNeighbor, ReportPort
+
+_GIGA = 1_000_000_000
+
+
+def render_text(reports: Sequence[NeighborReport]) -> str:
+    """Return the node's report, then its sweep, then how each collector fared."""
+    node = reports[0]
+    lines = [f"node {show(node.metadata.name)}"]
+    if node.spec.device is not None:
+        ids = [(str(one.type), show(one.value)) for one in node.spec.device.ids]
+        lines += [f"  {line}" for line in columns(ids)]
+    rows_of_ports = [row for port in node.spec.ports for row in _port_rows(port)]
+    if rows_of_ports:
+        header = ("PORT", "MEDIUM", "STATE", "RATE", "NEIGHBOR", "ITS PORT", "VIA")
+        lines += ["", *columns([header, *rows_of_ports])]
+    sweeps = [report.spec.sweep for report in reports if report.spec.sweep is not None]
+    if sweeps:
+        lines += [
+            "",
+            f"sweep {sweeps[0].sweep_id} of subnet {sweeps[0].subnet}: {sweeps[0].of} part(s)",
+        ]
+    outcomes = [(one.name, one.outcome, show(one.message, 500)) for one in node.status.collectors]
+    lines += ["", *columns([("COLLECTOR", "OUTCOME", "MESSAGE"), *outcomes])]
+    return "\n".join(lines)
+
+
+def columns(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return rows of equal length as lines with aligned columns, without blanks at their ends."""
+    rows = list(rows)
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _port_rows(port: ReportPort) -> list[tuple[str, ...]]:
+    rate = f"{port.rate_bps / _GIGA:g}G" if port.rate_bps else "-"
+    own = (show(port.name), str(port.medium), str(port.state), rate)
+    heard: list[tuple[str, ...]] = [(*own, *_neighbor_cells(one)) for one in port.neighbors]
+    return heard or [(*own, "-", "-", "-")]
+
+
+def _neighbor_cells(neighbor: ReportNeighbor) -> tuple[str, str, str]:
+    ids = [one.value for one in neighbor.ids]
+    name = neighbor.name or (ids[0] if ids else "?")
+    return show(name), show(neighbor.port_name) or "?", str(neighbor.source)

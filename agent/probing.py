@@ -1,0 +1,63 @@
+"""What a collector is given and what it gives back, whichever source it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agent.command import Runner
+from agent.config import Settings
+from topology.errors import CollectError, ParseError
+from topology.facts import Device, Port
+from topology.ids import Id
+
+
+class SourceAbsent(CollectError):  # noqa: N818 - reads as what happened
+    """What the collector reads is not on this node: no such program, daemon or hardware.
+
+    No failure on a node that never had it; one that had it and lost it keeps what it knew.
+    """
+
+
+class Sweep(NamedTuple):
+    """An InfiniBand subnet as this node's sweep saw it."""
+
+    subnet: str
+    text: str
+    """Canonical, so equal fabrics give equal bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What one collector found. Finding nothing is an answer: the node has no such thing."""
+
+    ids: frozenset[Id] = frozenset()
+    """Of the node itself."""
+    ports: tuple[Port, ...] = ()
+    """A port that several collectors name is joined from what each of them knows of it."""
+    excluded: frozenset[str] = frozenset()
+    """Interfaces that are no cable's end; no other collector may make ports of them."""
+    rdma_of_net: frozenset[tuple[str, str]] = frozenset()
+    """(interface, RDMA device) pairs."""
+    sweep: Sweep | None = None
+    skipped: tuple[ParseError, ...] = ()
+    """Parts of the input that could not be read."""
+    note: str = field(default="", compare=False)
+    """What an operator should know of this run: why nothing was found, or what is missing."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no facts."""
+        return not (self.ids or self.ports or self.sweep)
+
+
+class Collector(NamedTuple):
+    """One source of facts. Collectors know nothing of each other."""
+
+    collect: Callable[[Settings, Runner], Collected]
+    """Raises CollectError when the source fails, SourceAbsent when there is none."""
+    absence: Callable[[Settings, Runner], str | None]
+    """Tells cheaply why the source is not on this node; None when it seems to be."""
+    recall: Callable[[Device], Collected]
+    """Picks what this collector once found out of a published report."""

@@ -1,0 +1,105 @@
+"""Joins what the collectors found into this node's reports. Pure: equal facts, equal reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from agent.collect import SWEEP, Attempt, Outcome
+from agent.config import Settings
+from agent.probing import Collected
+from topology.facts import Device, DeviceKind, Port, PortState
+from topology.ids import Id, IdKind
+from topology.report import (
+    MAX_TEXT,
+    CollectorOutcome,
+    NeighborReport,
+    ReportStatus,
+    report_of,
+    split_sweep,
+)
+
+
+def build_reports(
+    settings: Settings,
+    attempts: Sequence[Attempt],
+    *,
+    now: datetime,
+    last_observed_at: str | None = None,
+) -> list[NeighborReport]:
+    """Return the node's report and, after a sweep that worked, the sweep's.
+
+    A report in which nothing could be observed anew keeps the time of its facts, so that it
+    grows stale; so do the reports of a sweep, which are left alone when the sweep failed.
+    """
+    observed_at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    stamp = observed_at if _observed_anything(attempts) else last_observed_at
+    device = merge_device(settings, [attempt.facts for attempt in attempts])
+    reports = [report_of(device, name=settings.node_name, status=_status(attempts, stamp))]
+    for attempt in attempts:
+        if attempt.collector == SWEEP and attempt.outcome is Outcome.OK and attempt.facts.sweep:
+            subnet, text = attempt.facts.sweep
+            status = _status([attempt], observed_at)
+            parts = split_sweep(text, node=settings.node_name, subnet=subnet)
+            reports += [part.model_copy(update={"status": status}) for part in parts]
+    return reports
+
+
+def merge_device(settings: Settings, found: Iterable[Collected]) -> Device:
+    """Return this node as one device: ids united, ports of one name joined.
+
+    Where two collectors differ, the earlier one counts. The order of ports does not matter.
+    """
+    found = list(found)
+    excluded = frozenset().union(*(facts.excluded for facts in found))
+    rdma_of_net = dict(sorted(pair for facts in found for pair in facts.rdma_of_net))
+    ports: dict[str, Port] = {}
+    for port in (port for facts in found for port in facts.ports):
+        if port.name not in excluded:
+            known = ports.get(port.name)
+            ports[port.name] = _join(known, port) if known else port
+    ids = {Id(IdKind.NODE_NAME, settings.node_name), Id(IdKind.HOSTNAME, settings.hostname)}
+    return Device(
+        kind=DeviceKind.HOST,
+        name=settings.hostname,
+        ids=tuple(sorted(ids.union(*(facts.ids for facts in found)))),
+        ports=tuple(
+            port._replace(rdma_device=port.rdma_device or rdma_of_net.get(port.name))
+            for port in ports.values()
+        ),
+    )
+
+
+def _join(first: Port, second: Port) -> Port:
+    is_known = first.state is not PortState.UNKNOWN
+    return first._replace(
+        ids=tuple(sorted({*first.ids, *second.ids})),
+        state=first.state if is_known else second.state,
+        rate_bps=first.rate_bps or second.rate_bps,
+        bond_master=first.bond_master or second.bond_master,
+        rdma_device=first.rdma_device or second.rdma_device,
+        pci_address=first.pci_address or second.pci_address,
+        gpu_distance=first.gpu_distance or second.gpu_distance,
+        neighbors=tuple(sorted({*first.neighbors, *second.neighbors}, key=repr)),
+    )
+
+
+def _observed_anything(attempts: Sequence[Attempt]) -> bool:
+    outcomes = {attempt.outcome for attempt in attempts}
+    return Outcome.OK in outcomes or Outcome.FAILED not in outcomes
+
+
+def _status(attempts: Sequence[Attempt], observed_at: str | None) -> ReportStatus:
+    return ReportStatus(
+        observed_at=observed_at,
+        agent_version=version("toponaut"),
+        collectors=tuple(
+            CollectorOutcome(
+                name=attempt.collector,
+                outcome=attempt.outcome.value,
+                message=attempt.message[:MAX_TEXT],
+            )
+            for attempt in attempts
+        ),
+    )

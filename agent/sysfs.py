@@ -1,0 +1,85 @@
+"""Reads small files under a sysfs root, which may be a fixture tree.
+
+Every sysfs file is optional: absent ones, and those that answer EINVAL (`carrier` of a port that
+is administratively down) or EOPNOTSUPP (`phys_port_name`), read as None. What a path resolves to
+must lie under the root, so a planted link shows nothing else of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+MAX_FILE_BYTES: Final = 4096  # one page, which is all that a sysfs attribute can hold
+MAX_ENTRIES: Final = 16384
+"""Of one folder; a node full of containers has some thousand interfaces."""
+
+
+class Sysfs:
+    """A sysfs tree, usually `/sys`. Paths are relative to its root."""
+
+    def __init__(self, root: Path) -> None:
+        """Keep the root, its links resolved."""
+        self.root = root.resolve()
+
+    def read(self, path: str) -> str | None:
+        """Return the text of an attribute without outer blanks, None where it has none."""
+        target = self._inside(path)
+        if target is None:
+            return None
+        try:
+            # A named pipe in a fixture tree would block a plain open for ever.
+            descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            return os.read(descriptor, MAX_FILE_BYTES).decode("utf-8", "replace").strip()
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+
+    def read_int(self, path: str) -> int | None:
+        """Return an attribute that is a decimal number, None where it is none."""
+        text = self.read(path) or ""
+        digits = text.removeprefix("-")
+        return int(text) if digits.isascii() and digits.isdecimal() else None
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """Return the sorted names in a folder, none where it is absent; at most `MAX_ENTRIES`."""
+        target = self._inside(path)
+        if target is None:
+            return ()
+        try:
+            with os.scandir(target) as entries:
+                found = sorted(entry.name for entry in entries)
+        except OSError:
+            return ()
+        return tuple(found[:MAX_ENTRIES])
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is such a file or folder."""
+        target = self._inside(path)
+        return target is not None and target.exists()
+
+    def link_name(self, path: str) -> str | None:
+        """Return the last part of what a link points to, such as the bond of `master`."""
+        try:
+            return PurePosixPath((self.root / path).readlink()).name or None
+        except OSError:
+            return None
+
+    def place(self, path: str) -> PurePosixPath | None:
+        """Return where a path leads, relative to the root: the way through the PCI tree."""
+        target = self._inside(path)
+        if target is None or not target.exists():
+            return None
+        return PurePosixPath(target.relative_to(self.root))
+
+    def _inside(self, path: str) -> Path | None:
+        try:
+            target = (self.root / path).resolve()
+        except (OSError, RuntimeError, ValueError):
+            return None
+        return target if target.is_relative_to(self.root) else None

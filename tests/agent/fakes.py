@@ -1,0 +1,61 @@
+"""Fakes of the agent's edges: a runner that answers from a table, and a clock that is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from agent.command import CommandResult, Limits
+from topology.errors import CommandMissing, TopologyError
+
+Answer = CommandResult | TopologyError
+
+
+@dataclass
+class FakeRunner:
+    """Answers commands by the words they contain; what has no answer is not installed."""
+
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    """By a blank-separated run of words of the command line, such as `show chassis`."""
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    limits: list[Limits] = field(default_factory=list)
+
+    def run(self, argv: Sequence[str], limits: Limits) -> CommandResult:
+        """Return or raise the answer of the first key that the command line contains."""
+        self.asked.append(tuple(argv))
+        self.limits.append(limits)
+        answer = next((self.answers[key] for key in self.answers if key in " ".join(argv)), None)
+        if answer is None:
+            raise CommandMissing(f"{argv[0]}: not found")
+        if isinstance(answer, TopologyError):
+            raise answer
+        return answer
+
+    def find(self, program: str) -> str | None:
+        """Return a path while there is any answer."""
+        return f"/usr/bin/{program}" if self.answers else None
+
+
+@dataclass
+class FakeClock:
+    """A clock that moves by a second whenever it is read."""
+
+    moment: datetime = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    seconds: float = 0.0
+
+    def now(self) -> datetime:
+        """Return the time of day."""
+        self.moment += timedelta(seconds=1)
+        return self.moment
+
+    def monotonic(self) -> float:
+        """Return seconds since the start."""
+        self.seconds += 1
+        return self.seconds
+
+
+def printed(stdout: str | bytes, *, stderr: str = "", exit_code: int = 0) -> CommandResult:
+    """Return what a command that printed this ended with."""
+    raw = stdout.encode() if isinstance(stdout, str) else stdout
+    return CommandResult(exit_code, raw, stderr)

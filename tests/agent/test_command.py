@@ -1,0 +1,214 @@
+"""The process starter, against real small processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.command import (
+    DEFAULT_PATH,
+    STDERR_TAIL_BYTES,
+    CommandResult,
+    Limits,
+    ProcessRunner,
+    command_env,
+    run_command,
+    tail_of,
+)
+from topology.errors import CollectError, CommandFailed, CommandMissing, CommandTimeout
+
+ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+
+
+def run_python(code: str, *, deadline_s: float = 20, max_output_bytes: int = 1000) -> CommandResult:
+    argv = [sys.executable, "-S", "-c", code]
+    return run_command(argv, deadline_s=deadline_s, max_output_bytes=max_output_bytes, env=ENV)
+
+
+def wait_until_gone(pid: int, within_s: float = 10) -> None:
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if state in "ZX":
+            return
+        os.sched_yield()
+    pytest.fail(f"process {pid} still runs")
+
+
+def test_it_returns_output_complaints_and_exit_code() -> None:
+    result = run_python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)")
+    assert result == CommandResult(7, b"out\n", "err\n")
+
+
+def test_it_reads_more_than_a_pipe_holds_from_both_pipes() -> None:
+    code = "import sys; sys.stderr.write('e' * 300000); sys.stdout.write('o' * 300000)"
+    result = run_python(code, max_output_bytes=300_000)
+    assert len(result.stdout) == 300_000
+    assert len(result.stderr) == STDERR_TAIL_BYTES
+
+
+@pytest.mark.parametrize(
+    ("code", "stdout"),
+    [
+        pytest.param("import sys; print(len(sys.stdin.read()))", b"0\n", id="stdin is empty"),
+        pytest.param(
+            "import os; print(sorted(set(os.environ) - {'LC_CTYPE'}))",
+            b"['LC_ALL', 'PATH']\n",
+            id="the environment is the given one",
+        ),
+        pytest.param(
+            "import os; print(os.getsid(0) == os.getpid() == os.getpgid(0))",
+            b"True\n",
+            id="it leads a session and a group of its own",
+        ),
+    ],
+)
+def test_it_starts_commands_apart_from_us(code: str, stdout: bytes) -> None:
+    assert run_python(code).stdout == stdout
+
+
+def test_it_passes_no_file_descriptor_on() -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)  # noqa: FBT003 - the standard library's signature
+    try:
+        result = run_python(f"import os; os.fstat({writing})")
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert "Bad file descriptor" in result.stderr
+
+
+def test_it_gives_words_to_the_program_and_never_to_a_shell() -> None:
+    result = run_command(
+        [sys.executable, "-S", "-c", "import sys; print(sys.argv[1])", "$(id); `id` > /x"],
+        deadline_s=20,
+        max_output_bytes=1000,
+        env=ENV,
+    )
+    assert result.stdout == b"$(id); `id` > /x\n"
+
+
+@pytest.mark.parametrize("program", ["no-such-program", "/etc/passwd", "/", ""])
+def test_it_tells_that_a_program_is_missing_or_cannot_be_started(program: str) -> None:
+    with pytest.raises(CommandMissing, match="not found, or not executable"):
+        run_command([program], deadline_s=5, max_output_bytes=10, env=ENV)
+
+
+def test_it_tells_that_a_file_is_no_program(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("\x00not a program")
+    broken.chmod(0o755)
+    with pytest.raises(CommandMissing, match="broken"):
+        run_command([str(broken)], deadline_s=5, max_output_bytes=10, env=ENV)
+
+
+FAMILY = """
+import os, signal, subprocess, sys, time
+{ignore}
+child = subprocess.Popen([sys.executable, "-S", "-c", {child!r}])
+open({file!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
+{then}
+"""
+STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+
+
+@pytest.mark.parametrize(
+    ("ignore", "then", "error"),
+    [
+        pytest.param("", "time.sleep(600)", CommandTimeout, id="one that hangs"),
+        pytest.param(STUBBORN, "time.sleep(600)", CommandTimeout, id="one that ignores SIGTERM"),
+        pytest.param("", "", CommandTimeout, id="one whose child holds the pipe"),
+        pytest.param(
+            "",
+            "\nwhile True: sys.stdout.write('x' * 1000)",
+            CommandFailed,
+            id="one that prints without end",
+        ),
+    ],
+)
+def test_it_ends_a_command_with_all_its_children(
+    tmp_path: Path, ignore: str, then: str, error: type[CollectError]
+) -> None:
+    file = tmp_path / "pids"
+    code = FAMILY.format(
+        ignore=ignore, child="import time; time.sleep(600)", file=str(file), then=then
+    )
+    with pytest.raises(error):
+        run_python(code, deadline_s=0.7, max_output_bytes=10_000)
+    for pid in file.read_text().split():
+        wait_until_gone(int(pid))
+
+
+def test_it_leaves_no_child_of_a_command_that_ended_well(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    code = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(600)'],"
+        " stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+        f"open({str(file)!r}, 'w').write(str(child.pid))\n"
+    )
+    assert run_python(code).exit_code == 0
+    wait_until_gone(int(file.read_text()))
+
+
+def test_it_quotes_the_last_complaint_of_a_command_that_was_late() -> None:
+    code = (
+        "import sys, time; print('stuck\\x1b[2J here', file=sys.stderr, flush=True); time.sleep(99)"
+    )
+    with pytest.raises(CommandTimeout, match=r"did not end within 0.5 s: stuck\\x1b\[2J here"):
+        run_python(code, deadline_s=0.5)
+
+
+def test_it_tells_the_signal_that_ended_a_command() -> None:
+    assert run_python("import os; os.kill(os.getpid(), 9)").exit_code == -9
+
+
+@pytest.mark.parametrize(
+    ("environ", "passed", "env"),
+    [
+        pytest.param({}, [], {"PATH": DEFAULT_PATH, "LC_ALL": "C"}, id="PATH has a default"),
+        pytest.param(
+            {"PATH": "/p", "LD_PRELOAD": "x", "LANG": "de_DE"},
+            [],
+            {"PATH": "/p", "LC_ALL": "C"},
+            id="nothing else passes",
+        ),
+        pytest.param(
+            {"PATH": "/p", "SIM_HOST": "h1"},
+            ["SIM_HOST", "ABSENT"],
+            {"PATH": "/p", "LC_ALL": "C", "SIM_HOST": "h1"},
+            id="but what was named",
+        ),
+    ],
+)
+def test_it_makes_a_small_environment(
+    environ: dict[str, str], passed: list[str], env: dict[str, str]
+) -> None:
+    assert command_env(environ, passed) == env
+
+
+def test_it_looks_programs_up_and_keeps_to_its_environment() -> None:
+    runner = ProcessRunner({"PATH": "/nowhere", "MARK": "1"})
+    assert runner.find("sh") is None
+    code = "import os; print(os.environ['MARK'])"
+    result = runner.run([sys.executable, "-S", "-c", code], Limits(20, 100))
+    assert result.stdout == b"1\n"
+
+
+@pytest.mark.parametrize(
+    ("stderr", "tail"),
+    [
+        pytest.param("", "", id="silence"),
+        pytest.param(" \n\n", "", id="blank lines"),
+        pytest.param("first\nlast \n\n", ": last", id="the last line that says something"),
+    ],
+)
+def test_it_keeps_the_tail_of_complaints(stderr: str, tail: str) -> None:
+    assert tail_of(stderr) == tail
