@@ -1,0 +1,35 @@
+"""Volcano's HyperNodes: what they are, the tree as HyperNodes, HyperNodes as a tree, and lint."""
+
+from generator.outputs.hypernode.forest import HyperNodeTree, tree_of_hypernodes
+from generator.outputs.hypernode.lint import lint, structure_problems
+from generator.outputs.hypernode.model import (
+    OWN_LABELS,
+    PADDING_LABEL,
+    PLACEHOLDER,
+    SOURCE_LABEL,
+    HyperNode,
+    Member,
+    MemberType,
+    is_object_name,
+    parse_manifest,
+    render_manifest,
+)
+from generator.outputs.hypernode.render import render_hypernodes
+
+__all__ = [
+    "OWN_LABELS",
+    "PADDING_LABEL",
+    "PLACEHOLDER",
+    "SOURCE_LABEL",
+    "HyperNode",
+    "HyperNodeTree",
+    "Member",
+    "MemberType",
+    "is_object_name",
+    "lint",
+    "parse_manifest",
+    "render_hypernodes",
+    "render_manifest",
+    "structure_problems",
+    "tree_of_hypernodes",
+]

@@ -1,0 +1,206 @@
+"""One HyperNode as a value, and its manifest in both directions.
+
+Source: the CRD `hypernodes.topology.volcano.sh/v1alpha1` of Volcano 1.15. Reading is tolerant,
+because foreign HyperNodes stand beside ours; what is wrong with a *set* of them is `lint`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from topology.errors import ConfigError, show
+from topology.ids import natural_key
+
+API_VERSION: Final = "topology.volcano.sh/v1alpha1"
+KIND: Final = "HyperNode"
+OWNER: Final = "toponaut"
+SOURCE_LABEL: Final = "volcano.sh/network-topology-source"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+PADDING_LABEL: Final = "toponaut.io/padding"
+"""On HyperNodes that no domain stands behind: they only make every branch equally deep."""
+PLACEHOLDER: Final = "toponaut-placeholder"
+"""Node member that matches no node; an emptied list holds it, because `[]` is refused."""
+MAX_OBJECT_NAME = 253
+MAX_MEMBER_NAME = 63
+"""Volcano's optional admission policy refuses longer member names, although the CRD allows 253."""
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+
+
+class MemberType(StrEnum):
+    """What a member is."""
+
+    HYPERNODE = "HyperNode"
+    NODE = "Node"
+
+
+class Member(NamedTuple):
+    """One member, selected by its exact name."""
+
+    type: MemberType
+    name: str
+
+
+Labels = tuple[tuple[str, str], ...]
+
+OWN_LABELS: Final[Labels] = ((MANAGED_BY_LABEL, OWNER), (SOURCE_LABEL, OWNER))
+PADDING_LABELS: Final[Labels] = (*OWN_LABELS[:1], (PADDING_LABEL, "true"), *OWN_LABELS[1:])
+_MANAGED_KEYS: Final = (MANAGED_BY_LABEL, PADDING_LABEL, SOURCE_LABEL)
+
+
+@dataclass(frozen=True, slots=True)
+class HyperNode:
+    """One HyperNode, ours or foreign, without its status and what the server adds."""
+
+    name: str
+    tier: int
+    """1 is nearest the nodes; a foreign one may be 0."""
+    tier_name: str
+    """Empty where there is none."""
+    members: tuple[Member, ...]
+    """HyperNodes before nodes, each in natural order."""
+    labels: Labels = OWN_LABELS
+    """Sorted by key."""
+    num_inexact: int = 0
+    """Members by pattern, by labels or without a selector. We never write such."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it has our source label: only such objects are ever written or deleted."""
+        return (SOURCE_LABEL, OWNER) in self.labels
+
+    @property
+    def is_padding(self) -> bool:
+        """Whether it is one of ours that no domain stands behind."""
+        return self.is_ours and (PADDING_LABEL, "true") in self.labels
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        """Names of the members that are HyperNodes."""
+        return tuple(name for kind, name in self.members if kind is MemberType.HYPERNODE)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the members that are nodes, the placeholder left out."""
+        return tuple(
+            name for kind, name in self.members if kind is MemberType.NODE and name != PLACEHOLDER
+        )
+
+    def matches(self, desired: HyperNode) -> bool:
+        """Return whether nothing needs to be written to make this one the desired one.
+
+        The order of members does not count, nor do labels that others have put on it.
+        """
+        return (
+            (self.tier, self.tier_name) == (desired.tier, desired.tier_name)
+            and self.num_inexact == desired.num_inexact
+            and _managed(self.labels) == _managed(desired.labels)
+            and (self.members == desired.members or sorted(self.members) == sorted(desired.members))
+        )
+
+
+def _managed(labels: Labels) -> list[tuple[str, str]]:
+    return sorted(pair for pair in labels if pair[0] in _MANAGED_KEYS)
+
+
+def is_object_name(text: str) -> bool:
+    """Return whether Kubernetes takes the text as an object's name (DNS-1123 subdomain).
+
+    Such a name has no slash, no blank and starts with a letter or digit: it is safe in a path.
+    """
+    return len(text) <= MAX_OBJECT_NAME and _SUBDOMAIN.match(text) is not None
+
+
+def sort_members(members: Iterable[Member]) -> tuple[Member, ...]:
+    """Return members in the order in which they are written: HyperNodes first, then natural."""
+    return tuple(sorted(members, key=lambda member: (member.type, natural_key(member.name))))
+
+
+def render_manifest(hypernode: HyperNode) -> dict[str, Any]:
+    """Return the object as it is written, exactMatch members only.
+
+    Members that were not selected by exact names are not in it.
+    """
+    spec: dict[str, Any] = {"tier": hypernode.tier}
+    if hypernode.tier_name:
+        spec["tierName"] = hypernode.tier_name
+    spec["members"] = [
+        {"type": kind.value, "selector": {"exactMatch": {"name": name}}}
+        for kind, name in hypernode.members
+    ]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": hypernode.name, "labels": dict(hypernode.labels)},
+        "spec": spec,
+    }
+
+
+def parse_manifest(document: object) -> HyperNode:
+    """Return the HyperNode of a decoded object, ours or foreign.
+
+    Raises:
+        ConfigError: it is no HyperNode of this version, or a field that counts is malformed;
+            the message has the field's path.
+    """
+    if not isinstance(document, Mapping):
+        raise ConfigError(f"expected a {KIND} object, got {type(document).__name__}")
+    version, kind = document.get("apiVersion"), document.get("kind")
+    if (version, kind) != (API_VERSION, KIND):
+        raise ConfigError(f"expected {KIND} of {API_VERSION}, got {show(f'{kind} of {version}')}")
+    metadata, spec = document.get("metadata"), document.get("spec")
+    if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping):
+        raise ConfigError("metadata, spec: expected objects")
+    name = metadata.get("name")
+    if not isinstance(name, str) or not is_object_name(name):
+        raise ConfigError(f"metadata.name: not a DNS-1123 subdomain: '{show(str(name))}'")
+    try:
+        return _parse_spec(name, spec, labels=_parse_labels(metadata.get("labels")))
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from error
+
+
+def _parse_labels(labels: object) -> Labels:
+    if labels is None:
+        return ()
+    if not isinstance(labels, Mapping):
+        raise ConfigError("metadata.labels: expected an object")
+    return tuple(sorted((str(key), str(value)) for key, value in labels.items()))
+
+
+def _parse_spec(name: str, spec: Mapping[str, object], *, labels: Labels) -> HyperNode:
+    tier, tier_name, rows = spec.get("tier"), spec.get("tierName"), spec.get("members")
+    if not isinstance(tier, int) or isinstance(tier, bool) or tier < 0:
+        raise ConfigError(f"spec.tier: expected an integer from 0, got '{show(str(tier))}'")
+    if tier_name is not None and not isinstance(tier_name, str):
+        raise ConfigError("spec.tierName: expected text")
+    if rows is not None and not isinstance(rows, list):
+        raise ConfigError("spec.members: expected a list")
+    found = [_parse_member(row, f"spec.members[{at}]") for at, row in enumerate(rows or ())]
+    exact = [member for member in found if member is not None]
+    return HyperNode(
+        name=name,
+        tier=tier,
+        tier_name=tier_name or "",
+        members=sort_members(exact),
+        labels=labels,
+        num_inexact=len(found) - len(exact),
+    )
+
+
+def _parse_member(row: object, path: str) -> Member | None:
+    """Return the member, None for one that is not selected by its exact name."""
+    if not isinstance(row, Mapping) or row.get("type") not in set(MemberType):
+        raise ConfigError(f"{path}.type: expected Node or HyperNode")
+    selector = row.get("selector")
+    exact = selector.get("exactMatch") if isinstance(selector, Mapping) else None
+    if exact is None:
+        return None
+    name = exact.get("name") if isinstance(exact, Mapping) else None
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_OBJECT_NAME:
+        raise ConfigError(f"{path}.selector.exactMatch.name: expected 1 to 253 characters")
+    return Member(MemberType(row["type"]), name)

@@ -1,0 +1,104 @@
+"""The tree as the HyperNodes that shall exist: one per domain, padded to equal depth.
+
+Volcano scores a node through its tier-1 HyperNode and expects a child exactly one tier below its
+parent. So a chain of single-child HyperNodes stands in for every tier that a branch lacks. There
+is no virtual root: Volcano adds its own.
+
+Names of padding: `DOMAIN-pad<tier>`, where DOMAIN is the domain below the chain, or, for nodes
+that are directly in a domain above tier 1, that domain. Where this is longer than 63 characters
+or the name of a real domain, DOMAIN is cut and a hash of (DOMAIN, tier) appended. The name thus
+follows from its domain alone and moves only with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import count
+
+from generator.outputs.hypernode.model import (
+    MAX_MEMBER_NAME,
+    PADDING_LABELS,
+    HyperNode,
+    Member,
+    MemberType,
+    sort_members,
+)
+from topology.ids import natural_key
+from topology.tree import Domain, TopologyTree
+
+HASH_CHARS = 10
+
+
+def render_hypernodes(tree: TopologyTree) -> tuple[HyperNode, ...]:
+    """Return the desired HyperNodes, sorted by tier and natural name.
+
+    Domains without any node become no HyperNode, unplaced nodes are in none.
+    Cost: O(n log n) in domains and nodes.
+    """
+    forest = _Forest(tree, frozenset(domain.name for domain in tree.domains))
+    made = [
+        hypernode
+        for domain in tree.domains
+        if domain.start < domain.stop
+        for hypernode in forest.render(domain)
+    ]
+    return tuple(sorted(made, key=lambda found: (found.tier, natural_key(found.name))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Forest:
+    tree: TopologyTree
+    taken: AbstractSet[str]
+    """Names of real domains, which padding must not use."""
+
+    def render(self, domain: Domain) -> list[HyperNode]:
+        """Return the domain's HyperNode and the padding directly below it."""
+        nodes = tuple(Member(MemberType.NODE, name) for name in domain.nodes)
+        if domain.tier == 1:
+            return [self._hypernode(domain, nodes)]
+        chains: list[list[HyperNode]] = []
+        tops: list[Member] = []
+        for child in (self.tree.domains[at] for at in domain.children):
+            if child.start < child.stop:
+                gap = range(child.tier + 1, domain.tier)
+                chains.append(self._chain(child.name, (_child(child.name),), gap))
+                tops.append(_child(chains[-1][-1].name if gap else child.name))
+        if nodes:
+            chains.append(self._chain(domain.name, nodes, range(1, domain.tier)))
+            tops.append(_child(chains[-1][-1].name))
+        padding = [hypernode for chain in chains for hypernode in chain]
+        return [*padding, self._hypernode(domain, sort_members(tops))]
+
+    def _hypernode(self, domain: Domain, members: tuple[Member, ...]) -> HyperNode:
+        return HyperNode(domain.name, domain.tier, self.tree.tiers[domain.tier - 1], members)
+
+    def _chain(self, name: str, members: tuple[Member, ...], tiers: range) -> list[HyperNode]:
+        """Return one HyperNode per tier, lowest first; the lowest holds the members."""
+        chain = []
+        for tier in tiers:
+            pad = _pad_name(name, tier, self.taken)
+            chain.append(HyperNode(pad, tier, self.tree.tiers[tier - 1], members, PADDING_LABELS))
+            members = (_child(pad),)
+        return chain
+
+
+def _child(name: str) -> Member:
+    return Member(MemberType.HYPERNODE, name)
+
+
+def _pad_name(name: str, tier: int, taken: AbstractSet[str]) -> str:
+    plain = f"{name}-pad{tier}"
+    if len(plain) <= MAX_MEMBER_NAME and plain not in taken:
+        return plain
+    hashed = (_cut(name, f"-pad{tier}-{_digest(f'{name}/{tier}/{salt}')}") for salt in count())
+    return next(candidate for candidate in hashed if candidate not in taken)
+
+
+def _cut(name: str, suffix: str) -> str:
+    return name[: MAX_MEMBER_NAME - len(suffix)].rstrip("-.") + suffix
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_CHARS]
