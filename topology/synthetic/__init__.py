@@ -6,7 +6,7 @@
 All of it is pure: a seeded random source is an argument, and equal arguments give equal output.
 """
 
-from topology.synthetic.claims import Claim, report_claims, sweep_devices
+from topology.synthetic.claims import Reported, report_claims, sweep_devices
 from topology.synthetic.damaging import damage
 from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec, undamaged
 from topology.synthetic.host_files import inventory, sysfs_files
@@ -17,7 +17,6 @@ from topology.synthetic.wiring import Cable, Host, Nic, Switch, Wiring, build_wi
 
 __all__ = [
     "Cable",
-    "Claim",
     "Damaged",
     "FabricKind",
     "FabricSpec",
@@ -27,6 +26,7 @@ __all__ = [
     "Host",
     "NamePolicy",
     "Nic",
+    "Reported",
     "Switch",
     "Wiring",
     "build_wiring",

@@ -15,7 +15,7 @@ SWITCH_MODEL = "MQM9700"
 TTL_S = 120
 
 
-class Claim(NamedTuple):
+class Reported(NamedTuple):
     """What one report says."""
 
     report: str
@@ -86,7 +86,7 @@ class Sight:
         }
 
 
-def report_claims(damaged: Damaged) -> list[Claim]:
+def report_claims(damaged: Damaged) -> list[Reported]:
     """Return what the reports of hosts, and of Ethernet switches, say; silent hosts say nothing.
 
     An InfiniBand host knows its own HCAs only: what is at the far ends is the sweep's to tell.
@@ -94,13 +94,13 @@ def report_claims(damaged: Damaged) -> list[Claim]:
     sight = Sight(damaged)
     is_ethernet = sight.medium is Medium.ETHERNET
     claims = [
-        Claim(host.name, _ethernet_host(sight, host) if is_ethernet else _ib_host(sight, host))
+        Reported(host.name, _ethernet_host(sight, host) if is_ethernet else _ib_host(sight, host))
         for host in damaged.wiring.hosts
         if host.name not in damaged.silent
     ]
     if is_ethernet:
         claims.extend(
-            Claim(f"switch-{switch.mac.replace(':', '')}", _ethernet_switch(sight, switch))
+            Reported(f"switch-{switch.mac.replace(':', '')}", _ethernet_switch(sight, switch))
             for switch in sight.switches.values()
         )
     return claims
@@ -126,7 +126,8 @@ def host_ids(host: Host, medium: Medium) -> tuple[Id, ...]:
     """Return the ids by which a host is known to itself, sorted."""
     ids = [Id(IdKind.NODE_NAME, host.name), Id(IdKind.HOSTNAME, host.name)]
     if medium is Medium.INFINIBAND:
-        ids.extend(Id(IdKind.NODE_GUID, nic.guid) for nic in host.nics)
+        kinds = (IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID)
+        ids.extend(Id(kind, nic.guid) for nic in host.nics for kind in kinds)
     else:
         ids.extend(Id(IdKind.MAC, nic.mac) for nic in host.nics)
         ids.append(chassis_id(host.nics[0].mac))
@@ -203,11 +204,14 @@ def _lldp_neighbor(sight: Sight, far: PortName) -> Neighbor:
     A Linux host sends a port's MAC as its id, a switch the port's name.
     """
     nic = sight.nics.get(far)
-    sent = (nic.mac, "mac") if nic else (far.port, "ifname")
+    if nic:
+        port_ids = (Id(IdKind.MAC, nic.mac), Id(IdKind.PORT_ID, nic.mac, "mac"))
+    else:
+        port_ids = (Id(IdKind.IFNAME, far.port), Id(IdKind.PORT_ID, far.port, "ifname"))
     return Neighbor(
         device_ids=(chassis_id(sight.chassis_mac(far.device)),),
         device_name=far.device,
-        port_ids=(Id(IdKind.PORT_ID, *sent),),
+        port_ids=tuple(sorted(port_ids)),
         port_name=far.port,
         source=Source.LLDP,
         ttl_s=TTL_S,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from topology.facts import Medium
-from topology.ids import Id
+from topology.ids import IdKind
 from topology.sources.ibnetdiscover_names import RATES_BPS
 from topology.synthetic.claims import FACTORY_TEXT, host_ids
 from topology.synthetic.faults import Damaged
@@ -14,6 +14,7 @@ from topology.synthetic.wiring import GUID_STEP, Host, Nic
 SLOTS = 8
 GIDS_PREFIX = "fe80:0000:0000:0000"
 NUM_LIDS = 0xBFFF
+_INVENTORY_KINDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.MAC})
 _TOKENS: Final = {rate: token for token, rate in reversed(RATES_BPS.items())}
 
 
@@ -36,23 +37,22 @@ def sysfs_files(damaged: Damaged, host: str) -> dict[str, str]:
 
 
 def inventory(damaged: Damaged) -> dict[str, Any]:
-    """Return the list of cluster nodes with their ids: all hosts, silent ones too."""
+    """Return the list of cluster nodes with the ids of their ports: all hosts, silent ones too."""
     medium = damaged.wiring.spec.medium
     return {
         "nodes": [
             {
                 "name": host.name,
-                "ids": [_row(found) for found in host_ids(host, medium)],
+                "ids": [
+                    {"type": found.kind.value, "value": found.value}
+                    for found in host_ids(host, medium)
+                    if found.kind in _INVENTORY_KINDS
+                ],
                 "capacity": {"slots": SLOTS},
             }
             for host in damaged.wiring.hosts
         ]
     }
-
-
-def _row(found: Id) -> dict[str, str]:
-    row = {"type": found.kind.value, "value": found.value}
-    return row | {"subtype": found.subtype} if found.subtype else row
 
 
 def _infiniband_files(damaged: Damaged, host: Host, nic: Nic, *, is_up: bool) -> dict[str, str]:
