@@ -1,0 +1,318 @@
+"""Claims to a Fabric: devices with one identity each, and links paired from both ends.
+
+Nothing is dropped: a cable that only one end reports is a link with one side, parallel cables
+stay parallel, and what contradicts itself becomes a finding. Which links matter to jobs is
+decided in `planes`, what they mean in `tiers`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from topology.errors import show
+from topology.facts import (
+    DeviceKind,
+    Finding,
+    FindingKind,
+    GpuDistance,
+    Medium,
+    Neighbor,
+    Port,
+    PortName,
+    PortState,
+    Severity,
+    Source,
+)
+from topology.identity import (
+    Claim,
+    Entity,
+    Identities,
+    Origin,
+    display_names,
+    resolve_claims,
+    sort_entities,
+)
+from topology.ids import Id, IdKind
+from topology.kinds import settle_kinds, settle_nodes
+
+
+class FabricDevice(NamedTuple):
+    """One device; its index in `Fabric.devices` is its number everywhere else."""
+
+    name: str
+    """Unique: the node name, else the device's own, else its lowest id."""
+    kind: DeviceKind
+    node: str | None
+    """The cluster node it is, None for switches and for hosts that are none."""
+    ids: tuple[Id, ...]
+
+
+class FabricPort(NamedTuple):
+    """One port; its index in `Fabric.ports` is its number in links."""
+
+    device: int
+    name: str
+    medium: Medium
+    state: PortState
+    rate_bps: int | None
+    rdma_device: str | None
+    gpu_distance: GpuDistance | None
+
+
+class Link(NamedTuple):
+    """One cable between two ports, `a` < `b`."""
+
+    a: int
+    b: int
+    is_one_sided: bool
+    """Only one end reports it although the other could have."""
+    is_disputed: bool
+    """Another cable on one of its ports is confirmed by both ends; this one is not."""
+    rate_bps: int | None
+    """The lower of what the two ends say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """Everything that is known about how devices are wired; devices in natural name order."""
+
+    devices: tuple[FabricDevice, ...]
+    ports: tuple[FabricPort, ...]
+    """Grouped by device."""
+    links: tuple[Link, ...]
+    """Sorted by ports."""
+    findings: tuple[Finding, ...]
+
+    def port_name(self, port: int) -> PortName:
+        """Return a port as people find it."""
+        found = self.ports[port]
+        return PortName(self.devices[found.device].name, found.name)
+
+
+def build_fabric(claims: Iterable[Claim]) -> Fabric:
+    """Join claims to one fabric. The order of claims does not matter.
+
+    Cost: O(n log n) in ports and neighbors.
+    """
+    claims = list(claims)
+    identities = resolve_claims(claims)
+    heard = list(_hear(identities))
+    settle_kinds(identities.entities, ((row.device, row.port, row.peer) for row in heard))
+    findings = settle_nodes(identities.entities)
+    order = sort_entities(identities.entities)
+    ports = _number_ports(identities, order)
+    cables = _pair(identities, ports, heard)
+    names = display_names(identities.entities)
+    return Fabric(
+        devices=tuple(_device(identities.entities[at], names[at]) for at in order),
+        ports=tuple(ports.facts),
+        links=tuple(_links(cables)),
+        findings=tuple(sorted({*identities.findings, *findings})),
+    )
+
+
+class _Heard(NamedTuple):
+    device: int
+    port: int
+    """Running number of the hearing port over all claims."""
+    claim_port: Port
+    peer: int
+    neighbor: Neighbor
+
+
+def _hear(identities: Identities) -> Iterator[_Heard]:
+    """Yield every neighbor entry with its device resolved; LLDP wins over CDP and the like."""
+    number = 0
+    for at in range(len(identities.entities)):
+        for claim in identities.entities[at].claims:
+            for port in claim.device.ports:
+                number += 1
+                for neighbor in _best_source(port.neighbors):
+                    yield _Heard(at, number, port, identities.resolve(neighbor), neighbor)
+
+
+def _best_source(neighbors: Sequence[Neighbor]) -> Sequence[Neighbor]:
+    if len(neighbors) < 2:  # noqa: PLR2004 - one neighbor needs no choice
+        return neighbors
+    best = [one for one in neighbors if one.source in (Source.LLDP, Source.IB)]
+    return best or neighbors
+
+
+def _device(entity: Entity, name: str) -> FabricDevice:
+    return FabricDevice(name, entity.kind, entity.node, tuple(sorted(entity.ids)))
+
+
+_PortKey = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _Ports:
+    """The ports of all devices while they are numbered."""
+
+    place: dict[int, int]
+    """Entity to device number."""
+    facts: list[FabricPort] = field(default_factory=list)
+    known: list[dict[_PortKey, int]] = field(default_factory=list)
+    """Per entity: key to port; -1 where several ports share the key, as bond slaves do."""
+
+    def find(self, entity: int, keys: Iterable[_PortKey]) -> int | None:
+        known = self.known[entity]
+        for key in keys:
+            at = known.get(key)
+            if at is not None and at >= 0:
+                return at
+        return None
+
+    def add(self, entity: int, port: Port, keys: Iterable[_PortKey]) -> int:
+        self.facts.append(
+            FabricPort(
+                device=self.place[entity],
+                name=show(port.name),
+                medium=port.medium,
+                state=port.state,
+                rate_bps=port.rate_bps,
+                rdma_device=port.rdma_device,
+                gpu_distance=port.gpu_distance,
+            )
+        )
+        at = len(self.facts) - 1
+        self.learn(entity, at, keys)
+        return at
+
+    def learn(self, entity: int, at: int, keys: Iterable[_PortKey]) -> None:
+        known = self.known[entity]
+        for key in keys:
+            known[key] = at if known.get(key, at) == at else -1
+
+    def refine(self, at: int, port: Port) -> None:
+        """Fill in what an earlier claim about the same port left open."""
+        old = self.facts[at]
+        self.facts[at] = old._replace(
+            rate_bps=old.rate_bps if old.rate_bps is not None else port.rate_bps,
+            state=old.state if old.state is not PortState.UNKNOWN else port.state,
+        )
+
+
+def _port_keys(ids: Iterable[Id], name: str) -> list[_PortKey]:
+    """Return the keys of a port within its device, strongest first (GUID or MAC, then names)."""
+    strong: list[_PortKey] = []
+    named: list[_PortKey] = []
+    for found in ids:
+        if found.kind is IdKind.NODE_GUID:
+            strong.insert(0, ("guid", f"{found.value}/{found.subtype}"))
+        elif found.kind is IdKind.PORT_GUID or found.kind is IdKind.MAC:
+            strong.append((found.kind, found.value))
+        elif found.kind is IdKind.IFNAME or found.kind is IdKind.PORT_ID:
+            named.append(("name", found.value))
+        elif found.kind is IdKind.IFINDEX:
+            named.append((found.kind, found.value))
+    if name:
+        named.append(("name", name))
+    return strong + named
+
+
+def _number_ports(identities: Identities, order: Sequence[int]) -> _Ports:
+    ports = _Ports(place={at: number for number, at in enumerate(order)})
+    ports.known = [{} for _ in identities.entities]
+    for at in order:
+        for number, claim in enumerate(identities.entities[at].claims):
+            for port in claim.device.ports:
+                keys = _port_keys(port.ids, port.name)
+                old = ports.find(at, keys) if number else None
+                if old is None:
+                    ports.add(at, port, keys)
+                else:
+                    ports.learn(at, old, keys)
+                    ports.refine(old, port)
+    return ports
+
+
+@dataclass(slots=True)
+class _Cable:
+    """What was heard about one pair of ports."""
+
+    ends: set[int] = field(default_factory=set)
+    """Ports whose devices report it."""
+    can_confirm: set[int] = field(default_factory=set)
+    rates: list[int] = field(default_factory=list)
+
+
+def _pair(
+    identities: Identities, ports: _Ports, heard: Iterable[_Heard]
+) -> dict[tuple[int, int], _Cable]:
+    cables: dict[tuple[int, int], _Cable] = defaultdict(_Cable)
+    for row in heard:
+        keys = _port_keys(row.claim_port.ids, row.claim_port.name)
+        near = ports.find(row.device, [("name", row.claim_port.name), *keys])
+        if near is None:
+            continue
+        far = _far_port(ports, row)
+        if near == far:
+            continue
+        cable = cables[min(near, far), max(near, far)]
+        cable.ends.add(near)
+        if _could_confirm(identities.entities[row.peer], row.neighbor.source):
+            cable.can_confirm.add(far)
+        if row.claim_port.rate_bps is not None:
+            cable.rates.append(row.claim_port.rate_bps)
+    return cables
+
+
+def _far_port(ports: _Ports, row: _Heard) -> int:
+    neighbor = row.neighbor
+    keys = _port_keys(neighbor.port_ids, neighbor.port_name)
+    at = ports.find(row.peer, keys)
+    if at is not None:
+        return at
+    name = neighbor.port_name or next((one.value for one in neighbor.port_ids), "")
+    medium = Medium.INFINIBAND if neighbor.source is Source.IB else Medium.ETHERNET
+    return ports.add(row.peer, Port(name=name or "unknown", medium=medium), keys)
+
+
+def _could_confirm(peer: Entity, source: Source) -> bool:
+    wanted = (Origin.SWEEP,) if source is Source.IB else (Origin.REPORT, Origin.CAPTURE)
+    return any(claim.origin in wanted for claim in peer.claims)
+
+
+def _links(cables: dict[tuple[int, int], _Cable]) -> Iterator[Link]:
+    confirmed = {port for pair, cable in cables.items() if len(cable.ends) > 1 for port in pair}
+    for (a, b), cable in sorted(cables.items()):
+        is_one_sided = len(cable.ends) == 1 and bool({a, b} - cable.ends <= cable.can_confirm)
+        yield Link(
+            a=a,
+            b=b,
+            is_one_sided=is_one_sided,
+            is_disputed=len(cable.ends) == 1 and bool({a, b} & confirmed),
+            rate_bps=min(cable.rates, default=None),
+        )
+
+
+def link_findings(fabric: Fabric) -> Iterator[Finding]:
+    """Yield what single links show: one-sided ones, and hosts that nothing names."""
+    for link in fabric.links:
+        if link.is_one_sided:
+            yield _one_sided(fabric, link)
+
+
+def _one_sided(fabric: Fabric, link: Link) -> Finding:
+    ends = (fabric.port_name(link.a), fabric.port_name(link.b))
+    shown = " and ".join(f"{end.device} port {end.port}" for end in ends)
+    return Finding(
+        kind=FindingKind.ONE_SIDED_LINK,
+        device=ends[0].device,
+        port=ends[0].port,
+        severity=Severity.WARNING,
+        message=(
+            f"Only one end reports the link between {shown}. "
+            + (
+                "The other end reports another cable there, so it is left out; it goes away "
+                "when the old entry times out."
+                if link.is_disputed
+                else "Check that both ends send and receive, and the transceivers."
+            )
+        ),
+        ports=ends,
+    )

@@ -1,0 +1,118 @@
+"""Ranks of switches: how many cables away from the hosts a switch stands.
+
+Rank 1 switches carry hosts. Judged on the full fabric, also by hosts that are not cluster nodes,
+and by majorities: a stray host does not make a spine a leaf, a stray cable no core a spine.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from topology.planes import Plane
+
+STRONG_SHARE = 0.25
+"""Share of its switch links that ties a switch to the rank below; half in a full Clos."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The rank of every switch, and the hosts that sit on a switch that is no leaf."""
+
+    rank: Mapping[int, int]
+    """Switch to rank, from 1; switches that no rank reaches are missing."""
+    hosts_on_spines: tuple[tuple[int, int], ...]
+    """(host, switch), sorted."""
+
+    def of_rank(self, rank: int) -> list[int]:
+        """Return the switches of a rank, ascending."""
+        return sorted(switch for switch, found in self.rank.items() if found == rank)
+
+    @property
+    def highest(self) -> int:
+        """The highest rank, 0 without any."""
+        return max(self.rank.values(), default=0)
+
+
+def rank_switches(plane: Plane) -> Ranks:
+    """Return the ranks of a plane's switches. Cost: O(links) per rank."""
+    hosts: dict[int, int] = defaultdict(int)
+    for edge in plane.host_edges:
+        hosts[edge.b] += 1
+    around: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for edge in plane.switch_edges:
+        around[edge.a][edge.b] += 1
+        around[edge.b][edge.a] += 1
+    leaves = _find_leaves(hosts, around)
+    rank = dict.fromkeys(leaves, 1)
+    level = 1
+    while found := _next_rank(rank, level, around):
+        level += 1
+        rank.update(dict.fromkeys(found, level))
+    strays = sorted({(edge.a, edge.b) for edge in plane.host_edges if rank.get(edge.b, 0) != 1})
+    return Ranks(rank, tuple(strays))
+
+
+def _find_leaves(hosts: Mapping[int, int], around: Mapping[int, Mapping[int, int]]) -> set[int]:
+    """Return the switches that carry hosts as their purpose.
+
+    A leaf has hosts on half of its links, or half as many as its fellows (the typical host's
+    leaf). A switch with fewer is a leaf only if most of its cables lead to no leaf: the last
+    leaf of a row, with one host and all its up-links, next to a spine with one stray host.
+    """
+    counts = sorted(hosts.values())
+    typical = _weighted_median(counts)
+    leaves = {
+        switch
+        for switch, num_hosts in hosts.items()
+        if num_hosts >= sum(around.get(switch, {}).values()) or 2 * num_hosts >= typical
+    }
+    doubtful = sorted(set(hosts) - leaves)
+    return leaves | {
+        switch
+        for switch in doubtful
+        if 2 * sum(count for peer, count in around[switch].items() if peer in leaves)
+        < sum(around[switch].values())
+    }
+
+
+def _weighted_median(counts: list[int]) -> int:
+    """Return how many hosts the leaf of the median host has."""
+    half = sum(counts) / 2
+    seen = 0
+    for count in counts:
+        seen += count
+        if seen >= half:
+            return count
+    return 0
+
+
+def _next_rank(
+    rank: Mapping[int, int], level: int, around: Mapping[int, Mapping[int, int]]
+) -> set[int]:
+    """Return the unranked switches that stand on the given rank.
+
+    A switch with few links down (a core reached by one swapped cable) waits when the rest of its
+    links leads to switches that stand there firmly: it is above those.
+    """
+    near: dict[int, int] = defaultdict(int)
+    for switch, found in rank.items():
+        if found == level:
+            for peer, count in around.get(switch, {}).items():
+                if peer not in rank:
+                    near[peer] += count
+    firm = {
+        switch
+        for switch, count in near.items()
+        if count >= STRONG_SHARE * sum(around[switch].values())
+    }
+    if not firm:
+        return set(near)
+    weak = {
+        switch
+        for switch in near.keys() - firm
+        if 2 * sum(count for peer, count in around[switch].items() if peer in firm)
+        <= sum(around[switch].values())
+    }
+    return firm | weak

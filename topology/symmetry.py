@@ -1,0 +1,233 @@
+"""Cables in the wrong port, seen by symmetry: what most of a group's members do is what was meant.
+
+A host link into another group than the host's own, a link from a leaf to another pod's spine, and
+a NIC on the leaf of another rail are strays. Two strays that mirror each other are two cables
+whose ends were exchanged, and exchanging them back mends both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from topology.fabric import Fabric
+from topology.facts import Finding, FindingKind, Severity
+from topology.planes import Edge, Plane
+from topology.shortfalls import missing_links
+from topology.tiers import Grouping
+
+Place = int | str
+"""Where a cable belongs or is: a group's index, or a rail's label."""
+
+
+class Stray(NamedTuple):
+    """A cable that is not where its fellows are."""
+
+    edge: Edge
+    """`a` is the lower device: host, or switch of the lower rank."""
+    home: Place
+    """Where its lower device belongs."""
+    found: Place
+    """Where its upper end is instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where every device belongs, derived once from the groups."""
+
+    group_of: Mapping[int, int]
+    """Switch to its group."""
+    home: Mapping[int, int]
+    """Host to its group."""
+    rail: Mapping[int, str]
+    """Leaf to its rail: the name that most of its hosts' ports there share; unknown is missing."""
+
+
+def symmetry_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+    """Yield swapped-cable, wrong-rail and missing-link findings. Cost: O(links)."""
+    layout = _lay_out(fabric, plane, grouping)
+    host_strays = list(_host_strays(plane, layout))
+    yield from _mirror(fabric, host_strays, FindingKind.SWAPPED_CABLE, _rail_fit(fabric, layout))
+    tied = {tie.unit for tie in grouping.host_ties}
+    yield from _tied_pairs(fabric, plane, layout, tied)
+    rail_strays = list(_rail_strays(fabric, plane, layout))
+    yield from _mirror(fabric, rail_strays, FindingKind.WRONG_RAIL, lambda _one, _other: 0)
+    up_strays = list(_up_strays(plane, grouping, layout))
+    yield from _mirror(fabric, up_strays, FindingKind.SWAPPED_CABLE, _gap_fit(plane))
+    astray = {stray.edge.a for stray in (*host_strays, *up_strays)}
+    yield from missing_links(fabric, plane, grouping, astray=astray)
+
+
+def _lay_out(fabric: Fabric, plane: Plane, grouping: Grouping) -> Layout:
+    group_of = {switch: at for at, group in enumerate(grouping.groups) for switch in group.switches}
+    home = {host: at for at, group in enumerate(grouping.groups) for host in group.hosts}
+    used: dict[int, Counter[str]] = defaultdict(Counter)
+    for edge in plane.host_edges:
+        if home.get(edge.a) == group_of.get(edge.b, -1):
+            used[edge.b][fabric.ports[edge.a_port].name] += 1
+    rail: dict[int, str] = {}
+    for switch, names in used.items():
+        usual, count = min(names.items(), key=lambda row: (-row[1], row[0]))
+        if 2 * count > names.total():
+            rail[switch] = usual
+    return Layout(group_of, home, rail)
+
+
+def _host_strays(plane: Plane, layout: Layout) -> Iterator[Stray]:
+    for edge in plane.host_edges:
+        home, found = layout.home.get(edge.a), layout.group_of.get(edge.b)
+        if home is not None and found is not None and home != found:
+            yield Stray(edge, home, found)
+
+
+def _rail_strays(fabric: Fabric, plane: Plane, layout: Layout) -> Iterator[Stray]:
+    """Yield NICs on a leaf of their own group whose rail is another one that the group has."""
+    rails: dict[int, set[str]] = defaultdict(set)
+    for switch, rail in layout.rail.items():
+        rails[layout.group_of[switch]].add(rail)
+    for edge in plane.host_edges:
+        home, found = layout.home.get(edge.a), layout.group_of.get(edge.b)
+        own, there = fabric.ports[edge.a_port].name, layout.rail.get(edge.b)
+        if home is not None and home == found and there not in (None, own) and own in rails[home]:
+            yield Stray(edge, f"{home}:{own}", f"{home}:{there}")
+
+
+def _up_strays(plane: Plane, grouping: Grouping, layout: Layout) -> Iterator[Stray]:
+    """Yield cables from a switch to another pod's switches of the rank above its own."""
+    groups = grouping.groups
+    for edge in plane.switch_edges:
+        for low, high in ((edge.a, edge.b), (edge.b, edge.a)):
+            lower, found = layout.group_of.get(low), layout.group_of.get(high)
+            home = groups[lower].parent if lower is not None else None
+            if home is None or found is None or found == home:
+                continue
+            if groups[found].rank == groups[home].rank:
+                is_turned = low != edge.a
+                yield Stray(_turn(edge) if is_turned else edge, home, found)
+
+
+def _turn(edge: Edge) -> Edge:
+    return Edge(edge.b, edge.a, edge.b_port, edge.a_port)
+
+
+Fit = Callable[[Stray, Stray], int]
+"""How badly two mirrored strays fit as one swap; 0 is perfect."""
+
+
+def _rail_fit(fabric: Fabric, layout: Layout) -> Fit:
+    """Two swapped host cables: each NIC's own rail is the one that the other NIC sits on."""
+
+    def fit(one: Stray, other: Stray) -> int:
+        return sum(
+            layout.rail.get(far.edge.b) != fabric.ports[near.edge.a_port].name
+            for near, far in ((one, other), (other, one))
+        )
+
+    return fit
+
+
+def _gap_fit(plane: Plane) -> Fit:
+    """Two swapped up-links: each switch lacks a cable to the one that the other has."""
+    count: Counter[tuple[int, int]] = Counter()
+    for edge in plane.switch_edges:
+        count[edge.a, edge.b] += 1
+        count[edge.b, edge.a] += 1
+
+    def fit(one: Stray, other: Stray) -> int:
+        return count[one.edge.a, other.edge.b] + count[other.edge.a, one.edge.b]
+
+    return fit
+
+
+def _mirror(
+    fabric: Fabric, strays: Iterable[Stray], kind: FindingKind, fit: Fit
+) -> Iterator[Finding]:
+    """Pair strays that mirror each other, best fit first, and report pairs and the rest."""
+    by_move: dict[tuple[Place, Place], list[Stray]] = defaultdict(list)
+    for stray in strays:
+        by_move[stray.home, stray.found].append(stray)
+    for (home, found), here in sorted(by_move.items(), key=lambda row: str(row[0])):
+        there = by_move.get((found, home), [])
+        if str(home) > str(found) and there:
+            continue  # reported with its mirror
+        pairs = _best_pairs(here, there, fit)
+        for one, other in pairs:
+            yield _swap_finding(fabric, kind, one, other)
+        paired = {stray for pair in pairs for stray in pair}
+        for stray in (*here, *there):
+            if stray not in paired:
+                yield _lone_finding(fabric, kind, stray)
+
+
+def _best_pairs(
+    here: Sequence[Stray], there: Sequence[Stray], fit: Fit
+) -> list[tuple[Stray, Stray]]:
+    ranked = sorted((fit(one, other), one, other) for one in here for other in there)
+    used: set[Stray] = set()
+    pairs = []
+    for _, one, other in ranked:
+        if one not in used and other not in used:
+            pairs.append((one, other))
+            used |= {one, other}
+    return pairs
+
+
+def _swap_finding(fabric: Fabric, kind: FindingKind, one: Stray, other: Stray) -> Finding:
+    ends = [
+        fabric.port_name(port)
+        for stray in (one, other)
+        for port in (stray.edge.a_port, stray.edge.b_port)
+    ]
+    mend = (ends[1], ends[3])
+    what = "on each other's rail" if kind is FindingKind.WRONG_RAIL else "exchanged"
+    return Finding(
+        kind=kind,
+        device=ends[1].device,
+        port=ends[1].port,
+        severity=Severity.WARNING,
+        message=(
+            f"The cables of {ends[0].device} port {ends[0].port} and {ends[2].device} port "
+            f"{ends[2].port} are {what}: exchange the plugs in {mend[0].device} port "
+            f"{mend[0].port} and {mend[1].device} port {mend[1].port}."
+        ),
+        ports=tuple(sorted(ends)),
+        swap=(mend,),
+    )
+
+
+def _lone_finding(fabric: Fabric, kind: FindingKind, stray: Stray) -> Finding:
+    near, far = fabric.port_name(stray.edge.a_port), fabric.port_name(stray.edge.b_port)
+    what = "on another rail than its fellows" if kind is FindingKind.WRONG_RAIL else "elsewhere"
+    return Finding(
+        kind=kind,
+        device=far.device,
+        port=far.port,
+        severity=Severity.WARNING,
+        message=(
+            f"{near.device} port {near.port} is cabled to {far.device} port {far.port}, but by "
+            f"its other links it belongs {what}. Move the cable back; the other cable of a swap "
+            "is not visible."
+        ),
+        ports=(near, far),
+    )
+
+
+def _tied_pairs(fabric: Fabric, plane: Plane, layout: Layout, tied: set[int]) -> Iterator[Finding]:
+    """Yield the swap behind two undecided hosts that hang between the same two groups."""
+    links: dict[int, list[Edge]] = defaultdict(list)
+    for edge in plane.host_edges:
+        if edge.a in tied and edge.b in layout.group_of:
+            links[edge.a].append(edge)
+    between: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for host, edges in sorted(links.items()):
+        between[tuple(sorted({layout.group_of[edge.b] for edge in edges}))].append(host)
+    fit = _rail_fit(fabric, layout)
+    for groups, hosts in sorted(between.items()):
+        if len(groups) == len(hosts) == 2:  # noqa: PLR2004 - two hosts between two groups
+            low, high = groups
+            ones = [Stray(e, low, high) for e in links[hosts[0]] if layout.group_of[e.b] == high]
+            others = [Stray(e, high, low) for e in links[hosts[1]] if layout.group_of[e.b] == low]
+            for one, other in _best_pairs(ones, others, fit):
+                yield _swap_finding(fabric, FindingKind.SWAPPED_CABLE, one, other)

@@ -1,0 +1,231 @@
+"""A plane's switches and hosts to groups, tier by tier, tolerant of damage.
+
+From the units below upwards (first: hosts) switches that serve the same units are one group, and
+each unit goes to the group that holds most of its links. A tie is said, never guessed. A group
+without units of its own is set aside. Judged on the full fabric; what is a cluster node is
+decided afterwards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from topology.overlap import Side, join_switches
+from topology.planes import Plane
+from topology.ranks import Ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Switches of one rank that serve the same units: what becomes a domain."""
+
+    rank: int
+    switches: tuple[int, ...]
+    """Device numbers, ascending."""
+    hosts: tuple[int, ...]
+    """Hosts at home here; rank 1 only."""
+    margin: float
+    """How far its units' decisions were from a tie, 0 to 1; the closest one counts."""
+    parent: int | None = None
+    """Index of the group above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A unit that has as many links to one group as to another."""
+
+    unit: int
+    """A host's device number, or a group's index."""
+    groups: tuple[tuple[int, ...], ...]
+    """The switches of the groups that it hangs between."""
+    count: int
+    """Links to each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """All groups of a plane."""
+
+    groups: tuple[Group, ...]
+    """By rank, then by switches; a group's index is its number."""
+    set_aside: tuple[tuple[int, tuple[int, ...]], ...]
+    """(rank, switches) of groups that have no unit of their own."""
+    host_ties: tuple[Tie, ...]
+    group_ties: tuple[Tie, ...]
+
+
+@dataclass(slots=True)
+class _Draft:
+    groups: list[Group] = field(default_factory=list)
+    roots: set[int] = field(default_factory=set)
+    root_of: dict[int, int] = field(default_factory=dict)
+    """Switch to the root group above it."""
+    set_aside: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    host_ties: list[Tie] = field(default_factory=list)
+    group_ties: list[Tie] = field(default_factory=list)
+
+
+def group_switches(plane: Plane, ranks: Ranks) -> Grouping:
+    """Return the groups of every rank. Cost: O(links) per rank on a Clos."""
+    draft = _Draft()
+    _group_leaves(draft, plane, ranks)
+    for rank in range(2, ranks.highest + 1):
+        _group_above(draft, plane, ranks, rank)
+    return Grouping(
+        groups=tuple(draft.groups),
+        set_aside=tuple(draft.set_aside),
+        host_ties=tuple(draft.host_ties),
+        group_ties=tuple(draft.group_ties),
+    )
+
+
+def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
+    weights: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for edge in plane.host_edges:
+        if ranks.rank.get(edge.b) == 1:
+            weights[edge.b][edge.a] += 1
+    groups = _attach(join_switches(weights, Side.BOTH), weights)
+    homes = _choose_homes(groups, weights)
+    units = homes.units()
+    for at, switches in enumerate(groups):
+        if at not in units:
+            draft.set_aside.append((1, switches))
+            continue
+        margin = min(homes.margin[host] for host in units[at])
+        number = len(draft.groups)
+        draft.groups.append(Group(1, switches, tuple(sorted(units[at])), margin))
+        draft.roots.add(number)
+        draft.root_of.update(dict.fromkeys(switches, number))
+    draft.host_ties += homes.ties
+
+
+def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
+    weights: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for edge in plane.switch_edges:
+        for upper, lower in ((edge.a, edge.b), (edge.b, edge.a)):
+            root = draft.root_of.get(lower)
+            if ranks.rank.get(upper) == rank and root is not None:
+                weights[upper][root] += 1
+    groups = join_switches(weights, Side.SMALLER)
+    homes = _choose_homes(groups, weights)
+    units = homes.units()
+    for at, switches in enumerate(groups):
+        if at not in units:
+            draft.set_aside.append((rank, switches))
+            continue
+        margin = min(homes.margin[unit] for unit in units[at])
+        number = len(draft.groups)
+        draft.groups.append(Group(rank, switches, (), margin))
+        _adopt(draft, number, units[at])
+    draft.group_ties += homes.ties
+
+
+def _adopt(draft: _Draft, number: int, units: Iterable[int]) -> None:
+    """Make a group the root above some units."""
+    for unit in units:
+        draft.groups[unit] = replace(draft.groups[unit], parent=number)
+        draft.roots.discard(unit)
+    below = set(units)
+    for switch, root in draft.root_of.items():
+        if root in below:
+            draft.root_of[switch] = number
+    draft.root_of.update(dict.fromkeys(draft.groups[number].switches, number))
+    draft.roots.add(number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Homes:
+    home: Mapping[int, int]
+    """Unit to the index of the group that holds most of its links."""
+    margin: Mapping[int, float]
+    ties: tuple[Tie, ...]
+
+    def units(self) -> dict[int, list[int]]:
+        """Return group index to its units."""
+        units: dict[int, list[int]] = defaultdict(list)
+        for unit, group in self.home.items():
+            units[group].append(unit)
+        return units
+
+
+def _choose_homes(
+    groups: Sequence[tuple[int, ...]], weights: Mapping[int, Mapping[int, int]]
+) -> _Homes:
+    links = _links_by_unit(groups, weights)
+    home: dict[int, int] = {}
+    margin: dict[int, float] = {}
+    ties: list[Tie] = []
+    for unit in sorted(links):
+        ranked = sorted(links[unit].items(), key=lambda row: (-row[1], row[0]))
+        most = ranked[0][1]
+        tied = [at for at, count in ranked if count == most]
+        if len(tied) > 1:
+            ties.append(Tie(unit, tuple(groups[at] for at in tied), most))
+            continue
+        home[unit] = ranked[0][0]
+        second = ranked[1][1] if len(ranked) > 1 else 0
+        margin[unit] = (most - second) / (most + second)
+    return _Homes(home, margin, tuple(ties))
+
+
+def _attach(
+    groups: list[tuple[int, ...]], weights: Mapping[int, Mapping[int, int]]
+) -> list[tuple[int, ...]]:
+    """Put groups that are home to less than half of their links into the group that is.
+
+    A rail leaf that only some hosts of its group use overlaps the others by less than half, and
+    so does one of a pair that lost many cables, yet nearly all of its links are theirs. One
+    larger group must have a hold on over half of the links, so a leaf that several groups share
+    (storage) attaches to none.
+    """
+    while True:
+        links = _links_by_unit(groups, weights)
+        size = Counter[int]()
+        for counts in links.values():
+            size.update(counts)
+        target = {
+            at: taker
+            for at in range(len(groups))
+            if (taker := _taker(at, links, size)) is not None
+        }
+        moving = {at: taker for at, taker in target.items() if taker not in target}
+        if not moving:
+            return groups
+        merged = {at: list(group) for at, group in enumerate(groups) if at not in moving}
+        for at, taker in moving.items():
+            merged[taker] += groups[at]
+        groups = sorted(tuple(sorted(switches)) for switches in merged.values())
+
+
+def _taker(at: int, links: Mapping[int, Counter[int]], size: Mapping[int, int]) -> int | None:
+    """Return the larger group that holds, at least as firmly, the units of over half of links."""
+    own = 0
+    held = Counter[int]()
+    for counts in links.values():
+        mine = counts.get(at, 0)
+        if not mine:
+            continue
+        others = {other: count for other, count in counts.items() if other != at}
+        most = max(others.values(), default=0)
+        own += mine if mine > most else 0
+        for other, count in others.items():
+            if count == most >= mine:
+                held[other] += mine
+    taker = max(held, key=lambda other: (held[other], size[other], -other), default=None)
+    if taker is None or 2 * own >= size[at] or 2 * held[taker] <= size[at]:
+        return None
+    return taker if (size[taker], -taker) > (size[at], -at) else None
+
+
+def _links_by_unit(
+    groups: Sequence[tuple[int, ...]], weights: Mapping[int, Mapping[int, int]]
+) -> dict[int, Counter[int]]:
+    """Return unit to its number of links per group."""
+    links: dict[int, Counter[int]] = defaultdict(Counter)
+    for at, switches in enumerate(groups):
+        for switch in switches:
+            for unit, count in weights[switch].items():
+                links[unit][at] += count
+    return links
