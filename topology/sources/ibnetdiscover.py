@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from topology.errors import ParseError
 from topology.facts import Device, DeviceKind, Medium, Neighbor, Parsed, Port, PortState, Source
@@ -62,16 +62,9 @@ _FORMS: Final = (
 )
 
 
-class _Row(NamedTuple):
-    """One port line as read."""
-
-    port_guid: str | None
-    letter: str
-    peer: str
-    peer_port: int
-    peer_port_guid: str | None
-    description: str
-    rate_bps: int | None
+# One port line as read: own port GUID, the peer's kind, GUID, port and port GUID, its description,
+# the rate. A plain tuple, because the garbage collector soon forgets those, named ones never.
+_Row: TypeAlias = tuple[str | None, str, str, int, str | None, str, int | None]
 
 
 @dataclass(slots=True)
@@ -202,7 +195,7 @@ class _Reader:
             problem = "peer without a GUID" if block else "port line outside of any record"
             self.error(problem, number, line)
             return
-        row = _Row(
+        row: _Row = (
             self._guid(own or ""),
             letter,
             guid,
@@ -275,36 +268,33 @@ class _Builder:
         ids = self._node_id(block.guid)
         if block.image:
             ids = (*ids, Id(IdKind.SYSTEM_IMAGE_GUID, block.image))
-        prefix = "" if block.letter != "H" else f"{label or block.guid}/"
         return Device(
             kind=self._kind(block.letter, block.guid, block.description),
             name=name,
             ids=ids,
             ports=tuple(
-                self._port(block.guid, prefix, label, (number, row))
-                for number, row in sorted(block.rows.items())
+                self._port(number, row, block, label) for number, row in sorted(block.rows.items())
             ),
             model=block.description,
         )
 
-    def _port(self, guid: str, prefix: str, label: str, line: tuple[int, _Row]) -> Port:
-        number, row = line
-        peer_name, peer_label = self._name(row.letter, row.description)
-        far = f"{peer_label or row.peer}/{row.peer_port}" if row.letter == "H" else row.peer_port
+    def _port(self, number: int, row: _Row, block: _Block, label: str) -> Port:
+        port_guid, letter, peer, peer_port, peer_port_guid, description, rate_bps = row
+        peer_name, peer_label = self._name(letter, description)
         neighbor = Neighbor(
-            self._node_id(row.peer),
+            self._node_id(peer),
             peer_name,
-            self._port_id(row.peer, row.peer_port, row.peer_port_guid),
-            str(far),
+            self._port_id(peer, peer_port, peer_port_guid),
+            f"{peer_label or peer}/{peer_port}" if letter == "H" else str(peer_port),
             Source.IB,
-            self._kind(row.letter, row.peer, row.description),
+            self._kind(letter, peer, description),
         )
         return Port(
-            name=f"{prefix}{number}",
-            ids=self._port_id(guid, number, row.port_guid),
-            medium=Medium.INFINIBAND,
-            state=PortState.UP,
-            rate_bps=row.rate_bps,
+            f"{label or block.guid}/{number}" if block.letter == "H" else str(number),
+            self._port_id(block.guid, number, port_guid),
+            Medium.INFINIBAND,
+            PortState.UP,
+            rate_bps,
             rdma_device=label or None,
             neighbors=(neighbor,),
         )
