@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortName, PortState, Source
 from topology.ids import Id, IdKind
 from topology.synthetic.faults import Damaged
-from topology.synthetic.wiring import Host, Nic, Switch, switch_port
+from topology.synthetic.sight import Sight, hca_port_ids
+from topology.synthetic.wiring import Host, Nic, Switch
 
-FACTORY_TEXT = "MT4129 ConnectX7   Mellanox Technologies"
 SWITCH_MODEL = "MQM9700"
 TTL_S = 120
 
@@ -21,69 +20,6 @@ class Reported(NamedTuple):
     report: str
     """Name of the report."""
     device: Device
-
-
-class Swept(NamedTuple):
-    """How a sweep names one port, whichever end of its cable tells."""
-
-    node_ids: tuple[Id, ...]
-    port_ids: tuple[Id, ...]
-    port_name: str
-
-
-class Sight:
-    """A damaged fabric, indexed for those who look at it port by port."""
-
-    def __init__(self, damaged: Damaged) -> None:
-        """Index the cables by both of their ends."""
-        self.damaged = damaged
-        self.medium = damaged.wiring.spec.medium
-        self.rate_bps = damaged.wiring.spec.rate_bps
-        self.switch_ports = tuple(
-            switch_port(self.medium, number + 1) for number in range(damaged.wiring.spec.radix)
-        )
-        self.hosts = {host.name: host for host in damaged.wiring.hosts}
-        self.switches = {
-            switch.name: switch
-            for switch in damaged.wiring.switches
-            if switch.name not in damaged.lost_switches
-        }
-        self._swept: dict[PortName, Swept] = {}
-        self._far = dict(damaged.cables) | {cable.high: cable.low for cable in damaged.cables}
-
-    def far_end(self, device: str, port: str) -> PortName | None:
-        """Return the port at the other end of the cable, None where there is no cable."""
-        return self._far.get(PortName(device, port))
-
-    def chassis_mac(self, device: str) -> str:
-        """Return the MAC that a device sends as its chassis id: a host takes its first NIC's."""
-        host = self.hosts.get(device)
-        return host.nics[0].mac if host else self.switches[device].mac
-
-    def is_nameless(self, device: str) -> bool:
-        """Return whether a device is a host whose HCAs carry a factory's description."""
-        return device in self.damaged.silent
-
-    def swept(self, port: PortName) -> Swept:
-        """Return how a sweep names a port; one value per port, which both ends share."""
-        found = self._swept.get(port)
-        return found or self._swept.setdefault(port, self._sweep(port))
-
-    def _sweep(self, port: PortName) -> Swept:
-        nic = self.nics.get(port)
-        if nic is None:
-            guid = self.switches[port.device].guid
-            port_ids = (Id(IdKind.NODE_GUID, guid, port.port),)
-            return Swept((Id(IdKind.NODE_GUID, guid),), port_ids, port.port)
-        name = f"{nic.guid}/1" if self.is_nameless(port.device) else port.port
-        return Swept((Id(IdKind.NODE_GUID, nic.guid),), hca_port_ids(nic), name)
-
-    @cached_property
-    def nics(self) -> dict[PortName, Nic]:
-        """Every port of a host."""
-        return {
-            PortName(host.name, nic.port): nic for host in self.hosts.values() for nic in host.nics
-        }
 
 
 def report_claims(damaged: Damaged) -> list[Reported]:
@@ -139,11 +75,6 @@ def chassis_id(mac: str) -> Id:
     return Id(IdKind.CHASSIS_ID, mac, "mac")
 
 
-def description(sight: Sight, host: Host, nic: Nic) -> str:
-    """Return the node description of an HCA: a silent host never set its own."""
-    return FACTORY_TEXT if sight.is_nameless(host.name) else f"{host.name} {nic.device}"
-
-
 def _ib_host(sight: Sight, host: Host) -> Device:
     ports = []
     for nic in host.nics:
@@ -159,11 +90,6 @@ def _ib_host(sight: Sight, host: Host) -> Device:
             )
         )
     return Device(DeviceKind.HOST, host.name, host_ids(host, sight.medium), tuple(ports))
-
-
-def hca_port_ids(nic: Nic) -> tuple[Id, ...]:
-    """Return the ids of an HCA's only port."""
-    return (Id(IdKind.NODE_GUID, nic.guid, "1"), Id(IdKind.PORT_GUID, nic.guid))
 
 
 def _ethernet_host(sight: Sight, host: Host) -> Device:
@@ -231,7 +157,7 @@ def _swept_hca(sight: Sight, host: Host, nic: Nic) -> Device:
     far = sight.far_end(*end)
     ports = (_swept_port(sight, end, far),) if far else ()
     name = "" if sight.is_nameless(host.name) else host.name
-    model = description(sight, host, nic)
+    model = sight.description(host, nic)
     return Device(DeviceKind.HOST, name, _swept_ids(nic.guid), ports, model)
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import random  # noqa: TID251 - for the type only; the source is an argument
 from collections.abc import Iterable, Iterator
 
 from topology.errors import ConfigError
 from topology.facts import PortName
-from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec
+from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec, RandomSource
 from topology.synthetic.swaps import draw_swaps
 from topology.synthetic.symmetry import Symmetry
 from topology.synthetic.wiring import Cable, Wiring
 
 
-def damage(wiring: Wiring, faults: FaultSpec, rng: random.Random) -> Damaged:
+def damage(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Damaged:
     """Return the fabric after its faults: first switches go, then cables, then ends swap.
 
     Equal arguments and an equally seeded source give the same damage. Cost: O(cables), and as

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol, TypeVar
 
 from topology.facts import PortName
 from topology.synthetic.wiring import Cable, Wiring
+
+ItemT = TypeVar("ItemT")
+
+
+class RandomSource(Protocol):
+    """What draws the faults: a seeded `random.Random`."""
+
+    def sample(self, population: Sequence[ItemT], k: int) -> list[ItemT]:
+        """Return k different items in a random order."""
 
 
 class FaultKind(StrEnum):

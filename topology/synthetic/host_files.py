@@ -7,8 +7,9 @@ from typing import Any, Final
 from topology.facts import Medium
 from topology.ids import IdKind
 from topology.sources.ibnetdiscover_names import RATES_BPS
-from topology.synthetic.claims import FACTORY_TEXT, host_ids
+from topology.synthetic.claims import host_ids
 from topology.synthetic.faults import Damaged
+from topology.synthetic.sight import FACTORY_TEXT
 from topology.synthetic.wiring import GUID_STEP, Host, Nic
 
 SLOTS = 8

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random  # noqa: TID251 - for the type only; the source is an argument
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from topology.errors import ConfigError
+from topology.synthetic.faults import RandomSource
 from topology.synthetic.homes import is_host_cable
 from topology.synthetic.spec import SPINE_RANK
 from topology.synthetic.wiring import Cable, Switch, Wiring
@@ -24,7 +24,7 @@ class SwapSort(StrEnum):
 
 
 def draw_swaps(
-    wiring: Wiring, cables: Mapping[int, Cable], num_swaps: int, *, rng: random.Random
+    wiring: Wiring, cables: Mapping[int, Cable], num_swaps: int, *, rng: RandomSource
 ) -> list[tuple[int, int]]:
     """Return pairs of indices of cables that exchange their upper ends; no cable is in two.
 
@@ -54,7 +54,7 @@ _Fits = Callable[[SwapSort, int, int], bool]
 
 
 def _pools(
-    cables: Mapping[int, Cable], switches: Mapping[str, Switch], rng: random.Random
+    cables: Mapping[int, Cable], switches: Mapping[str, Switch], rng: RandomSource
 ) -> dict[SwapSort, list[int]]:
     """Return the cables that each sort of swap draws from, each in a random order."""
     of_hosts = [at for at, cable in cables.items() if is_host_cable(cable, switches)]

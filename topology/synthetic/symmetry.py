@@ -48,7 +48,11 @@ class Symmetry:
             self._lowers.setdefault(high, Counter())[low] += 1
 
     def shows_misplaced(self, cable: Cable) -> bool:
-        """Return whether a present cable is seen to lead to the wrong switch."""
+        """Return whether a present cable is seen to lead to the wrong switch.
+
+        An up-link on another spine of its own pod is not: it looks like a spare cable there and
+        a lost one elsewhere, and which two were exchanged nobody can tell.
+        """
         high = self._switches[cable.high.device]
         if not is_host_cable(cable, self._switches):
             below = unit_of(self._switches[cable.low.device])
@@ -60,14 +64,12 @@ class Symmetry:
         return home != unit_of(high) or self._shows_wrong_rail(cable, high)
 
     def _shows_wrong_rail(self, cable: Cable, leaf: Switch) -> bool:
-        """Return whether most other hosts of the group have this port on another leaf."""
+        """Return whether most hosts of the group have this port on another leaf."""
         if self._is_nameless(cable.low.device):
             # Nobody knows which of its ports this is; two on one leaf are odd all the same.
             return self._leaves_by_host[cable.low.device][leaf.name] > 1
         rail = (unit_of(leaf), self._nic_indices[cable.low.port])
-        others = self._leaves_by_rail[rail].copy()
-        others[leaf.name] -= 1
-        usual = majority(others)
+        usual = majority(self._leaves_by_rail[rail])
         return usual is not None and usual != leaf.name
 
     def _is_nameless(self, host: str) -> bool:

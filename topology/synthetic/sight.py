@@ -1,0 +1,85 @@
+"""A damaged fabric as its devices see it: what is at the far end, and under which ids."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+from topology.facts import PortName
+from topology.ids import Id, IdKind
+from topology.synthetic.faults import Damaged
+from topology.synthetic.wiring import Host, Nic, switch_port
+
+FACTORY_TEXT = "MT4129 ConnectX7   Mellanox Technologies"
+
+
+class Swept(NamedTuple):
+    """How a sweep names one port, whichever end of its cable tells."""
+
+    node_ids: tuple[Id, ...]
+    port_ids: tuple[Id, ...]
+    port_name: str
+
+
+class Sight:
+    """A damaged fabric, indexed for those who look at it port by port."""
+
+    def __init__(self, damaged: Damaged) -> None:
+        """Index the cables by both of their ends."""
+        self.damaged = damaged
+        self.medium = damaged.wiring.spec.medium
+        self.rate_bps = damaged.wiring.spec.rate_bps
+        self.switch_ports = tuple(
+            switch_port(self.medium, number + 1) for number in range(damaged.wiring.spec.radix)
+        )
+        self.hosts = {host.name: host for host in damaged.wiring.hosts}
+        self.switches = {
+            switch.name: switch
+            for switch in damaged.wiring.switches
+            if switch.name not in damaged.lost_switches
+        }
+        self._swept: dict[PortName, Swept] = {}
+        self._far = dict(damaged.cables) | {cable.high: cable.low for cable in damaged.cables}
+
+    def far_end(self, device: str, port: str) -> PortName | None:
+        """Return the port at the other end of the cable, None where there is no cable."""
+        return self._far.get(PortName(device, port))
+
+    def chassis_mac(self, device: str) -> str:
+        """Return the MAC that a device sends as its chassis id: a host takes its first NIC's."""
+        host = self.hosts.get(device)
+        return host.nics[0].mac if host else self.switches[device].mac
+
+    def is_nameless(self, device: str) -> bool:
+        """Return whether a device is a host whose HCAs carry a factory's description."""
+        return device in self.damaged.silent
+
+    def description(self, host: Host, nic: Nic) -> str:
+        """Return the node description of an HCA: a silent host never set its own."""
+        return FACTORY_TEXT if self.is_nameless(host.name) else f"{host.name} {nic.device}"
+
+    def swept(self, port: PortName) -> Swept:
+        """Return how a sweep names a port; one value per port, which both ends share."""
+        found = self._swept.get(port)
+        return found or self._swept.setdefault(port, self._sweep(port))
+
+    def _sweep(self, port: PortName) -> Swept:
+        nic = self.nics.get(port)
+        if nic is None:
+            guid = self.switches[port.device].guid
+            port_ids = (Id(IdKind.NODE_GUID, guid, port.port),)
+            return Swept((Id(IdKind.NODE_GUID, guid),), port_ids, port.port)
+        name = f"{nic.guid}/1" if self.is_nameless(port.device) else port.port
+        return Swept((Id(IdKind.NODE_GUID, nic.guid),), hca_port_ids(nic), name)
+
+    @cached_property
+    def nics(self) -> dict[PortName, Nic]:
+        """Every port of a host."""
+        return {
+            PortName(host.name, nic.port): nic for host in self.hosts.values() for nic in host.nics
+        }
+
+
+def hca_port_ids(nic: Nic) -> tuple[Id, ...]:
+    """Return the ids of an HCA's only port."""
+    return (Id(IdKind.NODE_GUID, nic.guid, "1"), Id(IdKind.PORT_GUID, nic.guid))
