@@ -8,7 +8,7 @@ All of it is pure: a seeded random source is an argument, and equal arguments gi
 
 from topology.synthetic.claims import Reported, report_claims, sweep_devices
 from topology.synthetic.damaging import damage
-from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec, undamaged
+from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec, RandomSource, undamaged
 from topology.synthetic.host_files import inventory, sysfs_files
 from topology.synthetic.lldp_text import lldpcli_captures
 from topology.synthetic.spec import FabricKind, FabricSpec, NamePolicy
@@ -26,6 +26,7 @@ __all__ = [
     "Host",
     "NamePolicy",
     "Nic",
+    "RandomSource",
     "Reported",
     "Switch",
     "Wiring",

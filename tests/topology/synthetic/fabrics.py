@@ -1,0 +1,70 @@
+"""Small fabrics of every kind that the tests of this folder share, and damage made by hand."""
+
+import random  # noqa: TID251 - the one place where tests of this folder seed a source
+from dataclasses import replace
+
+from topology.facts import Medium, PortName
+from topology.synthetic import Cable, Damaged, FabricKind, FabricSpec, NamePolicy, RandomSource
+
+SPECS = {
+    "a fat tree of two tiers": FabricSpec(FabricKind.FAT_TREE, 30, radix=8),
+    "a fat tree of three tiers": FabricSpec(FabricKind.FAT_TREE, 16, radix=4),
+    "a fat tree of four tiers": FabricSpec(FabricKind.FAT_TREE, 32, radix=4, tiers=4),
+    "rails in two tiers": FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16),
+    "rails in three tiers": FabricSpec(FabricKind.RAIL, 30, rails=4, radix=8),
+    "rails in more tiers than needed": FabricSpec(FabricKind.RAIL, 16, rails=2, radix=8, tiers=3),
+    "rails that do not divide the radix": FabricSpec(FabricKind.RAIL, 12, rails=3, radix=8),
+    "MLAG pairs on Ethernet": FabricSpec(
+        FabricKind.DUAL_HOMED, 21, radix=8, medium=Medium.ETHERNET
+    ),
+    "one full leaf alone": FabricSpec(FabricKind.FAT_TREE, 4, radix=8),
+    "a radix that is no power of two": FabricSpec(FabricKind.FAT_TREE, 17, radix=12),
+    "useless names": FabricSpec(FabricKind.RAIL, 30, rails=4, radix=8, names=NamePolicy.OPAQUE),
+}
+
+
+def seeded(seed: int) -> RandomSource:
+    return random.Random(seed)  # noqa: S311 - faults are no secrets
+
+
+def cable_of(damaged: Damaged, device: str, port: str) -> Cable:
+    """Return the cable whose lower end is a port."""
+    return next(cable for cable in damaged.cables if cable.low == (device, port))
+
+
+def swap(damaged: Damaged, one: tuple[str, str], other: tuple[str, str]) -> Damaged:
+    """Exchange the upper ends of the cables at two ports."""
+    first, second = cable_of(damaged, *one), cable_of(damaged, *other)
+    now = {first: Cable(first.low, second.high), second: Cable(second.low, first.high)}
+    return replace(damaged, cables=tuple(now.get(cable, cable) for cable in damaged.cables))
+
+
+def cut(damaged: Damaged, *ports: tuple[str, str]) -> Damaged:
+    """Remove the cables whose lower ends are some ports."""
+    gone = {PortName(*port) for port in ports}
+    return replace(
+        damaged, cables=tuple(cable for cable in damaged.cables if cable.low not in gone)
+    )
+
+
+def cut_all(damaged: Damaged, device: str) -> Damaged:
+    """Remove all cables that go up from a device."""
+    return replace(
+        damaged, cables=tuple(cable for cable in damaged.cables if cable.low.device != device)
+    )
+
+
+def remove(damaged: Damaged, switch: str) -> Damaged:
+    """Remove a switch with its cables."""
+    return replace(
+        damaged,
+        cables=tuple(
+            cable for cable in damaged.cables if switch not in (cable.low.device, cable.high.device)
+        ),
+        lost_switches=damaged.lost_switches | {switch},
+    )
+
+
+def silence(damaged: Damaged, *hosts: str) -> Damaged:
+    """Take away the reports of hosts."""
+    return replace(damaged, silent=damaged.silent | set(hosts))

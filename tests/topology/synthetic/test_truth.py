@@ -1,0 +1,182 @@
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.topology.synthetic.fabrics import (
+    SPECS,
+    cut,
+    cut_all,
+    remove,
+    seeded,
+    silence,
+    swap,
+)
+from topology.facts import Medium
+from topology.synthetic import (
+    Damaged,
+    FabricKind,
+    FabricSpec,
+    FaultSpec,
+    build_wiring,
+    damage,
+    derive_truth,
+    render_truth,
+    undamaged,
+)
+from topology.tree import TopologyTree, Unplaced, all_nodes, host_partitions, parse_tree
+
+RAILS = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=8)))
+PAIRS = undamaged(
+    build_wiring(FabricSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET))
+)
+TREE = undamaged(build_wiring(FabricSpec(FabricKind.FAT_TREE, 16, radix=8)))
+ALL = [pytest.param(undamaged(build_wiring(spec)), id=title) for title, spec in SPECS.items()]
+
+
+def domain_of(tree: TopologyTree, node: str) -> str | None:
+    return next((found.name for found in tree.domains if node in found.nodes), None)
+
+
+def parent_of(tree: TopologyTree, name: str) -> str | None:
+    parent = next(found.parent for found in tree.domains if found.name == name)
+    return None if parent is None else tree.domains[parent].name
+
+
+def sizes(tree: TopologyTree) -> list[list[int]]:
+    """Return how many nodes the domains of each tier hold, sorted."""
+    return [sorted(map(len, found)) for found in host_partitions(tree)]
+
+
+@pytest.mark.parametrize("damaged", ALL)
+def test_it_nests_every_tier_in_the_next(damaged: Damaged) -> None:
+    tree = derive_truth(damaged)
+    assert len(tree.tiers) == damaged.wiring.num_tiers
+    assert all(sum(found) == damaged.wiring.spec.num_hosts for found in sizes(tree))
+    assert [found.parent for found in tree.domains].count(None) == 1
+
+
+@pytest.mark.parametrize("damaged", ALL)
+def test_it_puts_half_a_radix_of_hosts_under_every_full_leaf(damaged: Damaged) -> None:
+    *full, last = sorted(sizes(derive_truth(damaged))[0], reverse=True)
+    half = damaged.wiring.spec.radix // 2
+    assert set(full) <= {half}
+    assert 0 < last <= half
+
+
+@pytest.mark.parametrize("damaged", ALL)
+def test_it_lists_every_switch_in_one_domain(damaged: Damaged) -> None:
+    listed = Counter(name for found in derive_truth(damaged).domains for name in found.switches)
+    assert listed == Counter(switch.name for switch in damaged.wiring.switches)
+
+
+def test_it_joins_all_rails_and_both_of_a_pair_to_one_domain() -> None:
+    assert sizes(derive_truth(RAILS)) == [[4, 4, 4, 4], [4, 4, 4, 4], [16]]
+    assert sizes(derive_truth(PAIRS)) == [[4, 4], [8]]
+
+
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 2**16),
+    title=st.sampled_from(sorted(set(SPECS) - {"one full leaf alone"})),
+    lose_links=st.sampled_from([0.0, 0.05, 0.5]),
+    lose_switches=st.integers(0, 3),
+)
+def test_it_partitions_all_nodes_whatever_breaks(
+    seed: int, title: str, lose_links: float, lose_switches: int
+) -> None:
+    wiring = build_wiring(SPECS[title])
+    faults = FaultSpec(lose_links, 2, 0.1, lose_switches)
+    tree = derive_truth(damage(wiring, faults, seeded(seed)))
+    assert all_nodes(tree) == tuple(sorted(host.name for host in wiring.hosts))
+    for found in host_partitions(tree):
+        assert sum(map(len, found)) == len(frozenset().union(*found))
+
+
+def test_it_leaves_a_rail_host_at_home_when_a_cable_moves() -> None:
+    moved = swap(RAILS, ("node-0001", "mlx5_0/1"), ("node-0009", "mlx5_0/1"))
+    assert derive_truth(moved) == derive_truth(RAILS)
+
+
+def test_it_moves_a_host_with_one_link_to_where_its_cable_is() -> None:
+    tree = derive_truth(swap(TREE, ("node-0001", "mlx5_0/1"), ("node-0005", "mlx5_0/1")))
+    assert (domain_of(tree, "node-0001"), domain_of(tree, "node-0005")) == ("leaf-g02", "leaf-g01")
+
+
+def test_it_places_no_host_with_as_many_links_here_as_there() -> None:
+    tree = derive_truth(swap(PAIRS, ("node-0001", "eth0"), ("node-0005", "eth1")))
+    reason = "as many links to leaf-g01 as to leaf-g02"
+    assert tree.unplaced == (Unplaced("node-0001", reason), Unplaced("node-0005", reason))
+
+
+def test_it_places_no_host_without_a_link() -> None:
+    tree = derive_truth(cut_all(RAILS, "node-0003"))
+    assert tree.unplaced == (Unplaced("node-0003", "none of its ports has a link"),)
+
+
+def test_it_keeps_a_host_by_its_last_link() -> None:
+    ports = [("node-0003", f"mlx5_{index}/1") for index in range(3)]
+    assert derive_truth(cut(RAILS, *ports)) == derive_truth(RAILS)
+
+
+def test_it_leaves_silent_hosts_where_they_are() -> None:
+    assert derive_truth(silence(RAILS, "node-0001", "node-0016")) == derive_truth(RAILS)
+
+
+def test_it_lets_a_leaf_group_without_up_links_stand_alone() -> None:
+    tree = derive_truth(cut_all(TREE, "leaf-g02"))
+    assert parent_of(tree, "leaf-g02") is None
+    assert sizes(tree) == [[4, 4, 4, 4], [12]]
+
+
+def test_it_lets_a_leaf_group_tied_between_pods_stand_alone() -> None:
+    damaged = undamaged(build_wiring(SPECS["a fat tree of three tiers"]))
+    tree = derive_truth(swap(damaged, ("leaf-p01-g01", "3"), ("leaf-p02-g03", "3")))
+    assert parent_of(tree, "leaf-p01-g01") is None
+    assert parent_of(tree, "leaf-p01-g02") == "spine-p01"
+
+
+def test_it_drops_a_leaf_group_without_hosts() -> None:
+    gone = TREE
+    for number in range(5, 9):
+        gone = cut_all(gone, f"node-{number:04}")
+    assert sizes(derive_truth(gone)) == [[4, 4, 4], [12]]
+
+
+def test_it_drops_the_tiers_that_are_gone() -> None:
+    gone = TREE
+    for switch in TREE.wiring.switches:
+        gone = remove(gone, switch.name) if switch.rank == 2 else gone
+    tree = derive_truth(gone)
+    assert tree.tiers == ("leaf",)
+    assert sizes(tree) == [[4, 4, 4, 4]]
+
+
+def test_it_leaves_lost_switches_out_of_the_domains() -> None:
+    tree = derive_truth(remove(RAILS, "leaf-p01-g01-r2"))
+    leaves = next(found.switches for found in tree.domains if found.name == "leaf-p01-g01")
+    assert leaves == ("leaf-p01-g01-r1", "leaf-p01-g01-r3", "leaf-p01-g01-r4")
+    assert host_partitions(tree) == host_partitions(derive_truth(RAILS))
+
+
+def test_it_places_nobody_when_every_cable_is_gone() -> None:
+    damaged = damage(TREE.wiring, FaultSpec(lose_links=1.0), seeded(0))
+    tree = derive_truth(damaged)
+    assert tree.domains == ()
+    assert len(tree.unplaced) == 16
+
+
+def test_it_renders_the_tree_with_its_faults() -> None:
+    damaged = damage(TREE.wiring, FaultSpec(lose_links=0.01), seeded(1))
+    tree = derive_truth(damaged)
+    document = render_truth(tree, damaged.faults)
+    (fault,) = damaged.faults
+    assert document.pop("faults") == [
+        {
+            "kind": "lost-link",
+            "ports": [{"device": end.device, "port": end.port} for end in fault.ports],
+            "detectable": fault.detectable,
+        }
+    ]
+    assert parse_tree(document) == tree

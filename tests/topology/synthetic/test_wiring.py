@@ -1,0 +1,220 @@
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from tests.topology.synthetic.fabrics import SPECS
+from topology.errors import ConfigError
+from topology.facts import Medium, PortName
+from topology.ids import parse_guid, parse_mac, parse_node_name
+from topology.synthetic import FabricKind, FabricSpec, NamePolicy, Wiring, build_wiring
+
+WIRINGS = [pytest.param(build_wiring(spec), id=title) for title, spec in SPECS.items()]
+
+
+def ends(wiring: Wiring) -> list[PortName]:
+    return [end for cable in wiring.cables for end in cable]
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_it_uses_each_port_once(wiring: Wiring) -> None:
+    assert max(Counter(ends(wiring)).values()) == 1
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_it_numbers_switch_ports_within_the_radix(wiring: Wiring) -> None:
+    names = {switch.name for switch in wiring.switches}
+    prefix = "swp" if wiring.spec.medium is Medium.ETHERNET else ""
+    used = {end.port for end in ends(wiring) if end.device in names}
+    assert used <= {f"{prefix}{number}" for number in range(1, wiring.spec.radix + 1)}
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_it_gives_every_switch_below_the_top_half_of_its_ports_upwards(wiring: Wiring) -> None:
+    upward = Counter(cable.low.device for cable in wiring.cables)
+    below_top = [switch.name for switch in wiring.switches if switch.rank < wiring.num_tiers]
+    assert {upward[name] for name in below_top} == {wiring.spec.radix // 2}
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_it_joins_adjacent_ranks_only(wiring: Wiring) -> None:
+    rank = {switch.name: switch.rank for switch in wiring.switches}
+    rank |= {host.name: 0 for host in wiring.hosts}
+    assert all(rank[low.device] + 1 == rank[high.device] for low, high in wiring.cables)
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_it_keeps_cables_below_the_top_inside_their_unit(wiring: Wiring) -> None:
+    paths = {switch.name: switch.path for switch in wiring.switches}
+    pairs = [
+        (paths[low.device], paths[high.device])
+        for low, high in wiring.cables
+        if low.device in paths
+    ]
+    assert pairs
+    assert all(below[:-1] == above for below, above in pairs)
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_it_connects_every_leaf_of_a_pod_to_every_spine_of_it(wiring: Wiring) -> None:
+    spines = {
+        switch.path: {
+            one.name for one in wiring.switches if (one.rank, one.path) == (2, switch.path)
+        }
+        for switch in wiring.switches
+        if switch.rank == 2
+    }
+    seen: dict[str, set[str]] = {}
+    for low, high in wiring.cables:
+        seen.setdefault(low.device, set()).add(high.device)
+    leaves = [switch for switch in wiring.switches if switch.rank == 1]
+    assert all(seen[leaf.name] == spines[leaf.path[:-1]] for leaf in leaves)
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_it_spreads_parallel_cables_evenly(wiring: Wiring) -> None:
+    switches = {switch.name: switch.rank for switch in wiring.switches}
+    pairs = Counter(
+        (low.device, high.device) for low, high in wiring.cables if low.device in switches
+    )
+    for rank in range(1, wiring.num_tiers):
+        assert len({num for (low, _), num in pairs.items() if switches[low] == rank}) == 1
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_it_puts_all_ports_of_a_host_into_one_leaf_group(wiring: Wiring) -> None:
+    leaves = {switch.name: switch for switch in wiring.switches if switch.rank == 1}
+    groups: dict[str, set[tuple[int, ...]]] = {}
+    met: dict[str, list[str]] = {}
+    for low, high in wiring.cables:
+        if low.device not in leaves and high.device in leaves:
+            groups.setdefault(low.device, set()).add(leaves[high.device].path)
+            met.setdefault(low.device, []).append(high.device)
+    assert len(groups) == wiring.spec.num_hosts
+    assert {len(paths) for paths in groups.values()} == {1}
+    num_ports = wiring.spec.ports_per_host
+    assert {(len(names), len(set(names))) for names in met.values()} == {(num_ports, num_ports)}
+
+
+def test_it_puts_port_r_of_all_hosts_of_a_group_on_one_leaf() -> None:
+    wiring = build_wiring(SPECS["rails in three tiers"])
+    groups = {switch.name: switch.path for switch in wiring.switches if switch.rank == 1}
+    leaves: dict[tuple[tuple[int, ...], str], set[str]] = {}
+    for low, high in wiring.cables:
+        if high.device in groups and low.device.startswith("node-"):
+            leaves.setdefault((groups[high.device], low.port), set()).add(high.device)
+    assert {len(names) for names in leaves.values()} == {1}
+    assert len(leaves) == 8 * 4
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_it_gives_devices_unique_names_and_canonical_ids(wiring: Wiring) -> None:
+    nics = [nic for host in wiring.hosts for nic in host.nics]
+    guids = [switch.guid for switch in wiring.switches] + [nic.guid for nic in nics]
+    macs = [switch.mac for switch in wiring.switches] + [nic.mac for nic in nics]
+    names = [switch.name for switch in wiring.switches] + [host.name for host in wiring.hosts]
+    for values in (guids, macs, names):
+        assert len(set(values)) == len(values)
+    assert [parse_guid(guid) for guid in guids] == guids
+    assert [parse_mac(mac) for mac in macs] == macs
+    assert all(parse_node_name(host.name) for host in wiring.hosts)
+    numbers = sorted(int(guid, 16) for guid in guids)
+    assert min(b - a for a, b in pairwise(numbers)) >= 0x10
+
+
+@pytest.mark.parametrize(
+    ("spec", "num_by_rank"),
+    [
+        pytest.param(
+            FabricSpec(FabricKind.RAIL, 1024),
+            {1: 256, 2: 256, 3: 128},
+            id="1024 hosts with eight rails fill eight pods",
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.FAT_TREE, 2048),
+            {1: 64, 2: 32},
+            id="64 full leaves of 64 ports are the most that two tiers hold",
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.FAT_TREE, 2049),
+            {1: 65, 2: 96, 3: 64},
+            id="one host more needs a third tier",
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.FAT_TREE, 16, radix=16),
+            {1: 2, 2: 2},
+            id="two spines stand where one would do",
+        ),
+    ],
+)
+def test_it_takes_as_few_switches_as_fit(spec: FabricSpec, num_by_rank: dict[int, int]) -> None:
+    assert Counter(switch.rank for switch in build_wiring(spec).switches) == num_by_rank
+
+
+def test_it_names_plain_devices_by_their_place() -> None:
+    wiring = build_wiring(SPECS["rails in three tiers"])
+    assert wiring.cables[0] == (
+        PortName("node-0001", "mlx5_0/1"),
+        PortName("leaf-p01-g01-r1", "1"),
+    )
+    assert wiring.cables[-1].low.device == "spine-p08-04"
+    assert wiring.switches[-1].name == "core-16"
+
+
+def test_it_names_ethernet_ports_as_linux_does() -> None:
+    wiring = build_wiring(SPECS["MLAG pairs on Ethernet"])
+    assert wiring.cables[1] == (PortName("node-0001", "eth1"), PortName("leaf-p01-g01-b", "swp1"))
+
+
+def test_it_hides_places_behind_opaque_names() -> None:
+    wiring = build_wiring(SPECS["useless names"])
+    plain = build_wiring(SPECS["rails in three tiers"])
+    assert not {switch.name for switch in wiring.switches} & {one.name for one in plain.switches}
+    names = [host.name for host in wiring.hosts]
+    assert names != sorted(names)
+    assert sorted(names) == [host.name for host in plain.hosts]
+    assert [host.nics for host in wiring.hosts] == [host.nics for host in plain.hosts]
+
+
+def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
+    spec = FabricSpec(FabricKind.FAT_TREE, 16, radix=8, tiers=4, names=NamePolicy.PLAIN)
+    wiring = build_wiring(spec)
+    assert wiring.num_tiers == 4
+    assert len({switch.path[:1] for switch in wiring.switches if switch.rank == 1}) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        pytest.param(
+            FabricSpec(FabricKind.FAT_TREE, 0), "at least one host, got 0", id="no host at all"
+        ),
+        pytest.param(FabricSpec(FabricKind.FAT_TREE, 8, radix=7), "even radix", id="an odd radix"),
+        pytest.param(FabricSpec(FabricKind.FAT_TREE, 8, radix=2), "or more, got 2", id="two ports"),
+        pytest.param(FabricSpec(FabricKind.RAIL, 8, rails=0), "one rail", id="no rail"),
+        pytest.param(FabricSpec(FabricKind.FAT_TREE, 8, tiers=1), "2 to 4", id="a single tier"),
+        pytest.param(FabricSpec(FabricKind.FAT_TREE, 8, tiers=5), "2 to 4", id="five tiers"),
+        pytest.param(
+            FabricSpec(FabricKind.FAT_TREE, 2049, tiers=2), "larger radix", id="too few tiers"
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.RAIL, 64, rails=8, radix=8),
+            "do not fit into 4 tiers",
+            id="more rails than a spine has ports downwards",
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.RAIL, 8, medium=Medium.NVLINK), "NVLink", id="NVLink cables"
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.RAIL, 8, rate_bps=123), "rate", id="a rate that no cable has"
+        ),
+    ],
+)
+def test_it_refuses_what_cannot_be_built(spec: FabricSpec, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        build_wiring(spec)
+
+
+def test_it_builds_the_same_wiring_again() -> None:
+    spec = SPECS["useless names"]
+    assert build_wiring(spec) == build_wiring(spec)
