@@ -186,9 +186,7 @@ def _attach(
         for counts in links.values():
             size.update(counts)
         target = {
-            at: taker
-            for at in range(len(groups))
-            if (taker := _taker(at, links, size)) is not None
+            at: taker for at in range(len(groups)) if (taker := _taker(at, links, size)) is not None
         }
         moving = {at: taker for at, taker in target.items() if taker not in target}
         if not moving:
