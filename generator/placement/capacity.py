@@ -1,0 +1,216 @@
+"""What a cluster has room for: nodes, what runs on them, and the snapshot the engine works on.
+
+A snapshot is immutable and dense: one row of free quantities per resource, nodes in tree order,
+nodes outside the tree after them. `with_running` and `without_running` return a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generator.placement.levels import Levels, build_levels
+from topology.ids import natural_key
+from topology.tree import TopologyTree
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
+SOFT_TAINT = ":PreferNoSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A node as its cluster knows it."""
+
+    name: str
+    capacity: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
+    free: Mapping[str, int] | None = None
+    """Capacity less all that is not listed as running; None means the capacity."""
+    labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
+    taints: tuple[str, ...] = ()
+    """`key=value:Effect`; the effect PreferNoSchedule excludes nobody."""
+    schedulable: bool = True
+
+    @property
+    def idle(self) -> Mapping[str, int]:
+        """Free quantities before running gangs are taken off."""
+        return self.capacity if self.free is None else self.free
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPods:
+    """Equal pods of a gang on one node."""
+
+    node: str
+    request: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
+    count: int = 1
+    group: str | None = None
+    """None: of the gang's only group."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningGang:
+    """A gang that runs; its pods are taken off what is free."""
+
+    gang: str
+    pods: tuple[RunningPods, ...]
+    priority: int = 0
+    preemptible: bool = True
+    min: int | None = None
+    """Pods it must keep, else all of it is broken; None: pods stand alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The state of a cluster at one generation."""
+
+    tree: TopologyTree
+    levels: Levels
+    specs: tuple[NodeSpec, ...]
+    """One per node: those of the tree in tree order, then the others in natural order."""
+    resources: tuple[str, ...]
+    """Sorted names; row r of `free` is of `resources[r]`."""
+    free: Ints
+    """Shape (resources, nodes); below 0 where a node is overfull."""
+    running: Mapping[str, RunningGang]
+    """By gang."""
+    position: Mapping[str, int]
+    """Column of a node."""
+    schedulable: Mask
+    """Per node."""
+    taint_sets: tuple[frozenset[str], ...]
+    """The distinct sets of hard taints, each as `key=value`."""
+    taint_set_of: Ints
+    """Per node: index into `taint_sets`."""
+    _labels: dict[str, tuple[Ints, dict[str, int]]] = field(default_factory=dict, repr=False)
+    """Label columns read so far; a memo of `specs`, never a state."""
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes, in the tree and outside."""
+        return len(self.specs)
+
+    @property
+    def num_in_tree(self) -> int:
+        """Nodes before this position are in the tree."""
+        return len(self.tree.nodes)
+
+    def slots(self, request: Mapping[str, int], *, most: int) -> Ints:
+        """Return how many such pods fit each node; `most` where they ask for nothing.
+
+        Cost: O(resources × nodes).
+        """
+        found: Ints | None = None
+        for name, need in request.items():
+            if need == 0:
+                continue
+            if name not in self.resources:
+                return np.zeros(self.num_nodes, dtype=np.int64)
+            row = self.free[self.resources.index(name)]
+            fits = row if need == 1 else row // need
+            found = fits if found is None else np.minimum(found, fits)
+        if found is None:
+            return np.full(self.num_nodes, most, dtype=np.int64)
+        return np.maximum(found, 0)
+
+    def labelled(self, key: str, values: Iterable[str]) -> Mask:
+        """Return which nodes carry the label with one of the values."""
+        if key not in self._labels:
+            names: dict[str, int] = {}
+            column = (spec.labels.get(key) for spec in self.specs)
+            codes = [
+                -1 if value is None else names.setdefault(value, len(names)) for value in column
+            ]
+            self._labels[key] = (np.array(codes, dtype=np.int64), names)
+        codes_of, known = self._labels[key]
+        return np.isin(codes_of, [known[value] for value in values if value in known])
+
+    def tolerated(self, tolerations: frozenset[str]) -> Mask:
+        """Return which nodes have no hard taint beyond those tolerated as `key` or `key=value`."""
+        allowed = [
+            all({mark, mark.split("=")[0]} & tolerations for mark in marks)
+            for marks in self.taint_sets
+        ]
+        return np.array(allowed, dtype=np.bool_)[self.taint_set_of]
+
+
+def build_snapshot(
+    tree: TopologyTree,
+    nodes: Mapping[str, NodeSpec],
+    running: Sequence[RunningGang] = (),
+) -> Snapshot:
+    """Arrange nodes and subtract what runs; the order of the inputs does not matter.
+
+    A node of the tree that `nodes` lacks has one slot. Pods on nodes that nobody knows are
+    kept as running, they take nothing. Cost: O(nodes × resources + pods).
+    """
+    outside = sorted(nodes.keys() - set(tree.nodes), key=natural_key)
+    specs = tuple(nodes.get(name) or NodeSpec(name) for name in (*tree.nodes, *outside))
+    position = {spec.name: at for at, spec in enumerate(specs)}
+    resources = sorted({name for spec in specs for name in spec.idle})
+    free = np.array(
+        [[spec.idle.get(name, 0) for spec in specs] for name in resources], dtype=np.int64
+    ).reshape(len(resources), len(specs))
+    sets: dict[frozenset[str], int] = {}
+    set_of = [sets.setdefault(_hard_taints(spec), len(sets)) for spec in specs]
+    empty = Snapshot(
+        tree=tree,
+        levels=build_levels(tree, len(specs)),
+        specs=specs,
+        resources=tuple(resources),
+        free=free,
+        running=MappingProxyType({}),
+        position=MappingProxyType(position),
+        schedulable=np.array([spec.schedulable for spec in specs], dtype=np.bool_),
+        taint_sets=tuple(sets),
+        taint_set_of=np.array(set_of, dtype=np.int64),
+    )
+    return _changed(empty, running, sign=-1)
+
+
+def with_running(snapshot: Snapshot, gang: RunningGang) -> Snapshot:
+    """Return the snapshot once a gang, or more pods of one, runs; O(resources × nodes)."""
+    return _changed(snapshot, (gang,), sign=-1)
+
+
+def without_running(snapshot: Snapshot, gang: str) -> Snapshot:
+    """Return the snapshot after a gang has gone; the same where it does not run."""
+    gone = snapshot.running.get(gang)
+    return snapshot if gone is None else _changed(snapshot, (gone,), sign=1)
+
+
+def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
+    free, running = snapshot.free.copy(), dict(snapshot.running)
+    row_of = {name: row for row, name in enumerate(snapshot.resources)}
+    for gang in gangs:
+        for pods in gang.pods:
+            at = snapshot.position.get(pods.node)
+            for name, need in pods.request.items():
+                if at is not None and name in row_of:
+                    free[row_of[name], at] += sign * need * pods.count
+        if sign > 0:
+            del running[gang.gang]
+        elif gang.gang in running:
+            before = running[gang.gang]
+            running[gang.gang] = replace(before, pods=_sorted_pods(before.pods + gang.pods))
+        else:
+            running[gang.gang] = replace(gang, pods=_sorted_pods(gang.pods))
+    free.setflags(write=False)
+    ordered = {name: running[name] for name in sorted(running)}
+    return replace(snapshot, free=free, running=MappingProxyType(ordered))
+
+
+def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
+    return tuple(
+        sorted(pods, key=lambda row: (row.node, row.group or "", sorted(row.request.items())))
+    )
+
+
+def _hard_taints(spec: NodeSpec) -> frozenset[str]:
+    return frozenset(taint.split(":")[0] for taint in spec.taints if not taint.endswith(SOFT_TAINT))

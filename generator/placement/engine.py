@@ -1,0 +1,125 @@
+"""Answer a placement request on a snapshot: the placement, or why there is none and what would do.
+
+Pure: the only clock is the one that the caller passes for the request's deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+from generator.placement import reasons
+from generator.placement.alternatives import alternatives
+from generator.placement.answer import Alternative, DomainVerdict, Placement, Reason, ReasonKind
+from generator.placement.capacity import RunningGang, RunningPods, Snapshot
+from generator.placement.objective import render_objective
+from generator.placement.presets import ONLY_WITH_STRATEGIES, Key
+from generator.placement.problem import Problem, build_problem
+from generator.placement.request import PlacementRequest, UnsupportedRequest
+from generator.placement.search import Effort, EffortSpent
+from generator.placement.solve import Solution, solve
+from generator.placement.verdicts import verdicts
+
+STEPS = 1_000_000
+"""Budget of one search: a few seconds."""
+
+
+def place(
+    snapshot: Snapshot,
+    request: PlacementRequest,
+    *,
+    clock: Callable[[], float] | None = None,
+) -> Placement:
+    """Return the best placement, or the reason why there is none.
+
+    Args:
+        snapshot: the cluster.
+        request: what is asked for.
+        clock: seconds of a monotonic clock, to keep `deadline_s`; without it only the number of
+            steps is bounded.
+
+    Raises:
+        UnsupportedRequest: the request needs what the engine does not do yet.
+    """
+    refusal = reasons.refusal(snapshot, request)
+    if refusal is not None:
+        return _infeasible(refusal)
+    if request.preset in ONLY_WITH_STRATEGIES and not request.strategies:
+        problem_text = f"{request.preset} without them is not supported yet"
+        raise UnsupportedRequest("strategies", problem_text)
+    problem = build_problem(snapshot, request)
+    conflict = reasons.conflict(problem)
+    if conflict is not None:
+        return _infeasible(conflict)
+    found = solve(problem, _effort(request, clock))
+    if found is None:
+        return _explained(problem, _effort(request, clock))
+    return _feasible(problem, found)
+
+
+def running_gang(request: PlacementRequest, placement: Placement) -> RunningGang:
+    """Return a placement as the gang that runs once its pods are bound."""
+    per_pod = {group.name: dict(group.request) for group in request.groups}
+    pods = [
+        RunningPods(node, per_pod[name], 1, name)
+        for name, nodes in placement.assignment.items()
+        for node in nodes
+        if node is not None
+    ]
+    return RunningGang(request.gang, tuple(pods), request.priority)
+
+
+def _effort(request: PlacementRequest, clock: Callable[[], float] | None) -> Effort:
+    if clock is None or request.deadline_s is None:
+        return Effort(STEPS)
+    return Effort(STEPS, clock, clock() + request.deadline_s)
+
+
+def _infeasible(
+    reason: Reason,
+    *,
+    is_proved: bool = True,
+    others: tuple[Alternative, ...] = (),
+    domains: tuple[DomainVerdict, ...] = (),
+) -> Placement:
+    return Placement(
+        is_feasible=False,
+        assignment=MappingProxyType({}),
+        tier=None,
+        objective=MappingProxyType({}),
+        is_proved=is_proved,
+        reason=reason,
+        alternatives=others,
+        domains=domains,
+    )
+
+
+def _explained(problem: Problem, effort: Effort) -> Placement:
+    is_proved = True
+    try:
+        reason = reasons.why_not(problem, effort)
+    except EffortSpent:
+        reason, is_proved = Reason(ReasonKind.NO_FIT), False
+    return _infeasible(
+        reason,
+        is_proved=is_proved,
+        others=alternatives(problem, effort),
+        domains=verdicts(problem, reasons.widest(problem), None),
+    )
+
+
+def _feasible(problem: Problem, found: Solution) -> Placement:
+    snapshot = problem.snapshot
+    assignment: dict[str, tuple[str | None, ...]] = {}
+    for group, row in zip(problem.request.groups, found.pods, strict=True):
+        names = [snapshot.specs[at].name for at in row]
+        assignment[group.name] = (*names, *[None] * (group.count - len(names)))
+    tier = found.objective.values[Key.JOB_TIER][0]
+    return Placement(
+        is_feasible=True,
+        assignment=MappingProxyType(assignment),
+        tier=snapshot.levels.tiers[tier],
+        objective=MappingProxyType(render_objective(problem, found.objective)),
+        is_proved=found.is_proved,
+        domains=verdicts(problem, tier, found),
+    )

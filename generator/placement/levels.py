@@ -1,0 +1,88 @@
+"""The tree as ranges of nodes: at every tier the nodes are cut into contiguous units.
+
+Tier 0 are the nodes, the last one is the virtual root `cluster`. Where a node has no domain of a
+tier, its unit there is its unit of the tier below: a missing level costs nothing and joins nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topology.tree import TopologyTree
+
+NODE = "node"
+CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Units per tier; unit u of tier t covers the nodes `starts[t][u]` to `stops[t][u]`."""
+
+    tiers: tuple[str, ...]
+    """Names from `node` to `cluster`; the index of a tier is its height."""
+    starts: tuple[NDArray[np.int64], ...]
+    stops: tuple[NDArray[np.int64], ...]
+    unit: tuple[NDArray[np.int64], ...]
+    """Per tier: the unit of each node."""
+    first_child: tuple[NDArray[np.int64], ...]
+    """Per tier: children of u are the units `first_child[t][u]` to `first_child[t][u + 1]`."""
+    domain: tuple[NDArray[np.int64], ...]
+    """Per tier: index into the tree's domains, -1 where the unit is no domain of that tier."""
+
+    @property
+    def root(self) -> int:
+        """Height of `cluster`."""
+        return len(self.tiers) - 1
+
+    def children(self, tier: int, unit: int) -> range:
+        """Return the units one tier below."""
+        first = self.first_child[tier]
+        return range(int(first[unit]), int(first[unit + 1]))
+
+    def common(self, low: int, high: int) -> int:
+        """Return the height of the lowest unit that holds two nodes, so all nodes between."""
+        return next(t for t, unit in enumerate(self.unit) if unit[low] == unit[high])
+
+
+def build_levels(tree: TopologyTree, num_nodes: int) -> Levels:
+    """Cut `num_nodes` nodes, those of the tree first, into units; O(tiers × (nodes + domains))."""
+    is_start = np.ones(num_nodes, dtype=np.bool_)
+    starts = [np.arange(num_nodes, dtype=np.int64)]
+    domain = [np.full(num_nodes, -1, dtype=np.int64)]
+    for tier in range(1, len(tree.tiers) + 1):
+        at = np.full(num_nodes, -1, dtype=np.int64)
+        for index, found in enumerate(tree.domains):
+            if found.tier == tier and found.start < found.stop:
+                is_start[found.start + 1 : found.stop] = False
+                at[found.start] = index
+        starts.append(np.flatnonzero(is_start))
+        domain.append(at[starts[-1]])
+    starts.append(np.zeros(min(num_nodes, 1), dtype=np.int64))
+    domain.append(np.full(len(starts[-1]), -1, dtype=np.int64))
+    return Levels(
+        tiers=(NODE, *tree.tiers, CLUSTER),
+        starts=tuple(starts),
+        stops=tuple(np.append(row[1:], num_nodes) for row in starts),
+        unit=tuple(_unit_of(row, num_nodes) for row in starts),
+        first_child=tuple(_first_children(starts)),
+        domain=tuple(domain),
+    )
+
+
+def _unit_of(starts: NDArray[np.int64], num_nodes: int) -> NDArray[np.int64]:
+    marks = np.zeros(num_nodes, dtype=np.int64)
+    marks[starts] = 1
+    return np.cumsum(marks) - 1
+
+
+def _first_children(starts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Return per tier where the children of each unit begin, and where the last one's end."""
+    found = [np.zeros(len(starts[0]) + 1, dtype=np.int64)]
+    for below, row in pairwise(starts):
+        found.append(np.append(np.searchsorted(below, row), len(below)))
+    return found

@@ -1,0 +1,104 @@
+"""The presets: orders and directions of the one objective vector, as data.
+
+A preset says only in which order the keys are compared. What a key measures is said in
+`objective`, how the best vector is found in `engine`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Preset(StrEnum):
+    """Names of presets; those without a row in `PRESETS` are known but not supported yet."""
+
+    KOORDINATOR = "koordinator"
+    VOLCANO = "volcano"
+    KUEUE = "kueue"
+    KUEUE_BALANCED = "kueue-balanced"
+    KAI = "kai"
+    GODEL = "godel"
+    TASK_TOPOLOGY = "task-topology"
+    SLURM_TREE = "slurm-tree"
+    SLURM_BLOCK = "slurm-block"
+    OPTIMAL = "optimal"
+
+
+class Key(StrEnum):
+    """Keys of the objective vector; tiers of a key with several are ordered as said here."""
+
+    PLACED = "placed"
+    """Pods placed."""
+    STRATEGY = "strategy"
+    """Index of the first listed strategy that holds; 0 where none is listed."""
+    EXISTING = "existing"
+    """Per tier, coarsest first: pods placed in a domain where the gang runs already."""
+    JOB_TIER = "job_tier"
+    """Tier of the lowest domain that holds the whole job, running pods included."""
+    GROUP_TIER = "group_tier"
+    """Highest tier over the parts; a part is a group, or a slice of one."""
+    HISTOGRAM = "histogram"
+    """Per tier, coarsest first: parts whose own tier it is."""
+    PREFERRED_MISSES = "preferred_misses"
+    """Preferred tiers that are not kept, counted over the job and its groups."""
+    DOMAINS = "domains"
+    """Per tier, coarsest first: domains used."""
+    SURPLUS = "surplus"
+    """Slots of the largest pod left in the domain of the job."""
+    PARENT_SURPLUS = "surplus_parents"
+    """The same of its parents, nearest first."""
+    FRAGMENTATION = "fragmentation"
+    """Per tier, finest first: slots of the largest pod left in the domains used."""
+    NAMES = "names"
+    """Position of the job's domain in natural order of names."""
+
+
+class Direction(StrEnum):
+    """What is better."""
+
+    LESS = "less"
+    MORE = "more"
+
+
+class Term(NamedTuple):
+    """One key of a preset and its direction."""
+
+    key: Key
+    direction: Direction = Direction.LESS
+
+
+PRESETS: MappingProxyType[Preset, tuple[Term, ...]] = MappingProxyType(
+    {
+        Preset.KOORDINATOR: (
+            Term(Key.PLACED, Direction.MORE),
+            Term(Key.STRATEGY),
+            Term(Key.JOB_TIER),
+            Term(Key.GROUP_TIER),
+            Term(Key.HISTOGRAM),
+            Term(Key.SURPLUS),
+            Term(Key.DOMAINS),
+            Term(Key.PARENT_SURPLUS),
+            Term(Key.NAMES),
+        ),
+        Preset.OPTIMAL: (
+            Term(Key.PLACED, Direction.MORE),
+            Term(Key.STRATEGY),
+            Term(Key.EXISTING, Direction.MORE),
+            Term(Key.JOB_TIER),
+            Term(Key.GROUP_TIER),
+            Term(Key.HISTOGRAM),
+            Term(Key.PREFERRED_MISSES),
+            Term(Key.DOMAINS),
+            Term(Key.SURPLUS),
+            Term(Key.PARENT_SURPLUS),
+            Term(Key.FRAGMENTATION),
+            Term(Key.NAMES),
+        ),
+    }
+)
+"""Compared from left to right; the first difference decides."""
+
+ONLY_WITH_STRATEGIES = frozenset({Preset.KOORDINATOR})
+"""Presets whose row holds only where the request lists strategies."""

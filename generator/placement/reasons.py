@@ -1,0 +1,168 @@
+"""Why a request has no placement, decided in the order of `ReasonKind`.
+
+Refusals lie in the request and the tree, a conflict in the running pods; the others are found by
+solving the problem again without one of its bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from generator.placement.answer import Reason, ReasonKind
+from generator.placement.capacity import Snapshot
+from generator.placement.problem import (
+    Problem,
+    UnknownTier,
+    build_problem,
+    height,
+    named_tiers,
+    without_anchors,
+)
+from generator.placement.request import Group, PlacementRequest
+from generator.placement.search import Effort
+from generator.placement.solve import solve
+
+
+def refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:
+    """Return why a request cannot be asked of this tree at all."""
+    for tier in named_tiers(request):
+        try:
+            height(snapshot, tier)
+        except UnknownTier:
+            return Reason(ReasonKind.NO_LEVEL, tier=tier)
+    for group in request.groups:
+        fault = _slice_fault(snapshot, group, grows=request.gang in snapshot.running)
+        if fault is not None:
+            return fault
+    for tier in _bound_tiers(request):
+        if not _has_domain(snapshot, height(snapshot, tier)):
+            return Reason(ReasonKind.NO_DOMAIN, tier=tier)
+    return None
+
+
+def _slice_fault(snapshot: Snapshot, group: Group, *, grows: bool) -> Reason | None:
+    """Return what is wrong with the slices of a group: sizes that do not divide, tiers too high."""
+    whole = group.count
+    for layer in group.slices:
+        divides = grows or layer.has_short or whole % max(layer.size, 1) == 0
+        if layer.size == 0 or not divides:
+            return Reason(ReasonKind.BAD_SLICE, size=layer.size, count=whole)
+        whole = layer.size
+        tier = layer.tier
+        if tier and group.required and height(snapshot, tier) > height(snapshot, group.required):
+            return Reason(ReasonKind.BAD_SLICE, tier=tier)
+    return None
+
+
+def conflict(problem: Problem) -> Reason | None:
+    """Return the required tier that the gang's own running pods break already."""
+    levels, request = problem.snapshot.levels, problem.request
+    scopes = [(request.required, problem.own)]
+    scopes += [
+        (group.required, own) for group, own in zip(request.groups, problem.own_of, strict=True)
+    ]
+    for tier, own in scopes:
+        if tier and own and levels.common(own[0], own[-1]) > height(problem.snapshot, tier):
+            return Reason(ReasonKind.CONFLICT, tier=tier)
+    return None
+
+
+def why_not(problem: Problem, effort: Effort) -> Reason:
+    """Return why a problem without a solution has none.
+
+    Raises:
+        EffortSpent: the budget ended first.
+    """
+    if problem.own and solve(without_anchors(problem), effort) is not None:
+        return Reason(ReasonKind.STALE, tier=problem.request.required or _only_tier(problem))
+    if problem.limits and solve(replace(problem, limits=()), effort) is not None:
+        return Reason(ReasonKind.LIMIT, tier=problem.request.limits[0][0])
+    causes = exclusions(problem)
+    if causes and solve(without_exclusions(problem), effort) is not None:
+        return Reason(ReasonKind.EXCLUDED, excluded=causes)
+    return _no_fit(problem)
+
+
+def without_exclusions(problem: Problem) -> Problem:
+    """Return the problem as if every node of the tree were open to every pod."""
+    snapshot = problem.snapshot
+    is_open = replace(
+        snapshot,
+        schedulable=np.ones(snapshot.num_nodes, dtype=np.bool_),
+        taint_sets=(frozenset(),),
+        taint_set_of=np.zeros(snapshot.num_nodes, dtype=np.int64),
+    )
+    groups = tuple(replace(group, selector=()) for group in problem.request.groups)
+    return build_problem(is_open, replace(problem.request, groups=groups))
+
+
+def exclusions(problem: Problem) -> dict[str, int]:
+    """Return how many nodes each cause excludes for some group; causes without any are left out.
+
+    A node is counted once, under the first cause: unschedulable, taint, selector.
+    """
+    found: dict[str, int] = {}
+    snapshot = problem.snapshot
+    left = np.ones(snapshot.num_nodes, dtype=np.bool_)
+    rows = [("unschedulable", snapshot.schedulable)]
+    rows += [("taint", snapshot.tolerated(group.tolerations)) for group in problem.request.groups]
+    rows += [
+        ("selector", snapshot.labelled(key, values))
+        for group in problem.request.groups
+        for key, values in group.selector
+    ]
+    for cause, allowed in rows:
+        hit = int((left & ~allowed).sum())
+        if hit:
+            found[cause] = found.get(cause, 0) + hit
+        left &= allowed
+    return found
+
+
+def widest(problem: Problem) -> int:
+    """Return the highest tier at which the job may lie."""
+    return min(problem.job_cap, max(job for job, _ in problem.strategies))
+
+
+def _no_fit(problem: Problem) -> Reason:
+    tier = widest(problem)
+    name = problem.snapshot.levels.tiers[tier]
+    if len(problem.shapes) > 1:
+        return Reason(ReasonKind.NO_FIT, tier=name)
+    layer = _bound_layer(problem.request.groups)
+    size, unit, at = 1, "pods", 0
+    if layer is not None:
+        size, unit, at = layer[0], "slices", height(problem.snapshot, layer[1])
+    levels = problem.snapshot.levels
+    parts = np.add.reduceat(problem.shapes[0].slots, levels.starts[at]) // size
+    fits = np.add.reduceat(parts, levels.unit[at][levels.starts[max(tier, at)]])
+    needed = max(problem.request.least, sum(group.least for group in problem.request.groups))
+    return Reason(
+        ReasonKind.NO_FIT, tier=name, fits=int(fits.max()), needed=needed // size, unit=unit
+    )
+
+
+def _bound_layer(groups: tuple[Group, ...]) -> tuple[int, str] | None:
+    layers = [layer for layer in groups[0].slices if layer.tier is not None]
+    if len(groups) > 1 or not layers or layers[-1].tier is None:
+        return None
+    return layers[-1].size, layers[-1].tier
+
+
+def _only_tier(problem: Problem) -> str | None:
+    groups = problem.request.groups
+    return groups[0].required if len(groups) == 1 else None
+
+
+def _bound_tiers(request: PlacementRequest) -> list[str]:
+    found = [request.required, *(group.required for group in request.groups)]
+    found += [layer.tier for group in request.groups for layer in group.slices]
+    return [tier for tier in found if tier is not None]
+
+
+def _has_domain(snapshot: Snapshot, tier: int) -> bool:
+    if tier in {0, snapshot.levels.root}:
+        return snapshot.num_in_tree > 0
+    return bool((snapshot.levels.domain[tier] >= 0).any())

@@ -1,0 +1,423 @@
+"""Exact search over the tree for any mix of groups, under an effort budget.
+
+Bottom-up over units: a table maps a *state* of a unit, namely how many parts of each type are
+complete in it and how many pods of each shape wait for their part to be completed further up, to
+the least cost. Costs are additive, so a lexicographic vector packed into one integer is
+minimised exactly. Tables are built only below units that may hold the job.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from generator.placement.capacity import Ints
+from generator.placement.objective import slots_after
+from generator.placement.presets import PRESETS, Direction, Key
+from generator.placement.problem import PartType, Problem
+
+
+class EffortSpent(Exception):  # noqa: N818 - caught by the engine, never shown
+    """The budget ended before the search did."""
+
+
+@dataclass
+class Effort:
+    """What a search may still spend."""
+
+    steps: int
+    clock: Callable[[], float] | None = None
+    ends_at: float = 0.0
+
+    def spend(self, steps: int) -> None:
+        """Count steps of work.
+
+        Raises:
+            EffortSpent: they are used up, or the deadline has passed.
+        """
+        self.steps -= steps
+        if self.steps < 0 or (self.clock is not None and self.clock() > self.ends_at):
+            raise EffortSpent
+
+
+class State(NamedTuple):
+    """What a unit contributes."""
+
+    done: tuple[int, ...]
+    """Complete parts per type."""
+    loose: tuple[int, ...]
+    """Pods per shape that wait for their part."""
+    used: tuple[int, ...]
+    """Units used per limited tier."""
+
+
+class Entry(NamedTuple):
+    """How a state of a unit is reached at the least cost."""
+
+    cost: int
+    before: State
+    """Sum of the children, or the pods of the node."""
+    completed: tuple[int, ...]
+    """Parts per type completed in this very unit."""
+
+
+Folds = list[dict[State, tuple[int, State, State]]]
+"""Per child: sum so far -> (cost, sum before, the child's state)."""
+
+
+@dataclass
+class _Table:
+    entries: dict[State, Entry]
+    folds: Folds = field(default_factory=list)
+    children: list[int] = field(default_factory=list)
+
+
+class Found(NamedTuple):
+    """The best placement in one unit."""
+
+    cost: int
+    parts: list[tuple[int, list[int]]]
+    """(part type, positions) of every part."""
+
+
+class Search:
+    """Tables of one problem for one choice of pods per group and one bound on parts."""
+
+    def __init__(
+        self, problem: Problem, types: list[PartType], wanted: list[int], effort: Effort
+    ) -> None:
+        """Prepare; nothing is computed yet.
+
+        Args:
+            problem: what is asked for.
+            types: distinct part types.
+            wanted: how many parts of each.
+            effort: budget, shared with other searches of the same query.
+        """
+        self._problem, self._types, self._wanted, self._effort = problem, types, wanted, effort
+        self._weights = Weights(
+            problem, sum(t.size * n for t, n in zip(types, wanted, strict=True))
+        )
+        self._tables: dict[tuple[int, int], _Table] = {}
+        self._node_tables: dict[tuple[object, ...], _Table] = {}
+        shapes = range(len(problem.shapes))
+        self._empty = State(
+            (0,) * len(types), (0,) * len(problem.shapes), (0,) * len(problem.limits)
+        )
+        self._pods = [
+            sum(t.size * n for t, n in zip(types, wanted, strict=True) if t.shape == shape)
+            for shape in shapes
+        ]
+
+    def best_in(self, tier: int, unit: int) -> Found | None:
+        """Return the best placement of the whole job in a unit.
+
+        Raises:
+            EffortSpent: the budget ended.
+        """
+        if any(at > tier and most < 1 for at, most in self._problem.limits):
+            return None
+        table = self._table(tier, unit)
+        goals = [
+            (entry.cost, state)
+            for state, entry in table.entries.items()
+            if list(state.done) == self._wanted and not any(state.loose)
+        ]
+        if not goals:
+            return None
+        cost, state = min(goals)
+        parts, _ = self._rebuild(tier, unit, state)
+        return Found(cost + self._weights.of_domain(tier, unit), parts)
+
+    def _table(self, tier: int, unit: int) -> _Table:
+        if (tier, unit) not in self._tables:
+            self._tables[tier, unit] = self._built(tier, unit)
+        return self._tables[tier, unit]
+
+    def _built(self, tier: int, unit: int) -> _Table:
+        if tier == 0:
+            return self._node_table(unit)
+        levels = self._problem.snapshot.levels
+        table = _Table({})
+        sums: dict[State, int] = {self._empty: 0}
+        for child in reversed(levels.children(tier, unit)):
+            below = self._table(tier - 1, child).entries
+            if len(below) == 1 and self._empty in below:
+                continue
+            fold = self._folded(sums, below)
+            table.folds.append(fold)
+            table.children.append(child)
+            sums = {state: entry[0] for state, entry in fold.items()}
+        table.entries = self._closed(tier, unit, sums)
+        return table
+
+    def _folded(
+        self, sums: dict[State, int], below: dict[State, Entry]
+    ) -> dict[State, tuple[int, State, State]]:
+        fold: dict[State, tuple[int, State, State]] = {}
+        self._effort.spend(len(sums) * len(below))
+        for left, cost in sums.items():
+            for right, entry in below.items():
+                state = self._sum(left, right)
+                if state is None:
+                    continue
+                total = cost + entry.cost
+                if state not in fold or self._is_better(total, right, fold[state]):
+                    fold[state] = (total, left, right)
+        return fold
+
+    def _is_better(self, cost: int, right: State, other: tuple[int, State, State]) -> bool:
+        """Whether a sum costs less, or as much with more of it in the later added child.
+
+        Children are added last first, so among equals the first ones are filled.
+        """
+        if cost != other[0]:
+            return cost < other[0]
+        return (self._num_pods(right), right.done) > (self._num_pods(other[2]), other[2].done)
+
+    def _sum(self, left: State, right: State) -> State | None:
+        """Return the two together; None where that is more than is asked for or allowed."""
+        done = tuple(a + b for a, b in zip(left.done, right.done, strict=True))
+        loose = tuple(a + b for a, b in zip(left.loose, right.loose, strict=True))
+        used = tuple(a + b for a, b in zip(left.used, right.used, strict=True))
+        if any(have > most for have, most in zip(done, self._wanted, strict=True)):
+            return None
+        if any(n > most for n, (_, most) in zip(used, self._problem.limits, strict=True)):
+            return None
+        room = self._room(done, above=0)
+        return State(done, loose, used) if all(map(int.__le__, loose, room)) else None
+
+    def _room(self, done: tuple[int, ...], above: int) -> list[int]:
+        """Return per shape the pods of parts not complete yet that may lie above a tier."""
+        room = [0] * len(self._problem.shapes)
+        for kind, have, want in zip(self._types, done, self._wanted, strict=True):
+            if kind.cap >= above:
+                room[kind.shape] += (want - have) * kind.size
+        return room
+
+    def _node_table(self, at: int) -> _Table:
+        problem = self._problem
+        free = tuple(int(quantity) for quantity in problem.snapshot.free[:, at])
+        allowed = tuple(bool(shape.allowed[at]) for shape in problem.shapes)
+        key = (at,) if at in problem.own else (free, allowed)
+        if key not in self._node_tables:
+            sums = {
+                State(self._empty.done, counts, self._empty.used): self._weights.of_node(at, counts)
+                for counts in self._packings(at)
+            }
+            self._node_tables[key] = _Table(self._closed(0, at, sums))
+        return self._node_tables[key]
+
+    def _packings(self, at: int) -> Iterator[tuple[int, ...]]:
+        """Yield pods per shape that fit a node together."""
+        problem, free = self._problem, self._problem.snapshot.free[:, at]
+        most = [
+            min(int(shape.slots[at]), pods)
+            for shape, pods in zip(problem.shapes, self._pods, strict=True)
+        ]
+        for counts in product(*(range(n + 1) for n in most)):
+            self._effort.spend(1)
+            need = self._weights.need(counts)
+            if len(counts) == 1 or all(
+                need[name] <= free[row] for row, name in enumerate(problem.snapshot.resources)
+            ):
+                yield counts
+
+    def _closed(self, tier: int, unit: int, sums: dict[State, int]) -> dict[State, Entry]:
+        """Complete parts in a unit, and keep the states that its tier allows."""
+        rows = {state: Entry(cost, state, self._empty.done) for state, cost in sums.items()}
+        for index, kind in enumerate(self._types):
+            if kind.cap >= tier and self._holds(tier, unit, kind):
+                rows = self._completed(tier, index, rows)
+        entries = {}
+        for state, entry in rows.items():
+            kept = self._kept(tier, unit, state)
+            if kept is not None:
+                cost = entry.cost + self._weights.of_unit(tier, unit, self._num_pods(state))
+                entries[kept] = Entry(cost, entry.before, entry.completed)
+        return entries
+
+    def _completed(self, tier: int, index: int, rows: dict[State, Entry]) -> dict[State, Entry]:
+        kind = self._types[index]
+        price = self._weights.of_part(tier, kind)
+        found = dict(rows)
+        for state, entry in rows.items():
+            most = min(
+                self._wanted[index] - state.done[index], state.loose[kind.shape] // kind.size
+            )
+            for many in range(1, most + 1):
+                new = State(
+                    _plus(state.done, index, many),
+                    _plus(state.loose, kind.shape, -many * kind.size),
+                    state.used,
+                )
+                cost = entry.cost + many * price
+                if new not in found or cost < found[new].cost:
+                    found[new] = Entry(cost, entry.before, _plus(entry.completed, index, many))
+        return found
+
+    def _kept(self, tier: int, unit: int, state: State) -> State | None:
+        """Return the state with the unit counted as used; None where a rule forbids it."""
+        room = self._room(state.done, above=tier + 1)
+        if not all(map(int.__le__, state.loose, room)):
+            return None
+        pods = self._num_pods(state)
+        levels, problem = self._problem.snapshot.levels, self._problem
+        for rule in problem.rules:
+            if rule.tier == tier:
+                own = sum(levels.unit[tier][at] == unit for at in problem.own)
+                if (own + pods) % rule.multiple or (
+                    rule.most is not None and own + pods > rule.most
+                ):
+                    return None
+        used = tuple(
+            n + (at == tier and pods > 0)
+            for n, (at, _) in zip(state.used, problem.limits, strict=True)
+        )
+        if any(n > most for n, (_, most) in zip(used, problem.limits, strict=True)):
+            return None
+        return State(state.done, state.loose, used)
+
+    def _holds(self, tier: int, unit: int, kind: PartType) -> bool:
+        of_node = self._problem.snapshot.levels.unit[tier]
+        return kind.anchors is None or all(of_node[at] == unit for at in kind.anchors)
+
+    def _num_pods(self, state: State) -> int:
+        whole = sum(n * kind.size for n, kind in zip(state.done, self._types, strict=True))
+        return whole + sum(state.loose)
+
+    def _rebuild(
+        self, tier: int, unit: int, state: State
+    ) -> tuple[list[tuple[int, list[int]]], list[list[int]]]:
+        """Return the parts complete in a unit, and positions of loose pods per shape in order."""
+        table = self._table(tier, unit)
+        entry = table.entries[state]
+        parts: list[tuple[int, list[int]]] = []
+        loose: list[list[int]] = [[] for _ in self._problem.shapes]
+        if tier == 0:
+            loose = [[unit] * count for count in entry.before.loose]
+        chosen, at = [], entry.before
+        for child, fold in zip(reversed(table.children), reversed(table.folds), strict=True):
+            _, at, below = fold[at]
+            chosen.append((child, below))
+        for child, below in chosen:
+            more, rest = self._rebuild(tier - 1, child, below)
+            parts += more
+            loose = [[*a, *b] for a, b in zip(loose, rest, strict=True)]
+        for index, many in enumerate(entry.completed):
+            kind = self._types[index]
+            for _ in range(many):
+                parts.append((index, loose[kind.shape][: kind.size]))
+                del loose[kind.shape][: kind.size]
+        return parts, loose
+
+
+class Weights:
+    """The additive part of a preset's vector, packed: one base-2^b digit per key and tier."""
+
+    def __init__(self, problem: Problem, num_pods: int) -> None:
+        """Lay out the digits for a job of so many pods."""
+        self._problem = problem
+        levels = problem.snapshot.levels
+        slots = problem.shapes[problem.largest].slots
+        self._before = [_sums(slots, starts) for starts in levels.starts]
+        bits = (2 * (int(slots.sum()) + num_pods) * (levels.root + 2) + 8).bit_length() + 1
+        bits = max(bits, (2 * len(slots)).bit_length() + 2)
+        self._digit: dict[tuple[Key, int], int] = {}
+        order = [
+            (term, tier)
+            for term in PRESETS[problem.request.preset]
+            for tier in _tiers_of(term.key, levels.root)
+        ]
+        for place, (term, tier) in enumerate(reversed(order)):
+            sign = -1 if term.direction is Direction.MORE else 1
+            self._digit[term.key, tier] = sign << (bits * place)
+        self._own_units = [frozenset(int(unit[at]) for at in problem.own) for unit in levels.unit]
+        self._per_lost = sum(
+            self._of(key, tier)
+            for key in (Key.SURPLUS, Key.PARENT_SURPLUS, Key.FRAGMENTATION)
+            for tier in range(levels.root)
+        )
+
+    def _of(self, key: Key, tier: int) -> int:
+        return self._digit.get((key, tier), 0)
+
+    def need(self, counts: tuple[int, ...]) -> Counter[str]:
+        """Return what so many pods per shape use."""
+        need: Counter[str] = Counter()
+        for shape, count in zip(self._problem.shapes, counts, strict=True):
+            for name, quantity in shape.request.items():
+                need[name] += quantity * count
+        return need
+
+    def of_node(self, at: int, counts: tuple[int, ...]) -> int:
+        """Return what pods on a node cost: the slots of the largest shape that they take."""
+        before = int(self._problem.shapes[self._problem.largest].slots[at])
+        if not any(counts):
+            return 0
+        after = (
+            before - sum(counts)
+            if len(self._problem.shapes) == 1
+            else slots_after(self._problem, at, self.need(counts))
+        )
+        return (after - before) * self._per_lost
+
+    def of_part(self, tier: int, kind: PartType) -> int:
+        """Return what completing a part at a tier costs."""
+        misses = sum(tier > wish for wish in kind.preferred)
+        return self._of(Key.HISTOGRAM, max(tier, kind.floor)) + misses * self._of(
+            Key.PREFERRED_MISSES, 0
+        )
+
+    def of_unit(self, tier: int, unit: int, pods: int) -> int:
+        """Return what so many pods in a unit cost as such."""
+        if pods == 0 or tier == self._problem.root:
+            return 0
+        cost = self._of(Key.DOMAINS, tier)
+        cost += self._of(Key.FRAGMENTATION, tier) * int(self._before[tier][unit])
+        if unit in self._own_units[tier]:
+            cost += self._of(Key.EXISTING, tier) * pods
+        return cost
+
+    def of_domain(self, tier: int, unit: int) -> int:
+        """Return what taking a unit as the job's domain costs: comparable between units of a tier.
+
+        The units above it are used too, each once, whatever lies inside.
+        """
+        levels = self._problem.snapshot.levels
+        at = int(levels.starts[tier][unit])
+        cost = self._of(Key.NAMES, 0) * at
+        cost += self._of(Key.SURPLUS, 0) * int(self._before[tier][unit])
+        for above in range(tier + 1, levels.root):
+            over = int(levels.unit[above][at])
+            cost += self._of(Key.PARENT_SURPLUS, above) * int(self._before[above][over])
+            cost += self._of(Key.FRAGMENTATION, above) * int(self._before[above][over])
+        for same in range(1, tier + 1):
+            cost += self._of(Key.PARENT_SURPLUS, same) * int(self._before[tier][unit])
+        return cost
+
+
+def _tiers_of(key: Key, root: int) -> tuple[int, ...]:
+    """Return the tiers of a key, in the order in which they are compared; none if not additive."""
+    if key in {Key.EXISTING, Key.DOMAINS}:
+        return tuple(reversed(range(root)))
+    if key is Key.HISTOGRAM:
+        return tuple(reversed(range(root + 1)))
+    if key is Key.PARENT_SURPLUS:
+        return tuple(range(1, root))
+    if key is Key.FRAGMENTATION:
+        return tuple(range(root))
+    return (0,) if key in {Key.PREFERRED_MISSES, Key.SURPLUS, Key.NAMES} else ()
+
+
+def _plus(row: tuple[int, ...], index: int, change: int) -> tuple[int, ...]:
+    return (*row[:index], row[index] + change, *row[index + 1 :])
+
+
+def _sums(slots: Ints, starts: Ints) -> Ints:
+    return np.add.reduceat(slots, starts) if len(slots) else slots

@@ -1,0 +1,97 @@
+"""The written form of a placement request: what pydantic checks at the edge, and nothing more."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from generator.placement.presets import Preset
+
+MOST_PODS = 1_000_000
+MOST_QUANTITY = 2**53
+"""Largest quantity that JSON readers keep exact; sums over a cluster stay below 64 bits."""
+
+
+def _as_name(value: object) -> object:
+    """Let an integer stand for a tier; a boolean, which is one to Python, stays wrong."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Tier = Annotated[str, BeforeValidator(_as_name), Field(min_length=1)]
+Name = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1, le=MOST_PODS, strict=True)]
+Natural = Annotated[int, Field(ge=0, le=MOST_PODS, strict=True)]
+Quantity = Annotated[int, Field(ge=0, le=MOST_QUANTITY, strict=True)]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LayerRow(_Row):
+    """One slice layer; a size of 0, or none, is an answer (bad-slice), not a malformed request."""
+
+    size: Natural = 0
+    tier: Tier | None = None
+    remainder: Literal["reject", "short"] = "reject"
+    min: Natural = 0
+    placement: Literal["any", "spread", "consolidate"] = "any"
+    indexed: bool = False
+
+
+class GroupRow(_Row):
+    """One group, leaf or parent."""
+
+    name: Name
+    count: Count | None = None
+    min: Natural | None = None
+    request: dict[Name, Quantity] = {"slots": 1}
+    required: Tier | None = None
+    preferred: list[Tier] = []
+    slices: list[LayerRow] = []
+    multiple_of: dict[Tier, Count] = {}
+    node_selector: dict[Name, str | list[str]] = {}
+    tolerations: list[str] = []
+    node_preference: dict[Name, str] = {}
+    leader_of: Name | None = None
+    children: list[GroupRow] = []
+
+
+class SortRow(_Row):
+    """A user's rule on domains."""
+
+    resource: Name
+    dimension: Literal["Capacity", "Available"] = "Capacity"
+    order: Literal["Ascending", "Descending"] = "Ascending"
+
+
+class Spec(_Row):
+    """The request proper."""
+
+    preset: Preset = Preset.OPTIMAL
+    gang: Name = "self"
+    priority: int = 0
+    preemption: Literal["never", "topologyFirst", "fewestVictims", "perDomain"] = "never"
+    groups: Annotated[list[GroupRow], Field(min_length=1)]
+    min: Natural = 0
+    required: Tier | None = None
+    preferred: list[Tier] = []
+    strategies: list[tuple[Tier, Tier]] = []
+    sort: list[SortRow] = []
+    affinity: dict[str, Any] = {}
+    traffic: list[tuple[str, str, int]] = []
+    max_domains: dict[Tier, Natural] = {}
+    options: dict[str, Any] = {}
+    plane: Name = "compute"
+    across_islands: bool = False
+    deadline_s: Annotated[float, Field(gt=0, le=3600)] | None = None
+
+
+class Document(_Row):
+    """A document of kind PlacementRequest; foreign metadata is let through unread."""
+
+    api_version: Annotated[Literal["toponaut.io/v1alpha1"], Field(alias="apiVersion")]
+    kind: Literal["PlacementRequest"]
+    metadata: dict[str, Any] = {}
+    spec: Spec

@@ -1,0 +1,114 @@
+"""A vector's cluster as the engine's snapshot, and its request as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generator.placement.capacity import (
+    NodeSpec,
+    RunningGang,
+    RunningPods,
+    Snapshot,
+    build_snapshot,
+)
+from generator.placement.request import UnsupportedRequest
+from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
+
+ONE_SLOT = {"slots": 1}
+Branch = dict[str, Any] | list[str]
+"""Domains by name, or nodes."""
+
+
+def snapshot_of(vector: Mapping[str, Any]) -> Snapshot:
+    """Return the cluster of a vector.
+
+    Raises:
+        UnsupportedRequest: it holds reserved capacity.
+    """
+    if vector.get("reserved"):
+        raise UnsupportedRequest("reserved", "is not supported yet")
+    nodes = {
+        name: NodeSpec(
+            name,
+            capacity=row.get("capacity", ONE_SLOT),
+            free=row.get("free"),
+            labels=row.get("labels", {}),
+            taints=tuple(row.get("taints", ())),
+            schedulable=row.get("schedulable", True),
+        )
+        for name, row in vector.get("nodes", {}).items()
+    }
+    running = [
+        RunningGang(
+            gang=row["gang"],
+            pods=tuple(
+                RunningPods(
+                    pods["node"],
+                    pods.get("request", ONE_SLOT),
+                    pods.get("count", 1),
+                    pods.get("group"),
+                )
+                for pods in row["pods"]
+            ),
+            priority=row.get("priority", 0),
+            preemptible=row.get("preemptible", True),
+            min=row.get("min"),
+        )
+        for row in vector.get("running", ())
+    ]
+    return build_snapshot(tree_of(vector["tree"]), nodes, running)
+
+
+def tree_of(tree: Mapping[str, Any]) -> TopologyTree:
+    """Return a vector's tree; a flat one has every node for itself, below no common domain."""
+    tiers = tuple(tree["tiers"]) or ("alone",)
+    return build_tree(_domains(tree["root"], (), None, len(tiers)), tiers=tiers)
+
+
+def _domains(
+    branch: Branch, path: tuple[str, ...], parent: str | None, tier: int
+) -> Iterator[DomainSpec]:
+    """Yield the domains of a branch whose own names are of `tier`; an empty name skips one."""
+    if isinstance(branch, list):
+        assert parent is None, "nodes below a domain are that domain's"
+        yield from (DomainSpec(f"/{node}", 1, None, (node,)) for node in branch)
+        return
+    for name, below in branch.items():
+        if not name:
+            assert not isinstance(below, list), "a node without a domain is not supported"
+            yield from _domains(below, (*path, name), parent, tier - 1)
+            continue
+        full = "/".join((*path, name))
+        nodes, rest = _split(below)
+        yield DomainSpec(full, tier, parent, nodes)
+        yield from _domains(rest, (*path, name), full, tier - 1)
+
+
+def _split(below: Branch) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return nodes that hang directly below a domain, and its sub-domains."""
+    if isinstance(below, list):
+        return tuple(below), {}
+    direct: list[str] = []
+    inner = below.get("")
+    while isinstance(inner, dict) and set(inner) == {""}:
+        inner = inner[""]
+    if isinstance(inner, list):
+        direct = inner
+    return tuple(direct), {name: rows for name, rows in below.items() if name or not direct}
+
+
+def document_of(vector: Mapping[str, Any], preset: str | None = None) -> dict[str, Any]:
+    """Return the request of a vector as a document.
+
+    The virtual root of a vector joins everything, so its request may cross islands.
+    """
+    request = dict(vector["request"])
+    if preset is not None:
+        request |= {"preset": preset}
+        request.pop("options", None)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PlacementRequest",
+        "spec": request | {"across_islands": True},
+    }

@@ -1,0 +1,72 @@
+"""The engine answers the copied vectors rightly, judged by their own checker."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.placement.request import UnsupportedRequest
+from tests.vectors.runner import answer
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "vectors"
+VECTORS: list[dict[str, Any]] = json.loads((FOLDER / "seed000.json").read_text(encoding="utf-8"))
+
+
+def is_later(vector: dict[str, Any]) -> bool:
+    return bool(vector.get("reserved")) or vector["request"].get("preemption", "never") != "never"
+
+
+NOW = [vector for vector in VECTORS if not is_later(vector)]
+
+
+@pytest.fixture(scope="module")
+def compare() -> Iterator[Callable[..., Iterator[str]]]:
+    """`compare` of check.py, which wants rules.py beside it as a top-level module."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(FOLDER))
+    try:
+        spec = importlib.util.spec_from_file_location("vector_check", FOLDER / "check.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module.compare
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name in set(sys.modules) - before:
+            if name == "rules":
+                del sys.modules[name]
+
+
+@pytest.mark.parametrize("vector", NOW, ids=lambda vector: vector["id"])
+def test_it_answers_as_the_vector_says(
+    vector: dict[str, Any], compare: Callable[..., Iterator[str]]
+) -> None:
+    assert not list(compare(vector, answer(vector), any_preset=False, strict=False))
+
+
+@pytest.mark.parametrize("vector", NOW, ids=lambda vector: vector["id"])
+def test_it_keeps_every_invariant_under_the_optimal_preset(
+    vector: dict[str, Any], compare: Callable[..., Iterator[str]]
+) -> None:
+    found = answer(vector, "optimal")
+    assert not list(compare(vector, found, any_preset=True, strict=False))
+
+
+@pytest.mark.parametrize(
+    "vector", [vector for vector in VECTORS if is_later(vector)], ids=lambda vector: vector["id"]
+)
+def test_it_says_what_it_does_not_support_yet(vector: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedRequest) as caught:
+        answer(vector)
+    assert caught.value.field in {"reserved", "preemption"}
+
+
+def test_it_is_judged_on_all_vectors_without_eviction() -> None:
+    assert len(NOW) == 59
