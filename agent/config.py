@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from topology.errors import ConfigError, show
+from topology.facts import DeviceKind
 from topology.ids import parse_guid, parse_node_name
 
 DEFAULT_SUBNET: Final = "fe80000000000000"
@@ -52,6 +53,8 @@ class Settings:
     """Of each command but the sweep."""
     sweep: SweepSettings | None
     """None: this node does not sweep."""
+    kind: DeviceKind = DeviceKind.HOST
+    """A switch can run the agent too; it is no node of the cluster."""
 
 
 def parse_delay(text: str) -> float:

@@ -28,6 +28,7 @@ from agent.config import (
 )
 from agent.logs import start_logging
 from topology.errors import ConfigError
+from topology.facts import DeviceKind
 from topology.ids import short_name
 
 ENV_PREFIX: Final = "TOPONAUT_AGENT_"
@@ -42,6 +43,7 @@ class NodeOptions(TypedDict):
 
     node_name: str | None
     hostname: str | None
+    kind: str
     sysfs_root: Path
     interfaces: tuple[str, ...]
     lldpcli: str
@@ -88,6 +90,14 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--hostname",
         envvar=env_of("hostname"),
         help="Host name that neighbors may know this node by.  [default: the node's name]",
+    ),
+    click.option(
+        "--kind",
+        envvar=env_of("kind"),
+        type=click.Choice([DeviceKind.HOST.value, DeviceKind.SWITCH.value]),
+        default=DeviceKind.HOST.value,
+        show_default=True,
+        help="What the agent runs on; a switch is not one of the cluster's nodes.",
     ),
     click.option(
         "--sysfs-root",
@@ -226,4 +236,5 @@ def _settings(options: NodeOptions) -> Settings:
         deadline_s=options["deadline"],
         max_output_bytes=options["max_output"],
         sweep=sweep if options["sweep"] else None,
+        kind=DeviceKind(options["kind"]),
     )

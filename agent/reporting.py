@@ -59,9 +59,11 @@ def merge_device(settings: Settings, found: Iterable[Collected]) -> Device:
         if port.name not in excluded:
             known = ports.get(port.name)
             ports[port.name] = _join(known, port) if known else port
-    ids = {Id(IdKind.NODE_NAME, settings.node_name), Id(IdKind.HOSTNAME, settings.hostname)}
+    ids = {Id(IdKind.HOSTNAME, settings.hostname)}
+    if settings.kind is DeviceKind.HOST:
+        ids.add(Id(IdKind.NODE_NAME, settings.node_name))
     return Device(
-        kind=DeviceKind.HOST,
+        kind=settings.kind,
         name=settings.hostname,
         ids=tuple(sorted(ids.union(*(facts.ids for facts in found)))),
         ports=tuple(

@@ -114,9 +114,7 @@ def _ids(root: Sysfs, name: str) -> tuple[Id, ...]:
     mac = parse_mac(text or "")
     if mac:
         found.append(Id(IdKind.MAC, mac))
-    index = root.read_int(f"{base}/ifindex")
-    if index is not None:
-        found.append(Id(IdKind.IFINDEX, str(index)))
+    # The ifindex is left out: it differs after each boot, and no host sends it as its port id.
     return tuple(sorted(found))
 
 

@@ -62,7 +62,6 @@ def card(name: str, address: str, mac: str, **files: str) -> dict[str, str]:
         "carrier": "1\n",
         "operstate": "up\n",
         "speed": "25000\n",
-        "ifindex": "3\n",
     }
     return {
         f"class/net/{name}": f"->../../{base}",

@@ -1,0 +1,184 @@
+"""The sweep of an InfiniBand subnet, from answers of ibnetdiscover."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.collectors import ib_sweep
+from agent.command import Limits
+from agent.probing import Collected, SourceAbsent
+from tests.agent.fakes import Answer, FakeRunner, printed
+from tests.agent.nodes import SWEEP, plant, settings_for
+from topology.errors import CollectError, CommandFailed, CommandMissing, CommandTimeout
+from topology.facts import Device, DeviceKind
+from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
+
+FABRIC = """
+switchguid=0x2c90000000001(2c90000000001)
+Switch\t40 "S-0002c90000000001"\t\t# "leaf-1" enhanced port 0 lid 1 lmc 0
+[1]\t"H-0002c90100000001"[1](2c90100000002) \t\t# "node01 mlx5_0" lid 2 4xHDR
+
+caguid=0x2c90100000001
+Ca\t1 "H-0002c90100000001"\t\t# "node01 mlx5_0"
+[1](2c90100000002) \t"S-0002c90000000001"[1]\t\t# lid 2 lmc 0 "leaf-1" lid 1 4xHDR
+"""
+ALONE = FABRIC[FABRIC.index("caguid") :]
+
+
+def collect(answer: Answer, root: Path = Path("/nowhere"), **changes: object) -> Collected:
+    settings = settings_for(root, sweep=replace(SWEEP, **changes))  # type: ignore[arg-type] # tests
+    return ib_sweep.collect(settings, FakeRunner({"ibnetdiscover": answer}))
+
+
+def test_it_tells_the_fabric_in_canonical_form() -> None:
+    found = collect(printed("# Topology file\n#\r\n" + FABRIC.replace("lid 2", "lid 77")))
+    devices = parse_ibnetdiscover(FABRIC.encode()).devices
+    assert found.sweep is not None
+    assert found.sweep == ("fe80000000000000", render_ibnetdiscover(devices))
+    assert len(devices) == 2
+    assert (found.skipped, found.note) == ((), "")
+
+
+def test_it_runs_the_command_as_given_within_its_own_limits() -> None:
+    runner = FakeRunner({"ibnetdiscover": printed(FABRIC)})
+    sweep = replace(SWEEP, command=("ibsim-run", "ibnetdiscover", "-P", "1"), deadline_s=99)
+    ib_sweep.collect(settings_for(Path("/nowhere"), sweep=sweep), runner)
+    assert runner.asked == [("ibsim-run", "ibnetdiscover", "-P", "1")]
+    assert runner.limits == [Limits(99, SWEEP.max_output_bytes)]
+
+
+def test_it_keeps_a_sweep_that_lost_answers_and_says_so() -> None:
+    lost = "src/query_smp.c:195; umad (DR path slid 0) timed out\n" * 3 + "attached as client 0\n"
+    found = collect(printed(FABRIC, stderr=lost))
+    assert found.sweep is not None
+    assert found.note == "partial: 3 queries timed out"
+
+
+def test_it_counts_lines_that_it_could_not_read() -> None:
+    found = collect(printed(FABRIC + "[2]\t???\n"))
+    assert found.sweep is not None
+    assert len(found.skipped) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        pytest.param(
+            printed(
+                b"",
+                stderr="ibwarn: [9] mad_rpc_open_port: can't open UMAD port ((null):0)\nfailed\n",
+                exit_code=255,
+            ),
+            SourceAbsent,
+            "ibnetdiscover: exit 255: failed",
+            id="absent without a device",
+        ),
+        pytest.param(
+            printed(FABRIC, stderr="oops\n", exit_code=1),
+            CommandFailed,
+            "ibnetdiscover: exit 1: oops",
+            id="failed by its exit code, whatever was printed",
+        ),
+        pytest.param(printed(b""), CollectError, "no switch", id="failed when nothing is printed"),
+        pytest.param(
+            printed(ALONE), CollectError, "no switch", id="failed when it sees itself only"
+        ),
+        pytest.param(
+            printed(ALONE, stderr="query_smp timed out\n"),
+            CollectError,
+            "no switch, 1 queries timed out",
+            id="failed when every query did",
+        ),
+        pytest.param(printed("garbage\x00\n"), CollectError, "no switch", id="failed on garbage"),
+        pytest.param(CommandTimeout("late"), CommandTimeout, "late", id="failed when late"),
+        pytest.param(
+            CommandMissing("gone"), CommandMissing, "gone", id="failed when not installed"
+        ),
+    ],
+)
+def test_it_is(answer: Answer, error: type[CollectError], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        collect(answer)
+    assert type(caught.value) is error
+
+
+def port_of(name: str, number: int, prefix: str, **files: str) -> dict[str, str]:
+    base = f"class/infiniband/{name}/ports/{number}"
+    known = {
+        "state": "4: ACTIVE",
+        "link_layer": "InfiniBand",
+        "gids/0": f"{prefix}:0000:0000:0000:b83f:d203:0011:aab0",
+    }
+    return {f"{base}/{path}": text for path, text in (known | files).items()}
+
+
+TWO = port_of("mlx5_0", 1, "fec0") | port_of("mlx5_1", 1, "fec1") | port_of("mlx5_1", 2, "fec2")
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "subnet"),
+    [
+        pytest.param({}, "ibnetdiscover", "fe80000000000000", id="the default without a port"),
+        pytest.param(TWO, "ibnetdiscover", "fec0000000000000", id="of the first port"),
+        pytest.param(
+            TWO | port_of("mlx5_0", 1, "fec0", state="1: DOWN"),
+            "ibnetdiscover",
+            "fec1000000000000",
+            id="of the first active port",
+        ),
+        pytest.param(
+            TWO | port_of("mlx5_0", 1, "fec0", link_layer="Ethernet"),
+            "ibnetdiscover",
+            "fec1000000000000",
+            id="of the first port that is no Ethernet",
+        ),
+        pytest.param(
+            TWO | port_of("mlx5_0", 1, "0000"),
+            "ibnetdiscover",
+            "fec1000000000000",
+            id="of the first port that has one",
+        ),
+        pytest.param(TWO, "ibnetdiscover -C mlx5_1", "fec1000000000000", id="of a given device"),
+        pytest.param(TWO, "ibnetdiscover -C mlx5_1 -P 2", "fec2000000000000", id="of a given port"),
+        pytest.param(
+            TWO, "ibnetdiscover -C ../../x", "fe80000000000000", id="of no device beyond sysfs"
+        ),
+        pytest.param(TWO, "ibnetdiscover -C", "fec0000000000000", id="of an option without value"),
+    ],
+)
+def test_it_reads_the_subnet(
+    tmp_path: Path, files: dict[str, str], command: str, subnet: str
+) -> None:
+    plant(tmp_path, files)
+    found = collect(printed(FABRIC), tmp_path, command=tuple(command.split()))
+    assert found.sweep is not None
+    assert found.sweep.subnet == subnet
+
+
+def test_it_believes_a_subnet_that_it_is_told(tmp_path: Path) -> None:
+    found = collect(printed(FABRIC), plant(tmp_path, TWO), subnet="fec0000000000009")
+    assert found.sweep is not None
+    assert found.sweep.subnet == "fec0000000000009"
+
+
+def test_it_finds_nothing_when_not_asked_to_sweep() -> None:
+    settings, runner = (
+        settings_for(Path("/nowhere")),
+        FakeRunner({"ibnetdiscover": printed(FABRIC)}),
+    )
+    assert ib_sweep.collect(settings, runner).is_empty
+    assert runner.asked == []
+    assert ib_sweep.absence(settings, runner) == "not asked to sweep (--sweep)"
+
+
+def test_it_tells_whether_it_could_sweep() -> None:
+    settings = settings_for(Path("/nowhere"), sweep=SWEEP)
+    assert ib_sweep.absence(settings, FakeRunner({"ibnetdiscover": printed(FABRIC)})) is None
+    assert "is infiniband-diags installed?" in (ib_sweep.absence(settings, FakeRunner()) or "")
+
+
+def test_it_recalls_nothing_from_the_report_of_a_node() -> None:
+    assert ib_sweep.recall(Device(DeviceKind.HOST, "n", ())).is_empty

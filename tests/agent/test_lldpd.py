@@ -1,0 +1,170 @@
+"""What lldpd hears, from answers of lldpcli."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.collectors import lldpd
+from agent.command import Limits
+from agent.probing import SourceAbsent
+from tests.agent.fakes import Answer, FakeRunner, printed
+from tests.agent.nodes import chassis, heard, settings_for
+from topology.errors import CollectError, CommandFailed, CommandTimeout
+from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
+from topology.ids import Id, IdKind
+
+MAC = "b8:ce:f6:00:00:01"
+STAMP = "2026-11-21T12:04:02 [WARN/control] "
+OWN_IDS = frozenset({Id(IdKind.CHASSIS_ID, MAC, "mac"), Id(IdKind.HOSTNAME, "node01")})
+SETTINGS = settings_for(Path("/nowhere"))
+
+
+def answering(neighbors: Answer, own: Answer | None = None) -> FakeRunner:
+    return FakeRunner({"neighbors": neighbors, "chassis": own or printed(chassis(MAC))})
+
+
+def test_it_tells_who_is_heard_where_and_who_the_node_is() -> None:
+    runner = answering(printed(heard(("eth0", "leaf1", "swp1"), ("eth0", "host2", "eth7"))))
+    found = lldpd.collect(SETTINGS, runner)
+    assert found.ids == OWN_IDS
+    (port,) = found.ports
+    assert (port.name, port.medium) == ("eth0", Medium.ETHERNET)
+    assert {(one.device_name, one.port_name, one.ttl_s) for one in port.neighbors} == {
+        ("leaf1", "swp1", 120),
+        ("host2", "eth7", 120),
+    }
+    assert (found.skipped, found.note) == ((), "")
+
+
+@pytest.mark.parametrize(
+    ("socket", "words"),
+    [
+        pytest.param(None, (), id="at its own place"),
+        pytest.param("/run/x.sock", ("-u", "/run/x.sock"), id="at a given place"),
+    ],
+)
+def test_it_asks_for_json0_only(socket: str | None, words: tuple[str, ...]) -> None:
+    runner = answering(printed(heard()))
+    lldpd.collect(settings_for(Path("/nowhere"), lldpd_socket=socket, lldpcli="/x/lldpcli"), runner)
+    assert runner.asked == [
+        ("/x/lldpcli", *words, "-f", "json0", "show", "neighbors", "details"),
+        ("/x/lldpcli", *words, "-f", "json0", "show", "chassis"),
+    ]
+    assert set(runner.limits) == {Limits(5.0, 1 << 20)}
+
+
+def test_it_takes_silence_for_an_answer() -> None:
+    found = lldpd.collect(SETTINGS, answering(printed(heard())))
+    assert (found.ports, found.ids, found.note) == ((), OWN_IDS, "no neighbor heard")
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "own", "num_ports", "num_skipped"),
+    [
+        pytest.param(
+            heard(("eth0", "leaf1", "swp1")).replace('"chassis"', '"nothing"', 1).encode(),
+            chassis(MAC),
+            0,
+            1,
+            id="an entry without chassis",
+        ),
+        pytest.param(
+            b'{"lldp":[{"interface":[{"name":"eth1","port":[]},'
+            + heard(("eth0", "leaf1", "swp1")).split("[", 2)[2].encode(),
+            chassis(MAC),
+            1,
+            1,
+            id="one bad entry of two",
+        ),
+        pytest.param(
+            heard(("eth0", "leaf1", "swp1")).encode(), "{}", 1, 1, id="its own chassis unreadable"
+        ),
+        pytest.param(
+            heard(("eth0", "le\udcffaf1", "swp1")).encode("utf-8", "surrogateescape"),
+            chassis(MAC),
+            1,
+            0,
+            id="half a character in a name",
+        ),
+    ],
+)
+def test_it_keeps_what_is_readable(
+    neighbors: bytes, own: str, num_ports: int, num_skipped: int
+) -> None:
+    if not num_ports:
+        with pytest.raises(CollectError, match="nothing readable"):
+            lldpd.collect(SETTINGS, answering(printed(neighbors), printed(own)))
+        return
+    found = lldpd.collect(SETTINGS, answering(printed(neighbors), printed(own)))
+    assert (len(found.ports), len(found.skipped)) == (num_ports, num_skipped)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        pytest.param(
+            printed(
+                b"",
+                stderr=STAMP + "unable to connect to socket /s: No such file or directory\n",
+                exit_code=1,
+            ),
+            SourceAbsent,
+            "lldpd does not run here: unable to connect to socket /s: No such file or directory",
+            id="absent when there is no socket",
+        ),
+        pytest.param(
+            printed(
+                b"",
+                stderr=STAMP + "unable to connect to socket /s: Connection refused\n",
+                exit_code=1,
+            ),
+            CommandFailed,
+            "lldpcli: exit 1: unable to connect to socket /s: Connection refused",
+            id="failed when nobody listens",
+        ),
+        pytest.param(
+            printed(b"", exit_code=-11), CommandFailed, "lldpcli: exit -11", id="failed on a crash"
+        ),
+        pytest.param(
+            CommandTimeout("lldpcli: late"), CommandTimeout, "lldpcli: late", id="failed when late"
+        ),
+        pytest.param(printed(b""), CollectError, "nothing readable", id="failed on empty output"),
+        pytest.param(
+            printed("<lldp/>"), CollectError, "ask lldpcli for -f json0", id="failed on xml"
+        ),
+    ],
+)
+def test_it_is(answer: Answer, error: type[CollectError], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        lldpd.collect(SETTINGS, answering(answer))
+    assert type(caught.value) is error
+
+
+def test_it_is_absent_without_lldpcli() -> None:
+    with pytest.raises(SourceAbsent, match="lldpcli not found: is lldpd installed"):
+        lldpd.collect(SETTINGS, FakeRunner())
+    assert lldpd.absence(SETTINGS, FakeRunner()) == "lldpcli not found: is lldpd installed?"
+
+
+def test_it_is_available_when_it_answers() -> None:
+    assert lldpd.absence(SETTINGS, answering(printed(heard()))) is None
+
+
+def test_it_recalls_what_it_once_heard() -> None:
+    leaf = Neighbor((), "leaf", (), "swp1", Source.LLDP)
+    switch = Neighbor((), "ib", (), "1", Source.IB)
+    device = Device(
+        DeviceKind.HOST,
+        "n",
+        tuple(sorted({*OWN_IDS, Id(IdKind.MAC, MAC)})),
+        (
+            Port("eth0", (Id(IdKind.MAC, MAC),), rate_bps=1, neighbors=(leaf,)),
+            Port("eth1"),
+            Port("mlx5_0/1", medium=Medium.INFINIBAND, neighbors=(switch,)),
+        ),
+    )
+    found = lldpd.recall(device)
+    assert found.ids == OWN_IDS
+    assert found.ports == (Port("eth0", (Id(IdKind.IFNAME, "eth0"),), neighbors=(leaf,)),)

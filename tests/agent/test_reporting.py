@@ -1,0 +1,217 @@
+"""Joining what collectors found into reports: pure, so any facts will do."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.collect import COLLECTORS, Attempt, Outcome
+from agent.probing import Collected, Sweep
+from agent.reporting import build_reports, merge_device
+from tests.agent.nodes import settings_for
+from topology.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
+from topology.ids import Id, IdKind
+from topology.report import MAX_TEXT, device_of, join_sweep, parse_report, render_report, report_of
+
+SETTINGS = settings_for(Path("/x"), node_name="n1", hostname="Host.example")
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
+MAC, CHASSIS = Id(IdKind.MAC, "b8:ce:f6:00:00:01"), Id(IdKind.CHASSIS_ID, "x", "local")
+IFNAME = Id(IdKind.IFNAME, "eth0")
+LEAF = Neighbor((CHASSIS,), "leaf", (), "swp1", Source.LLDP, ttl_s=120)
+NIC = Port(
+    "eth0",
+    (IFNAME, MAC),
+    state=PortState.UP,
+    rate_bps=10**9,
+    bond_master="bond0",
+    pci_address="0000:03:00.0",
+    gpu_distance=GpuDistance.OTHER,
+)
+HEARD = Port("eth0", (IFNAME,), neighbors=(LEAF,))
+ETHERNET = Collected(ids=frozenset({MAC}), ports=(NIC,), excluded=frozenset({"veth1"}))
+LLDP = Collected(ids=frozenset({CHASSIS}), ports=(HEARD,))
+HCA = Collected(
+    ids=frozenset({Id(IdKind.NODE_GUID, "1" * 16)}),
+    ports=(Port("mlx5_0/1", medium=Medium.INFINIBAND),),
+    rdma_of_net=frozenset({("eth0", "mlx5_1")}),
+)
+
+
+def attempted(name: str, outcome: Outcome, facts: Collected, message: str = "") -> Attempt:
+    return Attempt(name, outcome, message, 0.1, facts)
+
+
+def test_it_joins_what_collectors_know_of_one_port() -> None:
+    device = merge_device(SETTINGS, [ETHERNET, HCA, LLDP])
+    assert device.kind is DeviceKind.HOST
+    assert device.name == "Host.example"
+    assert device.ids == (
+        CHASSIS,
+        Id(IdKind.HOSTNAME, "Host.example"),
+        MAC,
+        Id(IdKind.NODE_GUID, "1" * 16),
+        Id(IdKind.NODE_NAME, "n1"),
+    )
+    assert device.ports == (
+        NIC._replace(rdma_device="mlx5_1", neighbors=(LEAF,)),
+        Port("mlx5_0/1", medium=Medium.INFINIBAND),
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "names"),
+    [
+        pytest.param([LLDP], ["eth0"], id="a port that only lldpd knows"),
+        pytest.param(
+            [ETHERNET, Collected(ports=(Port("veth1", neighbors=(LEAF,)),))],
+            ["eth0"],
+            id="but none that was left out on purpose",
+        ),
+        pytest.param([], [], id="nothing of nothing"),
+    ],
+)
+def test_it_makes(found: list[Collected], names: list[str]) -> None:
+    assert [port.name for port in merge_device(SETTINGS, found).ports] == names
+
+
+def test_it_fills_in_what_the_first_collector_did_not_know() -> None:
+    bare, full = Collected(ports=(Port("eth0"),)), ETHERNET
+    assert merge_device(SETTINGS, [bare, full]).ports == (NIC,)
+
+
+def test_it_lets_the_first_collector_win() -> None:
+    other = NIC._replace(state=PortState.DOWN, rate_bps=7, bond_master="b", pci_address="p")
+    merged = merge_device(SETTINGS, [ETHERNET, Collected(ports=(other,))])
+    assert merged.ports == (NIC,)
+
+
+def found_by(names: list[str], neighbors: tuple[Neighbor, ...], medium: Medium) -> Collected:
+    ports = (Port(name, (Id(IdKind.IFNAME, name),), medium, neighbors=neighbors) for name in names)
+    ids = frozenset({MAC} if medium is Medium.ETHERNET else {Id(IdKind.PORT_GUID, "2" * 16)})
+    return Collected(ids=ids, ports=tuple(ports), excluded=frozenset({"veth1"}))
+
+
+def _facts(
+    names: list[str], medium: Medium, neighbors: tuple[Neighbor, ...] = ()
+) -> st.SearchStrategy[Collected]:
+    some = st.lists(st.sampled_from(names), unique=True)
+    return some.map(lambda chosen: found_by(chosen, neighbors, medium))
+
+
+_ethernet = _facts(["eth0", "eth1", "eth2", "veth1"], Medium.ETHERNET)
+_lldp = _facts(["eth1", "eth2", "eth3", "veth1"], Medium.ETHERNET, (LEAF,))
+_infiniband = _facts(["mlx5_0/1", "mlx5_1/1"], Medium.INFINIBAND)
+_collected = st.tuples(_ethernet, _infiniband, _lldp)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_collected.flatmap(st.permutations), _collected.flatmap(st.permutations))
+def test_it_tells_the_same_in_whatever_order_collectors_run(
+    found: list[Collected], others: list[Collected]
+) -> None:
+    everything = [*found, *others]
+    one = report_of(merge_device(SETTINGS, everything), name="n1")
+    other = report_of(merge_device(SETTINGS, everything[::-1]), name="n1")
+    assert render_report(one) == render_report(other)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_collected)
+def test_it_recalls_from_a_report_what_makes_the_same_report_again(
+    found: tuple[Collected, ...],
+) -> None:
+    first = report_of(merge_device(SETTINGS, found), name="n1")
+    device = device_of(parse_report(json.loads(json.dumps(render_report(first)))))
+    assert device is not None
+    recalled = [collector.recall(device) for collector in COLLECTORS.values()]
+    assert report_of(merge_device(SETTINGS, recalled), name="n1") == first
+
+
+def test_it_says_when_and_how_the_facts_were_found() -> None:
+    (report,) = build_reports(
+        SETTINGS,
+        [
+            attempted("net_sysfs", Outcome.OK, ETHERNET),
+            attempted("lldpd", Outcome.FAILED, LLDP, "m" * 2000),
+        ],
+        now=NOW.astimezone(timezone(timedelta(hours=9))),
+        last_observed_at="before",
+    )
+    assert report.metadata.name == "n1"
+    assert report.status.observed_at == "2026-01-02T03:04:05Z"
+    assert report.status.agent_version
+    assert [(one.name, one.outcome) for one in report.status.collectors] == [
+        ("net_sysfs", "ok"),
+        ("lldpd", "failed"),
+    ]
+    assert report.status.collectors[1].message == "m" * MAX_TEXT
+    assert report.spec.ports[0].neighbors[0].name == "leaf"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "observed_at"),
+    [
+        pytest.param([Outcome.OK], "2026-01-02T03:04:05Z", id="now when all went well"),
+        pytest.param(
+            [Outcome.OK, Outcome.FAILED], "2026-01-02T03:04:05Z", id="now when some went well"
+        ),
+        pytest.param([Outcome.NO_DATA], "2026-01-02T03:04:05Z", id="now when there is nothing"),
+        pytest.param([Outcome.FAILED, Outcome.NO_DATA], "before", id="as before when all failed"),
+    ],
+)
+def test_it_dates_the_facts(outcomes: list[Outcome], observed_at: str) -> None:
+    attempts = [attempted("x", outcome, Collected()) for outcome in outcomes]
+    (report,) = build_reports(SETTINGS, attempts, now=NOW, last_observed_at="before")
+    assert report.status.observed_at == observed_at
+
+
+FOUND = Collected(sweep=Sweep("fe80000000000000", "the fabric"))
+
+
+def test_it_adds_the_numbered_reports_of_a_sweep() -> None:
+    _, *parts = build_reports(SETTINGS, [attempted("ib_sweep", Outcome.OK, FOUND)], now=NOW)
+    assert [part.metadata.name for part in parts] == ["n1.sweep.0"]
+    assert join_sweep(part.spec.sweep for part in parts if part.spec.sweep) == "the fabric"
+    assert parts[0].status.observed_at == "2026-01-02T03:04:05Z"
+
+
+def test_it_leaves_the_reports_of_an_older_sweep_alone_when_one_fails() -> None:
+    attempts = [attempted("ib_sweep", Outcome.FAILED, FOUND)]
+    reports = build_reports(SETTINGS, attempts, now=NOW)
+    assert [report.metadata.name for report in reports] == ["n1"]
+
+
+def linked_port(number: int) -> Port:
+    name, mac = f"enp{number}s0np0", f"b8:ce:f6:00:00:{number:02x}"
+    far = Neighbor(
+        (Id(IdKind.CHASSIS_ID, mac, "mac"),),
+        f"leaf-{number:02d}",
+        (Id(IdKind.IFNAME, "Ethernet17"), Id(IdKind.PORT_ID, "Ethernet17", "ifname")),
+        "Ethernet17",
+        Source.LLDP,
+        ttl_s=120,
+    )
+    ids = (Id(IdKind.IFNAME, name), Id(IdKind.MAC, mac))
+    return Port(
+        name,
+        ids,
+        state=PortState.UP,
+        rate_bps=4 * 10**11,
+        rdma_device=f"mlx5_{number}",
+        pci_address=f"0000:{number:02x}:00.0",
+        neighbors=(far,),
+    )
+
+
+def test_it_stays_small_with_eight_linked_ports() -> None:
+    ports = tuple(linked_port(number) for number in range(8))
+    ids = frozenset(one for port in ports for one in port.ids if one.kind is IdKind.MAC)
+    attempts = [attempted("lldpd", Outcome.OK, Collected(ids=ids, ports=ports))]
+    (report,) = build_reports(SETTINGS, attempts, now=NOW)
+    packed = json.dumps(render_report(report), separators=(",", ":"))
+    assert len(packed) < 5 * 1024
