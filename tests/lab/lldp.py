@@ -115,22 +115,21 @@ class LldpFabric:
         self.settle()
 
     def swap(self, left: PortName, right: PortName) -> None:
-        """Exchange the plugs of two ports of different devices, as a person would: one by one.
+        """Exchange the far ends of two ports' cables, as a person would: pull both, then plug.
 
-        Each port is down until both ends of its cable have forgotten, so the daemons never show
-        the old neighbor beside the new one.
+        Both cables are out until all four ends have forgotten, so the daemons never show the old
+        neighbor beside the new one. Names and addresses of ports stay, their interface indices
+        do not: lldpd is deaf on an interface that left and came back under its old index.
         """
-        self.cut(left, right)
-        for port, other in ((left, right), (right, left)):
-            move = f"link set {port.port} name plug netns {other.device}"
-            self._ip(move, namespace=port.device)
+        ports = {left, right, self._far[left], self._far[right]}
         for port in (left, right):
-            plugged = f"link set plug name {port.port} address {self._macs[port]}"
-            self._ip(plugged, namespace=port.device)
-        self._far[left], self._far[right] = self._far[right], self._far[left]
-        for port in (left, right):
-            self._far[self._far[port]] = port
-        self.restore(left, right)
+            self._ip(f"link del {port.port}", namespace=port.device)
+        self._down |= ports
+        self.settle()
+        crossed = {left: self._far[right], right: self._far[left]}
+        self._far |= crossed | {far: near for near, far in crossed.items()}
+        self._ip(*(self._cable(near, far) for near, far in crossed.items()))
+        self.restore(*ports)
 
     def _wire(self) -> None:
         self._ip(*(f"netns add {device}" for device in self.devices))
