@@ -84,7 +84,7 @@ def parse_ibnetdiscover(raw: bytes, *, source: str = "") -> Parsed:
 
     Every CA is a device of its own: one HCA function, not a host. Both ends of a cable say what
     they see, at their own rate; only ports whose far end answered are in the output at all.
-    Cost: O(lines), about 6 µs each.
+    Cost: O(lines), about 8 µs each.
     """
     reader = _Reader(source)
     reader.read(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
@@ -166,7 +166,7 @@ class _Reader:
             device_id = int(self._id_lines.get("devid", "0"), 16)
             block = self.blocks[letter, guid] = _Block(letter, guid, image, device_id)
         block.description = block.description or description
-        self._block = block
+        self._block, self._id_lines = block, {}
         return block
 
     def _recover(self) -> _Block | None:
@@ -196,7 +196,7 @@ class _Reader:
             self.error(problem, number, line)
             return
         row: _Row = (
-            self._guid(own or ""),
+            self._guid(own) if own and block.letter != "S" else None,
             letter,
             guid,
             int(peer_port),
@@ -204,7 +204,7 @@ class _Reader:
             description,
             self._rate(width, speed, number) if width else None,
         )
-        if block.rows.setdefault(int(port), row)[2:4] != row[2:4]:
+        if block.rows.setdefault(int(port), row)[1:4] != row[1:4]:
             self.error("port has two peers, the first counts", number, line)
 
     def _rate(self, width: str, speed: str | None, number: int) -> int | None:

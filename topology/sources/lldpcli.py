@@ -30,6 +30,7 @@ _SOURCES: Final = {"LLDP": Source.LLDP, "CDPv1": Source.CDP, "CDPv2": Source.CDP
 _HEX_BYTES: Final = re.compile(r"[0-9a-f]{2}(?:[: -][0-9a-f]{2})*")
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _SUBTYPES: Final = frozenset({"ifname", "ifalias", "local", "unhandled"})
+_MAX_PORT_NAME: Final = 255  # no system has longer interface names
 _MAC_BYTES: Final = 6
 _MAX_TTL_S: Final = 65535
 
@@ -174,7 +175,7 @@ def _neighbor(name: object, entry: object) -> Neighbor | None:
     Raises:
         _Refused: the entry names no port or no chassis.
     """
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not 0 < len(name) <= _MAX_PORT_NAME:
         raise _Refused("neighbor entry without a port name")
     if not isinstance(entry, dict):
         raise _Refused("neighbor entry is no object", name)

@@ -1,0 +1,30 @@
+"""Every folder below fixtures/SOURCE is a test: its input, and what the parser makes of it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.golden import Golden
+from tests.topology.sources.plain import case_id, cases, expected_text
+from topology.sources.ib_sysfs import parse_ib_sysfs
+from topology.sources.ibnetdiscover import parse_ibnetdiscover
+from topology.sources.lldpcli import parse_neighbors
+
+
+@pytest.mark.parametrize("path", cases("ibnetdiscover"), ids=case_id)
+def test_it_reads_an_ibnetdiscover_file_as_expected(path: Path, golden: Golden) -> None:
+    parsed = parse_ibnetdiscover(path.read_bytes(), source=path.name)
+    golden.check(path.with_name("expected.json"), expected_text(parsed))
+
+
+@pytest.mark.parametrize("path", cases("lldpcli"), ids=case_id)
+def test_it_reads_lldpcli_output_as_expected(path: Path, golden: Golden) -> None:
+    parsed = parse_neighbors(path.read_bytes(), source=path.name)
+    golden.check(path.with_name("expected.json"), expected_text(parsed))
+
+
+@pytest.mark.parametrize("path", cases("ib_sysfs"), ids=case_id)
+def test_it_reads_a_sysfs_tree_as_expected(path: Path, golden: Golden) -> None:
+    parsed = parse_ib_sysfs(json.loads(path.read_bytes()), source="sys")
+    golden.check(path.with_name("expected.json"), expected_text(parsed))

@@ -1,0 +1,120 @@
+"""What `parse_ib_sysfs` tells of single files; whole trees are under fixtures/."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topology.facts import DeviceKind, PortState
+from topology.ids import Id, IdKind
+from topology.sources.ib_sysfs import RdmaOfNet, parse_ib_sysfs
+
+TREE = {
+    "mlx5_0/node_guid": "9c05:9103:0000:b001\n",
+    "mlx5_0/sys_image_guid": "9c05:9103:0000:b001\n",
+    "mlx5_0/ports/1/state": "4: ACTIVE\n",
+    "mlx5_0/ports/1/phys_state": "5: LinkUp\n",
+    "mlx5_0/ports/1/rate": "200 Gb/sec (2X NDR)\n",
+    "mlx5_0/ports/1/link_layer": "InfiniBand\n",
+    "mlx5_0/ports/1/gids/0": "fe80:0000:0000:0000:9c05:9103:0000:b002\n",
+    "mlx5_0/device/net": "ib0\n",
+}
+
+
+def with_file(path: str, text: str | None) -> dict[str, str]:
+    changed = {key: value for key, value in TREE.items() if key != path}
+    return changed if text is None else changed | {path: text}
+
+
+def test_it_tells_the_node_by_its_guids() -> None:
+    (host,) = parse_ib_sysfs(TREE).devices
+    (port,) = host.ports
+    assert (host.kind, host.name) == (DeviceKind.HOST, "")
+    assert host.ids == (
+        Id(IdKind.NODE_GUID, "9c0591030000b001"),
+        Id(IdKind.SYSTEM_IMAGE_GUID, "9c0591030000b001"),
+    )
+    assert (port.name, port.rdma_device, port.state) == ("mlx5_0/1", "mlx5_0", PortState.UP)
+    assert port.ids == (
+        Id(IdKind.NODE_GUID, "9c0591030000b001", "1"),
+        Id(IdKind.PORT_GUID, "9c0591030000b002"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "bps"),
+    [
+        ("200 Gb/sec (2X NDR)", 200_000_000_000),
+        ("2.5 Gb/sec (1X SDR)", 2_500_000_000),
+        ("40 Gb/sec (4X FDR10)", 40_000_000_000),
+        ("56 Gb/sec (4X FDR)", 56_000_000_000),
+        ("800 Gb/sec (4X XDR)", 800_000_000_000),
+    ],
+)
+def test_it_reads_the_rate(text: str, bps: int) -> None:
+    (host,) = parse_ib_sysfs(with_file("mlx5_0/ports/1/rate", text)).devices
+    assert host.ports[0].rate_bps == bps
+
+
+@pytest.mark.parametrize(
+    ("physical", "logical", "state"),
+    [
+        pytest.param("5: LinkUp", "1: DOWN", PortState.UP, id="the physical state counts"),
+        pytest.param("2: Polling", "4: ACTIVE", PortState.DOWN, id="no link, whatever it says"),
+        pytest.param("3: Disabled", "1: DOWN", PortState.DOWN, id="switched off"),
+        pytest.param(None, "2: INIT", PortState.UP, id="no subnet manager yet"),
+        pytest.param(None, "1: DOWN", PortState.DOWN, id="the logical state alone"),
+        pytest.param(None, "0: NOP", PortState.UNKNOWN, id="a state that tells nothing"),
+        pytest.param(None, None, PortState.UNKNOWN, id="neither file"),
+    ],
+)
+def test_it_tells_a_link_and_its_rate_only_when_up(
+    physical: str | None, logical: str | None, state: PortState
+) -> None:
+    tree = with_file("mlx5_0/ports/1/phys_state", physical)
+    tree |= {"mlx5_0/ports/1/state": logical} if logical else {}
+    if logical is None:
+        del tree["mlx5_0/ports/1/state"]
+    found = parse_ib_sysfs(tree)
+    (port,) = found.devices[0].ports
+    assert (port.state, port.rate_bps is not None) == (state, state is PortState.UP)
+    assert not found.errors
+
+
+def test_it_leaves_ethernet_ports_to_their_interfaces() -> None:
+    tree = with_file("mlx5_0/ports/1/link_layer", "Ethernet\n") | {
+        "mlx5_0/device/net": "eth2\neth3\n",
+        "mlx5_0/device/numa_node": "1\n",
+    }
+    found = parse_ib_sysfs(tree)
+    assert found.devices[0].ports == ()
+    assert found.rdma_of_net == {"eth2": RdmaOfNet("mlx5_0", 1), "eth3": RdmaOfNet("mlx5_0", 1)}
+
+
+def test_interfaces_over_infiniband_are_no_cables_of_their_own() -> None:
+    assert parse_ib_sysfs(TREE).rdma_of_net == {}
+
+
+def test_a_device_that_only_has_files_of_a_port_is_one() -> None:
+    found = parse_ib_sysfs({"mlx5_0/ports/1/phys_state": "5: LinkUp\n"})
+    assert [port.name for port in found.devices[0].ports] == ["mlx5_0/1"]
+
+
+# The logical state is not read while the physical one tells; any text names interfaces.
+@pytest.mark.parametrize(
+    "path", sorted(TREE.keys() - {"mlx5_0/device/net", "mlx5_0/ports/1/state"})
+)
+def test_bad_content_is_named_with_its_file(path: str) -> None:
+    (error,) = parse_ib_sysfs(with_file(path, "\x1b[31mnonsense"), source="/sys").errors
+    assert error.source == f"/sys/{path}"
+    assert str(error) == f"/sys/{path}: unexpected content: '\\x1b[31mnonsense'"
+
+
+@pytest.mark.parametrize("path", sorted(TREE))
+def test_a_missing_file_is_normal(path: str) -> None:
+    assert parse_ib_sysfs(with_file(path, None)).errors == ()
+
+
+@given(st.dictionaries(st.sampled_from(sorted(TREE)) | st.text(max_size=20), st.text(max_size=40)))
+def test_it_raises_on_no_files(files: dict[str, str]) -> None:
+    found = parse_ib_sysfs(files)
+    assert len(found.devices) <= 1
