@@ -33,7 +33,8 @@ def render_ibnetdiscover(devices: Iterable[Device]) -> str:
     """Return the text of which `parse_ibnetdiscover` makes the same devices again.
 
     Rates that are no product of lanes and a lane rate, and ports without a neighbor that has a
-    node GUID, have no form in this text and are left out.
+    node GUID, have no form in this text and are left out. An aggregation node comes back as one
+    only next to the switch whose system image it shares.
 
     Raises:
         InvariantError: a device without exactly one node GUID.

@@ -46,15 +46,6 @@ class LldpNeighbors:
     """`json0`, `json`, or empty where the input was neither."""
 
 
-class _Refused(Exception):  # noqa: N818 - carries a ParseError out of nested reading
-    def __init__(self, problem: str, excerpt: str = "", line: int | None = None) -> None:
-        super().__init__(problem)
-        self.problem, self.excerpt, self.line = problem, excerpt, line
-
-    def error(self, source: str) -> ParseError:
-        return ParseError(self.problem, source=source, line=self.line, excerpt=self.excerpt)
-
-
 class _Chassis(NamedTuple):
     """A chassis in either form, its name found."""
 
@@ -71,14 +62,14 @@ def parse_neighbors(raw: bytes, *, source: str = "") -> LldpNeighbors:
     try:
         document, errors = _load(raw, source)
         form, entries = _entries(document)
-    except _Refused as refused:
-        return LldpNeighbors(errors=(refused.error(source),))
+    except ParseError as refused:
+        return LldpNeighbors(errors=(_located(refused, source),))
     ports: dict[str, list[Neighbor]] = {}
     for name, entry in entries:
         try:
             neighbor = _neighbor(name, entry)
-        except _Refused as refused:
-            errors.append(refused.error(source))
+        except ParseError as refused:
+            errors.append(_located(refused, source))
             continue
         if neighbor is not None:
             ports.setdefault(_clean(name), []).append(neighbor)
@@ -91,8 +82,8 @@ def parse_chassis(raw: bytes, *, source: str = "") -> tuple[Device | None, tuple
     try:
         document, errors = _load(raw, source)
         chassis = _local_chassis(document)
-    except _Refused as refused:
-        return None, (refused.error(source),)
+    except ParseError as refused:
+        return None, (_located(refused, source),)
     ids = set(_device_ids(chassis.fields))
     if chassis.name:
         ids.add(Id(IdKind.HOSTNAME, chassis.name))
@@ -108,10 +99,14 @@ def parse_chassis(raw: bytes, *, source: str = "") -> tuple[Device | None, tuple
     return device, tuple(errors)
 
 
+def _located(error: ParseError, source: str) -> ParseError:
+    return ParseError(error.problem, source=source, line=error.line, excerpt=error.excerpt)
+
+
 def _local_chassis(document: dict[str, Any]) -> _Chassis:
     local = _first(document.get("local-chassis"))
     if not isinstance(local, dict):
-        raise _Refused(f"no local-chassis: expected `show chassis`, {_ASK}")
+        raise ParseError(f"no local-chassis: expected `show chassis`, {_ASK}")
     return _chassis(local.get("chassis"))
 
 
@@ -122,20 +117,21 @@ def _load(raw: bytes, source: str) -> tuple[dict[str, Any], list[ParseError]]:
     if "\ufffd" in text and not _is_utf8(raw):
         errors.append(ParseError("bytes that are not UTF-8 were replaced", source=source))
     if not text.strip():
-        raise _Refused("empty: lldpcli knows no such port, or failed")
+        raise ParseError("empty: lldpcli knows no such port, or failed")
     for pattern, form in _FORMS:
         if pattern.match(text.lstrip()):
-            raise _Refused(f"this is {form}: {_ASK}")
+            raise ParseError(f"this is {form}: {_ASK}")
     try:
         # json0 prints the byte 0x1F unescaped, which strict reading refuses.
         document = json.loads(text, strict=False)
     except json.JSONDecodeError as error:
         excerpt = text[max(error.pos - 20, 0) : error.pos + 40]
-        raise _Refused(f"no JSON ({error.msg}): {_ASK}", excerpt, error.lineno) from error
+        problem = f"no JSON ({error.msg}): {_ASK}"
+        raise ParseError(problem, line=error.lineno, excerpt=excerpt) from error
     except (ValueError, RecursionError) as error:
-        raise _Refused(f"no JSON of lldpcli: {_ASK}", text[:80]) from error
+        raise ParseError(f"no JSON of lldpcli: {_ASK}", excerpt=text[:80]) from error
     if not isinstance(document, dict):
-        raise _Refused(f"expected an object with lldp: {_ASK}", text[:80])
+        raise ParseError(f"expected an object with lldp: {_ASK}", excerpt=text[:80])
     return document, errors
 
 
@@ -161,7 +157,7 @@ def _entries(document: dict[str, Any]) -> tuple[str, list[tuple[object, object]]
             for found in _items(root)
             for pair in (found.items() if isinstance(found, dict) else [(None, found)])
         ]
-    raise _Refused(f"no lldp: expected `show neighbors details`, {_ASK}")
+    raise ParseError(f"no lldp: expected `show neighbors details`, {_ASK}")
 
 
 def _items(part: dict[str, Any]) -> list[Any]:
@@ -173,18 +169,18 @@ def _neighbor(name: object, entry: object) -> Neighbor | None:
     """Return one neighbor; None for a port of which only VLANs are told.
 
     Raises:
-        _Refused: the entry names no port or no chassis.
+        ParseError: the entry names no port or no chassis.
     """
     if not isinstance(name, str) or not 0 < len(name) <= _MAX_PORT_NAME:
-        raise _Refused("neighbor entry without a port name")
+        raise ParseError("neighbor entry without a port name")
     if not isinstance(entry, dict):
-        raise _Refused("neighbor entry is no object", name)
+        raise ParseError("neighbor entry is no object", excerpt=name)
     if "chassis" not in entry and "port" not in entry:
         return None
     try:
         chassis = _chassis(entry.get("chassis"))
-    except _Refused as refused:
-        raise _Refused(refused.problem, name) from refused
+    except ParseError as refused:
+        raise ParseError(refused.problem, excerpt=name) from refused
     found = _first(entry.get("port"))
     port = found if isinstance(found, dict) else {}
     return Neighbor(
@@ -203,23 +199,23 @@ def _chassis(found: object) -> _Chassis:
     In json a chassis without a name is `{"id": {"type": …}, …}` itself.
 
     Raises:
-        _Refused: there is none, or several, which a crafted name in json can bring about.
+        ParseError: there is none, or several, which a crafted name in json can bring about.
     """
     if isinstance(found, list):
         fields = _first(found)
         if isinstance(fields, dict):
             return _Chassis(_text(fields, "name"), fields)
-        raise _Refused("neighbor without a chassis")
+        raise ParseError("neighbor without a chassis")
     if not isinstance(found, dict) or not found:
-        raise _Refused("neighbor without a chassis")
+        raise ParseError("neighbor without a chassis")
     own_id = found.get("id")
     if isinstance(own_id, dict) and "type" in own_id:
         return _Chassis("", found)
     if len(found) > 1:
-        raise _Refused("neighbor with several chassis, forged by a name")
+        raise ParseError("neighbor with several chassis, forged by a name")
     name, fields = next(iter(found.items()))
     if not isinstance(fields, dict):
-        raise _Refused("chassis is no object")
+        raise ParseError("chassis is no object")
     return _Chassis(_clean(name), fields)
 
 

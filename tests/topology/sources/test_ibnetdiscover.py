@@ -106,6 +106,15 @@ def test_it_knows_aggregation_nodes_by_device_id_and_image(
     assert leaf.ports[0].neighbors[0].kind is kind
 
 
+def test_it_knows_an_aggregation_node_by_its_text_only_where_its_record_is_lost() -> None:
+    text = "Mellanox Technologies Aggregation Node"
+    lost = switch(link().replace("n1 mlx5_0", text))
+    for dump, kind in ((lost, DeviceKind.AGGREGATION), (lost + hca(text=text), DeviceKind.HOST)):
+        devices = parse_ibnetdiscover(dump.encode()).devices
+        assert devices[0].ports[0].neighbors[0].kind is kind
+        assert parse_ibnetdiscover(render_ibnetdiscover(devices).encode()).devices == devices
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -133,6 +133,30 @@ def test_it_refuses_other_documents_in_one_error(text: str) -> None:
     assert parse_chassis(text.encode())[0] is None
 
 
+@pytest.mark.parametrize(
+    "interface",
+    [
+        pytest.param("[7]", id="an entry that is a number"),
+        pytest.param('{"eth0": 7}', id="an interface that is a number"),
+        pytest.param('{"eth0": {"chassis": {"leaf1": 7}}}', id="a chassis that is a number"),
+        pytest.param('{"eth0": {"chassis": {}}}', id="a chassis without a name and an id"),
+        pytest.param('{"": {"chassis": {"leaf1": {}}}}', id="an empty port name"),
+    ],
+)
+def test_a_broken_entry_of_json_costs_that_entry(interface: str) -> None:
+    good = '{"eth9": {"chassis": {"leaf9": {}}, "port": {}}}'
+    for text in (f"[{interface}, {good}]", f"[{good}, {interface}]"):
+        found = parse_neighbors(f'{{"lldp": {{"interface": {text}}}}}'.encode())
+        assert [name for name, _ in found.ports] == ["eth9"]
+        assert len(found.errors) == 1
+
+
+def test_a_byte_that_lldpcli_itself_replaced_is_no_error() -> None:
+    text = '{"lldp": {"interface": {"eth0": {"chassis": {"n\ufffdud": {}}, "port": {}}}}}'
+    found = parse_neighbors(text.encode())
+    assert (found.errors, found.ports[0][1][0].device_name) == ((), "n\ufffdud")
+
+
 def test_it_keeps_text_encodable() -> None:
     text = '{"lldp": {"interface": {"eth0": {"chassis": {"\\ud800": {}}, "port": {}}}}}'
     ((_, (neighbor,)),) = parse_neighbors(text.encode()).ports
