@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from generator.outputs.hypernode.lint import find_cycles
+from generator.outputs.hypernode.lint import cycle_problems
 from generator.outputs.hypernode.model import HyperNode
 from topology.errors import show
 from topology.ids import natural_key
@@ -37,7 +37,7 @@ def tree_of_hypernodes(hypernodes: Iterable[HyperNode], *, plane: str = "compute
     """
     problems: list[str] = []
     by_name = _usable(hypernodes, problems)
-    problems.extend(f"cycle: {' > '.join(cycle)}" for cycle in find_cycles(by_name))
+    problems.extend(cycle_problems(by_name))
     parents = _parents(by_name, problems)
     homes, unplaced = _homes(by_name, problems)
     nodes: dict[str, list[str]] = {}

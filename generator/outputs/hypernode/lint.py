@@ -58,11 +58,21 @@ def structure_problems(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
         for child, above in parents.items()
         if len(above) > 1
     )
-    problems.extend(f"cycle: {' > '.join(cycle)}" for cycle in find_cycles(by_name))
-    return tuple(problems)
+    return (*problems, *cycle_problems(by_name))
 
 
-def find_cycles(by_name: Mapping[str, HyperNode]) -> list[tuple[str, ...]]:
+def cycle_problems(by_name: Mapping[str, HyperNode]) -> list[str]:
+    """Return one line per cycle, as `cycle: a > b > a`, long ones cut in the middle."""
+    return [f"cycle: {' > '.join(_cut(cycle))}" for cycle in _find_cycles(by_name)]
+
+
+def _cut(cycle: Sequence[str], limit: int = 8) -> list[str]:
+    if len(cycle) <= limit:
+        return list(cycle)
+    return [*cycle[: limit - 1], f"… {len(cycle) - limit} more …", cycle[-1]]
+
+
+def _find_cycles(by_name: Mapping[str, HyperNode]) -> list[tuple[str, ...]]:
     """Return cycles of membership, each as `a, b, a`; none where there is none.
 
     Of cycles that share HyperNodes at least one is named. Cost: O(members).

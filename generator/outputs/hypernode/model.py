@@ -194,7 +194,7 @@ def _parse_spec(name: str, spec: Mapping[str, object], *, labels: Labels) -> Hyp
 
 def _parse_member(row: object, path: str) -> Member | None:
     """Return the member, None for one that is not selected by its exact name."""
-    if not isinstance(row, Mapping) or row.get("type") not in set(MemberType):
+    if not isinstance(row, Mapping) or row.get("type") not in tuple(MemberType):
         raise ConfigError(f"{path}.type: expected Node or HyperNode")
     selector = row.get("selector")
     exact = selector.get("exactMatch") if isinstance(selector, Mapping) else None
