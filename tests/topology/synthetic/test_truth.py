@@ -80,14 +80,16 @@ def test_it_joins_all_rails_and_both_of_a_pair_to_one_domain() -> None:
 @given(
     seed=st.integers(0, 2**16),
     title=st.sampled_from(sorted(set(SPECS) - {"one full leaf alone"})),
-    lose_links=st.sampled_from([0.0, 0.05, 0.5]),
-    lose_switches=st.integers(0, 3),
+    faults=st.sampled_from(
+        [
+            FaultSpec(lose_links=0.05, num_swaps=2, silent=0.1),
+            FaultSpec(lose_links=0.5, lose_switches=3),
+            FaultSpec(lose_links=0.9),
+        ]
+    ),
 )
-def test_it_partitions_all_nodes_whatever_breaks(
-    seed: int, title: str, lose_links: float, lose_switches: int
-) -> None:
+def test_it_partitions_all_nodes_whatever_breaks(seed: int, title: str, faults: FaultSpec) -> None:
     wiring = build_wiring(SPECS[title])
-    faults = FaultSpec(lose_links, 2, 0.1, lose_switches)
     tree = derive_truth(damage(wiring, faults, seeded(seed)))
     assert all_nodes(tree) == tuple(sorted(host.name for host in wiring.hosts))
     for found in host_partitions(tree):

@@ -8,6 +8,7 @@ from topology.errors import ConfigError
 from topology.facts import Medium, PortName
 from topology.ids import parse_guid, parse_mac, parse_node_name
 from topology.synthetic import FabricKind, FabricSpec, NamePolicy, Wiring, build_wiring
+from topology.synthetic.wiring import port_number, switch_port
 
 WIRINGS = [pytest.param(build_wiring(spec), id=title) for title, spec in SPECS.items()]
 
@@ -164,6 +165,11 @@ def test_it_names_plain_devices_by_their_place() -> None:
 def test_it_names_ethernet_ports_as_linux_does() -> None:
     wiring = build_wiring(SPECS["MLAG pairs on Ethernet"])
     assert wiring.cables[1] == (PortName("node-0001", "eth1"), PortName("leaf-p01-g01-b", "swp1"))
+
+
+@pytest.mark.parametrize("medium", [Medium.ETHERNET, Medium.INFINIBAND])
+def test_it_reads_the_number_back_from_a_port_name(medium: Medium) -> None:
+    assert port_number(switch_port(medium, 17)) == 17
 
 
 def test_it_hides_places_behind_opaque_names() -> None:

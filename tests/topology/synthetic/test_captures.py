@@ -1,0 +1,172 @@
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.topology.synthetic.fabrics import SPECS, cut, cut_all, seeded, silence
+from topology.facts import Device, Medium, Neighbor
+from topology.ids import Id, IdKind
+from topology.sources.ib_sysfs import parse_ib_sysfs
+from topology.sources.lldpcli import parse_chassis, parse_neighbors
+from topology.synthetic import (
+    Damaged,
+    FaultSpec,
+    NamePolicy,
+    build_wiring,
+    damage,
+    derive_truth,
+    inventory,
+    lldpcli_captures,
+    render_truth,
+    report_claims,
+    sweep_devices,
+    sysfs_files,
+    undamaged,
+)
+
+RAILS = undamaged(build_wiring(SPECS["rails in three tiers"]))
+PAIRS = undamaged(build_wiring(SPECS["MLAG pairs on Ethernet"]))
+FAULTS = FaultSpec(lose_links=0.03, num_swaps=3, silent=0.1, lose_switches=1)
+ROOT = "class/infiniband/"
+
+
+def heard_of(device: Device) -> dict[str, tuple[Neighbor, ...]]:
+    return {port.name: port.neighbors for port in device.ports if port.neighbors}
+
+
+def test_it_prints_what_ethernet_devices_claim_to_hear() -> None:
+    damaged = damage(PAIRS.wiring, FAULTS, seeded(1))
+    files = dict(lldpcli_captures(damaged))
+    claims = report_claims(damaged)
+    assert len(files) == 2 * len(claims)
+    for claim in claims:
+        found = parse_neighbors(files[f"{claim.device.name}.neighbors.json0"].encode())
+        assert (found.errors, found.form) == ((), "json0")
+        assert dict(found.ports) == heard_of(claim.device)
+
+
+def test_it_prints_the_chassis_id_that_neighbors_hear() -> None:
+    files = dict(lldpcli_captures(PAIRS))
+    device, errors = parse_chassis(files["node-0002.chassis.json0"].encode())
+    assert device is not None
+    assert not errors
+    assert device.name == "node-0002"
+    assert Id(IdKind.CHASSIS_ID, PAIRS.wiring.hosts[1].nics[0].mac, "mac") in device.ids
+
+
+def test_it_prints_an_infiniband_fabric_with_the_same_cables() -> None:
+    ends: set[tuple[tuple[str, str], tuple[str, str]]] = set()
+    for name, text in lldpcli_captures(RAILS):
+        if name.endswith(".neighbors.json0"):
+            device = name.removesuffix(".neighbors.json0")
+            for port, heard in parse_neighbors(text.encode()).ports:
+                ends.update(((device, port), (one.device_name, one.port_name)) for one in heard)
+    there = {(tuple(low), tuple(high)) for low, high in RAILS.wiring.cables}
+    assert ends == there | {(high, low) for low, high in there}
+
+
+def test_it_prints_nothing_of_silent_hosts_and_an_empty_list_for_lonely_ones() -> None:
+    files = dict(lldpcli_captures(silence(cut_all(PAIRS, "node-0001"), "node-0002")))
+    assert json.loads(files["node-0001.neighbors.json0"]) == {"lldp": [{}]}
+    assert not [name for name in files if name.startswith("node-0002.")]
+
+
+def test_it_numbers_remote_chassis_once_each() -> None:
+    files = dict(
+        lldpcli_captures(undamaged(build_wiring(SPECS["a radix that is no power of two"])))
+    )
+    rows = json.loads(files["leaf-g01.neighbors.json0"])["lldp"][0]["interface"]
+    numbers = {(row["rid"], row["chassis"][0]["name"][0]["value"]) for row in rows}
+    assert len(rows) > len(numbers) == len({number for number, _ in numbers})
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        pytest.param(RAILS, id="all ports up"),
+        pytest.param(cut(RAILS, ("node-0002", "mlx5_1/1")), id="one port down"),
+    ],
+)
+def test_it_lays_out_the_hcas_that_the_host_reports(damaged: Damaged) -> None:
+    files = sysfs_files(damaged, "node-0002")
+    assert all(path.startswith(ROOT) for path in files)
+    parsed = parse_ib_sysfs({path.removeprefix(ROOT): text for path, text in files.items()})
+    claim = next(one.device for one in report_claims(damaged) if one.report == "node-0002")
+    assert parsed.errors == ()
+    assert parsed.devices[0].ports == claim.ports
+    assert set(parsed.devices[0].ids) <= set(claim.ids)
+
+
+def test_it_writes_guids_and_rates_as_the_kernel_does() -> None:
+    files = sysfs_files(RAILS, "node-0001")
+    folder = f"{ROOT}mlx5_1"
+    assert files[f"{folder}/node_guid"] == "0200:4c00:0000:0010\n"
+    assert files[f"{folder}/node_desc"] == "node-0001 mlx5_1\n"
+    assert files[f"{folder}/ports/1/rate"] == "400 Gb/sec (4X NDR)\n"
+    assert files[f"{folder}/ports/1/gids/0"] == "fe80:0000:0000:0000:0200:4c00:0000:0010\n"
+    dark = sysfs_files(cut(RAILS, ("node-0001", "mlx5_1/1")), "node-0001")
+    assert dark[f"{folder}/ports/1/rate"] == "2.5 Gb/sec (1X SDR)\n"
+    assert dark[f"{folder}/ports/1/phys_state"] == "2: Polling\n"
+
+
+def test_it_leaves_the_factory_text_on_the_hcas_of_a_silent_host() -> None:
+    files = sysfs_files(silence(RAILS, "node-0001"), "node-0001")
+    assert files[f"{ROOT}mlx5_0/node_desc"] == "MT4129 ConnectX7   Mellanox Technologies\n"
+
+
+def test_it_lays_out_ethernet_ports_as_physical_interfaces() -> None:
+    files = sysfs_files(cut(PAIRS, ("node-0001", "eth1")), "node-0001")
+    assert {path.split("/")[2] for path in files} == {"eth0", "eth1"}
+    up = {path.split("/", 3)[3]: text for path, text in files.items() if "/eth0/" in path}
+    assert up == {
+        "address": "02:4c:00:00:00:00\n",
+        "addr_assign_type": "0\n",
+        "operstate": "up\n",
+        "carrier": "1\n",
+        "speed": "400000\n",
+        "type": "1\n",
+        "device/uevent": "DRIVER=mlx5_core\n",
+    }
+    dark = {name: files[f"class/net/eth1/{name}"] for name in ("operstate", "carrier", "speed")}
+    assert dark == {"operstate": "down\n", "carrier": "0\n", "speed": "-1\n"}
+
+
+def test_it_lays_out_no_host_that_is_not_there() -> None:
+    with pytest.raises(KeyError, match="node-9999"):
+        sysfs_files(RAILS, "node-9999")
+
+
+def test_it_lists_every_host_with_the_ids_of_its_ports() -> None:
+    nodes = inventory(silence(PAIRS, "node-0001"))["nodes"]
+    assert [node["name"] for node in nodes] == [host.name for host in PAIRS.wiring.hosts]
+    assert nodes[0] == {
+        "name": "node-0001",
+        "ids": [
+            {"type": "mac", "value": "02:4c:00:00:00:00"},
+            {"type": "mac", "value": "02:4c:00:00:00:01"},
+        ],
+        "capacity": {"slots": 8},
+    }
+    kinds = {row["type"] for row in inventory(RAILS)["nodes"][0]["ids"]}
+    assert kinds == {"node-guid", "port-guid"}
+
+
+def everything(damaged: Damaged) -> Iterator[object]:
+    yield render_truth(derive_truth(damaged), damaged.faults)
+    yield report_claims(damaged)
+    yield list(lldpcli_captures(damaged))
+    yield inventory(damaged)
+    if damaged.wiring.spec.medium is Medium.INFINIBAND:
+        yield sweep_devices(damaged)
+
+
+@pytest.mark.parametrize("title", ["useless names", "MLAG pairs on Ethernet"])
+def test_it_gives_the_same_bytes_for_the_same_seed(title: str) -> None:
+    one, other = (damage(build_wiring(SPECS[title]), FAULTS, seeded(9)) for _ in range(2))
+    assert repr(list(everything(one))) == repr(list(everything(other)))
+
+
+def test_it_tells_no_place_under_opaque_names() -> None:
+    damaged = undamaged(build_wiring(SPECS["useless names"]))
+    assert damaged.wiring.spec.names is NamePolicy.OPAQUE
+    assert not [name for name, _ in lldpcli_captures(damaged) if "leaf" in name]

@@ -1,0 +1,160 @@
+import pytest
+
+from tests.topology.synthetic.fabrics import (
+    SPECS,
+    cable_of,
+    cut,
+    cut_all,
+    remove,
+    seeded,
+    silence,
+    swap,
+)
+from topology.facts import Device, DeviceKind, Medium, Port, PortState
+from topology.ids import Id, IdKind
+from topology.report import device_of, report_of
+from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
+from topology.synthetic import (
+    Damaged,
+    FaultSpec,
+    build_wiring,
+    damage,
+    report_claims,
+    sweep_devices,
+    undamaged,
+)
+
+RAILS = undamaged(build_wiring(SPECS["rails in three tiers"]))
+PAIRS = undamaged(build_wiring(SPECS["MLAG pairs on Ethernet"]))
+FAULTS = FaultSpec(lose_links=0.03, num_swaps=3, silent=0.1, lose_switches=1)
+WIRINGS = {
+    title: build_wiring(spec) for title, spec in SPECS.items() if title != "one full leaf alone"
+}
+BROKEN = [
+    pytest.param(damage(wiring, FAULTS, seeded(3)), id=title) for title, wiring in WIRINGS.items()
+]
+BROKEN_IB = [
+    pytest.param(damage(wiring, FAULTS, seeded(3)), id=title)
+    for title, wiring in WIRINGS.items()
+    if wiring.spec.medium is Medium.INFINIBAND
+]
+
+
+def reported(damaged: Damaged, name: str) -> Device:
+    return next(claim.device for claim in report_claims(damaged) if claim.device.name == name)
+
+
+def swept(damaged: Damaged, guid: str) -> Device:
+    wanted = Id(IdKind.NODE_GUID, guid)
+    return next(device for device in sweep_devices(damaged) if wanted in device.ids)
+
+
+def port_of(device: Device, name: str) -> Port:
+    return next(port for port in device.ports if port.name == name)
+
+
+@pytest.mark.parametrize("damaged", BROKEN_IB)
+def test_it_sweeps_what_the_parser_makes_of_the_text(damaged: Damaged) -> None:
+    devices = sweep_devices(damaged)
+    parsed = parse_ibnetdiscover(render_ibnetdiscover(devices).encode())
+    assert parsed.errors == ()
+    assert list(parsed.devices) == devices
+
+
+@pytest.mark.parametrize("damaged", BROKEN)
+def test_it_claims_what_survives_a_report(damaged: Damaged) -> None:
+    for name, device in report_claims(damaged):
+        assert device_of(report_of(device, name=name)) == device
+
+
+@pytest.mark.parametrize("damaged", BROKEN_IB)
+def test_it_tells_every_cable_from_both_ends_of_a_sweep(damaged: Damaged) -> None:
+    ports = {port.ids[0]: port for device in sweep_devices(damaged) for port in device.ports}
+    assert len(ports) == 2 * len(damaged.cables)
+    far = {own: port.neighbors[0].port_ids[0] for own, port in ports.items()}
+    assert all(far[far[own]] == own for own in far)
+
+
+def test_it_reports_hosts_by_node_name_and_guids_without_neighbors() -> None:
+    host = RAILS.wiring.hosts[1]
+    device = reported(RAILS, "node-0002")
+    assert (device.kind, device.ids[-1].kind) == (DeviceKind.HOST, IdKind.SYSTEM_IMAGE_GUID)
+    assert {Id(IdKind.NODE_GUID, nic.guid) for nic in host.nics} <= set(device.ids)
+    assert Id(IdKind.NODE_NAME, "node-0002") in device.ids
+    assert [(port.name, port.state, port.neighbors) for port in device.ports] == [
+        (f"mlx5_{index}/1", PortState.UP, ()) for index in range(4)
+    ]
+    assert device.ports[2].ids == (
+        Id(IdKind.NODE_GUID, host.nics[2].guid, "1"),
+        Id(IdKind.PORT_GUID, host.nics[2].guid),
+    )
+
+
+@pytest.mark.parametrize(
+    ("damaged", "port"), [(RAILS, "mlx5_1/1"), (PAIRS, "eth1")], ids=["InfiniBand", "Ethernet"]
+)
+def test_it_reports_a_port_without_a_cable_as_down(damaged: Damaged, port: str) -> None:
+    device = reported(cut(damaged, ("node-0001", port)), "node-0001")
+    assert [found.state for found in device.ports].count(PortState.DOWN) == 1
+    dark = port_of(device, port)
+    assert (dark.state, dark.rate_bps, dark.neighbors) == (PortState.DOWN, None, ())
+
+
+def test_it_reports_every_host_but_the_silent_ones() -> None:
+    names = [claim.report for claim in report_claims(silence(RAILS, "node-0003"))]
+    assert names == [host.name for host in RAILS.wiring.hosts if host.name != "node-0003"]
+
+
+def test_it_sweeps_the_hcas_of_silent_hosts_under_factory_names() -> None:
+    nic = RAILS.wiring.hosts[2].nics[0]
+    device = swept(silence(RAILS, "node-0003"), nic.guid)
+    assert (device.name, device.model) == ("", "MT4129 ConnectX7   Mellanox Technologies")
+    assert device.ports[0].name == f"{nic.guid}/1"
+    assert device.ports == (
+        swept(RAILS, nic.guid).ports[0]._replace(name=f"{nic.guid}/1", rdma_device=None),
+    )
+
+
+def test_it_sweeps_no_hca_without_a_cable() -> None:
+    num_all = len(sweep_devices(RAILS))
+    assert len(sweep_devices(cut_all(RAILS, "node-0003"))) == num_all - 4
+
+
+def test_it_reports_ethernet_ports_with_what_lldp_hears() -> None:
+    leaf = next(one for one in PAIRS.wiring.switches if one.name == "leaf-p01-g01-b")
+    heard = reported(PAIRS, "node-0002").ports[1].neighbors
+    assert [(one.device_name, one.port_name, one.kind) for one in heard] == [
+        ("leaf-p01-g01-b", "swp2", DeviceKind.UNKNOWN)
+    ]
+    assert heard[0].device_ids == (Id(IdKind.CHASSIS_ID, leaf.mac, "mac"),)
+    assert Id(IdKind.PORT_ID, "swp2", "ifname") in heard[0].port_ids
+
+
+def test_it_reports_ethernet_switches_with_the_hosts_they_hear_also_silent_ones() -> None:
+    host = PAIRS.wiring.hosts[1]
+    leaf = next(one for one in PAIRS.wiring.switches if one.name == "leaf-p01-g01-b")
+    claims = {claim.report: claim.device for claim in report_claims(silence(PAIRS, host.name))}
+    device = claims[f"switch-{leaf.mac.replace(':', '')}"]
+    assert (device.kind, len(device.ports)) == (DeviceKind.SWITCH, 8)
+    (heard,) = port_of(device, "swp2").neighbors
+    assert heard.device_ids == (Id(IdKind.CHASSIS_ID, host.nics[0].mac, "mac"),)
+    assert Id(IdKind.MAC, host.nics[1].mac) in heard.port_ids
+    assert (heard.device_name, heard.port_name) == ("node-0002", "eth1")
+
+
+def test_it_hears_nothing_of_a_lost_switch() -> None:
+    damaged = remove(PAIRS, "leaf-p01-g01-b")
+    names = {
+        heard.device_name
+        for claim in report_claims(damaged)
+        for port in claim.device.ports
+        for heard in port.neighbors
+    }
+    assert "leaf-p01-g01-b" not in names | {claim.device.name for claim in report_claims(damaged)}
+
+
+def test_it_hears_a_swapped_cable_where_it_is_now() -> None:
+    damaged = swap(PAIRS, ("node-0001", "eth0"), ("node-0005", "eth0"))
+    (heard,) = reported(damaged, "node-0001").ports[0].neighbors
+    now = cable_of(damaged, "node-0001", "eth0").high
+    assert (heard.device_name, heard.port_name) == now == ("leaf-p01-g02-a", "swp1")
