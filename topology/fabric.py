@@ -25,6 +25,7 @@ from topology.facts import (
     PortState,
     Severity,
     Source,
+    sort_findings,
 )
 from topology.identity import (
     Claim,
@@ -110,7 +111,7 @@ def build_fabric(claims: Iterable[Claim]) -> Fabric:
         devices=tuple(_device(identities.entities[at], names[at]) for at in order),
         ports=tuple(ports.facts),
         links=tuple(_links(cables)),
-        findings=tuple(sorted({*identities.findings, *findings})),
+        findings=sort_findings([*identities.findings, *findings]),
     )
 
 

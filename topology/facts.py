@@ -5,9 +5,10 @@ Everything here is frozen. `Device` is a *claim* by one source; `fabric` joins c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from topology.errors import ParseError
 from topology.ids import Id
@@ -148,21 +149,49 @@ class PortName(NamedTuple):
 
     device: str
     port: str
+    """Empty where the finding is about the device, not one of its ports."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong or contradictory, with evidence and advice."""
 
     kind: FindingKind
     device: str
     port: str | None
-    severity: Severity = field(compare=False)
+    severity: Severity
     message: str
     """What was seen and what a person should do, one or two sentences."""
     ports: tuple[PortName, ...] = ()
     """The ports that the finding is about."""
     swap: tuple[tuple[PortName, PortName], ...] = ()
     """Pairs of ports whose cables, when exchanged, mend it."""
-    since: str | None = field(default=None, compare=False)
+    since: str | None = None
     """RFC 3339 time of the first generation that showed it."""
+
+
+def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings without repeats, sorted by kind, device, port and message."""
+    return tuple(
+        sorted(
+            set(findings),
+            key=lambda one: (one.kind, one.device, one.port or "", one.message, one.ports),
+        )
+    )
+
+
+def render_finding(finding: Finding) -> dict[str, Any]:
+    """Return the finding as the object that `toponaut findings -o json` prints."""
+    return {
+        "kind": finding.kind.value,
+        "severity": finding.severity.value,
+        "subject": {"device": finding.device, "port": finding.port},
+        "message": finding.message,
+        "evidence": {
+            "ports": [{"device": end.device, "port": end.port} for end in finding.ports],
+            "swap": [
+                [{"device": end.device, "port": end.port} for end in pair] for pair in finding.swap
+            ],
+        },
+        "since": finding.since,
+    }

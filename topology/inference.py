@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from topology.errors import ConfigError
 from topology.fabric import Fabric, link_findings
-from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.facts import Finding, FindingKind, PortName, Severity, sort_findings
 from topology.ids import IdKind, natural_key
 from topology.names import Nameless, assign_names
 from topology.planes import Plane, select_compute
@@ -74,7 +74,7 @@ def infer(
         *_undecidable(fabric, plane, grouping),
         *_islands(tree),
     }
-    return Inference(tree, tuple(sorted(findings)))
+    return Inference(tree, sort_findings(findings))
 
 
 def _build(

@@ -1,0 +1,90 @@
+"""The command `toponaut`: its group, its errors and its exit codes.
+
+Each command is a module of `generator.commands`, imported when it is called, so that `--help`
+and small commands do not pay for numpy or gRPC.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
+
+import click
+
+from generator.exits import Exit
+from topology.errors import ConfigError, PlacementRequestError, TopologyError
+
+_COMMANDS: Final = {
+    "tree": "The tiered tree that the cables say.",
+    "findings": "What is wrong with the cabling, and what to do.",
+    "inspect": "What files hold: format, counts, bad lines.",
+    "plan": "What apply would change, in order.",
+    "apply": "Write the HyperNodes of the tree into a store.",
+    "place": "Where a gang should run, or why it cannot.",
+    "serve": "Keep a store's HyperNodes true and answer placement queries.",
+    "simulate": "Make fabrics with known truth.",
+    "schema": "JSON schemas of what is read and printed.",
+}
+
+
+class _Group(click.Group):
+    """A group that knows its commands by name and loads them when needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order in which a user meets them."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command's module."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"generator.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; our own errors become one line on stderr and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except (ConfigError, PlacementRequestError) as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(Exit.USAGE)
+        except TopologyError as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(Exit.NOTHING)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(
+    cls=_Group,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "auto_envvar_prefix": "TOPONAUT",
+    },
+)
+@click.version_option(package_name="toponaut", prog_name="toponaut")
+def cli() -> None:
+    """Discover how a cluster is wired, and use it.
+
+    Try it without a cluster: toponaut simulate fabric --hosts 64 --rails 4 --out fabric, then
+    toponaut tree --reports fabric/reports. Each option has a variable, such as
+    TOPONAUT_TREE_REPORTS. Exit codes: 0 ok, 1 internal, 2 usage or invalid request, 3 answered
+    but some input was skipped, 4 nothing usable read, 5 --check failed.
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    cli(prog_name="toponaut")
+
+
+if __name__ == "__main__":
+    main()

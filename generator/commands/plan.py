@@ -1,0 +1,56 @@
+"""`toponaut plan`: what apply would change, in order, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from generator.exits import Exit
+from generator.inputs import input_options, sources_of
+from generator.planning import Plan, make_plan, observed_in, with_store
+from generator.printing import output_option, print_document, table
+from generator.reading import finish
+from generator.reconcile.plan import render_action
+from topology.errors import show
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command(name="plan")
+@input_options
+@click.option("--store", type=_FOLDER, help="Folder of neighborreports/ and hypernodes/.")
+@click.option("--observed", type=_FOLDER, help="Folder of HyperNodes to compare with instead.")
+@click.option("--check", is_flag=True, help="Exit with 5 when something would change.")
+@output_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    output: str,
+    store: Path | None,
+    observed: Path | None,
+    *,
+    check: bool,
+    **options: Any,  # noqa: ANN401 - click's
+) -> None:
+    """Print the ordered actions that would make the observed HyperNodes the desired ones."""
+    sources = with_store(sources_of(options), store)
+    plan = make_plan(sources, observed_in(store, observed))
+    document = [render_action(action) for action in plan.actions]
+    print_document(document, output, text=lambda: text_plan(plan))
+    if check and plan.actions:
+        ctx.exit(Exit.CHECK_FAILED)
+    finish(ctx, plan.problems)
+
+
+def text_plan(plan: Plan) -> str:
+    """Return a line per action."""
+    if not plan.actions:
+        return "nothing to change"
+    rows = [
+        (action.op.value, action.name, str(action.tier), show(action.reason, 200))
+        for action in plan.actions
+    ]
+    return f"{table(('ACTION', 'HYPERNODE', 'TIER', 'WHY'), rows)}\n{len(rows)} actions"

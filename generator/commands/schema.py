@@ -1,0 +1,48 @@
+"""`toponaut schema`: JSON schemas of reports, placement requests and trees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import click
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def _report() -> dict[str, Any]:
+    from topology.report import NeighborReport  # noqa: PLC0415 - one schema at a time
+
+    return NeighborReport.model_json_schema(by_alias=True)
+
+
+def _request() -> dict[str, Any]:
+    from generator.placement.wire import Document  # noqa: PLC0415
+
+    return Document.model_json_schema()
+
+
+def _tree() -> dict[str, Any]:
+    from generator.documents import TreeDocument  # noqa: PLC0415
+
+    return TreeDocument.model_json_schema(by_alias=True)
+
+
+SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
+    "report": _report,
+    "request": _request,
+    "tree": _tree,
+}
+
+
+def render_schema(name: str) -> str:
+    """Return a schema as indented JSON text; `docs/schema/` holds the same."""
+    return json.dumps({"$schema": DIALECT, **SCHEMAS[name]()}, indent=2, sort_keys=True) + "\n"
+
+
+@click.command(name="schema")
+@click.argument("name", type=click.Choice(sorted(SCHEMAS)))
+def command(name: str) -> None:
+    """Print the JSON schema of a document."""
+    click.echo(render_schema(name), nl=False)

@@ -1,0 +1,240 @@
+"""What the reading commands read: reports, sweeps, captures, an inventory, HyperNodes.
+
+The only place that opens such files. Each file that cannot be used costs itself and is named;
+when nothing usable is left, that is told apart from a fabric with nothing in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.intake import take_reports
+from generator.inventory import Inventory, parse_nodes
+from generator.store.directory import read_reports
+from topology.errors import ConfigError, ParseError, show
+from topology.facts import Device, DeviceKind, Port
+from topology.identity import Claim, Origin
+from topology.ids import Id, IdKind
+from topology.report import NeighborReport
+from topology.sources.ibnetdiscover import parse_ibnetdiscover
+from topology.sources.lldpcli import parse_chassis, parse_neighbors
+
+MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB
+MAX_CAPTURE_BYTES: Final = 16 << 20  # a spine with 48 leaves prints 100 kB
+_CAPTURE = re.compile(r"(?P<device>.+)\.neighbors\.(?P<form>json0|json|keyvalue)\Z")
+
+
+class Sources(NamedTuple):
+    """Where to read from, as the options say."""
+
+    reports: Path | None = None
+    ibnetdiscover: tuple[Path, ...] = ()
+    lldpcli: Path | None = None
+    hypernodes: Path | None = None
+    nodes: Path | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no source of a fabric was named."""
+        return not (self.reports or self.ibnetdiscover or self.lldpcli or self.hypernodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that was read, as claims."""
+
+    claims: tuple[Claim, ...] = ()
+    """Without the inventory's."""
+    reports: tuple[NeighborReport, ...] = ()
+    inventory: Inventory | None = None
+    problems: tuple[ParseError, ...] = ()
+
+    @property
+    def all_claims(self) -> tuple[Claim, ...]:
+        """Claims including the inventory's."""
+        listed = self.inventory.nodes if self.inventory else ()
+        return (*(Claim(node.device, Origin.INVENTORY) for node in listed), *self.claims)
+
+
+def read_inputs(sources: Sources) -> Inputs:
+    """Read all sources of a fabric and the inventory.
+
+    Raises:
+        ConfigError: the inventory cannot be read, or no node in it.
+        StoreError: a folder cannot be read.
+    """
+    found = Inputs(inventory=read_inventory(sources.nodes))
+    if found.inventory:
+        found = replace(found, problems=found.inventory.problems)
+    if sources.reports:
+        read = read_reports(sources.reports)
+        taken = take_reports(read.reports)
+        found = _with(found, taken.claims, [*read.problems, *taken.problems])
+        found = replace(found, reports=read.reports)
+    for file in sources.ibnetdiscover:
+        found = _with(found, *_read_sweep(file))
+    if sources.lldpcli:
+        found = _with(found, *read_captures(sources.lldpcli))
+    return found
+
+
+def _with(found: Inputs, claims: Sequence[Claim], problems: Sequence[ParseError]) -> Inputs:
+    return replace(found, claims=(*found.claims, *claims), problems=(*found.problems, *problems))
+
+
+def read_inventory(file: Path | None) -> Inventory | None:
+    """Read the list of nodes, None where no file is named.
+
+    Raises:
+        ConfigError: it cannot be read, or holds no node: an empty list would unplace everything.
+    """
+    if file is None:
+        return None
+    raw = read_bytes(file, MAX_SWEEP_BYTES)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    inventory = parse_nodes(raw, source=show(str(file), 1024))
+    if not inventory.nodes:
+        why = next((f": {problem}" for problem in inventory.problems), "")
+        raise ConfigError(f"{show(str(file), 1024)}: no node in it{why}")
+    return inventory
+
+
+def read_bytes(file: Path, limit: int) -> bytes | ParseError:
+    """Read a whole file, or say why that is not done."""
+    source = show(str(file), 1024)
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(limit + 1)
+    except OSError as error:
+        return ParseError(f"cannot be read: {error.strerror}", source=source)
+    if len(raw) > limit:
+        return ParseError(f"larger than {limit} bytes", source=source)
+    return raw
+
+
+def _read_sweep(file: Path) -> tuple[list[Claim], list[ParseError]]:
+    raw = read_bytes(file, MAX_SWEEP_BYTES)
+    if isinstance(raw, ParseError):
+        return [], [raw]
+    parsed = parse_ibnetdiscover(raw, source=show(str(file), 1024))
+    return [Claim(device, Origin.SWEEP) for device in parsed.devices], list(parsed.errors)
+
+
+def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
+    """Read `<device>.neighbors.json0|json` files, each with its `<device>.chassis.json0`.
+
+    Other files of the folder are left alone.
+    """
+    claims: list[Claim] = []
+    problems: list[ParseError] = []
+    try:
+        files = sorted(folder.iterdir())
+    except OSError as error:
+        return [], [ParseError(f"cannot be read: {error.strerror}", source=show(str(folder)))]
+    for file in files:
+        name = _CAPTURE.match(file.name)
+        if name is None:
+            continue
+        device, found = _read_capture(file, name["device"])
+        problems += found
+        if device is not None:
+            claims.append(Claim(device, Origin.CAPTURE))
+    if not claims and not problems:
+        problems.append(
+            ParseError("no <device>.neighbors.json0 in it", source=show(str(folder), 1024))
+        )
+    return claims, problems
+
+
+def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError]]:
+    raw = read_bytes(file, MAX_CAPTURE_BYTES)
+    if isinstance(raw, ParseError):
+        return None, [raw]
+    heard = parse_neighbors(raw, source=show(str(file), 1024))
+    if heard.errors and not heard.ports:
+        return None, list(heard.errors)
+    chassis, problems = _read_chassis(file.with_name(f"{name}.chassis.json0"))
+    ports = tuple(
+        Port(name=port, ids=(Id(IdKind.IFNAME, port),), neighbors=neighbors)
+        for port, neighbors in heard.ports
+    )
+    device = Device(
+        kind=DeviceKind.UNKNOWN,
+        name=chassis.name if chassis and chassis.name else name,
+        ids=chassis.ids if chassis else (),
+        ports=ports,
+    )
+    return device, [*heard.errors, *problems]
+
+
+def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
+    if not file.exists():
+        return None, ()
+    raw = read_bytes(file, MAX_CAPTURE_BYTES)
+    if isinstance(raw, ParseError):
+        return None, (raw,)
+    return parse_chassis(raw, source=show(str(file), 1024))
+
+
+_FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a click command the options that all reading commands share."""
+    decorators: Iterator[Callable[..., Any]] = iter(
+        [
+            click.option("--reports", type=_FOLDER, help="Folder of agents' NeighborReports."),
+            click.option(
+                "--ibnetdiscover",
+                "sweeps",
+                type=_FILE,
+                multiple=True,
+                help="Output of ibnetdiscover; repeatable.",
+            ),
+            click.option(
+                "--lldpcli",
+                type=_FOLDER,
+                help="Folder of DEVICE.neighbors.json0, what `lldpcli -f json0 show neighbors "
+                "details` printed there, and DEVICE.chassis.json0.",
+            ),
+            click.option("--hypernodes", type=_FOLDER, help="Folder of HyperNode objects."),
+            click.option(
+                "--nodes",
+                type=_FILE,
+                help="The cluster's nodes: `kubectl get nodes -o json`, or our inventory.",
+            ),
+            click.option("--kube", is_flag=True, help="Read the cluster (not available yet)."),
+            click.argument("files", nargs=-1, type=_FILE),
+        ]
+    )
+    for decorate in decorators:
+        command = decorate(command)
+    return command
+
+
+def sources_of(options: dict[str, Any]) -> Sources:
+    """Take the shared options out of a command's parameters.
+
+    Raises:
+        click.UsageError: `--kube`, which is not available yet, or sources that exclude each other.
+    """
+    if options.pop("kube"):
+        raise click.UsageError("--kube is not available yet; read a folder with --reports")
+    sources = Sources(
+        reports=options.pop("reports"),
+        ibnetdiscover=(*options.pop("sweeps"), *options.pop("files")),
+        lldpcli=options.pop("lldpcli"),
+        hypernodes=options.pop("hypernodes"),
+        nodes=options.pop("nodes"),
+    )
+    if sources.hypernodes and not sources._replace(hypernodes=None).is_empty:
+        raise click.UsageError("--hypernodes is a tree already; name no other source beside it")
+    return sources

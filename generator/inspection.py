@@ -1,0 +1,177 @@
+"""What a file holds, told from its content alone: format, counts, bad lines. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from generator.inventory import parse_nodes
+from generator.outputs.hypernode import parse_manifest
+from generator.placement.request import parse_request
+from generator.store.documents import Document, parse_documents
+from topology.errors import ParseError, TopologyError
+from topology.facts import Device, DeviceKind
+from topology.ids import IdKind
+from topology.report import device_of, parse_report
+from topology.sources.ibnetdiscover import parse_ibnetdiscover
+from topology.sources.lldpcli import parse_chassis, parse_neighbors
+from topology.tree import parse_tree
+
+_HEAD_BYTES: Final = 64 * 1024
+_SWEEP = re.compile(
+    rb"^\s*(?:Switch|Ca|Rt)\s+\d+\s|^\s*(?:vendid|switchguid|caguid|rtguid|sysimgguid)="
+    rb"|^(?:SW|CA|RT)\s+\d+\s+\d+\s|^(?:Switch|Ca|Rt)\s*:\s*0x|^# Topology file",
+    re.MULTILINE,
+)
+_LLDP = re.compile(rb'"(lldp|local-chassis)"\s*:|^lldp\.[^=\n]+=|<lldp\b', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What one file holds."""
+
+    format: str
+    """ibnetdiscover, lldpcli-neighbors, lldpcli-chassis, NeighborReport, HyperNode, nodes,
+    TopologyTree, PlacementRequest or unknown; several joined by a comma."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    unresolved: tuple[str, ...] = ()
+    """GUIDs of CAs whose description names no host."""
+    problems: tuple[ParseError, ...] = ()
+
+
+def inspect_bytes(raw: bytes, *, source: str) -> Inspection:
+    """Return what a file's content is; never raises on any bytes."""
+    head = raw[:_HEAD_BYTES]
+    if not raw.strip():
+        return _unknown("empty: expected a capture or an object", source)
+    lldp = _LLDP.search(head)
+    if lldp:
+        is_chassis = lldp.group(1) == b"local-chassis"
+        return _chassis(raw, source) if is_chassis else _neighbors(raw, source)
+    if _SWEEP.search(head):
+        return _sweep(raw, source)
+    return _objects(raw, source)
+
+
+def _unknown(problem: str, source: str) -> Inspection:
+    return Inspection("unknown", {}, (), (ParseError(problem, source=source),))
+
+
+def _sweep(raw: bytes, source: str) -> Inspection:
+    parsed = parse_ibnetdiscover(raw, source=source)
+    names = {
+        DeviceKind.SWITCH: "switches",
+        DeviceKind.HOST: "cas",
+        DeviceKind.AGGREGATION: "aggregation_nodes",
+        DeviceKind.ROUTER: "routers",
+    }
+    counts = dict.fromkeys(names.values(), 0)
+    for device in parsed.devices:
+        counts[names[device.kind]] += 1
+    counts |= _wiring(parsed.devices) | {"bad_lines": len(parsed.errors)}
+    unresolved = tuple(
+        found.value
+        for device in parsed.devices
+        if device.kind is DeviceKind.HOST and not device.name
+        for found in device.ids
+        if found.kind is IdKind.NODE_GUID
+    )
+    return Inspection("ibnetdiscover", counts, unresolved, parsed.errors)
+
+
+def _wiring(devices: Iterable[Device]) -> dict[str, int]:
+    """Count devices, ports, neighbors, and links as unordered pairs of ports."""
+    devices = tuple(devices)
+    links: set[frozenset[object]] = set()
+    for device in devices:
+        for port in device.ports:
+            own = _place(port.ids) or (device.ids, port.name)
+            for heard in port.neighbors:
+                far = _place(heard.port_ids) or (heard.device_ids, heard.port_ids, heard.port_name)
+                links.add(frozenset((own, far)))
+    ports = [port for device in devices for port in device.ports]
+    return {
+        "devices": len(devices),
+        "ports": len(ports),
+        "neighbors": sum(len(port.neighbors) for port in ports),
+        "links": len(links),
+    }
+
+
+def _place(ids: Iterable[Any]) -> tuple[str, str] | None:
+    return next((one[1:] for one in ids if one.kind is IdKind.NODE_GUID and one.subtype), None)
+
+
+def _neighbors(raw: bytes, source: str) -> Inspection:
+    found = parse_neighbors(raw, source=source)
+    heard = [neighbor for _, neighbors in found.ports for neighbor in neighbors]
+    counts = {
+        "ports": len(found.ports),
+        "neighbors": len(heard),
+        "devices": len({(one.device_ids, one.device_name) for one in heard}),
+        "bad_lines": len(found.errors),
+    }
+    return Inspection("lldpcli-neighbors", counts, (), found.errors)
+
+
+def _chassis(raw: bytes, source: str) -> Inspection:
+    device, errors = parse_chassis(raw, source=source)
+    counts = {"devices": int(device is not None), "bad_lines": len(errors)}
+    return Inspection("lldpcli-chassis", counts, (), errors)
+
+
+def _objects(raw: bytes, source: str) -> Inspection:
+    formats: dict[str, None] = {}
+    counts: dict[str, int] = {}
+    problems: list[ParseError] = []
+    documents: list[Document] = []
+    for found in parse_documents(raw, source=source):
+        if isinstance(found, ParseError):
+            problems.append(found)
+        else:
+            documents.append(found)
+    if any(_is_nodes(found.value) for found in documents):
+        listed = parse_nodes(raw, source=source)
+        problems += [one for one in listed.problems if one not in problems]
+        return Inspection("nodes", {"nodes": len(listed.nodes)}, (), tuple(problems))
+    for found in documents:
+        try:
+            name, more = _object(found.value)
+        except TopologyError as error:
+            problems.append(ParseError(str(error), source=source, line=found.line))
+            continue
+        formats[name] = None
+        for key, count in more.items():
+            counts[key] = counts.get(key, 0) + count
+    if not formats and not problems:
+        return _unknown("no object in it", source)
+    counts["bad_documents"] = len(problems)
+    return Inspection(", ".join(formats) or "unknown", counts, (), tuple(problems))
+
+
+def _is_nodes(value: object) -> bool:
+    return isinstance(value, Mapping) and (value.get("kind") == "Node" or "nodes" in value)
+
+
+def _object(value: object) -> tuple[str, dict[str, int]]:
+    """Return (format, counts) of one decoded document.
+
+    Raises:
+        TopologyError: it is none that we know, or a wrong one of its kind.
+    """
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    if kind == "HyperNode":
+        hypernode = parse_manifest(value)
+        return "HyperNode", {"hypernodes": 1, "members": len(hypernode.members)}
+    if kind == "TopologyTree" and isinstance(value, Mapping):
+        tree = parse_tree(value)
+        unplaced = len(tree.unplaced)
+        return kind, {"domains": len(tree.domains), "nodes": len(tree.nodes), "unplaced": unplaced}
+    if kind == "PlacementRequest" and isinstance(value, Mapping):
+        return kind, {"groups": len(parse_request(value).groups)}
+    report = parse_report(value)
+    device = device_of(report)
+    counts = {"sweep_parts": 1} if device is None else _wiring([device])
+    return "NeighborReport", {"reports": 1} | counts

@@ -1,0 +1,151 @@
+"""Reports to claims: sweeps put together, freshness judged, silent nodes named. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from topology.errors import ParseError, ReportError
+from topology.facts import DeviceKind, Finding, FindingKind, Severity
+from topology.identity import Claim, Origin
+from topology.report import NeighborReport, SweepPart, device_of, join_sweep
+from topology.sources.ibnetdiscover import parse_ibnetdiscover
+
+STALE_PERIODS = 3
+"""A report is stale when it is older than so many collection periods."""
+
+
+class Taken(NamedTuple):
+    """What the reports claim, and what of them could not be used."""
+
+    claims: tuple[Claim, ...]
+    problems: tuple[ParseError, ...]
+    reporters: frozenset[str]
+    """Names of the nodes that reported about themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    node: str
+    observed_at: str
+    parts: tuple[SweepPart, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.node}.sweep.* of subnet {self.parts[0].subnet}"
+
+
+def take_reports(reports: Iterable[NeighborReport]) -> Taken:
+    """Return the claims of reports; of each subnet the newest sweep whose parts are all there.
+
+    An incomplete or damaged sweep is a problem and never an empty fabric. Cost: O(facts).
+    """
+    claims: list[Claim] = []
+    parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
+    reporters: set[str] = set()
+    for report in reports:
+        device = device_of(report)
+        if device is not None:
+            claims.append(Claim(device, Origin.REPORT))
+            if device.kind is DeviceKind.HOST:
+                reporters.add(report.metadata.name)
+        elif report.spec.sweep is not None:
+            node = report.metadata.name.partition(".sweep.")[0]
+            sweep = report.spec.sweep
+            key = (sweep.subnet, node, sweep.sweep_id)
+            parts[key].append((report.status.observed_at or "", sweep))
+    problems: list[ParseError] = []
+    for found in _newest_per_subnet(parts, problems):
+        parsed = parse_ibnetdiscover(found[1].encode(), source=found[0])
+        claims += [Claim(device, Origin.SWEEP) for device in parsed.devices]
+        problems += parsed.errors
+    return Taken(tuple(claims), tuple(problems), frozenset(reporters))
+
+
+def _newest_per_subnet(
+    parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]], problems: list[ParseError]
+) -> Iterator[tuple[str, str]]:
+    """Yield (title, text) of the sweep that counts for each subnet."""
+    by_subnet: dict[str, list[_Sweep]] = defaultdict(list)
+    for (subnet, node, _), rows in parts.items():
+        observed = max(when for when, _ in rows)
+        by_subnet[subnet].append(_Sweep(node, observed, tuple(part for _, part in rows)))
+    for subnet in sorted(by_subnet):
+        newest_first = sorted(
+            by_subnet[subnet],
+            key=lambda sweep: (sweep.observed_at, sweep.node, sweep.parts[0].sweep_id),
+            reverse=True,
+        )
+        for sweep in newest_first:
+            try:
+                text = join_sweep(sweep.parts)
+            except ReportError as error:
+                problems.append(ParseError(str(error), source=sweep.title))
+                continue
+            yield sweep.title, text
+            break
+
+
+def freshness_findings(
+    reports: Sequence[NeighborReport],
+    *,
+    listed: Collection[str],
+    now: datetime,
+    period: timedelta | None,
+) -> list[Finding]:
+    """Return a finding per listed node without any report, and per report that is too old.
+
+    Args:
+        reports: all reports at hand; without any of them nothing is known, so nobody is silent.
+        listed: names of the nodes that should report.
+        now: with a time zone.
+        period: how often agents collect; None where ages mean nothing, as in saved reports.
+    """
+    names = {report.metadata.name for report in reports if report.spec.device is not None}
+    findings = [_silent(name) for name in sorted(set(listed) - names) if names]
+    if period is not None:
+        limit = STALE_PERIODS * period
+        for report in reports:
+            age = _age(report, now)
+            if age is not None and age > limit and report.spec.device is not None:
+                findings.append(_stale(report, age))
+    return findings
+
+
+def _age(report: NeighborReport, now: datetime) -> timedelta | None:
+    try:
+        observed = datetime.fromisoformat(report.status.observed_at or "")
+    except ValueError:
+        return None
+    return None if observed.tzinfo is None else now - observed
+
+
+def _silent(name: str) -> Finding:
+    return Finding(
+        kind=FindingKind.SILENT_NODE,
+        device=name,
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"Node {name} has sent no report; it is placed only as far as others see it. "
+            "Check that the agent runs there."
+        ),
+    )
+
+
+def _stale(report: NeighborReport, age: timedelta) -> Finding:
+    name = report.metadata.name
+    return Finding(
+        kind=FindingKind.STALE_REPORT,
+        device=name,
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"The report of {name} is {int(age.total_seconds())} s old; its facts still count. "
+            "Check the agent there."
+        ),
+        since=report.status.observed_at,
+    )

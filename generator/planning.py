@@ -1,0 +1,98 @@
+"""Sources and observed HyperNodes to a plan: shared by `plan`, `apply` and the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from generator.inputs import Sources
+from generator.outputs.hypernode import HyperNode, lint, render_hypernodes, tree_of_hypernodes
+from generator.reading import read_observation
+from generator.reconcile.conflicts import find_conflicts
+from generator.reconcile.plan import Action, plan_changes
+from generator.store.directory import HYPERNODES, REPORTS, ReadHyperNodes, read_hypernodes
+from topology.errors import InvariantError, ParseError
+from topology.tree import TopologyTree
+
+
+class Plan(NamedTuple):
+    """Ordered actions, and what stood in their way."""
+
+    actions: tuple[Action, ...]
+    problems: tuple[ParseError, ...]
+
+
+class Observed(NamedTuple):
+    """HyperNodes that exist, and what of them could not be read."""
+
+    hypernodes: tuple[HyperNode, ...] = ()
+    problems: tuple[ParseError, ...] = ()
+
+
+def with_store(sources: Sources, store: Path | None) -> Sources:
+    """Return the sources; the reports of the store where no other source is named."""
+    if store is not None and sources.is_empty:
+        return sources._replace(reports=store / REPORTS)
+    return sources
+
+
+def observed_in(store: Path | None, folder: Path | None) -> Observed:
+    """Read the observed HyperNodes of a store, or of a folder that directly holds them.
+
+    A store without the folder is new: nothing exists there yet.
+
+    Raises:
+        click.UsageError: neither is named, or both are.
+        StoreError: the folder cannot be read.
+    """
+    if (store is None) == (folder is None):
+        raise click.UsageError("name what to compare with: either --store or --observed")
+    where = folder or (store or Path()) / HYPERNODES
+    if folder is None and not where.exists():
+        return Observed()
+    read: ReadHyperNodes = read_hypernodes(where)
+    return Observed(read.hypernodes, read.problems)
+
+
+def make_plan(sources: Sources, observed: Observed) -> Plan:
+    """Read the sources and plan towards their tree.
+
+    Raises:
+        click.UsageError: no source is named.
+        TopologyError: nothing usable was read, so nothing is planned.
+    """
+    previous = previous_tree(observed.hypernodes)
+    read = read_observation(sources, previous=previous)
+    actions, conflicts = plan_towards(read.observation.tree, observed.hypernodes)
+    return Plan(actions, (*read.problems, *observed.problems, *conflicts))
+
+
+def previous_tree(observed: Sequence[HyperNode]) -> TopologyTree | None:
+    """Return the last generation's tree, None where nothing of ours exists."""
+    ours = [found for found in observed if found.is_ours]
+    return tree_of_hypernodes(ours).tree if ours else None
+
+
+def plan_towards(
+    tree: TopologyTree, observed: Sequence[HyperNode]
+) -> tuple[tuple[Action, ...], tuple[ParseError, ...]]:
+    """Return the actions towards a tree's HyperNodes, and the foreign objects in their way.
+
+    Raises:
+        InvariantError: what we rendered is not what Volcano accepts.
+    """
+    desired = render_hypernodes(tree)
+    faults = lint(desired)
+    if faults:
+        raise InvariantError("; ".join(faults[:5]))
+    conflicts = tuple(
+        ParseError(
+            f"HyperNode {found.name} is left out: foreign {found.foreign} has its {found.kind}",
+            source="HyperNodes",
+        )
+        for found in find_conflicts(desired, observed)
+    )
+    return plan_changes(desired, observed), conflicts
