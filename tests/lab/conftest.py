@@ -6,13 +6,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.lab.agents import Agents
 from tests.lab.infiniband import IbFabric
 from tests.lab.lldp import LldpFabric
 from tests.lab.sandbox import Sandbox
 from tests.lab.tools import require_tools
 from topology.facts import Medium
-from topology.synthetic.spec import FabricKind, FabricSpec
-from topology.synthetic.wiring import Wiring, build_wiring
+from topology.synthetic import FabricKind, FabricSpec, Wiring, build_wiring
+
+HDR_BPS = 200_000_000_000  # the fastest that the simulator knows
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +24,9 @@ def lldp_wiring() -> Wiring:
     return build_wiring(spec)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lldp_fabric(lldp_wiring: Wiring) -> Iterator[LldpFabric]:
+    """The wiring as namespaces, veth pairs and daemons; each test mends what it damages."""
     require_tools("unshare", "nsenter", "ip", "lldpd", "lldpcli", is_root_needed=True)
     switches = frozenset(switch.name for switch in lldp_wiring.switches)
     # Below /tmp directly: a socket's path holds about a hundred characters.
@@ -32,13 +35,23 @@ def lldp_fabric(lldp_wiring: Wiring) -> Iterator[LldpFabric]:
 
 
 @pytest.fixture(scope="module")
+def agents(lldp_fabric: LldpFabric, tmp_path_factory: pytest.TempPathFactory) -> Agents:
+    """An agent on every device, switches too, which publishes each second."""
+    running = Agents(lldp_fabric, tmp_path_factory.mktemp("agents"))
+    running.settle()
+    return running
+
+
+@pytest.fixture(scope="module")
 def ib_wiring() -> Wiring:
     """32 hosts with two HCAs on two rails, 4 leaves in two groups, 2 spines."""
-    return build_wiring(FabricSpec(FabricKind.RAIL, num_hosts=32, rails=2, radix=32))
+    spec = FabricSpec(FabricKind.RAIL, num_hosts=32, rails=2, radix=32, rate_bps=HDR_BPS)
+    return build_wiring(spec)
 
 
 @pytest.fixture
 def ib_fabric(ib_wiring: Wiring, tmp_path: Path) -> Iterator[IbFabric]:
+    """The wiring in the simulator."""
     require_tools("ibsim", "ibsim-run", "ibnetdiscover")
     with IbFabric(ib_wiring, tmp_path) as fabric:
         yield fabric

@@ -54,8 +54,8 @@ class IbFabric:
         self._process.communicate()
 
     def sweep_command(self, *, start: str) -> Path:
-        """Return a program that sweeps the fabric from a host, as ibnetdiscover there would."""
-        program = self._folder / f"ibnetdiscover-{start}"
+        """Return a program that sweeps the fabric, as ibnetdiscover would on the HCA `start`."""
+        program = self._folder / "ibnetdiscover"
         # LD_PRELOAD is cleared: ibsim-run appends to one that it finds in a way that fails.
         program.write_text(
             "#!/bin/sh\n"

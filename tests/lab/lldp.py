@@ -4,7 +4,8 @@
 can wait until the daemons see just those.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,12 @@ from topology.synthetic.wiring import Cable
 DEADLINE_S = 20
 # A frame each second, forgotten after four: at the defaults a test would wait for minutes.
 _TIMING = "configure lldp tx-interval 1\nconfigure lldp tx-hold 4\n"
+# Both of its processes, but nothing else that runs in the namespace.
+_STOP = """
+for pid in $(ip netns pids "$1"); do
+    read -r name < "/proc/$pid/comm" && [ "$name" != lldpd ] || kill "$pid"
+done
+"""
 _IFNAME = "configure lldp portidsubtype ifname\n"
 
 
@@ -50,7 +57,8 @@ class LldpFabric:
         self.devices = tuple(sorted({port.device for port in self._far}))
         self._macs = {port: _mac(number) for number, port in enumerate(sorted(self._far), 1)}
         self._down: set[PortName] = set()
-        self._silent: set[str] = set()
+        self.silent: set[str] = set()
+        """Devices whose daemon is stopped."""
         self._wire()
         for device in self.devices:
             self._start_daemon(device)
@@ -70,12 +78,12 @@ class LldpFabric:
         return frozenset(
             Seen(port, far)
             for port, far in self._far.items()
-            if not {port, far} & self._down and not {port.device, far.device} & self._silent
+            if not {port, far} & self._down and not {port.device, far.device} & self.silent
         )
 
     def seen(self) -> frozenset[Seen]:
         """Return what the daemons see now."""
-        alive = (device for device in self.devices if device not in self._silent)
+        alive = (device for device in self.devices if device not in self.silent)
         return frozenset(entry for device in alive for entry in self._neighbors_of(device))
 
     def settle(self) -> None:
@@ -86,38 +94,46 @@ class LldpFabric:
 
         wait_until(wrong, deadline_s=DEADLINE_S, what="neighbors as cabled")
 
-    def cut(self, *ports: PortName) -> None:
-        """Take links down, each at one of its ends, and wait until both ends know."""
-        for port in ports:
-            self._ip(f"link set {port.port} down", namespace=port.device)
-        self._down |= set(ports)
+    @contextmanager
+    def cutting(self, port: PortName) -> Iterator[None]:
+        """Take a link down at one end, for a while; both ends know when this goes on."""
+        self._set_links("down", port)
+        self._down.add(port)
         self.settle()
+        try:
+            yield
+        finally:
+            self._set_links("up", port)
+            self._down.discard(port)
+            self.settle()
 
-    def restore(self, *ports: PortName) -> None:
-        """Bring links back that were cut at these ends."""
-        for port in ports:
-            self._ip(f"link set {port.port} up", namespace=port.device)
-        self._down -= set(ports)
+    @contextmanager
+    def stopping(self, device: str) -> Iterator[None]:
+        """End a device's daemon for a while, in good order: it says goodbye to its neighbors."""
+        self.sandbox.run("sh", "-c", _STOP, "sh", device)
+        self.silent.add(device)
         self.settle()
+        try:
+            yield
+        finally:
+            self.silent.discard(device)
+            self._start_daemon(device)
+            wait_until(self._unanswering, deadline_s=DEADLINE_S, what=f"{device} answers")
+            self.settle()
 
-    def stop(self, device: str) -> None:
-        """End a device's daemon in good order: it says goodbye to its neighbors."""
-        pids = self.sandbox.run("ip", "netns", "pids", device).split()
-        self.sandbox.run("kill", "-TERM", *pids)
-        self._silent.add(device)
-        self.settle()
+    @contextmanager
+    def swapping(self, left: PortName, right: PortName) -> Iterator[None]:
+        """Exchange the far ends of two ports' cables for a while."""
+        self._swap(left, right)
+        try:
+            yield
+        finally:
+            self._swap(left, right)
 
-    def start(self, device: str) -> None:
-        """Start a stopped daemon again."""
-        self._silent.discard(device)
-        self._start_daemon(device)
-        wait_until(self._unanswering, deadline_s=DEADLINE_S, what=f"{device} answers")
-        self.settle()
+    def _swap(self, left: PortName, right: PortName) -> None:
+        """Pull two cables, then plug them, as a person would.
 
-    def swap(self, left: PortName, right: PortName) -> None:
-        """Exchange the far ends of two ports' cables, as a person would: pull both, then plug.
-
-        Both cables are out until all four ends have forgotten, so the daemons never show the old
+        Both are out until all four ends have forgotten, so the daemons never show the old
         neighbor beside the new one. Names and addresses of ports stay, their interface indices
         do not: lldpd is deaf on an interface that left and came back under its old index.
         """
@@ -129,7 +145,13 @@ class LldpFabric:
         crossed = {left: self._far[right], right: self._far[left]}
         self._far |= crossed | {far: near for near, far in crossed.items()}
         self._ip(*(self._cable(near, far) for near, far in crossed.items()))
-        self.restore(*ports)
+        self._set_links("up", *ports)
+        self._down -= ports
+        self.settle()
+
+    def _set_links(self, state: str, *ports: PortName) -> None:
+        for port in ports:
+            self._ip(f"link set {port.port} {state}", namespace=port.device)
 
     def _wire(self) -> None:
         self._ip(*(f"netns add {device}" for device in self.devices))
@@ -159,7 +181,7 @@ class LldpFabric:
         self.sandbox.start("lldpd", "-d", *options, namespace=device, log=log)
 
     def _unanswering(self) -> list[str]:
-        alive = (device for device in self.devices if device not in self._silent)
+        alive = (device for device in self.devices if device not in self.silent)
         return [device for device in alive if not self._is_answering(device)]
 
     def _is_answering(self, device: str) -> bool:

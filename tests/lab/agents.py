@@ -1,0 +1,111 @@
+"""The project's own programs in the lab: agents on devices, and the commands of `toponaut`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.lab.lldp import LldpFabric, Seen
+from tests.lab.waiting import wait_until
+from tests.repository import ROOT
+from topology.facts import PortName
+
+DEADLINE_S = 30
+AGENT = (sys.executable, "-m", "agent")
+# The cables of the lab are veth pairs, which no agent takes for ports unless told to.
+_CABLES = ("--interfaces", "eth*", "--interfaces", "swp*")
+
+
+def toponaut(*arguments: str) -> Any:  # noqa: ANN401 - the document that the command prints
+    """Run a command of `toponaut` that succeeds, and return the document it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "generator", *arguments, "-o", "json"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, f"{arguments}: exit {done.returncode}: {done.stderr[-2000:]}"
+    return json.loads(done.stdout)
+
+
+def write_objects(folder: Path, objects: list[dict[str, Any]]) -> Path:
+    """Write Kubernetes objects as the store has them, one file each."""
+    folder.mkdir(exist_ok=True)
+    for item in objects:
+        (folder / f"{item['metadata']['name']}.yaml").write_text(json.dumps(item))
+    return folder
+
+
+class Agents:
+    """One running agent per device of an LLDP fabric; all publish into one folder."""
+
+    def __init__(self, fabric: LldpFabric, folder: Path) -> None:
+        """Start them; ready once settled."""
+        self.folder = folder / "reports"
+        self._fabric = fabric
+        for device in fabric.devices:
+            fabric.sandbox.start(
+                *AGENT,
+                "run",
+                "--publish",
+                str(self.folder),
+                "--period",
+                "1s",
+                "--jitter",
+                "0s",
+                *device_options(fabric, device),
+                namespace=device,
+                log=folder / f"{device}.log",
+            )
+
+    def settle(self) -> None:
+        """Wait until every agent has published what its daemon sees.
+
+        One whose daemon is silent has said so, and keeps what it knew.
+        """
+        wait_until(self._wrong, deadline_s=DEADLINE_S, what="reports follow the fabric")
+
+    def _wrong(self) -> object:
+        missing = [name for name in self._fabric.devices if not self._path(name).exists()]
+        if missing:
+            return missing
+        reports = {name: self._report(name) for name in self._fabric.devices}
+        silent = self._fabric.silent
+        deaf = {name for name, report in reports.items() if not _is_hearing(report)}
+        told = {
+            entry
+            for name, report in reports.items()
+            if name not in silent
+            for entry in _neighbors(name, report)
+        }
+        return (deaf ^ silent) or (told ^ self._fabric.expected())
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.yaml"
+
+    def _report(self, name: str) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads(self._path(name).read_text())
+        return report
+
+
+def device_options(fabric: LldpFabric, device: str) -> tuple[str, ...]:
+    """Return what an agent is told about the device that it runs on."""
+    kind = "switch" if device in fabric.switches else "host"
+    where = ("--lldpd-socket", str(fabric.socket(device)))
+    return ("--node-name", device, "--kind", kind, *where, *_CABLES)
+
+
+def _is_hearing(report: dict[str, Any]) -> bool:
+    outcomes = {row["name"]: row["outcome"] for row in report["status"]["collectors"]}
+    return bool(outcomes["lldpd"] == "ok")
+
+
+def _neighbors(name: str, report: dict[str, Any]) -> list[Seen]:
+    return [
+        Seen(PortName(name, port["name"]), PortName(heard["name"], heard["portName"]))
+        for port in report["spec"]["ports"]
+        for heard in port.get("neighbors", ())
+    ]
