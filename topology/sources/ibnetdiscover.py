@@ -10,8 +10,9 @@ Source: infiniband-diags 44, ibnetdiscover.c; formats seen in collected dumps.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from topology.errors import ParseError
 from topology.facts import Device, DeviceKind, Medium, Neighbor, Parsed, Port, PortState, Source
@@ -67,6 +68,10 @@ _FORMS: Final = (
 _Row: TypeAlias = tuple[str | None, str, str, int, str | None, str, int | None]
 
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
 @dataclass(slots=True)
 class _Block:
     """One record as read."""
@@ -97,6 +102,18 @@ def parse_ibnetdiscover(raw: bytes, *, source: str = "") -> Parsed:
     return Parsed(_Builder(reader.blocks).devices(), tuple(reader.errors))
 
 
+class _Memo(dict[_Key, _Value]):
+    """Answers that are worked out once; a sweep repeats every GUID and name."""
+
+    def __init__(self, answer: Callable[[_Key], _Value]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def __missing__(self, key: _Key) -> _Value:
+        found = self[key] = self._answer(key)
+        return found
+
+
 class _Reader:
     """Reads lines into blocks; the current record is what the last id lines or head opened."""
 
@@ -108,7 +125,7 @@ class _Reader:
         self.is_foreign = False
         self._block: _Block | None = None
         self._id_lines: dict[str, str] = {}
-        self._guids: dict[str, str | None] = {"": None}
+        self._guids = _Memo(parse_guid)
 
     def error(self, problem: str, line: int | None = None, excerpt: str = "") -> None:
         self.errors.append(ParseError(problem, source=self.source, line=line, excerpt=excerpt))
@@ -150,7 +167,7 @@ class _Reader:
             return
         self._block = None
         found = _HEAD.match(line)
-        guid = self._guid(found[2]) if found else None
+        guid = self._guids[found[2]] if found else None
         if found is None or guid is None:
             self._read_odd(line, number, "record head without a GUID")
             return
@@ -162,7 +179,7 @@ class _Reader:
         """Make a record current; a second one of the same node adds to the first."""
         block = self.blocks.get((letter, guid))
         if block is None:
-            image = self._guid(self._id_lines.get("sysimgguid", ""))
+            image = self._guids[self._id_lines.get("sysimgguid", "")]
             device_id = int(self._id_lines.get("devid", "0"), 16)
             block = self.blocks[letter, guid] = _Block(letter, guid, image, device_id)
         block.description = block.description or description
@@ -172,7 +189,7 @@ class _Reader:
     def _recover(self) -> _Block | None:
         """Open a record whose head was lost but whose id line names it."""
         for key, letter in _OWN_GUID.items():
-            guid = self._guid(self._id_lines.get(key, ""))
+            guid = self._guids[self._id_lines.get(key, "")]
             if guid:
                 return self._open(letter, guid, "")
         return None
@@ -189,18 +206,18 @@ class _Reader:
         else:
             self._read_odd(line, number, "port line without a peer")
             return
-        guid = self._guid(peer)
+        guid = self._guids[peer]
         block = self._block or self._recover()
         if block is None or guid is None:
             problem = "peer without a GUID" if block else "port line outside of any record"
             self.error(problem, number, line)
             return
         row: _Row = (
-            self._guid(own) if own and block.letter != "S" else None,
+            self._guids[own] if own and block.letter != "S" else None,
             letter,
             guid,
             int(peer_port),
-            self._guid(peer_guid or ""),
+            self._guids[peer_guid] if peer_guid else None,
             description,
             self._rate(width, speed, number) if width else None,
         )
@@ -213,12 +230,6 @@ class _Reader:
         if rate is None and "?" not in token:
             self.error("unknown link rate, the link counts without one", number, token)
         return rate
-
-    def _guid(self, text: str) -> str | None:
-        known = self._guids.get(text)
-        if known is None and text not in self._guids:
-            known = self._guids[text] = parse_guid(text)
-        return known
 
     def _read_odd(self, line: str, number: int, problem: str = "unknown line") -> None:
         """Skip shell prompts and the lines of -g and -s; note other forms; else it is an error."""
@@ -255,17 +266,17 @@ class _Builder:
             and found.device_id == AGGREGATION_DEVID
             and found.image in images
         }
-        self._node_ids: dict[str, tuple[Id, ...]] = {}
-        self._port_ids: dict[tuple[str, int, str | None], tuple[Id, ...]] = {}
-        self._names: dict[tuple[str, str], tuple[str, str]] = {}
+        self._node_ids = _Memo(_node_ids)
+        self._port_ids = _Memo(_port_ids)
+        self._names = {"H": _Memo(host_name), "S": _Memo(_switch), "R": _Memo(_switch)}
 
     def devices(self) -> tuple[Device, ...]:
         ordered = sorted(self._blocks.values(), key=lambda found: (found.guid, found.letter))
         return tuple(self._device(block) for block in ordered)
 
     def _device(self, block: _Block) -> Device:
-        name, label = self._name(block.letter, block.description)
-        ids = self._node_id(block.guid)
+        name, label = self._names[block.letter][block.description]
+        ids = self._node_ids[block.guid]
         if block.image:
             ids = (*ids, Id(IdKind.SYSTEM_IMAGE_GUID, block.image))
         return Device(
@@ -280,18 +291,18 @@ class _Builder:
 
     def _port(self, number: int, row: _Row, block: _Block, label: str) -> Port:
         port_guid, letter, peer, peer_port, peer_port_guid, description, rate_bps = row
-        peer_name, peer_label = self._name(letter, description)
+        peer_name, peer_label = self._names[letter][description]
         neighbor = Neighbor(
-            self._node_id(peer),
+            self._node_ids[peer],
             peer_name,
-            self._port_id(peer, peer_port, peer_port_guid),
+            self._port_ids[peer, peer_port, peer_port_guid],
             f"{peer_label or peer}/{peer_port}" if letter == "H" else str(peer_port),
             Source.IB,
-            self._kind(letter, peer, description),
+            DeviceKind.SWITCH if letter == "S" else self._kind(letter, peer, description),
         )
         return Port(
             f"{label or block.guid}/{number}" if block.letter == "H" else str(number),
-            self._port_id(block.guid, number, port_guid),
+            self._port_ids[block.guid, number, port_guid],
             Medium.INFINIBAND,
             PortState.UP,
             rate_bps,
@@ -311,26 +322,16 @@ class _Builder:
             return DeviceKind.AGGREGATION
         return _KINDS[letter]
 
-    def _name(self, letter: str, description: str) -> tuple[str, str]:
-        key = (letter, description)
-        found = self._names.get(key)
-        if found is None:
-            is_host = letter == "H"
-            found = host_name(description) if is_host else (switch_name(description), "")
-            self._names[key] = found
-        return found
 
-    def _node_id(self, guid: str) -> tuple[Id, ...]:
-        return self._node_ids.get(guid) or self._node_ids.setdefault(
-            guid, (Id(IdKind.NODE_GUID, guid),)
-        )
+def _switch(description: str) -> tuple[str, str]:
+    return switch_name(description), ""
 
-    def _port_id(self, guid: str, number: int, port_guid: str | None) -> tuple[Id, ...]:
-        key = (guid, number, port_guid)
-        found = self._port_ids.get(key)
-        if found is None:
-            found = (Id(IdKind.NODE_GUID, guid, str(number)),)
-            if port_guid:
-                found = (*found, Id(IdKind.PORT_GUID, port_guid))
-            self._port_ids[key] = found
-        return found
+
+def _node_ids(guid: str) -> tuple[Id, ...]:
+    return (Id(IdKind.NODE_GUID, guid),)
+
+
+def _port_ids(end: tuple[str, int, str | None]) -> tuple[Id, ...]:
+    guid, number, port_guid = end
+    own = Id(IdKind.NODE_GUID, guid, str(number))
+    return (own, Id(IdKind.PORT_GUID, port_guid)) if port_guid else (own,)
