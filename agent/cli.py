@@ -64,7 +64,7 @@ def once(output: str, **options: Unpack[NodeOptions]) -> None:
     attempts = collect(node, {})
     reports = build_reports(node.settings, attempts, now=node.clock.now())
     if output == "text":
-        click.echo(render_text(reports))
+        _print(render_text(reports))
     else:
         items = [document_of(report) for report in reports]
         _print_document({"apiVersion": "v1", "kind": "List", "items": items}, output)
@@ -98,7 +98,7 @@ def once(output: str, **options: Unpack[NodeOptions]) -> None:
 @node_options
 def run(publish: Path, period: float, jitter: float, **options: Unpack[NodeOptions]) -> None:
     """Collect again and again, and publish what changed, until SIGTERM or SIGINT."""
-    from agent.schedule import run_periodically  # noqa: PLC0415 - costs the other commands 60 ms
+    from agent.schedule import run_periodically  # noqa: PLC0415 - the others do without
 
     node = open_node(options)
     folder = ReportFolder(publish, node.settings.node_name)
@@ -118,7 +118,7 @@ def collectors(output: str, **options: Unpack[NodeOptions]) -> None:
     found = availability(open_node(options))
     if output == "text":
         rows = [(one.collector, "no" if one.reason else "yes", one.reason) for one in found]
-        click.echo("\n".join(columns([("COLLECTOR", "AVAILABLE", "REASON"), *rows])))
+        _print("\n".join(columns([("COLLECTOR", "AVAILABLE", "REASON"), *rows])))
         return
     _print_document(
         [
@@ -136,11 +136,16 @@ def main() -> None:
 
 def _print_document(document: object, output: str) -> None:
     if output == "json":
-        click.echo(render_document(document), nl=False)
+        _print(render_document(document).rstrip())
         return
-    import yaml  # noqa: PLC0415 - costs the other commands 20 ms
+    import yaml  # noqa: PLC0415 - json and text do without
 
-    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+    _print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip())
+
+
+def _print(text: str) -> None:
+    # As bytes: the locale may have no letters for what neighbors are called.
+    click.echo(text.encode())
 
 
 def _exit_of(attempts: Sequence[Attempt]) -> Exit:

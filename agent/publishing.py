@@ -58,17 +58,18 @@ class ReportFolder:
         self._own_part = re.compile(rf"{re.escape(node_name)}\.sweep\.\d+{re.escape(_SUFFIX)}\Z")
 
     def prepare(self) -> None:
-        """Make the folder.
+        """Make the folder, and try whether files can be made in it.
 
         Raises:
-            StoreError: it cannot be made, or not be written to.
+            StoreError: one or the other fails.
         """
+        probe = self._folder / f".{self._node_name}.probe"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            probe.touch()
+            probe.unlink()
         except OSError as error:
             raise StoreError(f"{self._folder}: {error.strerror}") from error
-        if not os.access(self._folder, os.W_OK | os.X_OK):
-            raise StoreError(f"{self._folder}: not writable")
 
     def last_report(self) -> NeighborReport | None:
         """Return this node's last published report; None when there is none that is readable."""

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from agent.collect import SWEEP, Attempt, Outcome
 from agent.config import Settings
 from agent.probing import Collected
+from topology.errors import show
 from topology.facts import Device, DeviceKind, Port, PortState
 from topology.ids import Id, IdKind
 from topology.report import (
@@ -52,7 +53,7 @@ def merge_device(settings: Settings, found: Iterable[Collected]) -> Device:
     Where two collectors differ, the earlier one counts. The order of ports does not matter.
     """
     found = list(found)
-    excluded = frozenset().union(*(facts.excluded for facts in found))
+    excluded = _excluded(found)
     rdma_of_net = dict(sorted(pair for facts in found for pair in facts.rdma_of_net))
     ports: dict[str, Port] = {}
     for port in (port for facts in found for port in facts.ports):
@@ -87,12 +88,17 @@ def _join(first: Port, second: Port) -> Port:
     )
 
 
+def _excluded(found: Iterable[Collected]) -> frozenset[str]:
+    return frozenset(name for facts in found for name in facts.excluded)
+
+
 def _observed_anything(attempts: Sequence[Attempt]) -> bool:
     outcomes = {attempt.outcome for attempt in attempts}
     return Outcome.OK in outcomes or Outcome.FAILED not in outcomes
 
 
 def _status(attempts: Sequence[Attempt], observed_at: str | None) -> ReportStatus:
+    excluded = _excluded(attempt.facts for attempt in attempts)
     return ReportStatus(
         observed_at=observed_at,
         agent_version=version("toponaut"),
@@ -100,8 +106,16 @@ def _status(attempts: Sequence[Attempt], observed_at: str | None) -> ReportStatu
             CollectorOutcome(
                 name=attempt.collector,
                 outcome=attempt.outcome.value,
-                message=attempt.message[:MAX_TEXT],
+                message=_message(attempt, excluded),
             )
             for attempt in attempts
         ),
     )
+
+
+def _message(attempt: Attempt, excluded: frozenset[str]) -> str:
+    """Return what the run said, and a hint at neighbors heard on what is no port, as veths are."""
+    ports = attempt.facts.ports
+    names = [show(port.name) for port in ports if port.neighbors and port.name in excluded]
+    hint = f"left out, no physical ports (see --interfaces): {', '.join(names)}" if names else ""
+    return "; ".join(part for part in (attempt.message, hint) if part)[:MAX_TEXT]

@@ -8,12 +8,15 @@ must lie under the root, so a planted link shows nothing else of the machine.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 MAX_FILE_BYTES: Final = 4096  # one page, which is all that a sysfs attribute can hold
 MAX_ENTRIES: Final = 16384
 """Of one folder; a node full of containers has some thousand interfaces."""
+
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # how Python spells bytes that are no UTF-8
 
 
 class Sysfs:
@@ -47,13 +50,16 @@ class Sysfs:
         return int(text) if digits.isascii() and digits.isdecimal() else None
 
     def names(self, path: str) -> tuple[str, ...]:
-        """Return the sorted names in a folder, none where it is absent; at most `MAX_ENTRIES`."""
+        """Return the sorted names in a folder, none where it is absent; at most `MAX_ENTRIES`.
+
+        A name that is no UTF-8, which an interface can have, is left out: no report can hold it.
+        """
         target = self._inside(path)
         if target is None:
             return ()
         try:
             with os.scandir(target) as entries:
-                found = sorted(entry.name for entry in entries)
+                found = sorted(entry.name for entry in entries if not _NO_TEXT.search(entry.name))
         except OSError:
             return ()
         return tuple(found[:MAX_ENTRIES])

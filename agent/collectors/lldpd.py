@@ -12,9 +12,13 @@ from agent.command import CommandResult, Limits, Runner, tail_of
 from agent.config import Settings
 from agent.probing import Collected, Collector, SourceAbsent
 from topology.errors import CollectError, CommandFailed, ParseError, show
-from topology.facts import Device, Medium, Port, Source
+from topology.facts import Device, Medium, Neighbor, Port, Source
 from topology.ids import Id, IdKind
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
+
+MAX_IDS: Final = 64
+"""Of one neighbor: a frame has room for more management addresses than a report; the chassis id
+sorts before them."""
 
 _NO_SOCKET: Final = ("unable to connect to socket", "No such file or directory")
 # Of lldpcli's own complaints; the time in it would make equal outcomes differ.
@@ -45,7 +49,7 @@ def collect(settings: Settings, runner: Runner) -> Collected:
         raise CollectError(f"nothing readable: {heard.errors[0]}")
     ids, errors = _own_ids(settings, runner)
     ports = tuple(
-        Port(name, ids=(Id(IdKind.IFNAME, name),), medium=Medium.ETHERNET, neighbors=neighbors)
+        _port(name, tuple(one._replace(device_ids=one.device_ids[:MAX_IDS]) for one in neighbors))
         for name, neighbors in heard.ports
     )
     return Collected(
@@ -64,15 +68,16 @@ def recall(device: Device) -> Collected:
     )
     return Collected(
         ids=frozenset(one for one in device.ids if one.kind in _OWN_KINDS),
-        ports=tuple(
-            Port(name, ids=(Id(IdKind.IFNAME, name),), medium=Medium.ETHERNET, neighbors=neighbors)
-            for name, neighbors in heard
-            if neighbors
-        ),
+        ports=tuple(_port(name, neighbors) for name, neighbors in heard if neighbors),
     )
 
 
 COLLECTOR: Final = Collector(collect, absence, recall)
+
+
+def _port(name: str, neighbors: tuple[Neighbor, ...]) -> Port:
+    ids = (Id(IdKind.IFNAME, name),)
+    return Port(name, ids, medium=Medium.ETHERNET, neighbors=neighbors)
 
 
 def _own_ids(settings: Settings, runner: Runner) -> tuple[frozenset[Id], tuple[ParseError, ...]]:

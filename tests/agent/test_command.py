@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def run_python(code: str, *, deadline_s: float = 20, max_output_bytes: int = 100
 
 
 def wait_until_gone(pid: int, within_s: float = 10) -> None:
-    until = time.monotonic() + within_s
+    pause, until = threading.Event(), time.monotonic() + within_s
     while time.monotonic() < until:
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -38,7 +39,7 @@ def wait_until_gone(pid: int, within_s: float = 10) -> None:
             return
         if state in "ZX":
             return
-        os.sched_yield()
+        pause.wait(0.01)
     pytest.fail(f"process {pid} still runs")
 
 
@@ -109,39 +110,32 @@ def test_it_tells_that_a_file_is_no_program(tmp_path: Path) -> None:
         run_command([str(broken)], deadline_s=5, max_output_bytes=10, env=ENV)
 
 
-FAMILY = """
-import os, signal, subprocess, sys, time
-{ignore}
-child = subprocess.Popen([sys.executable, "-S", "-c", {child!r}])
-open({file!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
-{then}
-"""
-STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+def run_shell(script: str, *, deadline_s: float) -> CommandResult:
+    """Run a script whose first act is quick, so that a short deadline comes after it."""
+    return run_command(
+        ["/bin/sh", "-c", script], deadline_s=deadline_s, max_output_bytes=10_000, env=ENV
+    )
 
 
 @pytest.mark.parametrize(
-    ("ignore", "then", "error"),
+    ("script", "error"),
     [
-        pytest.param("", "time.sleep(600)", CommandTimeout, id="one that hangs"),
-        pytest.param(STUBBORN, "time.sleep(600)", CommandTimeout, id="one that ignores SIGTERM"),
-        pytest.param("", "", CommandTimeout, id="one whose child holds the pipe"),
+        pytest.param("{family}; wait", CommandTimeout, id="one that hangs"),
+        pytest.param("trap '' TERM; {family}; wait", CommandTimeout, id="one that ignores SIGTERM"),
+        pytest.param("{family}; exit 0", CommandTimeout, id="one whose child holds the pipe"),
         pytest.param(
-            "",
-            "\nwhile True: sys.stdout.write('x' * 1000)",
+            "{family}; while :; do echo and on; done",
             CommandFailed,
             id="one that prints without end",
         ),
     ],
 )
 def test_it_ends_a_command_with_all_its_children(
-    tmp_path: Path, ignore: str, then: str, error: type[CollectError]
+    tmp_path: Path, script: str, error: type[CollectError]
 ) -> None:
     file = tmp_path / "pids"
-    code = FAMILY.format(
-        ignore=ignore, child="import time; time.sleep(600)", file=str(file), then=then
-    )
     with pytest.raises(error):
-        run_python(code, deadline_s=0.7, max_output_bytes=10_000)
+        run_shell(script.format(family=f"sleep 600 & echo $$ $! > '{file}'"), deadline_s=0.5)
     for pid in file.read_text().split():
         wait_until_gone(int(pid))
 
@@ -159,11 +153,8 @@ def test_it_leaves_no_child_of_a_command_that_ended_well(tmp_path: Path) -> None
 
 
 def test_it_quotes_the_last_complaint_of_a_command_that_was_late() -> None:
-    code = (
-        "import sys, time; print('stuck\\x1b[2J here', file=sys.stderr, flush=True); time.sleep(99)"
-    )
     with pytest.raises(CommandTimeout, match=r"did not end within 0.5 s: stuck\\x1b\[2J here"):
-        run_python(code, deadline_s=0.5)
+        run_shell(r"printf 'stuck\033[2J here\n' >&2; exec sleep 99", deadline_s=0.5)
 
 
 def test_it_tells_the_signal_that_ended_a_command() -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from agent.collect import Attempt, Outcome
 from agent.collectors import lldpd
 from agent.command import Limits
 from agent.probing import SourceAbsent
+from agent.publishing import document_of, render_document
+from agent.reporting import build_reports
 from tests.agent.fakes import Answer, FakeRunner, printed
 from tests.agent.nodes import chassis, heard, settings_for
 from topology.errors import CollectError, CommandFailed, CommandTimeout
 from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
 from topology.ids import Id, IdKind
+from topology.report import parse_report
 
 MAC = "b8:ce:f6:00:00:01"
 STAMP = "2026-11-21T12:04:02 [WARN/control] "
@@ -140,6 +148,52 @@ def test_it_is(answer: Answer, error: type[CollectError], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         lldpd.collect(SETTINGS, answering(answer))
     assert type(caught.value) is error
+
+
+_leaf = st.one_of(
+    st.text(max_size=8), st.text("\ud800x\x00", min_size=600, max_size=700), st.none()
+)
+_fields = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.lists(st.fixed_dictionaries({"type": st.just("mac"), "value": _leaf}), max_size=2),
+        "name": _leaf.map(lambda text: [{"value": text}]),
+        "mgmt-ip": st.integers(0, 200).map(
+            lambda num: [{"value": f"10.0.0.{k}"} for k in range(num)]
+        ),
+        "ttl": st.integers().map(lambda ttl: [{"value": str(ttl)}]),
+    },
+)
+_entries = st.fixed_dictionaries(
+    {"name": _leaf, "chassis": st.lists(_fields, max_size=2), "port": st.lists(_fields, max_size=2)}
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_entries, max_size=4))
+def test_it_turns_whatever_neighbors_send_into_a_report_that_can_be_published(
+    entries: list[object],
+) -> None:
+    document = json.dumps({"lldp": [{"interface": entries}]})
+    try:
+        found = lldpd.collect(SETTINGS, answering(printed(document)))
+    except CollectError:
+        return
+    attempts = [Attempt("lldpd", Outcome.OK, "", 0.1, found)]
+    (report,) = build_reports(SETTINGS, attempts, now=datetime(2026, 1, 1, tzinfo=UTC))
+    published = json.loads(render_document(document_of(report)).encode())
+    assert parse_report(published) == report
+
+
+def test_it_keeps_the_chassis_id_of_a_neighbor_with_countless_addresses() -> None:
+    addresses = ", ".join(f'{{"value": "10.0.{k // 250}.{k % 250 + 1}"}}' for k in range(500))
+    crowded = heard(("eth0", "leaf1", "swp1")).replace(
+        '"name": [{"value": "leaf1"}]', f'"mgmt-ip": [{addresses}]'
+    )
+    (port,) = lldpd.collect(SETTINGS, answering(printed(crowded))).ports
+    (neighbor,) = port.neighbors
+    assert len(neighbor.device_ids) == lldpd.MAX_IDS
+    assert neighbor.device_ids[0].kind is IdKind.CHASSIS_ID
 
 
 def test_it_is_absent_without_lldpcli() -> None:

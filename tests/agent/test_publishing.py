@@ -131,7 +131,12 @@ def test_it_withdraws_its_own_parts_and_nobody_elses(folder: ReportFolder, tmp_p
 
 def test_it_makes_its_folder(tmp_path: Path) -> None:
     ReportFolder(tmp_path / "a" / "b", "n1").prepare()
-    assert (tmp_path / "a" / "b").is_dir()
+    assert files_in(tmp_path / "a" / "b") == []
+
+
+def test_it_tells_beforehand_that_a_folder_takes_no_files() -> None:
+    with pytest.raises(StoreError, match=r"^/proc: "):
+        ReportFolder(Path("/proc"), "n1").prepare()
 
 
 def test_it_tells_which_folder_it_cannot_use(tmp_path: Path) -> None:

@@ -79,6 +79,19 @@ def test_it_makes(found: list[Collected], names: list[str]) -> None:
     assert [port.name for port in merge_device(SETTINGS, found).ports] == names
 
 
+def test_it_names_interfaces_that_it_left_out_although_somebody_is_heard_there() -> None:
+    heard = Collected(ports=(Port("veth1", neighbors=(LEAF,)), HEARD, Port("veth2")))
+    attempts = [
+        attempted("net_sysfs", Outcome.OK, ETHERNET),
+        attempted("lldpd", Outcome.OK, heard, "2 parts unreadable"),
+    ]
+    (report,) = build_reports(SETTINGS, attempts, now=NOW)
+    assert [one.message for one in report.status.collectors] == [
+        "",
+        "2 parts unreadable; left out, no physical ports (see --interfaces): veth1",
+    ]
+
+
 def test_it_fills_in_what_the_first_collector_did_not_know() -> None:
     bare, full = Collected(ports=(Port("eth0"),)), ETHERNET
     assert merge_device(SETTINGS, [bare, full]).ports == (NIC,)

@@ -73,6 +73,12 @@ def test_it_lists_sorted_names_and_nothing_of_what_is_absent(root: Path) -> None
     assert sysfs.names("odd/absent") == sysfs.names("odd/page") == sysfs.names("..") == ()
 
 
+def test_it_leaves_names_out_that_are_no_text(tmp_path: Path) -> None:
+    for name in (b"eth0", b"\xff0", "ethé".encode()):
+        os.mknod(os.fsencode(tmp_path) + b"/" + name)
+    assert Sysfs(tmp_path).names("") == ("eth0", "ethé")
+
+
 def test_it_lists_no_more_than_its_cap(tmp_path: Path) -> None:
     for k in range(MAX_ENTRIES + 5):
         os.mknod(tmp_path / f"{k:05d}")

@@ -1,0 +1,271 @@
+"""The command line, in this process and as a program of its own.
+
+Real small programs stand in for lldpcli and ibnetdiscover; sysfs is a planted tree.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import subprocess  # noqa: TID251 - the program is the thing under test
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from agent.cli import cli
+from tests.agent.nodes import card, chassis, heard, plant
+from tests.agent.programs import write_answering, write_program
+from topology.ids import short_name
+from topology.report import parse_report
+
+MAC = "b8:ce:f6:00:00:01"
+FABRIC = (
+    'Switch 40 "S-0002c90000000001" # "leaf\x1b"\n[1] "S-0002c90000000002"[1] # "x" lid 1 4xHDR\n'
+)
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """Give the root logger back as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+
+
+class Bench:
+    """A node whose every source can be made to answer, fail or vanish."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.sysfs = plant(root / "sys", card("eth0", "0000:03:00.0", MAC))
+        answers = {"neighbors": heard(("eth0", "leaf\x1b1", "swp1")), "chassis": chassis(MAC)}
+        self.lldpcli = write_answering(root / "lldpcli", answers)
+
+    @property
+    def options(self) -> list[str]:
+        values = {"node-name": "node01", "sysfs-root": self.sysfs, "lldpcli": self.lldpcli}
+        return [word for name, value in values.items() for word in (f"--{name}", str(value))]
+
+    def sweeping(self, body: str) -> list[str]:
+        program = write_program(self.root / "sweeper", body)
+        return ["--sweep", "--sweep-command", f"'{program}' -P 1"]
+
+    def once(self, *words: str, env: dict[str, str] | None = None) -> Result:
+        return CliRunner(env=env).invoke(cli, ["once", *self.options, *words])
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_it_prints_one_list_of_valid_reports(bench: Bench) -> None:
+    result = bench.once("-o", "json", *bench.sweeping(f"print({FABRIC!r})"))
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert (document["kind"], document["apiVersion"]) == ("List", "v1")
+    node, part = map(parse_report, document["items"])
+    assert (node.metadata.name, part.metadata.name) == ("node01", "node01.sweep.0")
+    assert node.spec.ports[0].neighbors[0].name == "leaf\x1b1"
+    assert part.spec.sweep is not None
+
+
+def test_it_prints_the_same_as_yaml(bench: Bench) -> None:
+    documents = []
+    for form in ("json", "yaml"):
+        document = yaml.safe_load(bench.once("-o", form).stdout)
+        document["items"][0]["status"].pop("observedAt")
+        documents.append(document)
+    assert documents[0] == documents[1]
+
+
+def test_it_prints_a_summary_for_people(bench: Bench) -> None:
+    result = bench.once(*bench.sweeping(f"print({FABRIC!r})"))
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert lines[0] == ["node", "node01"]
+    assert ["mac", MAC] in lines
+    assert ["eth0", "ethernet", "up", "25G", r"leaf\x1b1", "swp1", "lldp"] in lines
+    assert lines[-5:] == [
+        ["COLLECTOR", "OUTCOME", "MESSAGE"],
+        ["net_sysfs", "ok"],
+        ["ib_sysfs", "no-data", "no", "InfiniBand", "or", "RoCE", "device"],
+        ["lldpd", "ok"],
+        ["ib_sweep", "ok"],
+    ]
+    assert "of subnet fe80000000000000: 1 part(s)" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("broken", "words", "exit_code"),
+    [
+        pytest.param((), (), 0, id="0 when all answered"),
+        pytest.param(("lldpcli",), (), 0, id="0 when one never was there"),
+        pytest.param(("lldpcli.neighbors",), (), 3, id="3 when one failed"),
+        pytest.param(("sys", "lldpcli.neighbors"), (), 4, id="4 when none found anything"),
+        pytest.param((), ("--node-name", "Not_A_Name"), 2, id="2 for an impossible node"),
+        pytest.param((), ("--deadline", "60"), 2, id="2 for a time without unit"),
+        pytest.param((), ("--sweep-command", "'"), 2, id="2 for half a command line"),
+        pytest.param((), ("--sweep-subnet", "?"), 2, id="2 for an impossible subnet"),
+        pytest.param((), ("--max-output", "1"), 2, id="2 for a size without unit"),
+        pytest.param((), ("--no-such-option",), 2, id="2 for an unknown option"),
+    ],
+)
+def test_it_exits_with(
+    bench: Bench, broken: tuple[str, ...], words: tuple[str, ...], exit_code: int
+) -> None:
+    for name in broken:
+        (bench.root / name).rename(bench.root / f"{name}.away")
+    assert bench.once(*words).exit_code == exit_code
+
+
+@pytest.mark.parametrize(
+    ("body", "exit_code"),
+    [
+        pytest.param(f"print({FABRIC!r} + '[2] ???')", 3, id="3 when a line was unreadable"),
+        pytest.param("sys.exit('broken')", 3, id="3 when it failed"),
+        pytest.param(
+            f"print({FABRIC!r}); print('x timed out', file=sys.stderr)", 0, id="0 when partial"
+        ),
+        pytest.param(
+            'sys.exit("can\'t open UMAD port ((null):0)")', 0, id="0 without any hardware"
+        ),
+    ],
+)
+def test_it_exits_after_a_sweep_with(bench: Bench, body: str, exit_code: int) -> None:
+    assert bench.once(*bench.sweeping(body)).exit_code == exit_code
+
+
+def test_it_still_prints_the_report_when_all_failed(bench: Bench) -> None:
+    bench.sysfs.rename(bench.root / "away")
+    (bench.root / "lldpcli.neighbors").unlink()
+    result = bench.once("-o", "json")
+    assert result.exit_code == 4
+    (report,) = json.loads(result.stdout)["items"]
+    assert [one["outcome"] for one in report["status"]["collectors"]] == ["failed"] * 3
+    assert "observedAt" not in report["status"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "env"),
+    [
+        pytest.param("n7", ("--node-name", "n7"), {"NODE_NAME": "n8"}, id="an option first"),
+        pytest.param(
+            "n7", (), {"TOPONAUT_AGENT_NODE_NAME": "n7", "NODE_NAME": "n8"}, id="then its variable"
+        ),
+        pytest.param("n8", (), {"NODE_NAME": "n8"}, id="then what Kubernetes sets"),
+        pytest.param(short_name(socket.gethostname()), (), {}, id="then the machine's name"),
+    ],
+)
+def test_it_takes_the_name_of_the_node_from(
+    bench: Bench, name: str, words: tuple[str, ...], env: dict[str, str]
+) -> None:
+    settled = dict.fromkeys(("TOPONAUT_AGENT_NODE_NAME", "NODE_NAME")) | env
+    others = {
+        "TOPONAUT_AGENT_SYSFS_ROOT": str(bench.sysfs),
+        "TOPONAUT_AGENT_LLDPCLI": str(bench.lldpcli),
+        "TOPONAUT_AGENT_OUTPUT": "json",
+    }
+    result = CliRunner(env=settled | others).invoke(cli, ["once", *words])
+    assert result.exit_code == 0, result.output
+    (item,) = json.loads(result.stdout)["items"]
+    assert item["metadata"]["name"] == name
+    assert item["spec"]["device"]["name"] == name
+
+
+def test_it_refuses_a_machine_whose_name_no_node_can_have(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "a_b")
+    env = dict.fromkeys(("TOPONAUT_AGENT_NODE_NAME", "NODE_NAME"))
+    result = CliRunner(env=env).invoke(cli, ["once", "--sysfs-root", str(bench.sysfs)])
+    assert result.exit_code == 2
+    assert "set --node-name" in result.stderr
+
+
+def test_it_takes_repeated_values_from_a_variable_by_words(bench: Bench) -> None:
+    plant(bench.sysfs, {f"class/net/{name}/type": "1" for name in ("veth1", "tap1", "br0")})
+    result = bench.once("-o", "json", env={"TOPONAUT_AGENT_INTERFACES": "veth* tap*"})
+    (item,) = json.loads(result.stdout)["items"]
+    assert [port["name"] for port in item["spec"]["ports"]] == ["eth0", "tap1", "veth1"]
+
+
+def test_it_gives_commands_only_the_variables_that_are_named(bench: Bench) -> None:
+    body = f"print({FABRIC!r}) if os.environ.get('SEEN') == '1' and 'HOME' not in os.environ else 0"
+    env = {"SEEN": "1", "HOME": "/h"}
+    assert bench.once(*bench.sweeping(body), env=env).exit_code == 3
+    assert bench.once(*bench.sweeping(body), "--pass-env", "SEEN", env=env).exit_code == 0
+
+
+def test_it_names_who_is_heard_by_id_when_there_is_no_name(bench: Bench) -> None:
+    nameless = heard(("eth0", "", "")).replace('"name": [{"value": ""}]', '"x": []')
+    (bench.root / "lldpcli.neighbors").write_text(nameless)
+    assert "02:aa:00:00:00:00" in bench.once().stdout
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
+    result = CliRunner().invoke(cli, ["collectors", *bench.options, "-o", form])
+    assert result.exit_code == 0
+    assert yaml.safe_load(result.stdout) == [
+        {"name": "net_sysfs", "available": True, "reason": ""},
+        {"name": "ib_sysfs", "available": False, "reason": "no InfiniBand or RoCE device"},
+        {"name": "lldpd", "available": True, "reason": ""},
+        {"name": "ib_sweep", "available": False, "reason": "not asked to sweep (--sweep)"},
+    ]
+
+
+def test_it_lists_the_collectors_for_people(bench: Bench) -> None:
+    result = CliRunner().invoke(cli, ["collectors", *bench.options])
+    assert result.stdout.splitlines()[:3] == [
+        "COLLECTOR  AVAILABLE  REASON",
+        "net_sysfs  yes",
+        "ib_sysfs   no         no InfiniBand or RoCE device",
+    ]
+
+
+def test_it_refuses_to_publish_where_it_cannot(bench: Bench) -> None:
+    (bench.root / "file").touch()
+    folder = str(bench.root / "file" / "below")
+    result = CliRunner().invoke(cli, ["run", *bench.options, "--publish", folder])
+    assert result.exit_code == 2
+    assert "Not a directory" in result.stderr
+
+
+def test_it_is_a_program(bench: Bench) -> None:
+    command = [sys.executable, "-m", "agent", "once", *bench.options, "-o", "json", "-v"]
+    ended = subprocess.run(  # noqa: PLW1510 - the exit code is asserted
+        command, capture_output=True, timeout=60, env={"PATH": os.environ["PATH"]}
+    )
+    assert ended.returncode == 0, ended.stderr
+    (item,) = json.loads(ended.stdout)["items"]
+    assert item["metadata"]["name"] == "node01"
+    events = [json.loads(line)["event"] for line in ended.stderr.splitlines()]
+    assert events == ["collector finished"] * 3
+
+
+def test_it_tells_its_version() -> None:
+    result = CliRunner().invoke(cli, ["--version"])
+    assert result.stdout.startswith("toponaut-agent, version ")
+
+
+def test_it_loads_nothing_heavy_to_collect_once(bench: Bench) -> None:
+    code = (
+        "import sys\n"
+        "from click.testing import CliRunner\n"
+        "from agent.cli import cli\n"
+        f"CliRunner().invoke(cli, {['once', *bench.options, '-o', 'json']!r})\n"
+        "heavy = {'numpy', 'grpc', 'rich', 'apscheduler', 'yaml', 'generator'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=60, check=True
+    )
+    assert ended.stdout == b"[]\n"

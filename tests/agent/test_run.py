@@ -1,0 +1,142 @@
+"""`run` as a process of its own: it publishes, reacts, and stops when told to."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess  # noqa: TID251 - the process is the thing under test
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.agent.nodes import card, chassis, heard, plant
+from tests.agent.programs import write_answering
+from topology.report import NeighborReport, parse_report
+
+MAC = "b8:ce:f6:00:00:01"
+DEADLINE_S = 30
+
+
+class RunningAgent:
+    """A started agent and the folder it publishes to."""
+
+    def __init__(self, process: subprocess.Popen[str], reports: Path) -> None:
+        self.process = process
+        self.reports = reports
+
+    def await_report(self, is_wanted: Callable[[NeighborReport], bool]) -> NeighborReport:
+        """Return the first published report that is as wanted; fail at the deadline."""
+        file = self.reports / "node01.yaml"
+        pause, until = threading.Event(), time.monotonic() + DEADLINE_S
+        while time.monotonic() < until:
+            assert self.process.poll() is None, "the agent ended"
+            if file.exists():
+                report = parse_report(json.loads(file.read_text()))
+                if is_wanted(report):
+                    return report
+            pause.wait(0.02)
+        pytest.fail("no such report before the deadline")
+
+    def stop(self, number: signal.Signals) -> tuple[int, list[str]]:
+        """Return the exit code and the logged events after a signal."""
+        self.process.send_signal(number)
+        _, stderr = self.process.communicate(timeout=DEADLINE_S)
+        events = [json.loads(line)["event"] for line in stderr.splitlines()]
+        return self.process.returncode, events
+
+
+@pytest.fixture
+def lldpcli(tmp_path: Path) -> Path:
+    plant(tmp_path / "sys", card("eth0", "0000:03:00.0", MAC))
+    answers = {"neighbors": heard(("eth0", "leaf1", "swp1")), "chassis": chassis(MAC)}
+    return write_answering(tmp_path / "lldpcli", answers)
+
+
+@contextmanager
+def agent_of(lldpcli: Path, *words: str) -> Iterator[RunningAgent]:
+    root = lldpcli.parent
+    options = ["--node-name", "node01", "--sysfs-root", str(root / "sys")]
+    options += ["--lldpcli", str(lldpcli), "--publish", str(root / "reports")]
+    options += ["--period", "50ms", "--jitter", "0s", *words]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agent", "run", *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PATH": os.environ["PATH"]},
+    )
+    try:
+        yield RunningAgent(process, root / "reports")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def heard_by(report: NeighborReport) -> list[str]:
+    return [one.name for port in report.spec.ports for one in port.neighbors]
+
+
+def outcome_of(report: NeighborReport, name: str) -> str:
+    return {one.name: one.outcome for one in report.status.collectors}[name]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_publishes_until_it_is_told_to_stop(lldpcli: Path, number: signal.Signals) -> None:
+    with agent_of(lldpcli) as agent:
+        first = agent.await_report(lambda report: heard_by(report) == ["leaf1"])
+        agent.await_report(lambda report: report.status.observed_at != first.status.observed_at)
+        exit_code, events = agent.stop(number)
+    assert exit_code == 0
+    assert events[0] == "agent started"
+    assert events[-1] == "agent stopping"
+    assert events.count("report published") == 1
+    assert [file.name for file in agent.reports.iterdir()] == ["node01.yaml"]
+
+
+def test_it_follows_changes_and_keeps_facts_over_failure_and_restart(lldpcli: Path) -> None:
+    answer = lldpcli.with_suffix(".neighbors")
+    with agent_of(lldpcli) as agent:
+        agent.await_report(lambda report: heard_by(report) == ["leaf1"])
+        replace(answer, heard(("eth0", "leaf2", "swp2")))
+        agent.await_report(lambda report: heard_by(report) == ["leaf2"])
+        answer.unlink()
+        failed = agent.await_report(lambda report: outcome_of(report, "lldpd") == "failed")
+        assert heard_by(failed) == ["leaf2"]
+        assert agent.stop(signal.SIGTERM)[0] == 0
+    with agent_of(lldpcli) as agent:
+        again = agent.await_report(
+            lambda report: report.status.observed_at != failed.status.observed_at
+        )
+        assert (outcome_of(again, "lldpd"), heard_by(again)) == ("failed", ["leaf2"])
+        replace(answer, heard())
+        agent.await_report(lambda report: heard_by(report) == [])
+        assert agent.stop(signal.SIGTERM)[0] == 0
+
+
+def replace(file: Path, text: str) -> None:
+    beside = file.with_suffix(".new")
+    beside.write_text(text)
+    beside.rename(file)
+
+
+def test_it_lets_a_running_collection_finish_within_its_deadline(lldpcli: Path) -> None:
+    started = lldpcli.with_name("started")
+    hanging = lldpcli.with_name("hanging")
+    hanging.write_text(f"#!/bin/sh\n: > '{started}'\nexec sleep 600\n")
+    hanging.chmod(0o755)
+    with agent_of(lldpcli, "--lldpcli", str(hanging), "--deadline", "1s") as agent:
+        pause, until = threading.Event(), time.monotonic() + DEADLINE_S
+        while not started.exists() and time.monotonic() < until:
+            pause.wait(0.02)
+        exit_code, events = agent.stop(signal.SIGTERM)
+        assert exit_code == 0
+        assert events[-2:] == ["collector failed", "report published"]
+        report = parse_report(json.loads((agent.reports / "node01.yaml").read_text()))
+    assert outcome_of(report, "lldpd") == "failed"
+    assert report.spec.ports[0].name == "eth0"
