@@ -129,7 +129,7 @@ class DirectoryStore:
                 kept += found
             elif found:
                 problem = "not counted: the store keeps one object per file, as NAME.yaml"
-                problems.append(ParseError(problem, source=str(file)))
+                problems.append(ParseError(problem, source=show(str(file), 1024)))
         return ReadHyperNodes(tuple(sorted(kept, key=_name)), tuple(problems), len(files))
 
     def write_report(self, report: NeighborReport) -> bool:
@@ -204,9 +204,9 @@ def _read_objects(
 
 
 def _read_file(file: Path, source: str) -> bytes | ParseError:
-    if file.is_symlink() or not file.is_file():
-        return ParseError("not a regular file", source=source)
     try:
+        if file.is_symlink() or not file.is_file():
+            return ParseError("not a regular file", source=source)
         with open(os.open(file, _READ_FLAGS), "rb") as stream:  # noqa: PTH123 - needs flags
             raw = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:

@@ -64,8 +64,8 @@ def parse_documents(raw: bytes, *, source: str) -> Iterator[Document | ParseErro
 
 def _unlist(found: Document) -> Iterator[Document]:
     value = found.value
-    items = value.get("items") if isinstance(value, dict) else None
-    if isinstance(items, list) and str(value.get("kind")).endswith("List"):
+    kind, items = (value.get("kind"), value.get("items")) if isinstance(value, dict) else ("", "")
+    if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
         yield from (Document(item, found.line) for item in items)
     elif value is not None:
         yield found

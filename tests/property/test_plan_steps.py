@@ -17,7 +17,7 @@ from generator.reconcile.plan import plan_changes
 from tests.generator.reconcile.cluster import FakeCluster
 from tests.generator.reconcile.forests import damaged, evolutions, forests
 
-modest = settings(max_examples=300, deadline=None)
+modest = settings(max_examples=100, deadline=None)
 
 
 def follow(

@@ -14,7 +14,7 @@ from generator.outputs.hypernode import (
 from tests.generator.outputs.trees import TIERS, trees
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree, host_partitions
 
-modest = settings(max_examples=200, deadline=None)
+modest = settings(max_examples=100, deadline=None)
 
 
 def rendered(*specs: DomainSpec) -> dict[str, HyperNode]:

@@ -1,0 +1,301 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from generator.outputs.hypernode import HyperNode, render_manifest
+from generator.reconcile.apply import apply_plan
+from generator.reconcile.plan import plan_changes
+from generator.store.directory import (
+    MAX_FILE_BYTES,
+    DirectoryStore,
+    read_hypernodes,
+    read_reports,
+)
+from tests.generator.reconcile.cluster import hypernode
+from topology.errors import StoreError
+from topology.facts import Device, DeviceKind, Neighbor, Port, Source
+from topology.ids import Id, IdKind
+from topology.report import NeighborReport, ReportStatus, render_report, report_of
+
+TREE = [
+    hypernode("leaf-1", 1, "a"),
+    hypernode("leaf-2", 1, "b"),
+    hypernode("pod", 2, "leaf-1", "leaf-2"),
+]
+
+
+def report(name: str, *, at: str | None = None, port: str = "eth0") -> NeighborReport:
+    heard = Neighbor((), "leaf", (), "swp1", Source.LLDP)
+    ids = (Id(IdKind.HOSTNAME, name),)
+    device = Device(DeviceKind.HOST, name, ids, (Port(port, neighbors=(heard,)),))
+    return report_of(device, name=name, status=ReportStatus(observed_at=at))
+
+
+def names(reports: tuple[NeighborReport, ...]) -> list[str]:
+    return [found.metadata.name for found in reports]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> DirectoryStore:
+    return DirectoryStore(tmp_path / "store")
+
+
+def test_it_is_empty_before_the_first_write_and_makes_no_folder(store: DirectoryStore) -> None:
+    assert store.read_reports() == ((), (), 0)
+    assert store.read_hypernodes() == ((), (), 0)
+    assert not store.reports.parent.exists()
+
+
+def test_it_gives_back_the_reports_it_was_given(store: DirectoryStore) -> None:
+    written = [report("n2", at="2026-11-21T12:00:00Z"), report("n10"), report("n1.sweep.0")]
+    assert [store.write_report(found) for found in written] == [True, True, True]
+    read = store.read_reports()
+    assert read.problems == ()
+    assert read.num_files == 3
+    assert sorted(read.reports, key=str) == sorted(written, key=str)
+    assert names(read.reports) == ["n1.sweep.0", "n10", "n2"]
+
+
+def test_it_writes_reports_that_yaml_reads_like_json(store: DirectoryStore) -> None:
+    strange = report("n1", port="\u202e\x7f\x85\u2028 \U0001f600 é \"'\\ \t")
+    store.write_report(strange)
+    text = (store.reports / "n1.yaml").read_text()
+    assert yaml.safe_load(text) == json.loads(text) == render_report(strange)
+    assert all(char.isprintable() or char == "\n" for char in text)
+    assert store.read_reports().reports == (strange,)
+
+
+def test_it_writes_hypernodes_in_blocks_for_people(store: DirectoryStore) -> None:
+    store.put(TREE[0])
+    text = (store.hypernodes / "leaf-1.yaml").read_text()
+    assert text.startswith("apiVersion: topology.volcano.sh/v1alpha1\nkind: HyperNode\nmetadata:\n")
+    assert text.endswith("  - type: Node\n    selector:\n      exactMatch:\n        name: a\n")
+    assert yaml.safe_load(text) == render_manifest(TREE[0])
+
+
+def test_it_carries_out_plans_and_is_then_at_rest(store: DirectoryStore) -> None:
+    assert apply_plan(plan_changes(TREE, []), store).is_complete
+    read = store.read_hypernodes()
+    assert (list(read.hypernodes), read.problems, read.num_files) == (TREE, (), 3)
+    assert plan_changes(TREE, read.hypernodes) == ()
+    apply_plan(plan_changes([], read.hypernodes), store)
+    assert list(store.hypernodes.iterdir()) == []
+
+
+def test_it_does_not_rewrite_what_is_unchanged(store: DirectoryStore) -> None:
+    store.put(TREE[0])
+    before = (store.hypernodes / "leaf-1.yaml").stat()
+    assert store.put(TREE[0]) is False
+    assert (store.hypernodes / "leaf-1.yaml").stat() == before
+    assert store.put(hypernode("leaf-1", 1, "other")) is True
+
+
+def test_it_leaves_readable_files_and_no_temporary_ones(store: DirectoryStore) -> None:
+    store.put(TREE[0])
+    (file,) = store.hypernodes.iterdir()
+    assert file.name == "leaf-1.yaml"
+    assert file.stat().st_mode & 0o777 == 0o644
+
+
+def test_it_tells_whether_there_was_something_to_remove(store: DirectoryStore) -> None:
+    store.put(TREE[0])
+    assert [store.remove("leaf-1"), store.remove("leaf-1")] == [True, False]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "..", "A", "a\x00b", "x" * 254])
+def test_it_refuses_names_that_are_no_object_names(store: DirectoryStore, name: str) -> None:
+    with pytest.raises(StoreError, match="not the name of an object"):
+        store.put(hypernode(name, 1, "a"))
+    with pytest.raises(StoreError, match="not the name of an object"):
+        store.remove(name)
+    assert not store.hypernodes.exists()
+
+
+def test_it_says_which_file_could_not_be_written(store: DirectoryStore) -> None:
+    (store.hypernodes / "leaf-1.yaml").mkdir(parents=True)
+    with pytest.raises(StoreError, match=r"cannot write .*leaf-1\.yaml: Is a directory"):
+        store.put(TREE[0])
+    with pytest.raises(StoreError, match=r"cannot remove .*leaf-1\.yaml: "):
+        store.remove("leaf-1")
+    assert [file.name for file in store.hypernodes.iterdir()] == ["leaf-1.yaml"]
+
+
+def test_it_says_when_a_name_is_too_long_for_the_file_system(store: DirectoryStore) -> None:
+    store.put(TREE[0])
+    with pytest.raises(StoreError, match="File name too long"):
+        store.put(hypernode("x" * 253, 1, "a"))
+
+
+def test_it_replaces_a_link_and_not_what_the_link_leads_to(
+    store: DirectoryStore, tmp_path: Path
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("keep")
+    store.hypernodes.mkdir(parents=True)
+    (store.hypernodes / "leaf-1.yaml").symlink_to(precious)
+    assert store.put(TREE[0]) is True
+    assert precious.read_text() == "keep"
+    assert store.read_hypernodes().hypernodes == (TREE[0],)
+
+
+def test_it_counts_in_its_own_folder_only_files_named_for_their_object(
+    store: DirectoryStore,
+) -> None:
+    store.put(TREE[0])
+    (store.hypernodes / "mine.yaml").write_text(yaml.safe_dump(render_manifest(TREE[1])))
+    read = store.read_hypernodes()
+    assert read.hypernodes == (TREE[0],)
+    (problem,) = read.problems
+    assert str(problem).endswith(
+        "mine.yaml: not counted: the store keeps one object per file, as NAME.yaml"
+    )
+
+
+def test_it_reads_several_forms_of_one_folder(tmp_path: Path) -> None:
+    first, second, third = (json.dumps(render_report(report(name))) for name in ("a", "b", "c"))
+    (tmp_path / "one.json").write_text(first)
+    (tmp_path / "two.yml").write_bytes(f"---\r\n{second}\r\n---\r\n{third}\r\n".encode())
+    items = [render_report(report("d")), render_report(report("e"))]
+    (tmp_path / "three.yaml").write_text(yaml.safe_dump({"kind": "List", "items": items}))
+    (tmp_path / "README.md").write_text("not for us")
+    (tmp_path / ".a.yaml").write_text("half-writ")
+    read = read_reports(tmp_path)
+    assert (names(read.reports), read.problems, read.num_files) == (list("abcde"), (), 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "bad.yaml: holds nothing"),
+        (b"---\n", "bad.yaml: holds nothing"),
+        (b"\x00\x01\x02", "bad.yaml: not YAML: "),
+        (b"\xff\xfea\x00", "bad.yaml: not UTF-8 at byte 0"),
+        (b'{"apiVersion": "toponaut.io/v1alpha1", "kind": "Neigh', "bad.yaml:1: not YAML: "),
+        (b"a: b", "bad.yaml:1: expected NeighborReport of toponaut.io/v1alpha1, got None of None"),
+        (b"- 1", "bad.yaml:1: expected a NeighborReport object, got list"),
+        (b"#" * (MAX_FILE_BYTES + 1), "bad.yaml: larger than 16777216 bytes"),
+    ],
+    ids=[
+        "empty",
+        "an empty document",
+        "binary",
+        "UTF-16",
+        "truncated",
+        "foreign",
+        "a list",
+        "huge",
+    ],
+)
+def test_it_lets_a_bad_file_cost_itself(tmp_path: Path, content: bytes, problem: str) -> None:
+    (tmp_path / "bad.yaml").write_bytes(content)
+    (tmp_path / "good.yaml").write_text(json.dumps(render_report(report("a"))))
+    read = read_reports(tmp_path)
+    assert names(read.reports) == ["a"]
+    assert [str(one).startswith(f"{tmp_path}/{problem}") for one in read.problems] == [True]
+
+
+def test_it_refuses_nested_lists_of_any_depth(tmp_path: Path) -> None:
+    depths = [*range(1, 800, 50), *range(850, 1050)]  # around the interpreter's own limit
+    for depth in depths:
+        kind = "[" * depth + "]" * depth
+        (tmp_path / f"{depth}.json").write_text(f'{{"kind": {kind}}}')
+    read = read_reports(tmp_path)
+    assert read.reports == ()
+    assert len(read.problems) == len(depths)
+
+
+def test_it_lets_a_bad_document_cost_itself(tmp_path: Path) -> None:
+    good = yaml.safe_dump(render_report(report("a")))
+    (tmp_path / "mixed.yaml").write_text(f"kind: Odd\n---\n{good}---\nx: *y\n")
+    read = read_reports(tmp_path)
+    assert names(read.reports) == ["a"]
+    assert [one.line for one in read.problems] == [1, good.count("\n") + 4]
+
+
+def test_it_skips_links_folders_and_pipes_without_waiting(tmp_path: Path) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    outside = tmp_path / "outside.yaml"
+    outside.write_text(json.dumps(render_report(report("a"))))
+    (folder / "link.yaml").symlink_to(outside)
+    (folder / "loop.yaml").symlink_to("loop.yaml")
+    (folder / "folder.yaml").mkdir()
+    os.mkfifo(folder / "pipe.yaml")
+    read = read_reports(folder)
+    assert read.reports == ()
+    assert [one.problem for one in read.problems] == ["not a regular file"] * 4
+
+
+def test_it_says_when_the_folder_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot read folder .*gone: No such file"):
+        read_reports(tmp_path / "gone")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="Not a directory"):
+        read_hypernodes(tmp_path / "file")
+
+
+EARLY, LATE = "2026-11-21T12:00:00Z", "2026-11-21T13:30:00+01:00"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept", "verdict"),
+    [
+        pytest.param(
+            report("a", at=EARLY, port="x"), report("a", at=LATE, port="y"), "y", "one counts",
+            id="the newer one counts",
+        ),
+        pytest.param(
+            report("a", at=LATE, port="x"), report("a", port="y"), "x", "one counts",
+            id="one with a time beats one without",
+        ),
+        pytest.param(
+            report("a", at=EARLY, port="x"), report("a", at=EARLY, port="y"), None,
+            "none counts: they differ",
+            id="none counts where times are equal and facts differ",
+        ),
+        pytest.param(
+            report("a", at="noon", port="x"), report("a", at="2026-11-21T12:00:00", port="y"),
+            None, "none counts: they differ",
+            id="times without a zone or form do not tell",
+        ),
+        pytest.param(
+            report("a", port="x"), report("a", port="x"), "x", "one counts",
+            id="equal facts need no time",
+        ),
+    ],
+)  # fmt: skip
+def test_it_settles_two_reports_of_one_name(
+    tmp_path: Path,
+    first: NeighborReport,
+    second: NeighborReport,
+    *,
+    kept: str | None,
+    verdict: str,
+) -> None:
+    for file, one in (("1.yaml", first), ("2.yaml", second)):
+        (tmp_path / file).write_text(json.dumps(render_report(one)))
+    read = read_reports(tmp_path)
+    assert [found.spec.ports[0].name for found in read.reports] == ([kept] if kept else [])
+    assert [str(one) for one in read.problems] == [
+        f"{tmp_path}/1.yaml: a is also in 2.yaml; {verdict}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "kept"),
+    [
+        pytest.param(TREE[0], [TREE[0]], id="equal ones count once"),
+        pytest.param(hypernode("leaf-1", 1, "other"), [], id="different ones do not count"),
+    ],
+)
+def test_it_settles_two_hypernodes_of_one_name(
+    tmp_path: Path, second: HyperNode, kept: list[HyperNode]
+) -> None:
+    documents = [render_manifest(TREE[0]), render_manifest(second)]
+    (tmp_path / "both.yaml").write_text(yaml.safe_dump_all(documents))
+    read = read_hypernodes(tmp_path)
+    assert list(read.hypernodes) == kept
+    assert len(read.problems) == 1

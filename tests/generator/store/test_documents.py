@@ -1,0 +1,118 @@
+import json
+import string
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.store.documents import MAX_DEPTH, Document, parse_documents
+from topology.errors import ParseError
+
+
+def values(text: str | bytes) -> list[object]:
+    """Return documents, and errors as `line: problem`."""
+    raw = text.encode() if isinstance(text, str) else text
+    return [
+        found.value if isinstance(found, Document) else f"{found.line}: {found.problem}"
+        for found in parse_documents(raw, source="f.yaml")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a: 1\nb: [x, -2, 1.5, true, null, ~]\nc:\n", None, id="scalars of JSON"),
+        pytest.param('{"a": [1, {"b": null}], "c": "\\u00e9"}', None, id="JSON"),
+        pytest.param("{a: 1, b: [c]}", None, id="a flow mapping that is no JSON"),
+        pytest.param("\r\na: x\r\nb: |\r\n  y\r\n", None, id="CRLF"),
+        pytest.param("\ufeffa: 1", [{"a": 1}], id="a byte order mark"),
+        pytest.param("--- {a: 1}\n---\n...\n---\nb: 2\n", [{"a": 1}, {"b": 2}], id="several"),
+        pytest.param(
+            "mac: 11:22:33:44:55:10\nat: 2026-11-21T12:00:00Z\nguid: 0002\nyes: no",
+            [
+                {
+                    "mac": "11:22:33:44:55:10",
+                    "at": "2026-11-21T12:00:00Z",
+                    "guid": "0002",
+                    "yes": "no",
+                }
+            ],
+            id="unquoted MACs, times and zeros stay text",
+        ),
+        pytest.param("a: '1'\nb: !!str 2\n", [{"a": "1", "b": "2"}], id="quoted numbers are text"),
+        pytest.param("", [], id="nothing"),
+        pytest.param("# only a comment\n---\n", [], id="empty documents"),
+        pytest.param("kind: List\nitems:\n- {a: 1}\n- {b: 2}\n", [{"a": 1}, {"b": 2}], id="a list"),
+        pytest.param(
+            '{"kind": "HyperNodeList", "items": [{"a": 1}]}', [{"a": 1}], id="a typed list"
+        ),
+        pytest.param("kind: Shelf\nitems: [1]", None, id="items of what is no list"),
+        pytest.param("{kind: [List], items: [1]}", None, id="a kind that is no text"),
+    ],
+)
+def test_it_reads_documents(text: str, expected: list[object] | None) -> None:
+    assert values(text) == ([yaml.safe_load(text)] if expected is None else expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: &x [1]\nb: *x", ["2: aliases are not accepted"]),
+        ("a: &x 1\n---\nb: *x\n---\nc: 3\n", [{"a": 1}, "3: aliases are not accepted", {"c": 3}]),
+        ("!!python/object:os.system {}", ["1: tag tag:yaml.org,2002:python/object:os.system is"]),
+        ("a: !!int ''", ["1: tag tag:yaml.org,2002:int is not accepted"]),
+        ("a: 1\nb: 2\na: 3\n", ["3: key a given twice"]),
+        ("? [a]\n: b", ["1: keys must be text"]),
+        ("? {a: b}\n: c", ["1: keys must be text"]),
+        ("a: 1\n---\nb: [\n---\nc: 3", [{"a": 1}, "4: not YAML: did not find expected node"]),
+        ('{"a": [1, 2', ["2: not YAML: did not find expected ',' or ']'"]),
+        ("a: \x00", ["None: not YAML: "]),
+        (b"a: \xff\xfe", ["None: not UTF-8 at byte 3"]),
+        ("%YAML 9.1\n---\na", ["1: not YAML: found incompatible YAML document"]),
+        ("[" * 100_000, [f"1: nested deeper than {MAX_DEPTH}"]),
+        ("- " * 100_000, [f"1: nested deeper than {MAX_DEPTH}"]),
+        ("{a: " * 100_000, [f"1: nested deeper than {MAX_DEPTH}"]),
+        ("\n".join(" " * depth + "a:" for depth in range(300)), ["65: nested deeper than 64"]),
+        ('{"a":' * 100_000, ["None: nested too deeply"]),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_it_names_what_it_refuses(text: str | bytes, expected: list[object]) -> None:
+    found = values(text)
+    assert len(found) == len(expected)
+    for one, wanted in zip(found, expected, strict=True):
+        assert one == wanted or str(one).startswith(str(wanted))
+
+
+def test_it_takes_what_is_as_deep_as_allowed() -> None:
+    assert values("[" * MAX_DEPTH + "]" * MAX_DEPTH) != []
+    assert isinstance(values("[" * MAX_DEPTH + "]" * MAX_DEPTH)[0], list)
+
+
+def test_it_says_in_which_line_a_document_starts() -> None:
+    found = list(parse_documents(b"a: 1\n---\nb: 2\n", source="f.yaml"))
+    assert [one.line for one in found] == [1, 2]
+
+
+SCALARS = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(string.printable)
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(string.ascii_letters), inner),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(value=st.dictionaries(st.text(string.ascii_letters, min_size=1), TREES, min_size=1))
+def test_it_reads_alike_what_json_and_yaml_write(value: dict[str, object]) -> None:
+    assert values(json.dumps(value)) == [value]
+    assert values(json.dumps(value, indent=2).replace("{", " {", 1)) == [value]
+    assert values("--- " + json.dumps(value)) == [value]
+
+
+@settings(max_examples=300, deadline=None)
+@given(raw=st.binary() | st.text("[]{}:-&*!|>#%@\"'\n ,a1?~").map(str.encode))
+def test_it_raises_nothing_whatever_the_bytes(raw: bytes) -> None:
+    found = list(parse_documents(raw, source="f.yaml"))
+    assert all(str(one).isprintable() for one in found if isinstance(one, ParseError))
