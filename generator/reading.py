@@ -111,10 +111,7 @@ def _tree_in(found: Document, source: str) -> TopologyTree:
         raise ConfigError(f"{source}:{found.line}: {error}") from error
 
 
-def finish(ctx: click.Context, problems: Sequence[ParseError], *, empty: bool = False) -> NoReturn:
+def finish(ctx: click.Context, problems: Sequence[ParseError]) -> NoReturn:
     """Say what was skipped and end with the code that tells it."""
     print_problems(problems)
-    if empty:
-        click.echo("error: no device in what was read", err=True)
-        ctx.exit(Exit.NOTHING)
     ctx.exit(Exit.SKIPPED if problems else Exit.OK)

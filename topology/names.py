@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from topology.tree import TopologyTree
 
@@ -95,25 +96,23 @@ def _new_name(domain: Nameless) -> str:
 
 
 def common_part(names: Iterable[str]) -> str:
-    """Return what names share, with the range of the number in which they first differ.
+    """Return what names share, with the range of each number in which they differ.
 
-    leaf-p01-r0 … leaf-p01-r7 give `leaf-p01-r0-7`, leaf03 and leaf04 `leaf03-04`; numbers are
-    padded with zeros to equal width, so that sort order is adjacency. Empty when nothing but a
-    number would be left.
+    leaf-p01-r0 … leaf-p01-r7 give `leaf-p01-r0-7`, rail-01-07 … rail-04-07 `rail-01-04-07`;
+    numbers are padded with zeros to equal width, so that sort order is adjacency. Ends where the
+    names differ otherwise; empty when no letter would be left.
     """
-    rows = [_TOKEN.findall(name.lower()) for name in names]
-    if not rows:
-        return ""
-    shared = 0
-    while all(len(row) > shared for row in rows) and len({row[shared] for row in rows}) == 1:
-        shared += 1
-    head = "".join(rows[0][:shared])
-    rest = {row[shared] if len(row) > shared else "" for row in rows}
-    if len(rows) > 1 and all(part.isdecimal() for part in rest):
-        width = max(map(len, rest))
-        low, high = min(rest, key=int), max(rest, key=int)
-        head += f"{low.zfill(width)}-{high.zfill(width)}"
-    return head if re.search(r"[a-z]", head) else ""
+    shared = ""
+    for parts in zip_longest(*(_TOKEN.findall(name.lower()) for name in names), fillvalue=""):
+        if len(set(parts)) == 1:
+            shared += parts[0]
+        elif all(part.isdecimal() for part in parts):
+            width = max(map(len, parts))
+            low, high = min(parts, key=int), max(parts, key=int)
+            shared += f"{low.zfill(width)}-{high.zfill(width)}"
+        else:
+            break
+    return shared if re.search(r"[a-z]", shared) else ""
 
 
 def _label(name: str) -> str:

@@ -56,6 +56,9 @@ def _hosts(fabric: Fabric, plane: Plane, grouping: Grouping, astray: set[int]) -
     spare: dict[int, list[int]] = defaultdict(list)
     for port in sorted(plane.ports - linked):
         spare[fabric.ports[port].device].append(port)
+    for host in plane.hosts:
+        if num_links[host] == 0 and spare[host] and host not in astray:
+            yield _host_gap(fabric, host, (0, len(spare[host])), spare[host])
     for group in grouping.groups:
         expected = _expected(num_links[host] for host in group.hosts)
         for host in group.hosts:
@@ -74,8 +77,8 @@ def _host_gap(fabric: Fabric, host: int, have: tuple[int, int], ports: list[int]
         port=ends[0].port if len(ends) == 1 else None,
         severity=Severity.WARNING,
         message=(
-            f"{name} has {have[0]} links where its fellows have {have[1]}{which}. Check the "
-            "cable, the transceiver and the port."
+            f"{name} has {have[0]} links where {have[1]} are usual{which}. Check the cable, the "
+            "transceiver and the port."
         ),
         ports=ends or (PortName(name, ""),),
     )

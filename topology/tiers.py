@@ -16,6 +16,9 @@ from topology.overlap import Side, join_switches
 from topology.planes import Plane
 from topology.ranks import Ranks
 
+MIN_WITNESSES = 2
+"""Units that must speak for an attachment: a single host on two leaves may as well be astray."""
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -201,6 +204,7 @@ def _taker(at: int, links: Mapping[int, Counter[int]], size: Mapping[int, int]) 
     """Return the larger group that holds, at least as firmly, the units of over half of links."""
     own = 0
     held = Counter[int]()
+    holders = Counter[int]()
     for counts in links.values():
         mine = counts.get(at, 0)
         if not mine:
@@ -211,8 +215,11 @@ def _taker(at: int, links: Mapping[int, Counter[int]], size: Mapping[int, int]) 
         for other, count in others.items():
             if count == most >= mine:
                 held[other] += mine
+                holders[other] += 1
     taker = max(held, key=lambda other: (held[other], size[other], -other), default=None)
     if taker is None or 2 * own >= size[at] or 2 * held[taker] <= size[at]:
+        return None
+    if holders[taker] < MIN_WITNESSES:
         return None
     return taker if (size[taker], -taker) > (size[at], -at) else None
 

@@ -33,7 +33,7 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa
     read = read_observation(sources_of(options), names_of_tiers=names, previous=previous)
     tree = read.observation.tree
     print_document(render_tree(tree), output, text=lambda: text_tree(tree))
-    finish(ctx, read.problems, empty=not tree.nodes and not tree.unplaced)
+    finish(ctx, read.problems)
 
 
 def text_tree(tree: TopologyTree) -> str:
