@@ -22,9 +22,10 @@ _NO_TEXT = re.compile("[\udc80-\udcff]")  # how Python spells bytes that are no 
 class Sysfs:
     """A sysfs tree, usually `/sys`. Paths are relative to its root."""
 
-    def __init__(self, root: Path) -> None:
-        """Keep the root, its links resolved."""
+    def __init__(self, root: Path, *, max_entries: int = MAX_ENTRIES) -> None:
+        """Keep the root, its links resolved, and how many names of a folder count."""
         self.root = root.resolve()
+        self._max_entries = max_entries
 
     def read(self, path: str) -> str | None:
         """Return the text of an attribute without outer blanks, None where it has none."""
@@ -50,7 +51,7 @@ class Sysfs:
         return int(text) if digits.isascii() and digits.isdecimal() else None
 
     def names(self, path: str) -> tuple[str, ...]:
-        """Return the sorted names in a folder, none where it is absent; at most `MAX_ENTRIES`.
+        """Return the sorted names in a folder, none where it is absent; at most `max_entries`.
 
         A name that is no UTF-8, which an interface can have, is left out: no report can hold it.
         """
@@ -62,7 +63,7 @@ class Sysfs:
                 found = sorted(entry.name for entry in entries if not _NO_TEXT.search(entry.name))
         except OSError:
             return ()
-        return tuple(found[:MAX_ENTRIES])
+        return tuple(found[: self._max_entries])
 
     def exists(self, path: str) -> bool:
         """Return whether there is such a file or folder."""

@@ -67,7 +67,10 @@ def recall(device: Device) -> Collected:
         for port in device.ports
     )
     return Collected(
-        ids=frozenset(one for one in device.ids if one.kind in _OWN_KINDS),
+        # The name that the agent was told is in every report, whether lldpd said it or not.
+        ids=frozenset(
+            one for one in device.ids if one.kind in _OWN_KINDS and one.value != device.name
+        ),
         ports=tuple(_port(name, neighbors) for name, neighbors in heard if neighbors),
     )
 

@@ -93,6 +93,21 @@ def test_it_keeps_them_across_a_restart(agent: Agent) -> None:
     assert agent.outcomes["lldpd"] == "failed"
 
 
+def test_it_never_takes_an_lldpd_that_was_not_there_for_a_lost_one(agent: Agent) -> None:
+    agent.answers.clear()
+    for _ in range(2):
+        agent.start().tick()
+        assert agent.outcomes["lldpd"] == "no-data"
+
+
+def test_it_takes_an_lldpd_that_vanished_for_a_failure(agent: Agent) -> None:
+    agent.start().tick()
+    agent.answers.clear()
+    agent.start().tick()
+    assert agent.outcomes["lldpd"] == "failed"
+    assert agent.heard == ["leaf1"]
+
+
 def test_it_forgets_them_when_the_collector_answers_again(agent: Agent) -> None:
     rounds = agent.start()
     for answer in (NEAR, LATE, printed(heard(("eth0", "leaf2", "swp9")))):
