@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Final, Unpack
 
 import click
 
 from agent.collect import Attempt, Outcome, availability, collect
 from agent.config import parse_delay, parse_duration
-from agent.options import NodeOptions, env_of, node_options, open_node, parsed_by
+from agent.options import Command, NodeOptions, env_of, node_options, open_node, parsed_by
 from agent.printing import columns, render_text
 from agent.publishing import ReportFolder, document_of, render_document
 from agent.reporting import build_reports
@@ -31,7 +31,7 @@ class Exit(IntEnum):
     """No collector found anything and at least one failed."""
 
 
-_output: Final[Callable[..., Any]] = click.option(
+_output: Final[Callable[[Command], Command]] = click.option(
     "--output",
     "-o",
     envvar=env_of("output"),
