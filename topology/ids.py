@@ -82,9 +82,15 @@ def short_name(name: str) -> str:
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key under which node-2 comes before node-10."""
+    """Return a sort key under which node-2 comes before node-10.
+
+    Numbers are compared by length and digits and never converted: foreign names may hold
+    thousands of digits, which `int` refuses.
+    """
     return tuple(
-        (0, int(part), part) if part.isdigit() and part.isascii() else (1, 0, part)
+        (0, len(part.lstrip("0")), f"{part.lstrip('0')}.{part}")
+        if part.isdecimal() and part.isascii()
+        else (1, 0, part)
         for part in _DIGITS.split(name)
         if part
     )
