@@ -22,6 +22,8 @@ EXCERPT_CHARS = 120
 
 def show(text: str, limit: int = EXCERPT_CHARS) -> str:
     """Return foreign text safe to print: escaped, no control or bidi characters, and capped."""
+    if len(text) <= limit and text.isprintable():
+        return text
     cut = text[:limit]
     shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in cut)
     return shown + ("…" if len(text) > limit else "")
