@@ -1,0 +1,148 @@
+"""The gRPC server: placement, health, reflection, on loopback only.
+
+Queries work on an immutable snapshot that a new tree replaces in one assignment, so a rebuild
+never blocks a query and a query in flight keeps the state that it began with.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Final
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import HealthServicer
+from grpc_reflection.v1alpha import reflection
+
+from generator.placement.capacity import Snapshot
+from generator.placement.engine import place
+from generator.placement.request import UnsupportedRequest
+from generator.rpc.address import loopback_address
+from generator.rpc.convert import placement_message, request_of
+from generator.rpc.failures import Failure, FailureKind, status_of
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from topology.errors import ConfigError, PlacementRequestError
+
+log = logging.getLogger(__name__)
+
+MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
+NUM_THREADS: Final = 8
+MAX_CALLS: Final = 64
+"""Calls that are served or wait; further ones get RESOURCE_EXHAUSTED at once."""
+REPLY_SHARE: Final = 0.1
+"""Part of a call's remaining time that is kept for sending the answer."""
+SERVICE: Final = "toponaut.v1.PlacementService"
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.so_reuseport", 0),  # else a second server would take half of the calls
+)
+
+
+@dataclass
+class Published:
+    """The state that queries see; written by the reconcile loop, read by any thread."""
+
+    snapshot: Snapshot | None = None
+    """None until the first tree is known."""
+
+
+class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
+    """Answers calls from the published snapshot."""
+
+    def __init__(self, published: Published, clock: Callable[[], float] = time.monotonic) -> None:
+        """Keep where the snapshot is, and the clock of deadlines."""
+        self._published = published
+        self._clock = clock
+
+    def Place(self, request: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:  # noqa: N802 - gRPC's
+        """Answer one call."""
+        remaining_s = context.time_remaining()
+        try:
+            answer = self._answer(request, remaining_s)
+        except Exception:  # what went wrong is ours to read, not the caller's
+            log.exception("placement call failed")
+            answer = Failure(FailureKind.INTERNAL, "internal error; the server's log tells more")
+        if isinstance(answer, Failure):
+            context.abort_with_status(status_of(answer))
+        return answer
+
+    def _answer(
+        self, message: pb.PlaceRequest, remaining_s: float | None
+    ) -> pb.PlaceResponse | Failure:
+        if remaining_s is None:
+            problem = "set a deadline: it is the time that the search may take"
+            return Failure(FailureKind.DEADLINE_MISSING, problem)
+        snapshot = self._published.snapshot
+        try:
+            request = request_of(message)
+            if snapshot is None:
+                return Failure(FailureKind.TREE_UNKNOWN, "the tree is not known yet; try again")
+            budget_s = max(0.0, remaining_s * (1 - REPLY_SHARE))
+            bounded = replace(request, deadline_s=min(budget_s, request.deadline_s or budget_s))
+            placement = place(snapshot, bounded, clock=self._clock)
+        except UnsupportedRequest as error:
+            return Failure(FailureKind.UNSUPPORTED_REQUEST, error.problem, error.field)
+        except PlacementRequestError as error:
+            return Failure(FailureKind.INVALID_REQUEST, error.problem, error.field)
+        response = pb.PlaceResponse(placement=placement_message(placement))
+        if response.ByteSize() > MAX_MESSAGE_BYTES:
+            problem = f"the answer has {response.ByteSize()} bytes, more than {MAX_MESSAGE_BYTES}"
+            return Failure(FailureKind.ANSWER_TOO_LARGE, problem)
+        return response
+
+
+class PlacementServer:
+    """A running server; not yet serving, in the words of health, until it is told otherwise."""
+
+    def __init__(self, address: str, published: Published) -> None:
+        """Bind and start.
+
+        Args:
+            address: loopback `HOST:PORT`; port 0 takes a free one.
+            published: where the snapshot will be.
+
+        Raises:
+            ConfigError: the address is no loopback address, or taken.
+        """
+        wanted = loopback_address(address)
+        self._pool = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="rpc")
+        self._server = grpc.server(self._pool, options=_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)
+        self._health = HealthServicer()
+        self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        placement_pb2_grpc.add_PlacementServiceServicer_to_server(
+            PlacementServicer(published), self._server
+        )
+        names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
+        self.address = _bind(self._server, wanted)
+        """As bound, with the real port."""
+        self._server.start()
+
+    def set_serving(self) -> None:
+        """Tell health checks that queries are answered from now on."""
+        self._set_health(health_pb2.HealthCheckResponse.SERVING)
+
+    def stop(self, *, deadline_s: float) -> None:
+        """Take no new calls, let those in flight finish until the deadline, then cut them."""
+        self._health.enter_graceful_shutdown()
+        self._server.stop(deadline_s).wait()
+        self._pool.shutdown(wait=False)
+
+    def _set_health(self, status: int) -> None:
+        for name in ("", SERVICE):
+            self._health.set(name, status)
+
+
+def _bind(server: grpc.Server, address: str) -> str:
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise ConfigError(f"cannot listen on {address}: is another server running?") from error
+    return f"{address.rpartition(':')[0]}:{port}"

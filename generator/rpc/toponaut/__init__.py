@@ -1,0 +1,1 @@
+"""Toponaut's proto packages."""

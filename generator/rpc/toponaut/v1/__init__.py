@@ -1,0 +1,1 @@
+"""Version 1: what proto files of this folder give, by `make proto`."""
