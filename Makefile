@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check fmt bench golden proto proto-check lock lab-deps wheel clean
+.PHONY: help setup demo test cover check fmt bench golden proto proto-check lock lab-deps wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,13 @@ demo: $(SETUP) ## A made-up cluster from cables to a placed job; no root, no clu
 
 test: $(SETUP) ## All tests; what is skipped is listed with the command that enables it
 	@$(PYTEST) $(ARGS)
+
+# What decides where jobs run must be covered more closely than what reads and prints.
+DECIDING := topology/*,generator/placement/*,generator/reconcile/plan.py
+cover: $(SETUP) ## The tests without the labs, and how much of the branches they cover
+	@$(PYTEST) -q -m "not lab" --cov --cov-report= $(ARGS)
+	@$(BIN)/coverage report --skip-covered --fail-under=95 --include="$(DECIDING)"
+	@$(BIN)/coverage report --skip-covered --fail-under=85 --omit="$(DECIDING),generator/rpc/toponaut/*"
 
 check: $(SETUP) proto-check ## Formatting, lint, types, import direction, generated code
 	@$(BIN)/ruff format --check .
