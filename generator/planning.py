@@ -79,11 +79,18 @@ def previous_tree(observed: Sequence[HyperNode]) -> TopologyTree | None:
 def plan_towards(
     tree: TopologyTree, observed: Sequence[HyperNode]
 ) -> tuple[tuple[Action, ...], tuple[ParseError, ...]]:
-    """Return the actions towards a tree's HyperNodes, and the foreign objects in their way.
+    """Return the actions towards a tree's HyperNodes, and what stands in their way.
+
+    A tree without any domain is a sweep that failed or captures that miss, not a fabric without
+    switches: what exists stays.
 
     Raises:
         InvariantError: what we rendered is not what Volcano accepts.
     """
+    ours = sum(found.is_ours for found in observed)
+    if ours and not tree.domains:
+        held = f"no domain was found, which is no data: {ours} HyperNodes stay as they are"
+        return (), (ParseError(held, source="HyperNodes"),)
     desired = render_hypernodes(tree)
     faults = lint(desired)
     if faults:
