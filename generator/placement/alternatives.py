@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from generator.placement.answer import Alternative
+from generator.placement.effort import Effort, EffortSpent
 from generator.placement.levels import CLUSTER
 from generator.placement.presets import Key
 from generator.placement.problem import Problem, build_problem
-from generator.placement.reasons import exclusions, widest, without_exclusions
+from generator.placement.reasons import exclusions, without_exclusions
 from generator.placement.request import PlacementRequest
-from generator.placement.search import Effort, EffortSpent
-from generator.placement.solve import Solution, solve
+from generator.placement.solve import Solution, solve, widest
+
+PLACED = "{placed}"
+"""Stands in the text of a change for the pods that its solution places."""
 
 
 def alternatives(problem: Problem, effort: Effort) -> tuple[Alternative, ...]:
@@ -20,44 +24,50 @@ def alternatives(problem: Problem, effort: Effort) -> tuple[Alternative, ...]:
 
     What the budget leaves no room to verify is left out.
     """
-    found = []
+    found: list[Alternative] = []
     try:
-        for change, changed in _changes(problem):
-            solution = solve(changed, effort)
-            if solution is not None:
-                found.append(_alternative(change, changed, solution))
-        found += _fewer(problem, effort)
+        for changes in _changes(problem):
+            found += islice(_fitting(changes, effort), 1)
     except EffortSpent:
         pass
     return tuple(found)
 
 
-def _changes(problem: Problem) -> Iterator[tuple[str, Problem]]:
-    yield from _wider(problem)
+def _fitting(changes: Iterator[tuple[str, Problem]], effort: Effort) -> Iterator[Alternative]:
+    """Yield the changes after which the request fits."""
+    for text, problem in changes:
+        solution = solve(problem, effort)
+        if solution is not None:
+            yield _alternative(text, problem, solution)
+
+
+def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
+    """Yield kinds of changes, each with its steps from small to large."""
+    yield _wider(problem)
     if problem.limits:
-        yield "without max_domains", replace(problem, limits=())
+        yield iter([("without max_domains", replace(problem, limits=()))])
     if exclusions(problem):
-        yield "without excluded nodes", without_exclusions(problem)
+        yield iter([("without excluded nodes", without_exclusions(problem))])
+    yield _fewer(problem)
+
+
+def _fewer(problem: Problem) -> Iterator[tuple[str, Problem]]:
+    """Yield the problem with all minimums let go: its solution has the most pods that fit."""
+    request = problem.request
+    needed = max(request.least, sum(group.least for group in request.groups))
+    groups = tuple(replace(group, least=0) for group in request.groups)
+    changed = replace(request, groups=groups, least=1)
+    yield f"min {PLACED} instead of {needed}", replace(problem, request=changed)
 
 
 def _wider(problem: Problem) -> Iterator[tuple[str, Problem]]:
-    """Yield the problem with the next higher tiers allowed, the lowest that has room first."""
-    snapshot, root = problem.snapshot, problem.root
-    tiers, at = snapshot.levels.tiers, widest(problem)
-    del root
-    if at + 1 >= len(tiers):
-        return
-    request = _unbound(problem.request)
-    for tier in range(at + 1, len(tiers)):
-        allowed = replace(
-            request,
-            required=tiers[tier],
-            across_islands=request.across_islands or tiers[tier] == CLUSTER,
-        )
-        yield (
-            f"required tier {tiers[tier]} instead of {tiers[at]}",
-            build_problem(snapshot, allowed),
-        )
+    """Yield the problem with one higher tier allowed after the other."""
+    snapshot, at = problem.snapshot, widest(problem)
+    tiers, request = snapshot.levels.tiers, _unbound(problem.request)
+    for tier in tiers[at + 1 :]:
+        is_across = request.across_islands or tier == CLUSTER
+        allowed = replace(request, required=tier, across_islands=is_across)
+        yield f"required tier {tier} instead of {tiers[at]}", build_problem(snapshot, allowed)
 
 
 def _unbound(request: PlacementRequest) -> PlacementRequest:
@@ -68,19 +78,8 @@ def _unbound(request: PlacementRequest) -> PlacementRequest:
     return replace(request, groups=groups, strategies=(), required=None)
 
 
-def _fewer(problem: Problem, effort: Effort) -> list[Alternative]:
-    """Return the largest part of the gang that fits, found by letting minimums go."""
-    request = problem.request
-    groups = tuple(replace(group, least=0) for group in request.groups)
-    needed = max(request.least, sum(group.least for group in request.groups))
-    fewer = replace(problem, request=replace(request, groups=groups, least=1))
-    solution = solve(fewer, effort)
-    if solution is None:
-        return []
-    placed = solution.objective.values[Key.PLACED][0]
-    return [_alternative(f"min {placed} instead of {needed}", fewer, solution)]
-
-
 def _alternative(change: str, problem: Problem, solution: Solution) -> Alternative:
-    tier = solution.objective.values[Key.JOB_TIER][0]
+    values = solution.objective.values
+    change = change.replace(PLACED, str(values[Key.PLACED][0]))
+    tier = values[Key.JOB_TIER][0]
     return Alternative(change, problem.snapshot.levels.tiers[tier], is_feasible=True)

@@ -12,12 +12,12 @@ from generator.placement import reasons
 from generator.placement.alternatives import alternatives
 from generator.placement.answer import Alternative, DomainVerdict, Placement, Reason, ReasonKind
 from generator.placement.capacity import RunningGang, RunningPods, Snapshot
+from generator.placement.effort import Effort, EffortSpent
 from generator.placement.objective import render_objective
 from generator.placement.presets import ONLY_WITH_STRATEGIES, Key
 from generator.placement.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest, UnsupportedRequest
-from generator.placement.search import Effort, EffortSpent
-from generator.placement.solve import Solution, solve
+from generator.placement.solve import Solution, solve, solve_roughly, widest
 from generator.placement.verdicts import verdicts
 
 STEPS = 1_000_000
@@ -48,10 +48,12 @@ def place(
         problem_text = f"{request.preset} without them is not supported yet"
         raise UnsupportedRequest("strategies", problem_text)
     problem = build_problem(snapshot, request)
-    conflict = reasons.conflict(problem)
-    if conflict is not None:
-        return _infeasible(conflict)
-    found = solve(problem, _effort(request, clock))
+    try:
+        found = solve(problem, _effort(request, clock))
+    except EffortSpent:
+        found = solve_roughly(problem)
+        if found is None:
+            return _infeasible(Reason(ReasonKind.NO_FIT), is_proved=False)
     if found is None:
         return _explained(problem, _effort(request, clock))
     return _feasible(problem, found)
@@ -104,7 +106,7 @@ def _explained(problem: Problem, effort: Effort) -> Placement:
         reason,
         is_proved=is_proved,
         others=alternatives(problem, effort),
-        domains=verdicts(problem, reasons.widest(problem), None),
+        domains=verdicts(problem, widest(problem), None),
     )
 
 

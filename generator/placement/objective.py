@@ -13,7 +13,7 @@ import numpy as np
 
 from generator.placement.capacity import Ints
 from generator.placement.presets import PRESETS, Direction, Key, Preset
-from generator.placement.problem import Problem
+from generator.placement.problem import Problem, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +111,13 @@ def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> Ints:
         for at in row:
             taken.setdefault(at, Counter()).update(request)
     for at, used in taken.items():
-        left[at] = slots_after(problem, at, used)
+        left[at] = slots_after(problem, shape, at, used)
     return left
 
 
-def slots_after(problem: Problem, at: int, used: Mapping[str, int]) -> int:
-    """Return how many pods of the largest shape fit a node once so much of it is used."""
-    snapshot, shape = problem.snapshot, problem.shapes[problem.largest]
+def slots_after(problem: Problem, shape: Shape, at: int, used: Mapping[str, int]) -> int:
+    """Return how many pods of a shape fit a node once so much of it is used."""
+    snapshot = problem.snapshot
     if not shape.allowed[at]:
         return 0
     rooms = [

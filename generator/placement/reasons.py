@@ -12,6 +12,7 @@ import numpy as np
 
 from generator.placement.answer import Reason, ReasonKind
 from generator.placement.capacity import Snapshot
+from generator.placement.effort import Effort
 from generator.placement.problem import (
     Problem,
     UnknownTier,
@@ -21,8 +22,7 @@ from generator.placement.problem import (
     without_anchors,
 )
 from generator.placement.request import Group, PlacementRequest
-from generator.placement.search import Effort
-from generator.placement.solve import solve
+from generator.placement.solve import solve, widest
 
 
 def refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:
@@ -36,9 +36,6 @@ def refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:
         fault = _slice_fault(snapshot, group, grows=request.gang in snapshot.running)
         if fault is not None:
             return fault
-    for tier in _bound_tiers(request):
-        if not _has_domain(snapshot, height(snapshot, tier)):
-            return Reason(ReasonKind.NO_DOMAIN, tier=tier)
     return None
 
 
@@ -56,7 +53,15 @@ def _slice_fault(snapshot: Snapshot, group: Group, *, grows: bool) -> Reason | N
     return None
 
 
-def conflict(problem: Problem) -> Reason | None:
+def _no_domain(problem: Problem) -> Reason | None:
+    """Return the tier that the job is bound to and that no node has a domain of."""
+    for tier in _bound_tiers(problem.request):
+        if not _has_domain(problem.snapshot, height(problem.snapshot, tier)):
+            return Reason(ReasonKind.NO_DOMAIN, tier=tier)
+    return None
+
+
+def _conflict(problem: Problem) -> Reason | None:
     """Return the required tier that the gang's own running pods break already."""
     levels, request = problem.snapshot.levels, problem.request
     scopes = [(request.required, problem.own)]
@@ -75,6 +80,9 @@ def why_not(problem: Problem, effort: Effort) -> Reason:
     Raises:
         EffortSpent: the budget ended first.
     """
+    reason = _no_domain(problem) or _conflict(problem)
+    if reason is not None:
+        return reason
     if problem.own and solve(without_anchors(problem), effort) is not None:
         return Reason(ReasonKind.STALE, tier=problem.request.required or _only_tier(problem))
     if problem.limits and solve(replace(problem, limits=()), effort) is not None:
@@ -119,11 +127,6 @@ def exclusions(problem: Problem) -> dict[str, int]:
             found[cause] = found.get(cause, 0) + hit
         left &= allowed
     return found
-
-
-def widest(problem: Problem) -> int:
-    """Return the highest tier at which the job may lie."""
-    return min(problem.job_cap, max(job for job, _ in problem.strategies))
 
 
 def _no_fit(problem: Problem) -> Reason:

@@ -8,19 +8,36 @@ domains are compared by the preset. Homogeneous jobs are counted (`counting`), a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import product
-from operator import itemgetter
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
 from generator.placement.capacity import Ints
+from generator.placement.counting import Counting, is_countable
+from generator.placement.effort import Effort, EffortSpent
+from generator.placement.found import Found
 from generator.placement.objective import Objective, measure
 from generator.placement.problem import PartType, Problem
-from generator.placement.search import Effort, Search
+from generator.placement.rough import Rough
+from generator.placement.search import Search
 
-Parts = list[tuple[PartType, list[int]]]
+ROUGH_STEPS = 20_000
+"""Choices of pods per group tried without proof."""
+NODES_PER_STEP = 500
+"""Nodes that arrays are compared over in the time of one step of the search."""
+
+
+class Finder(Protocol):
+    """Finds the best of several units; what it learns at one tier serves at the next."""
+
+    def best(self, tier: int, units: Ints) -> Found | None:
+        """Return the best placement whose domain is one of these units of a tier."""
+
+
+MakeFinder = Callable[[Problem, list[PartType], list[int]], Finder]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +56,24 @@ def solve(problem: Problem, effort: Effort) -> Solution | None:
     Raises:
         EffortSpent: the budget ended first.
     """
+    return _solve(problem, partial(_finder, effort=effort), effort)
+
+
+def solve_roughly(problem: Problem) -> Solution | None:
+    """Return some placement that keeps all rules, None where none was found; never proved."""
+    try:
+        return _solve(problem, Rough, Effort(ROUGH_STEPS))
+    except EffortSpent:
+        return None
+
+
+def _solve(problem: Problem, make: MakeFinder, effort: Effort) -> Solution | None:
     best: Solution | None = None
     total = 0
-    for counts in _choices(problem):
+    for counts in _choices(problem, effort):
         if best is not None and sum(counts) < total:
             break
-        found = _solve_counts(problem, counts, effort)
+        found = _solve_counts(problem, counts, make)
         if found is not None and (best is None or _vector(problem, found) < _vector(problem, best)):
             best, total = found, sum(counts)
     return best
@@ -54,17 +83,42 @@ def _vector(problem: Problem, solution: Solution) -> tuple[int, ...]:
     return solution.objective.vector(problem.request.preset)
 
 
-def _choices(problem: Problem) -> Iterator[tuple[int, ...]]:
-    """Yield pods per group that the minimums allow, most pods first."""
-    groups = problem.request.groups
-    ranges = [range(group.count, group.least - 1, -1) for group in groups]
-    if all(len(row) == 1 for row in ranges):
-        rows = [tuple(group.count for group in groups)]
-    else:
-        rows = sorted(product(*ranges), key=sum, reverse=True)
-    for counts in rows:
-        if sum(counts) >= max(problem.request.least, 1) and _divides(problem, counts):
-            yield counts
+def _choices(problem: Problem, effort: Effort) -> Iterator[tuple[int, ...]]:
+    """Yield pods per group that the minimums and the room allow, most pods first."""
+    groups, width = problem.request.groups, problem.snapshot.num_nodes
+    most = [
+        min(group.count, _most(problem, shape))
+        for group, shape in zip(groups, problem.shape_of, strict=True)
+    ]
+    least = [group.least for group in groups]
+    for total in range(sum(most), max(problem.request.least, sum(least), 1) - 1, -1):
+        for counts in _shared_out(total, least, most):
+            effort.spend(1 + width // NODES_PER_STEP)
+            if _divides(problem, counts):
+                yield counts
+
+
+def _shared_out(total: int, least: list[int], most: list[int]) -> Iterator[tuple[int, ...]]:
+    """Yield all ways to share a total among groups, the first ones getting most first."""
+    if not least:
+        if total == 0:
+            yield ()
+        return
+    lowest = max(least[0], total - sum(most[1:]))
+    for count in range(min(most[0], total - sum(least[1:])), lowest - 1, -1):
+        for rest in _shared_out(total - count, least[1:], most[1:]):
+            yield (count, *rest)
+
+
+def _most(problem: Problem, shape: int) -> int:
+    """Return the most pods of a shape that one domain of the widest tier holds."""
+    slots = problem.shapes[shape].slots
+    return int(np.add.reduceat(slots, problem.snapshot.levels.starts[widest(problem)]).max())
+
+
+def widest(problem: Problem) -> int:
+    """Return the highest tier at which the job may lie."""
+    return min(problem.job_cap, max(job for job, _ in problem.strategies))
 
 
 def _divides(problem: Problem, counts: tuple[int, ...]) -> bool:
@@ -75,18 +129,20 @@ def _divides(problem: Problem, counts: tuple[int, ...]) -> bool:
     )
 
 
-def _solve_counts(problem: Problem, counts: tuple[int, ...], effort: Effort) -> Solution | None:
+def _solve_counts(problem: Problem, counts: tuple[int, ...], make: MakeFinder) -> Solution | None:
     for strategy, (job_cap, part_cap) in enumerate(problem.strategies):
         parts = problem.part_types(counts, part_cap)
-        finder = _Finder(problem, parts, effort)
+        counted = Counter(kind for kind, _ in parts)
+        types = sorted(counted, key=lambda kind: (kind.shape, kind.size, kind.cap, kind.owner))
+        finder = make(problem, types, [counted[kind] for kind in types])
         for tier in range(min(job_cap, problem.job_cap) + 1):
             units = candidates(problem, counts, tier)
             if not len(units):
                 continue
             found = finder.best(tier, units)
             if found is not None:
-                pods = assemble(counts, parts, found)
-                return Solution(pods, measure(problem, pods, strategy), is_proved=True)
+                pods = assemble(counts, parts, found.parts)
+                return Solution(pods, measure(problem, pods, strategy), found.is_proved)
     return None
 
 
@@ -103,30 +159,18 @@ def candidates(problem: Problem, counts: tuple[int, ...], tier: int) -> Ints:
     return np.flatnonzero(enough)
 
 
-class _Finder:
-    """Finds the best of several units; what it learns at one tier serves at the next."""
-
-    def __init__(self, problem: Problem, parts: list[tuple[PartType, int]], effort: Effort) -> None:
-        counted = Counter(kind for kind, _ in parts)
-        self._types = sorted(
-            counted, key=lambda kind: (kind.shape, kind.size, kind.cap, kind.owner)
-        )
-        wanted = [counted[kind] for kind in self._types]
-        self._search = Search(problem, self._types, wanted, effort)
-
-    def best(self, tier: int, units: Ints) -> Parts | None:
-        rows = (self._search.best_in(tier, int(unit)) for unit in units)
-        found = [row for row in rows if row is not None]
-        if not found:
-            return None
-        best = min(found, key=itemgetter(0))
-        return [(self._types[index], nodes) for index, nodes in best.parts]
+def _finder(
+    problem: Problem, types: list[PartType], wanted: list[int], *, effort: Effort
+) -> Finder:
+    if is_countable(problem, types):
+        return Counting(problem, types[0], wanted[0], effort)
+    return Search(problem, types, wanted, effort)
 
 
 def assemble(
     counts: tuple[int, ...],
     parts: list[tuple[PartType, int]],
-    found: Parts,
+    found: list[tuple[PartType, list[int]]],
 ) -> tuple[tuple[int, ...], ...]:
     """Hand the found parts to groups: in tree order, whole slices before a short one."""
     stock: dict[PartType, list[list[int]]] = {}

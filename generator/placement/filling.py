@@ -1,0 +1,303 @@
+"""How many pods each unit of a domain takes, so that few units are used and little is left in them.
+
+Exact: pods are shared out among the children of a unit by minimising over all shares, costs being
+vectors packed into integers. Among equals earlier children take more. Where that is more work
+than the budget allows, children are filled fullest first and the answer is not proved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from generator.placement.capacity import Ints, Mask
+from generator.placement.effort import Effort, EffortSpent
+from generator.placement.levels import Levels
+from generator.placement.presets import Key
+
+WORD_BITS = 60
+"""Costs of more bits are Python integers in an object array: as exact, and slower."""
+ADDITIONS_PER_STEP = 500
+"""Elements that numpy adds and compares in the time of one step of the search."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What each unit may hold; per tier one entry per unit."""
+
+    low: tuple[Ints, ...]
+    high: tuple[Ints, ...]
+    slots: tuple[Ints, ...]
+    worst: int
+    """Units of this tier and above hold a multiple of `size` pods."""
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Pods per node of one domain."""
+
+    pods: dict[int, int]
+    is_proved: bool
+
+
+class Filling:
+    """What all domains of a tier share: bounds, and how what lies inside is compared."""
+
+    def __init__(
+        self, levels: Levels, bounds: Bounds, keys: frozenset[Key], effort: Effort
+    ) -> None:
+        """Keep the arguments; `keys` are those that the preset compares."""
+        self.levels, self.bounds, self.effort = levels, bounds, effort
+        self.counts_left = Key.FRAGMENTATION in keys
+
+    def bound(self, tier: int, units: Ints, num_pods: int) -> dict[Key, list[Ints]]:
+        """Return columns that no filling of these units of a tier can be below."""
+        used: list[Ints] = []
+        left: list[Ints] = []
+        for inner in range(tier):
+            first = np.searchsorted(self.levels.starts[inner], self.levels.starts[tier])
+            forced = np.add.reduceat(self.bounds.low[inner] > 0, first, dtype=np.int64)[units]
+            largest = np.maximum.reduceat(self.bounds.high[inner], first)[units]
+            used.append(np.maximum(forced, -(-num_pods // np.maximum(largest, 1))))
+            left.append(np.zeros_like(forced))
+        return self._columns(tier, units, num_pods, used, left)
+
+    def measured(self, tier: int, unit: int, pods: dict[int, int]) -> dict[Key, list[Ints]]:
+        """Return the columns of one filled unit."""
+        num_pods = sum(pods.values())
+        used: list[Ints] = []
+        left: list[Ints] = []
+        nodes = np.array(sorted(pods), dtype=np.int64)
+        for inner in range(tier):
+            touched = np.unique(self.levels.unit[inner][nodes])
+            used.append(np.array([len(touched)]))
+            left.append(np.array([int(self.bounds.slots[inner][touched].sum()) - num_pods]))
+        return self._columns(tier, np.array([unit]), num_pods, used, left)
+
+    def _columns(
+        self, tier: int, units: Ints, num_pods: int, used: list[Ints], left: list[Ints]
+    ) -> dict[Key, list[Ints]]:
+        """Complete columns of the tiers below by those that are the same whatever lies inside."""
+        starts = self.levels.starts[tier][units]
+        for outer in range(tier, self.levels.root):
+            used.append(np.ones_like(starts))
+            left.append(self.bounds.slots[outer][self.levels.unit[outer][starts]] - num_pods)
+        return {Key.DOMAINS: used[::-1], Key.FRAGMENTATION: left}
+
+
+def fill(filling: Filling, tier: int, unit: int, num_pods: int) -> Fill:
+    """Share out the pods of a job whose domain is this unit."""
+    if tier == 0:
+        return Fill({unit: num_pods}, is_proved=True)
+    try:
+        pods = _Shares(filling, tier, unit, num_pods).of(tier, unit, num_pods)
+    except EffortSpent:
+        return Fill(_fullest_first(filling, tier, unit, num_pods), is_proved=False)
+    return Fill(pods, is_proved=True)
+
+
+class _Shares:
+    """The tables of one domain: per unit the least cost of every number of pods."""
+
+    def __init__(self, filling: Filling, tier: int, unit: int, num_pods: int) -> None:
+        self._levels, self._bounds = filling.levels, filling.bounds
+        self._effort, self._num_pods = filling.effort, num_pods
+        self._used, self._left = [0] * tier, [0] * tier
+        bits = num_pods.bit_length() + 1
+        room = int(self._bounds.slots[tier][unit]).bit_length() + 1 if filling.counts_left else 0
+        for at in range(tier):
+            self._used[at] = 1 << (room * tier + bits * at)
+            self._left[at] = 1 << (room * (tier - 1 - at)) if filling.counts_left else 0
+        total = (bits + room) * tier
+        self._dtype: type = np.int64 if total < WORD_BITS else object
+        self._never = 1 << max(total + 1, 1)
+        self._costs: dict[tuple[int, int], Ints] = {}
+        self._sums: dict[tuple[int, int], list[Ints]] = {}
+
+    def of(self, tier: int, unit: int, num_pods: int) -> dict[int, int]:
+        """Return pods per node of so many pods in a unit; units without any are left out."""
+        if num_pods == 0:
+            return {}
+        if tier == 1:
+            return self._of_nodes(unit, num_pods)
+        pods: dict[int, int] = {}
+        sums = self._summed(tier, unit)
+        for index, child in enumerate(self._levels.children(tier, unit)):
+            costs, rest = self._cost(tier - 1, child), sums[index + 1]
+            first, last = max(0, num_pods - len(rest) + 1), min(len(costs) - 1, num_pods)
+            total = costs[first : last + 1] + rest[num_pods - last : num_pods - first + 1][::-1]
+            share = first + int(np.flatnonzero(total == sums[index][num_pods])[-1])
+            pods |= self.of(tier - 1, child, share)
+            num_pods -= share
+        return pods
+
+    def _summed(self, tier: int, unit: int) -> list[Ints]:
+        """Return per child the least cost of x pods in it and all later ones."""
+        if (tier, unit) not in self._sums:
+            sums: list[Ints] = [np.zeros(1, dtype=self._dtype)]
+            for child in reversed(self._levels.children(tier, unit)):
+                sums.append(self._together(self._cost(tier - 1, child), sums[-1]))
+            self._sums[tier, unit] = sums[::-1]
+        return self._sums[tier, unit]
+
+    def _together(self, one: Ints, rest: Ints) -> Ints:
+        """Return the least cost of x pods in two, for every x up to all pods."""
+        if len(one) == 1:
+            return np.asarray(rest + one[0])
+        length = min(len(one) + len(rest) - 1, self._num_pods + 1)
+        self._effort.spend(1 + length * len(one) // ADDITIONS_PER_STEP)
+        padded: Ints = np.full(length + len(one) - 1, self._never, dtype=self._dtype)
+        kept = rest[:length]
+        padded[len(one) - 1 : len(one) - 1 + len(kept)] = kept
+        sums: Ints = sliding_window_view(padded, len(one)) + one[::-1]
+        return np.asarray(np.minimum(sums.min(axis=1), self._never))
+
+    def _cost(self, tier: int, unit: int) -> Ints:
+        """Return the least cost of x pods in a unit, for every x that it may hold."""
+        if (tier, unit) not in self._costs:
+            most = min(int(self._bounds.high[tier][unit]), self._num_pods)
+            inside = self._nodes_cost(unit, most) if tier == 1 else self._summed(tier, unit)[0]
+            cost: Ints = np.full(most + 1, self._never, dtype=self._dtype)
+            inside = inside[: most + 1]
+            cost[: len(inside)] = inside
+            cost[1:] += self._used[tier] + self._left[tier] * int(self._bounds.slots[tier][unit])
+            if tier >= self._bounds.worst:
+                cost[np.arange(most + 1) % self._bounds.size > 0] = self._never
+            cost[: int(self._bounds.low[tier][unit])] = self._never
+            self._costs[tier, unit] = np.minimum(cost, self._never)
+        return self._costs[tier, unit]
+
+    def _nodes_cost(self, unit: int, most: int) -> Ints:
+        """Return the least cost of x pods on the nodes of a tier-1 unit, its own cost excluded."""
+        nodes = _Nodes.of(self._levels.children(1, unit), self._bounds)
+        cost: Ints = np.full(most + 1, self._never, dtype=self._dtype)
+        fixed = sum(self._node_cost(int(slots)) for slots in nodes.slots[nodes.is_forced])
+        free = min(nodes.base + nodes.spare, most)
+        cost[nodes.base : free + 1] = fixed
+        if most > free:
+            values, slots = nodes.high[~nodes.is_forced], nodes.slots[~nodes.is_forced]
+            cost[free + 1 :] = fixed + self._covering(values, slots, most - free)[-1][1:]
+        return cost
+
+    def _node_cost(self, slots: int) -> int:
+        return self._used[0] + self._left[0] * slots
+
+    def _covering(self, values: Ints, slots: Ints, most: int) -> list[Ints]:
+        """Return tables of the least cost to hold y pods, 0 to `most`; the last uses all nodes.
+
+        Table k uses the last k nodes; equal nodes need but one.
+        """
+        start: Ints = np.full(most + 1, self._never, dtype=self._dtype)
+        start[0] = 0
+        tables = [start]
+        self._effort.spend(1 + len(values) * most // ADDITIONS_PER_STEP)
+        if is_constant(values) and is_constant(slots):
+            needed = -(-np.arange(most + 1) // int(values[0]))
+            costs: Ints = needed.astype(self._dtype) * self._node_cost(int(slots[0]))
+            costs[needed > len(values)] = self._never
+            return [start, costs]
+        for value, room in zip(values[::-1].tolist(), slots[::-1].tolist(), strict=True):
+            before = tables[-1]
+            shifted = np.zeros_like(before)
+            shifted[value:] = before[: max(len(before) - value, 0)]
+            shifted[0] = self._never
+            tables.append(np.minimum(before, shifted + self._node_cost(room)))
+        return tables
+
+    def _of_nodes(self, unit: int, num_pods: int) -> dict[int, int]:
+        """Return pods per node of a tier-1 unit: forced nodes first, then the fewest others."""
+        nodes = _Nodes.of(self._levels.children(1, unit), self._bounds)
+        pods = dict(zip(nodes.at.tolist(), nodes.low.tolist(), strict=True))
+        rest = _pour(
+            pods, nodes.at[nodes.is_forced], nodes.high[nodes.is_forced], num_pods - nodes.base
+        )
+        if rest:
+            chosen = self._chosen(nodes, rest)
+            _pour(pods, nodes.at[chosen], nodes.high[chosen], rest)
+        return {at: count for at, count in pods.items() if count}
+
+    def _chosen(self, nodes: _Nodes, num_pods: int) -> Ints:
+        """Return the indices of further nodes that hold so many pods at the least cost."""
+        free = np.flatnonzero(~nodes.is_forced)
+        values, slots = nodes.high[free], nodes.slots[free]
+        if is_constant(values) and is_constant(slots):
+            return free[: -(-num_pods // int(values[0]))]
+        tables = self._covering(values, slots, num_pods)
+        chosen: list[int] = []
+        for index, after, table in zip(free, tables[-2::-1], tables[:0:-1], strict=True):
+            value, slots_of = int(nodes.high[index]), int(nodes.slots[index])
+            rest = max(num_pods - value, 0)
+            if num_pods and self._node_cost(slots_of) + after[rest] == table[num_pods]:
+                chosen.append(int(index))
+                num_pods = rest
+        return np.array(chosen, dtype=np.int64)
+
+
+def is_constant(values: Ints) -> bool:
+    """Return whether there are values, and all the same."""
+    return bool(len(values)) and bool((values == values[0]).all())
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """The nodes of a tier-1 unit that hold anything."""
+
+    at: Ints
+    low: Ints
+    high: Ints
+    slots: Ints
+    is_forced: Mask
+    """Whether the bounds make a node hold something in any case."""
+
+    @classmethod
+    def of(cls, span: range, bounds: Bounds) -> _Nodes:
+        """Return the nodes of a range."""
+        kept = np.flatnonzero(bounds.high[0][span.start : span.stop]) + span.start
+        low = bounds.low[0][kept]
+        return cls(kept, low, bounds.high[0][kept], bounds.slots[0][kept], low > 0)
+
+    @property
+    def base(self) -> int:
+        """Pods that the bounds put on nodes in any case."""
+        return int(self.low.sum())
+
+    @property
+    def spare(self) -> int:
+        """Further pods that the same nodes hold."""
+        return int((self.high - self.low)[self.is_forced].sum())
+
+
+def _pour(pods: dict[int, int], nodes: Ints, highs: Ints, num_pods: int) -> int:
+    """Fill nodes in order; return the pods left over."""
+    for at, high in zip(nodes.tolist(), highs.tolist(), strict=True):
+        more = min(high - pods[at], num_pods)
+        pods[at] += more
+        num_pods -= more
+    return num_pods
+
+
+def _fullest_first(filling: Filling, tier: int, unit: int, num_pods: int) -> dict[int, int]:
+    """Return pods per node: least first, then the fullest children, the last one a tight fit."""
+    if tier == 0:
+        return {unit: num_pods} if num_pods else {}
+    span = filling.levels.children(tier, unit)
+    low = filling.bounds.low[tier - 1][span.start : span.stop]
+    spare = filling.bounds.high[tier - 1][span.start : span.stop] - low
+    shares, rest = low.copy(), num_pods - int(low.sum())
+    order = np.lexsort((np.arange(len(span)), -spare, low == 0))
+    for at, index in enumerate(order):
+        tight = [later for later in order[at:] if spare[later] >= rest]
+        is_last = bool(tight) and (low[index] == 0 or low[tight[-1]] > 0)
+        taken = tight[-1] if is_last else index
+        shares[taken] += min(int(spare[taken]), rest)
+        rest -= min(int(spare[taken]), rest)
+        if not rest:
+            break
+    pods: dict[int, int] = {}
+    for child, share in zip(span, shares.tolist(), strict=True):
+        if share:
+            pods |= _fullest_first(filling, tier - 1, child, share)
+    return pods

@@ -1,0 +1,54 @@
+"""Requests and clusters for tests, from few words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from generator.placement.capacity import (
+    NodeSpec,
+    RunningGang,
+    RunningPods,
+    Snapshot,
+    build_snapshot,
+)
+from generator.placement.request import PlacementRequest, parse_request
+from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
+
+
+def document(**spec: object) -> dict[str, Any]:
+    """Return a request document; without groups it asks for two pods."""
+    groups = {"groups": [{"name": "workers", "count": 2}]}
+    return {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": groups | spec}
+
+
+def request(**spec: object) -> PlacementRequest:
+    """Return a parsed request."""
+    return parse_request(document(**spec))
+
+
+def workers(count: int, **row: object) -> list[dict[str, Any]]:
+    """Return one group of so many pods."""
+    return [{"name": "workers", "count": count, **row}]
+
+
+def racks(*sizes: int, per_block: int = 2) -> TopologyTree:
+    """Return racks of so many nodes, `per_block` in a block; nodes are n0, n1, …"""
+    blocks = -(-len(sizes) // per_block)
+    specs = [DomainSpec(f"b{block}", 2, None) for block in range(blocks)]
+    first = 0
+    for at, size in enumerate(sizes):
+        names = tuple(f"n{first + k}" for k in range(size))
+        specs.append(DomainSpec(f"r{at}", 1, f"b{at // per_block}", names))
+        first += size
+    return build_tree(specs, tiers=("rack", "block"))
+
+
+def cluster(
+    tree: TopologyTree, nodes: Mapping[str, NodeSpec] | None = None, **gangs: list[str]
+) -> Snapshot:
+    """Return a snapshot; each gang runs one pod on each of its nodes."""
+    running = [
+        RunningGang(gang, tuple(RunningPods(node) for node in on)) for gang, on in gangs.items()
+    ]
+    return build_snapshot(tree, nodes or {}, running)

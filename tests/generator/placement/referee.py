@@ -1,0 +1,288 @@
+"""An independent judge for small clusters: every placement, every key, by its definition.
+
+Nothing here uses the engine's arrays. A cluster is a mapping from nodes to paths, a job a list of
+groups; all ways to give pods to nodes are tried, and the best vector wins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+
+from generator.placement.presets import PRESETS, Direction, Key, Preset
+
+Unit = tuple[object, ...]
+Pods = list[list[tuple[str, ...]]]
+"""Per group the nodes of every part."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One group of equal pods."""
+
+    name: str
+    count: int
+    least: int
+    size: int | None = None
+    """Of a slice; None: the group is one part."""
+    slice_tier: int | None = None
+    has_short: bool = False
+    required: int | None = None
+    preferred: tuple[int, ...] = ()
+    need: int = 1
+    """Slots per pod."""
+    zone: str | None = None
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A cluster and a job."""
+
+    nodes: tuple[str, ...]
+    """In tree order."""
+    paths: dict[str, tuple[int | None, ...]]
+    """Per node one label per tier, bottom-up, None where the level is missing."""
+    slots: dict[str, int]
+    """Free, the gang's running pods taken off."""
+    zones: dict[str, str]
+    groups: tuple[Leaf, ...]
+    own: tuple[tuple[str, str], ...] = ()
+    """(group, node) per running pod."""
+    required: int | None = None
+    preferred: tuple[int, ...] = ()
+    strategies: tuple[tuple[int, int], ...] = ()
+    has_cluster: bool = True
+    limits: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def root(self) -> int:
+        return len(next(iter(self.paths.values()))) + 1
+
+    def domain(self, node: str, tier: int) -> Unit | None:
+        if tier == 0:
+            return (node,)
+        if tier == self.root:
+            return ()
+        path = self.paths[node]
+        return None if path[tier - 1] is None else (tier, *path[tier - 1 :])
+
+    def unit(self, node: str, tier: int) -> Unit:
+        for at in range(tier, -1, -1):
+            found = self.domain(node, at)
+            if found is not None:
+                return found
+        raise AssertionError(node)
+
+    def common(self, nodes: Sequence[str]) -> int:
+        return next(
+            tier
+            for tier in range(self.root + 1)
+            if len({self.unit(node, tier) for node in nodes}) == 1
+        )
+
+    def own_of(self, group: Leaf) -> list[str]:
+        return [node for name, node in self.own if name == group.name or len(self.groups) == 1]
+
+
+def best_vector(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
+    """Return the best vector over all placements, None where none keeps the rules."""
+    vectors = (
+        vector(scene, preset, pods, strategy)
+        for pods in placements(scene)
+        for strategy in holding(scene, pods)
+    )
+    return min(vectors, default=None)
+
+
+def placements(scene: Scene) -> Iterator[Pods]:
+    """Yield all placements within capacity, selectors and minimums."""
+    yield from _extended(scene, [], dict(scene.slots))
+
+
+def _extended(scene: Scene, pods: Pods, left: dict[str, int]) -> Iterator[Pods]:
+    if len(pods) == len(scene.groups):
+        if any(pods):
+            yield pods
+        return
+    group = scene.groups[len(pods)]
+    for count in range(group.least, group.count + 1):
+        sizes = part_sizes(group, count)
+        whole = bool(scene.own) or group.has_short or count % (group.size or 1) == 0
+        if whole:
+            for parts, rest in _parts(scene, group, sizes, left):
+                yield from _extended(scene, [*pods, parts], rest)
+
+
+def part_sizes(group: Leaf, count: int) -> list[int]:
+    size = group.size or max(count, 1)
+    return [size] * (count // size) + ([count % size] if count % size else [])
+
+
+def _parts(
+    scene: Scene, group: Leaf, sizes: list[int], left: dict[str, int]
+) -> Iterator[tuple[list[tuple[str, ...]], dict[str, int]]]:
+    """Yield nodes per part; parts of one size in one order only."""
+    open_nodes = [
+        node for node in scene.nodes if group.zone in (None, scene.zones[node]) and left[node]
+    ]
+
+    def extend(
+        done: list[tuple[str, ...]], left: dict[str, int]
+    ) -> Iterator[tuple[list[tuple[str, ...]], dict[str, int]]]:
+        if len(done) == len(sizes):
+            yield done, left
+            return
+        size = sizes[len(done)]
+        for part in combinations_with_replacement(open_nodes, size):
+            if done and len(done[-1]) == size and part < done[-1]:
+                continue
+            rest = dict(left)
+            for node in part:
+                rest[node] -= group.need
+            if min(rest.values()) >= 0:
+                yield from extend([*done, part], rest)
+
+    yield from extend([], left)
+
+
+def holding(scene: Scene, pods: Pods) -> list[int]:
+    """Return the first strategy that holds as a list, empty where a rule is broken."""
+    placed = [node for parts in pods for part in parts for node in part]
+    job = scene.common(placed + [node for _, node in scene.own])
+    tiers = [tier for tier, _ in _part_tiers(scene, pods)]
+    named = scene.required == scene.root or any(a == scene.root for a, _ in scene.strategies)
+    if job == scene.root and not (scene.has_cluster or named):
+        return []
+    if scene.required is not None and job > scene.required:
+        return []
+    if any(
+        len({scene.unit(node, tier) for node in placed}) > most
+        for tier, most in scene.limits.items()
+    ):
+        return []
+    if not all(
+        _keeps(scene, group, parts) for group, parts in zip(scene.groups, pods, strict=True)
+    ):
+        return []
+    strategies = scene.strategies or ((scene.root, scene.root),)
+    return [at for at, (a, b) in enumerate(strategies) if job <= a and max(tiers, default=0) <= b][
+        :1
+    ]
+
+
+def _keeps(scene: Scene, group: Leaf, parts: list[tuple[str, ...]]) -> bool:
+    held = [node for part in parts for node in part] + scene.own_of(group)
+    if group.required is not None and held and scene.common(held) > group.required:
+        return False
+    if group.size is None or group.slice_tier is None:
+        return True
+    counts = Counter(scene.domain(node, group.slice_tier) for node in held)
+    over = sum(count % group.size for count in counts.values())
+    return None not in counts and over <= (len(held) % group.size if group.has_short else 0)
+
+
+def _part_tiers(scene: Scene, pods: Pods) -> list[tuple[int, int]]:
+    """Return (tier, tier that counts) per part."""
+    found = []
+    for group, parts in zip(scene.groups, pods, strict=True):
+        own = [] if group.size else scene.own_of(group)
+        for part in parts:
+            tier = scene.common([*part, *own])
+            floor = (group.slice_tier or 0) if group.size else 0
+            found.append((tier, max(tier, floor)))
+    return found
+
+
+def vector(scene: Scene, preset: Preset, pods: Pods, strategy: int) -> tuple[int, ...]:
+    """Return the numbers that a preset compares, by the definitions of the keys."""
+    values = keys(scene, pods, strategy)
+    return tuple(
+        -value if term.direction is Direction.MORE else value
+        for term in PRESETS[preset]
+        for value in values[term.key]
+    )
+
+
+def keys(scene: Scene, pods: Pods, strategy: int) -> dict[Key, tuple[int, ...]]:
+    placed = [node for parts in pods for part in parts for node in part]
+    own = [node for _, node in scene.own]
+    job = scene.common(placed + own)
+    counted = [tier for _, tier in _part_tiers(scene, pods)]
+    down = range(scene.root - 1, -1, -1)
+    largest = _largest(scene)
+    left = {
+        node: _left(scene, pods, node) // largest.need if _fits(scene, largest, node) else 0
+        for node in scene.nodes
+    }
+
+    def room(tier: int, units: set[Unit]) -> int:
+        return sum(left[node] for node in scene.nodes if scene.unit(node, tier) in units)
+
+    def around(tier: int) -> set[Unit]:
+        return {scene.unit(placed[0], tier)}
+
+    used = {tier: {scene.unit(node, tier) for node in placed} for tier in range(scene.root)}
+    own_units = {tier: {scene.unit(node, tier) for node in own} for tier in range(scene.root)}
+    domain = scene.unit(placed[0], job)
+    return {
+        Key.PLACED: (len(placed),),
+        Key.STRATEGY: (strategy,),
+        Key.EXISTING: tuple(
+            sum(scene.unit(node, tier) in own_units[tier] for node in placed) for tier in down
+        ),
+        Key.JOB_TIER: (job,),
+        Key.GROUP_TIER: (max(counted, default=0),),
+        Key.HISTOGRAM: tuple(counted.count(tier) for tier in range(scene.root, -1, -1)),
+        Key.PREFERRED_MISSES: (_misses(scene, pods, job),),
+        Key.DOMAINS: tuple(len(used[tier]) for tier in down),
+        Key.SURPLUS: (room(job, {domain}),),
+        Key.PARENT_SURPLUS: tuple(room(tier, around(tier)) for tier in range(job + 1, scene.root)),
+        Key.FRAGMENTATION: tuple(room(tier, used[tier]) for tier in range(scene.root)),
+        Key.NAMES: (
+            next(at for at, node in enumerate(scene.nodes) if scene.unit(node, job) == domain),
+        ),
+    }
+
+
+def _misses(scene: Scene, pods: Pods, job: int) -> int:
+    alone = len(scene.groups) == 1
+    wishes = scene.preferred + (scene.groups[0].preferred if alone else ())
+    misses = sum(job > wish for wish in wishes)
+    if not alone:
+        tiers = iter(_part_tiers(scene, pods))
+        for group, parts in zip(scene.groups, pods, strict=True):
+            for _ in parts:
+                tier, _ = next(tiers)
+                misses += sum(tier > wish for wish in group.preferred)
+    return misses
+
+
+def _left(scene: Scene, pods: Pods, node: str) -> int:
+    taken = sum(
+        group.need * part.count(node)
+        for group, parts in zip(scene.groups, pods, strict=True)
+        for part in parts
+    )
+    return scene.slots[node] - taken
+
+
+def _fits(scene: Scene, group: Leaf, node: str) -> bool:
+    is_bound = group.size is not None and group.slice_tier is not None
+    has_tier = not is_bound or scene.domain(node, group.slice_tier or 0) is not None
+    return has_tier and group.zone in (None, scene.zones[node])
+
+
+def _largest(scene: Scene) -> Leaf:
+    """Return the group of whose pods the cluster holds the fewest."""
+    return min(
+        scene.groups,
+        key=lambda group: (
+            sum(
+                scene.slots[node] // group.need for node in scene.nodes if _fits(scene, group, node)
+            ),
+            group.need,
+            group.zone or "",
+        ),
+    )

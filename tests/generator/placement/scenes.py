@@ -1,0 +1,187 @@
+"""Random small clusters and jobs, as the referee's scenes and as the engine's inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from generator.placement.capacity import (
+    NodeSpec,
+    RunningGang,
+    RunningPods,
+    Snapshot,
+    build_snapshot,
+)
+from generator.placement.presets import Preset
+from tests.generator.placement.referee import Leaf, Scene
+from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
+
+TIERS = ("leaf", "spine", "core")
+Paths = dict[str, tuple[int | None, ...]]
+
+
+def tree_of(paths: Paths, tiers: tuple[str, ...]) -> TopologyTree:
+    """Return the tree of nodes with one label per tier, bottom-up."""
+    specs: dict[tuple[int, tuple[int | None, ...]], list[str]] = {}
+    for node, path in paths.items():
+        lowest = min(at for at, label in enumerate(path) if label is not None)
+        for at in range(lowest, len(path)):
+            if path[at] is not None:
+                specs.setdefault((at, path[at:]), [])
+        specs[lowest, path[lowest:]].append(node)
+    return build_tree(
+        [
+            DomainSpec(_name(at, path), at + 1, _parent(at, path), tuple(nodes))
+            for (at, path), nodes in specs.items()
+        ],
+        tiers=tiers,
+    )
+
+
+def _name(at: int, path: tuple[int | None, ...]) -> str:
+    return f"t{at}-" + "-".join("x" if label is None else str(label) for label in path)
+
+
+def _parent(at: int, path: tuple[int | None, ...]) -> str | None:
+    above = [k for k in range(1, len(path)) if path[k] is not None]
+    return _name(at + above[0], path[above[0] :]) if above else None
+
+
+@st.composite
+def paths(draw: st.DrawFn, *, most_nodes: int) -> Paths:
+    """Draw nodes with labels: islands, missing levels and nodes high in the tree included."""
+    depth = draw(st.integers(1, 3))
+    count = draw(st.integers(2, most_nodes))
+    label = st.sampled_from([0, 0, 1, 1, 2, None]) if draw(st.booleans()) else st.integers(0, 1)
+    found: Paths = {}
+    for at in range(count):
+        path = tuple(draw(label) for _ in range(depth))
+        found[f"n{at}"] = path if any(row is not None for row in path) else (0,) * depth
+    return found
+
+
+@st.composite
+def scenes(draw: st.DrawFn, *, most_nodes: int = 6) -> Scene:
+    """Draw a cluster and a job that the referee can try in full."""
+    found = draw(paths(most_nodes=most_nodes))
+    depth = len(next(iter(found.values())))
+    tree = tree_of(found, TIERS[:depth])
+    slots = {node: draw(st.integers(0, 3)) for node in found}
+    tier = st.integers(0, depth + 1)
+    is_many = draw(st.booleans())
+    groups = tuple(draw(_groups(depth, is_many=is_many)))
+    own = draw(st.lists(st.sampled_from(tree.nodes), max_size=2)) if draw(st.booleans()) else []
+    if any(group.slice_tier is not None and (is_many or group.has_short) for group in groups):
+        own = []
+    return Scene(
+        nodes=tree.nodes,
+        paths=found,
+        slots=slots,
+        zones={node: draw(st.sampled_from("ab")) for node in found},
+        groups=groups,
+        own=tuple((draw(st.sampled_from(groups)).name, node) for node in own),
+        required=draw(st.one_of(st.none(), st.none(), tier)),
+        preferred=tuple(draw(st.lists(tier, max_size=1))),
+        strategies=tuple(draw(st.lists(st.tuples(tier, tier), max_size=4))),
+        has_cluster=draw(st.booleans()),
+        limits=draw(st.dictionaries(st.integers(0, depth), st.integers(1, 3), max_size=1))
+        if draw(st.integers(0, 5)) == 0
+        else {},
+    )
+
+
+@st.composite
+def _groups(draw: st.DrawFn, depth: int, *, is_many: bool) -> list[Leaf]:
+    """Draw one group, mostly in slices, or several small ones."""
+    if is_many:
+        return [
+            Leaf(
+                name=f"g{at}",
+                count=(count := draw(st.integers(1, 2))),
+                least=draw(st.sampled_from([count, count, 1])),
+                required=draw(st.sampled_from([None, None, 1, depth])),
+                preferred=tuple(draw(st.lists(st.integers(0, depth), max_size=1))),
+                need=draw(st.sampled_from([1, 1, 1, 2])),
+                zone=draw(st.sampled_from([None, None, None, "a"])),
+            )
+            for at in range(draw(st.integers(2, 3)))
+        ]
+    size = draw(st.sampled_from([None, 1, 2, 2, 3]))
+    has_short = size is not None and draw(st.booleans())
+    slice_tier = draw(st.sampled_from([None, None, 0, 1, depth])) if size else None
+    count = draw(st.integers(1, 5))
+    if size and not has_short:
+        count = max(count // size, 1) * size
+    return [
+        Leaf(
+            name="g0",
+            count=count,
+            least=draw(st.sampled_from([count, count, count, 1])),
+            size=size,
+            slice_tier=slice_tier,
+            has_short=has_short,
+            required=max(row, slice_tier or 0)
+            if (row := draw(st.sampled_from([None, None, 1, depth])))
+            else None,
+            zone=draw(st.sampled_from([None, None, None, "a"])),
+        )
+    ]
+
+
+def snapshot_of(scene: Scene) -> Snapshot:
+    """Return the engine's view of a scene's cluster."""
+    own: dict[str, int] = {}
+    for _, node in scene.own:
+        own[node] = own.get(node, 0) + 1
+    nodes = {
+        node: NodeSpec(
+            node,
+            capacity={"slots": scene.slots[node] + own.get(node, 0)},
+            labels={"zone": scene.zones[node]},
+        )
+        for node in scene.nodes
+    }
+    pods = tuple(RunningPods(node, {"slots": 1}, 1, group) for group, node in scene.own)
+    running = [RunningGang("job", pods)] if pods else []
+    return build_snapshot(tree_of(scene.paths, TIERS[: scene.root - 1]), nodes, running)
+
+
+def document_of(scene: Scene, preset: Preset) -> dict[str, Any]:
+    """Return a scene's job as a request document."""
+    names = ("node", *TIERS[: scene.root - 1], "cluster")
+    strategies = scene.strategies or (
+        ((scene.root, scene.root),) if preset is Preset.KOORDINATOR else ()
+    )
+    spec: dict[str, Any] = {
+        "preset": preset.value,
+        "gang": "job",
+        "groups": [_group_row(group, names) for group in scene.groups],
+        "preferred": [names[tier] for tier in scene.preferred],
+        "strategies": [[names[a], names[b]] for a, b in strategies],
+        "max_domains": {names[tier]: most for tier, most in scene.limits.items()},
+        "across_islands": scene.has_cluster,
+    }
+    if scene.required is not None:
+        spec["required"] = names[scene.required]
+    return {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
+
+
+def _group_row(group: Leaf, names: tuple[str, ...]) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": group.name,
+        "count": group.count,
+        "min": group.least,
+        "request": {"slots": group.need},
+        "preferred": [names[tier] for tier in group.preferred],
+    }
+    if group.required is not None:
+        row["required"] = names[group.required]
+    if group.zone is not None:
+        row["node_selector"] = {"zone": group.zone}
+    if group.size is not None:
+        layer: dict[str, Any] = {"size": group.size}
+        layer |= {"remainder": "short"} if group.has_short else {}
+        layer |= {} if group.slice_tier is None else {"tier": names[group.slice_tier]}
+        row["slices"] = [layer]
+    return row

@@ -1,0 +1,76 @@
+"""The engine finds the best vector of all placements, and measures it rightly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from generator.placement.effort import Effort
+from generator.placement.presets import Preset
+from generator.placement.problem import build_problem
+from generator.placement.request import parse_request
+from generator.placement.solve import solve
+from tests.generator.placement import referee
+from tests.generator.placement.referee import Scene
+from tests.generator.placement.scenes import document_of, scenes, snapshot_of
+
+STEPS = 10_000_000
+
+
+def vector_of(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
+    """What the engine reaches, its own measure checked against the referee's."""
+    snapshot, request = snapshot_of(scene), parse_request(document_of(scene, preset))
+    problem = build_problem(snapshot, request)
+    found = solve(problem, Effort(STEPS))
+    if found is None:
+        return None
+    assert found.is_proved
+    pods = [
+        _cut(referee.part_sizes(group, len(row)), [snapshot.specs[at].name for at in row])
+        for group, row in zip(scene.groups, found.pods, strict=True)
+    ]
+    held = referee.holding(scene, pods)
+    assert len(held) == 1
+    measured = found.objective.vector(preset)
+    assert measured == referee.vector(scene, preset, pods, held[0])
+    return measured
+
+
+def _cut(sizes: list[int], nodes: list[str]) -> list[tuple[str, ...]]:
+    parts = []
+    for size in sizes:
+        parts.append(tuple(nodes[:size]))
+        nodes = nodes[size:]
+    return parts
+
+
+def check(scene: Scene, preset: Preset) -> None:
+    if preset is Preset.KOORDINATOR and not scene.strategies:
+        scene = replace(scene, strategies=((scene.root, scene.root),))
+    assert vector_of(scene, preset) == referee.best_vector(scene, preset)
+
+
+PRESETS = pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR])
+
+
+@PRESETS
+@settings(max_examples=100, deadline=None)
+@given(scene=scenes(most_nodes=4))
+def test_it_reaches_the_best_vector_on_up_to_four_nodes(preset: Preset, scene: Scene) -> None:
+    check(scene, preset)
+
+
+@PRESETS
+@settings(max_examples=50, deadline=None)
+@given(scene=scenes(most_nodes=6))
+def test_it_reaches_the_best_vector_on_up_to_six_nodes(preset: Preset, scene: Scene) -> None:
+    check(scene, preset)
+
+
+@PRESETS
+@settings(max_examples=10, deadline=None)
+@given(scene=scenes(most_nodes=8))
+def test_it_reaches_the_best_vector_on_up_to_eight_nodes(preset: Preset, scene: Scene) -> None:
+    check(scene, preset)

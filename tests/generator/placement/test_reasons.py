@@ -1,0 +1,209 @@
+"""Why a request has no placement, and what would do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from generator.placement.answer import render_placement
+from generator.placement.capacity import NodeSpec, Snapshot
+from generator.placement.engine import place
+from tests.generator.placement.documents import cluster, racks, request, workers
+from topology.tree import DomainSpec, build_tree
+
+TWO_RACKS = racks(3, 3)
+EMPTY_TIER = build_tree([DomainSpec("b", 2, None, ("n0",))], tiers=("rack", "block"))
+TAINTED = {f"n{at}": NodeSpec(f"n{at}", taints=("down=x:NoSchedule",)) for at in range(3)}
+CORDONED = {"n0": NodeSpec("n0", schedulable=False)}
+HALF_LABELLED = {f"n{at}": NodeSpec(f"n{at}", labels={"gpu": "h100"}) for at in range(2)}
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "spec", "reason"),
+    [
+        pytest.param(
+            cluster(TWO_RACKS),
+            {"required": "zone"},
+            {"kind": "no-level", "tier": "zone"},
+            id="a tier that the tree lacks",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS),
+            {"groups": workers(5, slices=[{"size": 2}])},
+            {"kind": "bad-slice", "size": 2, "count": 5},
+            id="a slice size that does not divide",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS),
+            {"groups": workers(2, slices=[{"tier": "rack"}])},
+            {"kind": "bad-slice", "size": 0, "count": 2},
+            id="a slice without a size",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS),
+            {"groups": workers(2, required="rack", slices=[{"size": 2, "tier": "block"}])},
+            {"kind": "bad-slice", "tier": "block"},
+            id="a slice wider than its group",
+        ),
+        pytest.param(
+            cluster(EMPTY_TIER),
+            {"required": "rack"},
+            {"kind": "no-domain", "tier": "rack"},
+            id="a tier without any domain",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS, job=["n0", "n3"]),
+            {"gang": "job", "required": "rack"},
+            {"kind": "conflict", "tier": "rack"},
+            id="running pods that break the tier already",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS, job=["n0", "n1"]),
+            {"gang": "job", "required": "rack"},
+            {"kind": "stale", "tier": "rack"},
+            id="room elsewhere, not beside the running pods",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS),
+            {"groups": workers(4), "max_domains": {"rack": 1}},
+            {"kind": "limit", "tier": "rack"},
+            id="room only beyond the limit of domains",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS, TAINTED),
+            {"groups": workers(4)},
+            {"kind": "excluded", "excluded": {"taint": 3}},
+            id="room only behind a taint",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS, CORDONED),
+            {"groups": workers(6)},
+            {"kind": "excluded", "excluded": {"unschedulable": 1}},
+            id="room only on a cordoned node",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS, HALF_LABELLED),
+            {"groups": workers(3, node_selector={"gpu": ["h100", "b200"]})},
+            {"kind": "excluded", "excluded": {"selector": 4}},
+            id="room only without the selector",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS),
+            {"groups": workers(4), "required": "rack"},
+            {"kind": "no-fit", "tier": "rack", "fits": 3, "needed": 4, "unit": "pods"},
+            id="too little room in any rack",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS),
+            {"groups": workers(6, slices=[{"size": 2, "tier": "rack"}])},
+            {"kind": "no-fit", "tier": "block", "fits": 2, "needed": 3, "unit": "slices"},
+            id="too few whole slices",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS),
+            {
+                "required": "rack",
+                "groups": [*workers(2), {"name": "big", "count": 1, "request": {"slots": 2}}],
+            },
+            {"kind": "no-fit", "tier": "rack"},
+            id="a pod larger than every node",
+        ),
+    ],
+)
+def test_it_gives_the_first_reason_that_applies(
+    snapshot: Snapshot, spec: dict[str, Any], reason: dict[str, Any]
+) -> None:
+    found = render_placement(place(snapshot, request(**spec)))
+    assert found["reason"] == reason
+    assert (found["feasible"], found["assignment"], found["victims"]) == (False, {}, [])
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "spec", "change", "tier"),
+    [
+        pytest.param(
+            cluster(racks(3, 3)),
+            {"groups": workers(4), "required": "rack"},
+            "required tier block instead of rack",
+            "block",
+            id="the next wider tier",
+        ),
+        pytest.param(
+            cluster(racks(3, 3, 3)),
+            {"groups": workers(8), "strategies": [["rack", "rack"]]},
+            "required tier cluster instead of rack",
+            "cluster",
+            id="across islands, where nothing less has room",
+        ),
+        pytest.param(
+            cluster(racks(3, 3)),
+            {"groups": workers(4), "required": "rack"},
+            "min 3 instead of 4",
+            "rack",
+            id="fewer pods",
+        ),
+        pytest.param(
+            cluster(racks(3, 3), TAINTED),
+            {"groups": workers(4)},
+            "without excluded nodes",
+            "block",
+            id="the excluded nodes",
+        ),
+        pytest.param(
+            cluster(racks(3, 3)),
+            {"groups": workers(4), "max_domains": {"rack": 1}},
+            "without max_domains",
+            "block",
+            id="no limit of domains",
+        ),
+    ],
+)
+def test_it_offers_what_would_do(
+    snapshot: Snapshot, spec: dict[str, Any], change: str, tier: str
+) -> None:
+    offered = render_placement(place(snapshot, request(**spec)))["alternatives"]
+    assert {"change": change, "tier": tier, "feasible": True} in offered
+
+
+def test_it_offers_the_nearest_wider_tier_only() -> None:
+    snapshot = cluster(racks(3, 3, 3))
+    offered = place(snapshot, request(groups=workers(4), required="rack")).alternatives
+    assert [row.change for row in offered if "tier" in row.change] == [
+        "required tier block instead of rack"
+    ]
+
+
+def test_it_offers_nothing_where_a_node_is_too_small_for_one_pod() -> None:
+    snapshot = cluster(racks(3, 3))
+    found = place(snapshot, request(groups=workers(1, request={"slots": 9})))
+    assert found.alternatives == ()
+
+
+def test_it_says_of_each_rack_how_much_is_missing() -> None:
+    found = place(cluster(racks(3, 2)), request(groups=workers(4), required="rack"))
+    assert [(row.name, row.verdict.value, row.needs) for row in found.domains] == [
+        ("r0", "infeasible", "r0: 3 of 4 slots; needs 1 more"),
+        ("r1", "infeasible", "r1: 2 of 4 slots; needs 2 more"),
+    ]
+
+
+def test_it_says_which_domain_it_chose_and_why_none_is_closer() -> None:
+    found = place(cluster(racks(3, 2, 4, 4)), request(groups=workers(5)))
+    assert [(row.name, row.verdict.value) for row in found.domains] == [
+        ("b0", "chosen"),
+        ("b1", "rejected"),
+        ("r2", "infeasible"),
+        ("r3", "infeasible"),
+        ("r0", "infeasible"),
+        ("r1", "infeasible"),
+    ]
+
+
+def test_it_counts_the_domains_that_it_does_not_list() -> None:
+    found = place(cluster(racks(*[1] * 40, per_block=40)), request(required="rack"))
+    assert len(found.domains) == 17
+    assert (found.domains[-1].name, found.domains[-1].needs) == (
+        "24 more",
+        "1 to 1 slots for 2 pods",
+    )
