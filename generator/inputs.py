@@ -7,7 +7,7 @@ when nothing usable is left, that is told apart from a fabric with nothing in it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -75,13 +75,22 @@ def read_inputs(sources: Sources) -> Inputs:
     if sources.reports:
         read = read_reports(sources.reports)
         taken = take_reports(read.reports)
-        found = _with(found, taken.claims, [*read.problems, *taken.problems])
+        unlisted = _unlisted(found.inventory, taken.reporters)
+        found = _with(found, taken.claims, [*read.problems, *taken.problems, *unlisted])
         found = replace(found, reports=read.reports)
     for file in sources.ibnetdiscover:
         found = _with(found, *_read_sweep(file))
     if sources.lldpcli:
         found = _with(found, *read_captures(sources.lldpcli))
     return found
+
+
+def _unlisted(inventory: Inventory | None, reporters: Iterable[str]) -> Iterator[ParseError]:
+    """Yield a problem per report of a node that the inventory lacks."""
+    listed = {node.name for node in inventory.nodes} if inventory else set(reporters)
+    for name in sorted(set(reporters) - listed):
+        problem = "no such node in the inventory: its cables count, but it is not placed"
+        yield ParseError(problem, source=f"report {show(name, 253)}")
 
 
 def _with(found: Inputs, claims: Sequence[Claim], problems: Sequence[ParseError]) -> Inputs:

@@ -53,6 +53,8 @@ def settle_nodes(entities: Sequence[Entity]) -> list[Finding]:
     is_listed = any(
         claim.origin is Origin.INVENTORY for entity in entities for claim in entity.claims
     )
+    if is_listed:
+        _forget_unlisted(entities)
     taken = {entity.node for entity in entities if entity.node}
     findings: list[Finding] = []
     for entity in entities:
@@ -68,6 +70,13 @@ def settle_nodes(entities: Sequence[Entity]) -> list[Finding]:
     if origins == {Origin.CAPTURE}:
         findings.append(_guessed(entities))
     return findings
+
+
+def _forget_unlisted(entities: Sequence[Entity]) -> None:
+    """Take the node away from hosts that the inventory lacks: they are no cluster nodes."""
+    for entity in entities:
+        if entity.node and all(claim.origin is not Origin.INVENTORY for claim in entity.claims):
+            entity.node = None
 
 
 def _unresolved(entity: Entity) -> Finding:
