@@ -1,0 +1,138 @@
+"""`toponaut serve`: keep a store's HyperNodes true and answer placement queries."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import click
+
+from generator.clock import utc_now
+from generator.exits import Exit
+from generator.logs import start_logging
+from generator.options import parse_duration
+from generator.placement.capacity import Snapshot
+from generator.rpc.server import PlacementServer, Published
+from generator.schedule import Schedule
+from generator.serving import Rounds
+from generator.signals import stop_signals
+from topology.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+STOP_S: Final = 10.0
+"""From the signal to the end; calls and the round in progress may finish meanwhile."""
+
+
+@click.command(name="serve")
+@click.option(
+    "--store",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder whose neighborreports/ is read and whose hypernodes/ is written.",
+)
+@click.option(
+    "--nodes",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The cluster's nodes; read again when it changes.",
+)
+@click.option(
+    "--period",
+    type=parse_duration,
+    metavar="DURATION",
+    default="60s",
+    show_default=True,
+    help="From one round to the next; agents' reports are stale after three.",
+)
+@click.option(
+    "--listen",
+    default="127.0.0.1:50051",
+    show_default=True,
+    help="Loopback HOST:PORT; 0: any port.",
+)
+@click.option(
+    "--insecure-loopback", is_flag=True, help="Serve without authentication, on loopback only."
+)
+@click.option(
+    "--ready-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that gets the bound address once it is bound, and is gone afterwards.",
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: by terminal.")
+def command(  # noqa: PLR0913 - one parameter an option
+    store: Path,
+    nodes: Path | None,
+    period: float,
+    listen: str,
+    *,
+    insecure_loopback: bool,
+    ready_file: Path | None,
+    log_format: str | None,
+) -> None:
+    """Read reports, write HyperNodes and answer placement queries until SIGTERM or SIGINT.
+
+    HyperNodes are written only where the fabric changed, and never without usable reports.
+    Health (grpc.health.v1) turns to SERVING when the first tree is known.
+    """
+    if not insecure_loopback:
+        raise click.UsageError(
+            "authentication is not available yet; --insecure-loopback serves without it, "
+            "to this machine only"
+        )
+    start_logging(log_format)
+    published = Published()
+    with stop_signals() as wait_for_stop:
+        server = PlacementServer(listen, published)
+
+        def publish(snapshot: Snapshot) -> None:
+            published.snapshot = snapshot
+            server.set_serving()
+
+        try:
+            rounds = Rounds(
+                store,
+                nodes=nodes,
+                period=timedelta(seconds=period),
+                now=utc_now,
+                publish=publish,
+            )
+            _announce(server.address, ready_file)
+            schedule = Schedule(rounds.tick, period_s=period, now=utc_now)
+        except BaseException:
+            server.stop(deadline_s=0)
+            raise
+        log.info("generator stopping", extra={"signal": wait_for_stop()})
+        _stop(server, schedule, ready_file)
+
+
+def _announce(address: str, ready_file: Path | None) -> None:
+    """Tell the bound address; the file appears whole or not at all."""
+    log.info("generator ready", extra={"address": address})
+    if ready_file is None:
+        return
+    try:
+        number, temporary = tempfile.mkstemp(prefix=".", dir=ready_file.parent)
+        with open(number, "w", encoding="ascii") as stream:  # noqa: PTH123 - an open descriptor
+            stream.write(f"{address}\n")
+        Path(temporary).replace(ready_file)
+    except OSError as error:
+        raise ConfigError(f"cannot write {ready_file}: {error.strerror}") from error
+
+
+def _stop(server: PlacementServer, schedule: Schedule, ready_file: Path | None) -> None:
+    ends_at = time.monotonic() + STOP_S
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)
+    server.stop(deadline_s=STOP_S / 2)
+    if schedule.stop(deadline_s=max(0.0, ends_at - time.monotonic())):
+        log.info("generator stopped")
+        return
+    # Every write is whole or not there at all, so a round may be left in the middle; its thread
+    # would keep the interpreter from ending.
+    log.warning("generator stopped within a round")
+    os._exit(Exit.OK)

@@ -1,0 +1,66 @@
+"""How log lines of the server look: an event phrase and its fields, on stderr only."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Final
+
+from topology.errors import show
+
+MAX_FIELD_CHARS: Final = 1000
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line: time, level, event, logger, then the fields in the order given."""
+        line = {
+            "time": _time_of(record),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            "logger": record.name,
+        }
+        return json.dumps(line | _fields_of(record, self), default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """One line for people; what a field says is escaped, since reports may come from anyone."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return `TIME LEVEL event key=value …`."""
+        fields = "".join(
+            f" {key}={show(str(value), MAX_FIELD_CHARS)}"
+            for key, value in _fields_of(record, self).items()
+        )
+        return f"{_time_of(record)} {record.levelname:<7} {record.getMessage()}{fields}"
+
+
+def start_logging(log_format: str | None) -> None:
+    """Send the log to stderr; without a format, text on a terminal and else JSON."""
+    is_text = log_format == "text" or (log_format is None and sys.stderr.isatty())
+    stream = logging.StreamHandler(sys.stderr)
+    stream.setFormatter(TextFormatter() if is_text else JsonFormatter())
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(stream)
+    root.setLevel(logging.INFO)
+    # The scheduler tells each tick at info; ours are enough.
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+
+
+def _time_of(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _fields_of(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str, object]:
+    fields = {key: value for key, value in vars(record).items() if key not in _STANDARD}
+    if record.exc_info:
+        fields["traceback"] = formatter.formatException(record.exc_info)
+    return fields

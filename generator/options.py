@@ -1,0 +1,43 @@
+"""Command-line values that are more than text or a number; each is a click `type`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import click
+
+from topology.errors import show
+
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)\Z", re.ASCII)
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)%\Z", re.ASCII)
+_FRACTION = re.compile(r"0(?:\.\d{1,12})?\Z", re.ASCII)
+
+
+def parse_duration(text: str) -> float:
+    """Return seconds above 0 of `500ms`, `30s`, `5m` or `1h`; a bare number is refused.
+
+    Raises:
+        click.BadParameter: another form.
+    """
+    found = _DURATION.match(text)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if not seconds:
+        raise click.BadParameter(f"'{show(text)}' is no duration such as 500ms, 30s, 5m or 1h")
+    return seconds
+
+
+def parse_share(text: str) -> float:
+    """Return a fraction from 0 to 1 of `1%` or `0.01`; `1` is refused: it may mean either.
+
+    Raises:
+        click.BadParameter: another form, or more than all.
+    """
+    percent = _PERCENT.match(text)
+    if not percent and not _FRACTION.match(text):
+        raise click.BadParameter(f"'{show(text)}' is no share such as 1% or 0.01")
+    fraction = float(percent[1]) / 100 if percent else float(text)
+    if fraction > 1:
+        raise click.BadParameter(f"'{show(text)}' is more than all")
+    return fraction

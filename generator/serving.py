@@ -1,0 +1,169 @@
+"""The reconcile loop on a folder: reports to a tree, the tree to HyperNodes and a snapshot.
+
+One round reads, infers, publishes the snapshot, plans and applies. No data is unknown, never
+empty: without a usable tree nothing is published, planned or deleted. Nothing is written where
+nothing changed, and what stands is logged when it comes and when it goes, not every round.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from generator.app import Observation, observe
+from generator.inputs import Inputs, read_inventory
+from generator.intake import take_reports
+from generator.inventory import Inventory, capacities
+from generator.outputs.hypernode import HyperNode
+from generator.placement.capacity import Snapshot, build_snapshot
+from generator.planning import plan_towards, previous_tree
+from generator.reconcile.apply import apply_plan
+from generator.reconcile.plan import Action
+from generator.standing import Standing
+from generator.store.directory import DirectoryStore
+from generator.watching import Watched, file_stamps, folder_stamps
+from topology.errors import ConfigError, ParseError
+from topology.facts import Finding, Severity
+from topology.tree import TopologyTree
+
+log = logging.getLogger(__name__)
+
+
+class Rounds:
+    """The memory of the loop from one round to the next."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        nodes: Path | None,
+        period: timedelta,
+        now: Callable[[], datetime],
+        publish: Callable[[Snapshot], None],
+    ) -> None:
+        """Read the inventory and what is stored.
+
+        Args:
+            root: of the store.
+            nodes: the inventory; read again when it changes.
+            period: how often agents collect, to judge the age of reports by.
+            now: the clock.
+            publish: takes each new snapshot.
+
+        Raises:
+            ConfigError: the inventory cannot be read.
+            StoreError: the stored HyperNodes cannot be read.
+        """
+        self._store = DirectoryStore(root)
+        self._period = period
+        self._now = now
+        self._publish = publish
+        files = (nodes,) if nodes else ()
+        self._inventory = Watched(partial(read_inventory, nodes), partial(file_stamps, *files))
+        self._stored = Watched(
+            self._store.read_hypernodes, partial(folder_stamps, self._store.hypernodes)
+        )
+        self._tree: TopologyTree | None = None
+        self._served: tuple[TopologyTree, Inventory | None] | None = None
+        self._is_known: bool | None = None
+        self._problems = Standing(log, "problem", level=logging.WARNING)
+        self._notes = Standing(log, "finding")
+        self._faults = Standing(log, "finding", level=logging.WARNING)
+
+    def tick(self) -> None:
+        """Run one round; whatever goes wrong is logged and the next round tries again."""
+        try:
+            self._run()
+        except Exception as error:  # the named catch-all: the loop goes on
+            log.exception("round failed", extra={"error": str(error)})
+
+    def _run(self) -> None:
+        problems: list[ParseError] = []
+        inputs = self._read_inputs(problems)
+        stored = self._stored.latest()
+        problems += stored.problems
+        previous = self._tree or previous_tree(stored.hypernodes)
+        observation = observe(inputs, now=self._now(), previous=previous, period=self._period)
+        self._log_knowledge(observation)
+        if observation is not None and observation.tree.nodes:
+            self._tree = observation.tree
+            self._serve(observation.tree, inputs.inventory)
+            problems += self._reconcile(observation.tree, stored.hypernodes)
+        if observation is not None:
+            self._log_findings(observation.findings)
+        self._problems.update({str(one): {"problem": str(one)} for one in problems})
+
+    def _read_inputs(self, problems: list[ParseError]) -> Inputs:
+        inventory = self._read_inventory(problems)
+        read = self._store.read_reports()
+        taken = take_reports(read.reports)
+        problems += [*read.problems, *taken.problems]
+        return Inputs(taken.claims, read.reports, inventory)
+
+    def _read_inventory(self, problems: list[ParseError]) -> Inventory | None:
+        """Return the inventory; the last good one while the file cannot be read."""
+        try:
+            inventory = self._inventory.latest()
+        except ConfigError as error:
+            problems.append(ParseError(str(error)))
+            inventory = self._inventory.last
+        if inventory is not None:
+            problems += inventory.problems
+        return inventory
+
+    def _serve(self, tree: TopologyTree, inventory: Inventory | None) -> None:
+        """Publish a new snapshot where the tree or the inventory is a new one."""
+        if self._served is not None and self._served == (tree, inventory):
+            return
+        self._publish(build_snapshot(tree, capacities(inventory, tree.nodes)))
+        self._served = (tree, inventory)
+        log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
+
+    def _reconcile(
+        self, tree: TopologyTree, observed: tuple[HyperNode, ...]
+    ) -> tuple[ParseError, ...]:
+        """Carry out the plan, and return what stood in its way."""
+        actions, conflicts = plan_towards(tree, observed)
+        if actions:
+            result = apply_plan(actions, self._store)
+            log.info("hypernodes written", extra=_counts(result.done))
+            if result.error is not None:
+                fields = {"error": str(result.error), "pending": len(result.pending)}
+                log.error("writing hypernodes failed", extra=fields)
+        return conflicts
+
+    def _log_knowledge(self, observation: Observation | None) -> None:
+        is_known = observation is not None and bool(observation.tree.nodes)
+        if is_known is self._is_known:
+            return
+        self._is_known = is_known
+        if is_known:
+            log.info("fabric known")
+        else:
+            reason = "no usable report" if observation is None else "no node could be placed"
+            log.warning("fabric unknown, nothing is changed", extra={"reason": reason})
+
+    def _log_findings(self, findings: Iterable[Finding]) -> None:
+        """Tell which came and went; a message may carry an age and makes no new finding."""
+        for standing, is_note in ((self._notes, True), (self._faults, False)):
+            standing.update(
+                {
+                    (one.kind, one.device, one.port): {
+                        "kind": one.kind.value,
+                        "device": one.device,
+                        "port": one.port,
+                        "advice": one.message,
+                    }
+                    for one in findings
+                    if (one.severity is Severity.INFO) is is_note
+                }
+            )
+
+
+def _counts(done: Iterable[Action]) -> dict[str, int]:
+    counts = Counter(action.op for action in done)
+    return {f"num_{op.value}": num for op, num in sorted(counts.items())}
