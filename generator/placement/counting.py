@@ -10,6 +10,8 @@ nodes but those of the domains tried.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from generator.placement.capacity import Ints
@@ -101,7 +103,7 @@ class Counting:
         columns = self._columns(tier, units, filling.bound(tier, units, num_pods))
         best: tuple[tuple[int, ...], Fill] | None = None
         is_proved = True
-        for row in np.lexsort(tuple(reversed(columns))):
+        for row in in_order(columns):
             bound = tuple(int(column[row]) for column in columns)
             if best is not None and best[0] <= bound:
                 break
@@ -133,6 +135,23 @@ class Counting:
         } | inside
         order = PRESETS[self._problem.request.preset]
         return [column for term in order for column in columns.get(term.key, [])]
+
+
+def in_order(columns: list[Ints]) -> Iterator[int]:
+    """Yield rows by their columns, compared left to right; cheaper than sorting for the first few.
+
+    Cost: O(rows) per row yielded.
+    """
+    left = np.arange(len(columns[0]))
+    while len(left):
+        rows = left
+        for column in columns:
+            values = column[rows]
+            rows = rows[values == values.min()]
+            if len(rows) == 1:
+                break
+        yield int(rows[0])
+        left = left[left != rows[0]]
 
 
 def cut_parts(levels: Levels, pods: dict[int, int], size: int) -> list[list[int]]:

@@ -21,7 +21,9 @@ from generator.placement.solve import Solution, solve, solve_roughly, widest
 from generator.placement.verdicts import verdicts
 
 STEPS = 1_000_000
-"""Budget of one search: a few seconds."""
+"""Budget of a search: a few seconds."""
+EXPLAINING_STEPS = 100_000
+"""Budget of finding out why nothing fits, and what would do."""
 
 
 def place(
@@ -48,6 +50,8 @@ def place(
         problem_text = f"{request.preset} without them is not supported yet"
         raise UnsupportedRequest("strategies", problem_text)
     problem = build_problem(snapshot, request)
+    if snapshot.num_nodes == 0:
+        return _infeasible(reasons.no_domain(problem) or Reason(ReasonKind.NO_FIT))
     try:
         found = solve(problem, _effort(request, clock))
     except EffortSpent:
@@ -55,7 +59,7 @@ def place(
         if found is None:
             return _infeasible(Reason(ReasonKind.NO_FIT), is_proved=False)
     if found is None:
-        return _explained(problem, _effort(request, clock))
+        return _explained(problem, _effort(request, clock, steps=EXPLAINING_STEPS))
     return _feasible(problem, found)
 
 
@@ -71,10 +75,12 @@ def running_gang(request: PlacementRequest, placement: Placement) -> RunningGang
     return RunningGang(request.gang, tuple(pods), request.priority)
 
 
-def _effort(request: PlacementRequest, clock: Callable[[], float] | None) -> Effort:
+def _effort(
+    request: PlacementRequest, clock: Callable[[], float] | None, *, steps: int = STEPS
+) -> Effort:
     if clock is None or request.deadline_s is None:
-        return Effort(STEPS)
-    return Effort(STEPS, clock, clock() + request.deadline_s)
+        return Effort(steps)
+    return Effort(steps, clock, clock() + request.deadline_s)
 
 
 def _infeasible(

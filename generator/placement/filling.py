@@ -19,6 +19,8 @@ from generator.placement.presets import Key
 
 WORD_BITS = 60
 """Costs of more bits are Python integers in an object array: as exact, and slower."""
+SMALL = 32
+"""Pods per node up to which every value is looked at on its own."""
 ADDITIONS_PER_STEP = 500
 """Elements that numpy adds and compares in the time of one step of the search."""
 
@@ -59,10 +61,10 @@ class Filling:
         left: list[Ints] = []
         for inner in range(tier):
             first = np.searchsorted(self.levels.starts[inner], self.levels.starts[tier])
-            forced = np.add.reduceat(self.bounds.low[inner] > 0, first, dtype=np.int64)[units]
-            largest = np.maximum.reduceat(self.bounds.high[inner], first)[units]
-            used.append(np.maximum(forced, -(-num_pods // np.maximum(largest, 1))))
-            left.append(np.zeros_like(forced))
+            forced = np.add.reduceat(self.bounds.low[inner] > 0, first, dtype=np.int64)
+            fewest = _fewest(self.bounds.high[inner], first, num_pods)
+            used.append(np.maximum(forced, fewest)[units])
+            left.append(np.zeros_like(units))
         return self._columns(tier, units, num_pods, used, left)
 
     def measured(self, tier: int, unit: int, pods: dict[int, int]) -> dict[Key, list[Ints]]:
@@ -97,6 +99,34 @@ def fill(filling: Filling, tier: int, unit: int, num_pods: int) -> Fill:
     except EffortSpent:
         return Fill(_fullest_first(filling, tier, unit, num_pods), is_proved=False)
     return Fill(pods, is_proved=True)
+
+
+def _fewest(values: Ints, first: Ints, total: int) -> Ints:
+    """Return per run of values how many of its largest ones reach a total, if all of it does.
+
+    Cost: one pass per distinct value where they are small, else a sort.
+    """
+    if values.max(initial=0) > SMALL:
+        return _fewest_sorted(values, first, total)
+    used, rest = np.zeros_like(first), np.full_like(first, total)
+    for value in np.flatnonzero(np.bincount(values))[::-1]:
+        if value == 0:
+            break
+        many = np.add.reduceat(values == value, first, dtype=np.int64)
+        taken = np.minimum(many, -(-rest // value))
+        used += taken
+        rest = np.maximum(rest - taken * value, 0)
+    return used
+
+
+def _fewest_sorted(values: Ints, first: Ints, total: int) -> Ints:
+    marks = np.zeros(len(values), dtype=np.int64)
+    marks[first] = 1
+    run = np.cumsum(marks) - 1
+    ranked = values[np.lexsort((-values, run))]
+    sums = np.cumsum(ranked)
+    within = sums - (sums[first] - ranked[first])[run]
+    return np.add.reduceat(within < total, first, dtype=np.int64) + 1
 
 
 class _Shares:

@@ -53,7 +53,7 @@ def _slice_fault(snapshot: Snapshot, group: Group, *, grows: bool) -> Reason | N
     return None
 
 
-def _no_domain(problem: Problem) -> Reason | None:
+def no_domain(problem: Problem) -> Reason | None:
     """Return the tier that the job is bound to and that no node has a domain of."""
     for tier in _bound_tiers(problem.request):
         if not _has_domain(problem.snapshot, height(problem.snapshot, tier)):
@@ -80,7 +80,7 @@ def why_not(problem: Problem, effort: Effort) -> Reason:
     Raises:
         EffortSpent: the budget ended first.
     """
-    reason = _no_domain(problem) or _conflict(problem)
+    reason = no_domain(problem) or _conflict(problem)
     if reason is not None:
         return reason
     if problem.own and solve(without_anchors(problem), effort) is not None:

@@ -24,8 +24,10 @@ from generator.placement.problem import PartType, Problem
 from generator.placement.rough import Rough
 from generator.placement.search import Search
 
-ROUGH_STEPS = 20_000
-"""Choices of pods per group tried without proof."""
+ROUGH_STEPS = 200_000
+"""Budget of choices of pods per group, where each is placed without proof."""
+CHOICE_STEPS = 100
+"""What setting up one choice of pods per group costs."""
 NODES_PER_STEP = 500
 """Nodes that arrays are compared over in the time of one step of the search."""
 
@@ -93,7 +95,7 @@ def _choices(problem: Problem, effort: Effort) -> Iterator[tuple[int, ...]]:
     least = [group.least for group in groups]
     for total in range(sum(most), max(problem.request.least, sum(least), 1) - 1, -1):
         for counts in _shared_out(total, least, most):
-            effort.spend(1 + width // NODES_PER_STEP)
+            effort.spend(CHOICE_STEPS + width // NODES_PER_STEP)
             if _divides(problem, counts):
                 yield counts
 

@@ -40,8 +40,10 @@ def _of_tier(problem: Problem, tier: int, chosen: int, num_pods: int) -> list[Do
     room = np.add.reduceat(
         problem.shapes[problem.largest].slots, problem.snapshot.levels.starts[tier]
     )
-    best = np.lexsort((np.arange(len(room)), -np.minimum(room, num_pods)))
-    order = [chosen, *(int(unit) for unit in best[: SHOWN + 1] if unit != chosen)]
+    rank = np.arange(len(room)) - np.minimum(room, num_pods) * len(room)
+    nearest = np.argpartition(rank, min(SHOWN, len(rank) - 1))[: SHOWN + 1]
+    best = nearest[np.argsort(rank[nearest])]
+    order = [chosen, *(int(unit) for unit in best if unit != chosen)]
     shown = [unit for unit in order if unit >= 0][:SHOWN]
     rows = [_one(problem, tier, unit, room, (chosen, num_pods)) for unit in shown]
     if len(room) > len(shown):

@@ -1,0 +1,126 @@
+"""Counting and filling agree with the search, and say so when they do not finish."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.placement.capacity import NodeSpec, build_snapshot
+from generator.placement.counting import Counting, in_order, is_countable
+from generator.placement.effort import Effort
+from generator.placement.engine import place
+from generator.placement.objective import measure
+from generator.placement.presets import Key, Preset
+from generator.placement.problem import Problem, build_problem
+from generator.placement.request import parse_request
+from generator.placement.search import Search
+from generator.placement.solve import CHOICE_STEPS, Finder, assemble, candidates, solve
+from tests.generator.placement.documents import cluster, racks, request, workers
+from tests.generator.placement.referee import Leaf, Scene
+from tests.generator.placement.scenes import TIERS, document_of, paths, snapshot_of, tree_of
+
+STEPS = 10_000_000
+
+
+@st.composite
+def homogeneous(draw: st.DrawFn) -> Scene:
+    """Draw a cluster too large to try in full, and a job of equal parts."""
+    found = draw(paths(most_nodes=12))
+    depth = len(next(iter(found.values())))
+    size, many = draw(st.integers(1, 4)), draw(st.integers(1, 6))
+    group = Leaf(
+        name="g0",
+        count=size * many,
+        least=size * many,
+        size=draw(st.sampled_from([size, size, None])),
+        slice_tier=draw(st.sampled_from([None, None, 1, depth])),
+    )
+    return Scene(
+        nodes=tree_of(found, TIERS[:depth]).nodes,
+        paths=found,
+        slots={node: draw(st.integers(0, 5)) for node in found},
+        zones=dict.fromkeys(found, "a"),
+        groups=(replace(group, slice_tier=group.slice_tier if group.size else None),),
+        strategies=((depth + 1, draw(st.integers(0, depth + 1))),),
+    )
+
+
+def both(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
+    """Vectors per tier of both finders, empty where there is nothing."""
+    request = problem.request
+    counts = tuple(group.count for group in request.groups)
+    parts = problem.part_types(counts, problem.strategies[0][1])
+    counted = Counter(kind for kind, _ in parts)
+    (kind,) = counted
+    assert is_countable(problem, [kind])
+    finders: list[Finder] = [
+        Counting(problem, kind, counted[kind], Effort(STEPS)),
+        Search(problem, [kind], [counted[kind]], Effort(STEPS)),
+    ]
+    rows = []
+    for tier in range(problem.root + 1):
+        units = candidates(problem, counts, tier)
+        found = [finder.best(tier, units) if len(units) else None for finder in finders]
+        rows.append(
+            tuple(
+                measure(problem, assemble(counts, parts, best.parts), 0).vector(request.preset)
+                if best is not None
+                else ()
+                for best in found
+            )
+        )
+        if any(rows[-1]):
+            break
+    return rows
+
+
+@pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR])
+@settings(max_examples=60, deadline=None)
+@given(scene=homogeneous())
+def test_it_counts_what_the_search_finds(preset: Preset, scene: Scene) -> None:
+    problem = build_problem(snapshot_of(scene), parse_request(document_of(scene, preset)))
+    for counted, searched in both(problem):
+        assert counted == searched
+
+
+@settings(max_examples=60, deadline=None)
+@given(scene=homogeneous())
+def test_it_keeps_tiers_and_histogram_without_any_budget(scene: Scene) -> None:
+    request = parse_request(document_of(scene, Preset.OPTIMAL))
+    problem = build_problem(snapshot_of(scene), request)
+    best, hasty = solve(problem, Effort(STEPS)), solve(problem, Effort(CHOICE_STEPS + 2))
+    assert (best is None) == (hasty is None)
+    if best is None or hasty is None:
+        return
+    assert best.is_proved
+    for key in (Key.PLACED, Key.STRATEGY, Key.JOB_TIER, Key.GROUP_TIER, Key.HISTOGRAM):
+        assert best.objective.values[key] == hasty.objective.values[key]
+    assert best.objective.vector(request.preset) <= hasty.objective.vector(request.preset)
+
+
+def test_it_says_that_a_filling_is_not_proved_when_the_budget_ends() -> None:
+    snapshot = cluster(racks(*[7] * 8, per_block=8))
+    problem = build_problem(snapshot, request(groups=workers(30)))
+    hasty = solve(problem, Effort(CHOICE_STEPS + 3))
+    assert hasty is not None
+    assert not hasty.is_proved
+    assert hasty.objective.values[Key.DOMAINS][1] == 5
+
+
+def test_it_stays_exact_where_costs_outgrow_a_machine_word() -> None:
+    tree = tree_of({f"n{at}": (at // 4, at // 16, 0) for at in range(64)}, TIERS)
+    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": 40 + at % 3}) for at in range(64)}
+    found = place(build_snapshot(tree, nodes), request(groups=workers(1500)))
+    assert found.is_proved
+    assert found.objective["domains"] == {"core": 1, "spine": 3, "leaf": 10, "node": 37}
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12))
+def test_it_yields_rows_in_the_order_of_their_columns(rows: list[tuple[int, int]]) -> None:
+    order = list(in_order([np.array([row[k] for row in rows]) for k in range(2)]))
+    assert order == sorted(range(len(rows)), key=lambda at: (rows[at], at))

@@ -1,0 +1,121 @@
+"""Answers as documents, islands, tiers by number, and what is not supported."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from generator.placement.answer import render_placement
+from generator.placement.capacity import NodeSpec, build_snapshot
+from generator.placement.engine import place
+from generator.placement.request import UnsupportedRequest
+from tests.generator.placement.documents import cluster, racks, request, workers
+from topology.tree import build_tree
+
+
+def test_it_prints_the_document_of_an_answer() -> None:
+    found = render_placement(place(cluster(racks(2, 3, 2, 2)), request(groups=workers(3, min=2))))
+    assert json.loads(json.dumps(found)) == {
+        "feasible": True,
+        "assignment": {"workers": ["n2", "n3", "n4"]},
+        "tier": "rack",
+        "objective": {
+            "placed": 3,
+            "strategy": 0,
+            "existing": {"block": 0, "rack": 0, "node": 0},
+            "job_tier": "rack",
+            "group_tier": "rack",
+            "histogram": {"rack": 1},
+            "preferred_misses": 0,
+            "domains": {"block": 1, "rack": 1, "node": 3},
+            "surplus": 0,
+            "surplus_parents": [2],
+            "fragmentation": {"node": 0, "rack": 0, "block": 2},
+            "names": 2,
+        },
+        "proved": True,
+        "victims": [],
+        "reason": None,
+        "alternatives": [],
+        "domains": [
+            {"name": "r1", "verdict": "chosen", "needs": "3 of 3 slots"},
+            {"name": "r0", "verdict": "infeasible", "needs": "r0: 2 of 3 slots; needs 1 more"},
+            {"name": "r2", "verdict": "infeasible", "needs": "r2: 2 of 3 slots; needs 1 more"},
+            {"name": "r3", "verdict": "infeasible", "needs": "r3: 2 of 3 slots; needs 1 more"},
+        ],
+    }
+
+
+def test_it_leaves_pods_above_the_room_pending() -> None:
+    found = place(cluster(racks(2, 1)), request(groups=workers(4, min=2)))
+    assert found.assignment == {"workers": ("n0", "n1", "n2", None)}
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_feasible"),
+    [
+        pytest.param({}, False, id="not by itself"),
+        pytest.param({"across_islands": True}, True, id="where the request says so"),
+        pytest.param({"required": "cluster"}, True, id="where it names the cluster as its bound"),
+        pytest.param(
+            {"strategies": [["block", "rack"], ["cluster", "cluster"]]},
+            True,
+            id="where a strategy names it",
+        ),
+        pytest.param({"preferred": ["cluster"]}, False, id="not for a mere preference"),
+    ],
+)
+def test_it_crosses_islands_only_when_asked(spec: dict[str, object], *, is_feasible: bool) -> None:
+    snapshot = cluster(racks(2, 2, per_block=1))
+    assert place(snapshot, request(groups=workers(4), **spec)).is_feasible is is_feasible
+
+
+@pytest.mark.parametrize("tier", [1, "1", "rack"])
+def test_it_takes_tiers_by_name_and_by_number(tier: int | str) -> None:
+    found = place(cluster(racks(1, 3)), request(groups=workers(3), required=tier))
+    assert found.assignment == {"workers": ("n1", "n2", "n3")}
+
+
+def test_it_uses_nodes_outside_the_tree_only_without_any_tier() -> None:
+    snapshot = cluster(racks(1), {"out": NodeSpec("out", {"slots": 2})})
+    assert place(snapshot, request()).assignment == {"workers": ("out", "out")}
+    assert not place(snapshot, request(preferred=["rack"])).is_feasible
+
+
+def test_it_answers_on_a_cluster_without_nodes() -> None:
+    empty = build_snapshot(build_tree([], tiers=("rack",)), {})
+    reasons = [place(empty, request(**spec)).reason for spec in ({}, {"required": "rack"})]
+    assert [reason.kind for reason in reasons if reason] == ["no-fit", "no-domain"]
+
+
+def test_it_grows_a_gang_beside_its_pods_whatever_else_is_emptier() -> None:
+    snapshot = cluster(racks(4, 4), job=["n0", "n1"])
+    found = place(snapshot, request(gang="job", groups=workers(2)))
+    assert found.assignment == {"workers": ("n2", "n3")}
+    assert found.objective["existing"] == {"block": 2, "rack": 2, "node": 0}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param({"preset": "koordinator"}, "strategies", id="koordinator without strategies"),
+        pytest.param(
+            {"gang": "job", "groups": workers(2, slices=[{"size": 2, "tier": 1, "indexed": True}])},
+            "groups[0].slices",
+            id="indexed slices beside running pods",
+        ),
+    ],
+)
+def test_it_refuses_what_it_cannot_answer_exactly(spec: dict[str, object], field: str) -> None:
+    with pytest.raises(UnsupportedRequest) as caught:
+        place(cluster(racks(3, 3), job=["n0"]), request(**spec))
+    assert caught.value.field == field
+
+
+def test_it_keeps_slices_with_a_tier_together_rather_than_using_more_nodes() -> None:
+    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": slots}) for at, slots in enumerate((5, 4, 4))}
+    group = workers(8, slices=[{"size": 2, "tier": "rack"}])
+    found = place(cluster(racks(3), nodes), request(groups=group))
+    assert found.objective["domains"] == {"block": 1, "rack": 1, "node": 2}
+    assert found.objective["histogram"] == {"rack": 4}
