@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
+import sys
 from typing import Final
 
 import click
 
 from generator.exits import Exit
-from topology.errors import ConfigError, PlacementRequestError, TopologyError
+from generator.printing import MAX_MESSAGE
+from topology.errors import ConfigError, PlacementRequestError, TopologyError, show
 
 _COMMANDS: Final = {
     "tree": "The tiered tree that the cables say.",
@@ -50,10 +53,10 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except (ConfigError, PlacementRequestError) as error:
-            click.echo(f"error: {error}", err=True)
+            _say(error)
             ctx.exit(Exit.USAGE)
         except TopologyError as error:
-            click.echo(f"error: {error}", err=True)
+            _say(error)
             ctx.exit(Exit.NOTHING)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -61,6 +64,10 @@ class _Group(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _say(error: TopologyError) -> None:
+    click.echo(f"error: {show(str(error), MAX_MESSAGE)}", err=True)
 
 
 @click.group(
@@ -87,6 +94,8 @@ def main() -> None:
     # Facts are many small immutable objects without cycles; at its default threshold the
     # collector takes nearly half of the time to read 65k HCAs and finds nothing.
     gc.set_threshold(200_000, 20, 20)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: a locale may be ASCII
     cli(prog_name="toponaut")
 
 

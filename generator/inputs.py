@@ -163,7 +163,7 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
 
 
 def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError]]:
-    raw = read_bytes(file, MAX_CAPTURE_BYTES)
+    raw = _read_regular(file)
     if isinstance(raw, ParseError):
         return None, [raw]
     heard = parse_neighbors(raw, source=show(str(file), 1024))
@@ -183,10 +183,17 @@ def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError
     return device, [*heard.errors, *problems]
 
 
+def _read_regular(file: Path) -> bytes | ParseError:
+    """Read a file found in a folder; to open a pipe there would wait for its writer."""
+    if not file.is_file():
+        return ParseError("not a regular file", source=show(str(file), 1024))
+    return read_bytes(file, MAX_CAPTURE_BYTES)
+
+
 def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
     if not file.exists():
         return None, ()
-    raw = read_bytes(file, MAX_CAPTURE_BYTES)
+    raw = _read_regular(file)
     if isinstance(raw, ParseError):
         return None, (raw,)
     return parse_chassis(raw, source=show(str(file), 1024))

@@ -134,8 +134,7 @@ def _objects(raw: bytes, source: str) -> Inspection:
             documents.append(found)
     if any(_is_nodes(found.value) for found in documents):
         listed = parse_nodes(raw, source=source)
-        problems += [one for one in listed.problems if one not in problems]
-        return Inspection("nodes", {"nodes": len(listed.nodes)}, (), tuple(problems))
+        return Inspection("nodes", {"nodes": len(listed.nodes)}, (), listed.problems)
     for found in documents:
         try:
             name, more = _object(found.value)

@@ -6,9 +6,10 @@ free, labels, taints, schedulable}]`. A wrong node costs itself and is named.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -30,6 +31,10 @@ _SUFFIXES: Final = {
     **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)},
 }
 _MAX_QUANTITY: Final = 2**62
+_QUANTITY = re.compile(
+    r"(?P<number>[+-]?(?:[0-9]{1,64}\.?[0-9]{0,64}|\.[0-9]{1,64})(?:[eE][+-]?[0-9]{1,3})?)"
+    r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?)\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +72,10 @@ def parse_quantity(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected a quantity, got {type(value).__name__}")  # noqa: TRY004 - pydantic reports ValueError
     text = str(value).strip()
-    number = text.rstrip("numkKMGTPEi")
-    try:
-        amount = Decimal(number) * _SUFFIXES[text[len(number) :]]
-    except (InvalidOperation, KeyError) as error:
-        raise ValueError(f"expected a quantity such as 8, 500m or 16Gi, got {text!r}") from error
+    found = _QUANTITY.match(text)
+    if found is None:
+        raise ValueError(f"expected a quantity such as 8, 500m or 16Gi, got {text[:64]!r}")
+    amount = Decimal(found["number"]) * _SUFFIXES[found["suffix"]]
     if not 0 <= amount <= _MAX_QUANTITY:
         raise ValueError(f"expected a quantity from 0 to {_MAX_QUANTITY}, got {text!r}")
     return int(amount)

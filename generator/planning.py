@@ -13,7 +13,7 @@ from generator.outputs.hypernode import HyperNode, lint, render_hypernodes, tree
 from generator.reading import read_observation
 from generator.reconcile.conflicts import find_conflicts
 from generator.reconcile.plan import Action, plan_changes
-from generator.store.directory import HYPERNODES, REPORTS, ReadHyperNodes, read_hypernodes
+from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from topology.errors import InvariantError, ParseError
 from topology.tree import TopologyTree
 
@@ -42,7 +42,8 @@ def with_store(sources: Sources, store: Path | None) -> Sources:
 def observed_in(store: Path | None, folder: Path | None) -> Observed:
     """Read the observed HyperNodes of a store, or of a folder that directly holds them.
 
-    A store without the folder is new: nothing exists there yet.
+    A store without the folder is new: nothing exists there yet. In a store only those count that
+    can be replaced and removed there, each in a file of its own name.
 
     Raises:
         click.UsageError: neither is named, or both are.
@@ -50,10 +51,7 @@ def observed_in(store: Path | None, folder: Path | None) -> Observed:
     """
     if (store is None) == (folder is None):
         raise click.UsageError("name what to compare with: either --store or --observed")
-    where = folder or (store or Path()) / HYPERNODES
-    if folder is None and not where.exists():
-        return Observed()
-    read: ReadHyperNodes = read_hypernodes(where)
+    read = DirectoryStore(store).read_hypernodes() if store else read_hypernodes(folder or Path())
     return Observed(read.hypernodes, read.problems)
 
 

@@ -18,6 +18,8 @@ from topology.errors import ParseError, show
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _PROBLEMS_SHOWN: Final = 20
+MAX_MESSAGE: Final = 2000
+"""Characters of a message on stderr: a path, an excerpt and some words."""
 
 output_option: Final[Callable[..., Any]] = click.option(
     "--output",
@@ -43,7 +45,7 @@ def print_document(document: object, output: str, *, text: Callable[[], str]) ->
 def print_problems(problems: Sequence[ParseError]) -> None:
     """List on stderr what was skipped: the first ones, and how many more."""
     for problem in problems[:_PROBLEMS_SHOWN]:
-        click.echo(f"skipped: {problem}", err=True)
+        click.echo(f"skipped: {show(str(problem), MAX_MESSAGE)}", err=True)
     more = len(problems) - _PROBLEMS_SHOWN
     if more > 0:
         click.echo(f"skipped: {more} more", err=True)

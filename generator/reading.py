@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -11,13 +11,13 @@ import click
 
 from generator.app import Observation, observe
 from generator.exits import Exit
-from generator.inputs import Inputs, Sources, read_bytes, read_inputs
+from generator.inputs import Inputs, Sources, read_bytes, read_inputs, read_inventory
 from generator.outputs.hypernode import HyperNode, tree_of_hypernodes
 from generator.printing import print_problems
 from generator.store.directory import read_hypernodes
 from generator.store.documents import Document, parse_documents
 from topology.errors import ConfigError, ParseError, TopologyError, show
-from topology.tree import TopologyTree, parse_tree
+from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree, parse_tree
 
 MAX_TREE_BYTES = 256 << 20
 
@@ -44,13 +44,16 @@ def read_observation(
         previous: the last generation's tree, or the file of its document.
 
     Raises:
-        click.UsageError: no source is named.
+        click.UsageError: no source is named, or an option that HyperNodes leave no room for.
+        ConfigError: the names of tiers, the previous tree or the inventory are no use.
         TopologyError: nothing usable was read; the problems have been printed.
     """
     if sources.is_empty:
         raise click.UsageError("name a source: --reports, --ibnetdiscover, --lldpcli, --hypernodes")
     if sources.hypernodes:
-        return _read_hypernodes(sources.hypernodes)
+        if names_of_tiers or isinstance(previous, str):
+            raise click.UsageError("--hypernodes brings its names: no --tier-names, no --previous")
+        return _read_hypernodes(sources.hypernodes, sources.nodes)
     last = read_tree(Path(previous)) if isinstance(previous, str) else previous
     inputs = read_inputs(sources)
     observation = observe(
@@ -65,15 +68,45 @@ def read_observation(
 
 
 def _split(names: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",")) if names else ()
+    """Return the names of a comma-separated list; a number is a tier already, so it names none."""
+    found = tuple(name.strip() for name in names.split(",")) if names else ()
+    wrong = next((name for name in found if not name or name.isdecimal()), None)
+    if wrong is not None:
+        what = f"'{show(wrong)}' is a number" if wrong else "one of them is empty"
+        raise ConfigError(f"--tier-names: {what}; expected names such as leaf,spine,core")
+    return found
 
 
-def _read_hypernodes(folder: Path) -> Read:
+def _read_hypernodes(folder: Path, nodes: Path | None) -> Read:
+    inventory = read_inventory(nodes)
     read = read_hypernodes(folder)
-    if not read.hypernodes:
-        _refuse_nothing(read.problems)
     tree, problems = tree_of(read.hypernodes)
-    return Read(Observation(tree, ()), Inputs(), (*read.problems, *problems))
+    found = (*(inventory.problems if inventory else ()), *read.problems, *problems)
+    if not tree.domains:
+        _refuse_nothing(found)
+    if inventory:
+        tree = _only_listed(tree, {node.name for node in inventory.nodes})
+    return Read(Observation(tree, ()), Inputs(inventory=inventory, problems=found), found)
+
+
+def _only_listed(tree: TopologyTree, listed: Collection[str]) -> TopologyTree:
+    """Return the tree of the listed nodes; those that it lacks are unplaced."""
+    specs = [
+        DomainSpec(
+            name=domain.name,
+            tier=domain.tier,
+            parent=None if domain.parent is None else tree.domains[domain.parent].name,
+            nodes=tuple(node for node in domain.nodes if node in listed),
+        )
+        for domain in tree.domains
+        if any(node in listed for node in tree.nodes_of(domain))
+    ]
+    reasons = {gone.node: gone.reason for gone in tree.unplaced}
+    unplaced = [
+        Unplaced(node, reasons.get(node, "in no HyperNode"))
+        for node in set(listed) - set(tree.nodes)
+    ]
+    return build_tree(specs, tiers=tree.tiers, plane=tree.plane, unplaced=unplaced)
 
 
 def tree_of(hypernodes: Sequence[HyperNode]) -> tuple[TopologyTree, list[ParseError]]:
@@ -108,10 +141,12 @@ def _tree_in(found: Document, source: str) -> TopologyTree:
     try:
         return parse_tree(found.value if isinstance(found.value, dict) else {})
     except ConfigError as error:
-        raise ConfigError(f"{source}:{found.line}: {error}") from error
+        raise ConfigError(f"{source}:{found.line}: {show(str(error), 400)}") from error
 
 
-def finish(ctx: click.Context, problems: Sequence[ParseError]) -> NoReturn:
-    """Say what was skipped and end with the code that tells it."""
+def finish(
+    ctx: click.Context, problems: Sequence[ParseError], code: Exit | None = None
+) -> NoReturn:
+    """Say what was skipped and end with the code given, else with the one that tells it."""
     print_problems(problems)
-    ctx.exit(Exit.SKIPPED if problems else Exit.OK)
+    ctx.exit(code or (Exit.SKIPPED if problems else Exit.OK))

@@ -275,7 +275,7 @@ def _join_one_name(
 ) -> Iterator[tuple[int, int]]:
     """Yield (entity, entity that it is part of) for the entities that carry one name."""
     entities = found.entities
-    labels = [label for at in parts for label in _hca_labels(entities[at])]
+    labels = [label for at in parts for label in set(_hca_labels(entities[at]))]
     is_one_host = len(labels) == len(set(labels)) and (len(parts) == 1 or len(labels) > 0)
     has_objection = len(nodes) == 1 and any(
         strong_key(one) for one in entities[nodes[0]].ids if one.kind != IdKind.NODE_NAME

@@ -241,7 +241,7 @@ def parse_tree(document: Mapping[str, Any]) -> TopologyTree:
             plane=str(document.get("plane", "compute")),
             unplaced=[Unplaced(row["node"], row["reason"]) for row in document["unplaced"]],
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         problem = f"not a {TREE_KIND}: {type(error).__name__} {error}"
         raise ConfigError(problem) from error
     except InvariantError as error:

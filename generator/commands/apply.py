@@ -46,5 +46,5 @@ def command(
     print_document(document, output, text=lambda: text_plan(plan._replace(actions=result.done)))
     if result.error is not None:
         click.echo(f"error: {result.error}; {len(result.pending)} actions not done", err=True)
-        ctx.exit(Exit.INTERNAL)
+        finish(ctx, plan.problems, Exit.INTERNAL)
     finish(ctx, plan.problems)

@@ -44,7 +44,7 @@ def command(
     found = [finding for finding in read.observation.findings if not kinds or finding.kind in kinds]
     print_document([render_finding(one) for one in found], output, text=lambda: _text(found))
     if check and any(finding.severity is not Severity.INFO for finding in found):
-        ctx.exit(Exit.CHECK_FAILED)
+        finish(ctx, read.problems, Exit.CHECK_FAILED)
     finish(ctx, read.problems)
 
 

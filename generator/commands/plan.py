@@ -41,7 +41,7 @@ def command(
     document = [render_action(action) for action in plan.actions]
     print_document(document, output, text=lambda: text_plan(plan))
     if check and plan.actions:
-        ctx.exit(Exit.CHECK_FAILED)
+        finish(ctx, plan.problems, Exit.CHECK_FAILED)
     finish(ctx, plan.problems)
 
 

@@ -46,7 +46,7 @@ def text_tree(tree: TopologyTree) -> str:
         stack.extend((tree.domains[child], depth + 1) for child in reversed(domain.children))
     if tree.unplaced:
         lines.append(f"unplaced: {len(tree.unplaced)}")
-        lines += [f"  {gone.node}: {show(gone.reason, 400)}" for gone in tree.unplaced]
+        lines += [f"  {show(gone.node)}: {show(gone.reason, 400)}" for gone in tree.unplaced]
     return "\n".join(lines)
 
 
@@ -54,4 +54,4 @@ def _line(tree: TopologyTree, domain: Domain) -> str:
     tier = tree.tiers[domain.tier - 1]
     count = domain.stop - domain.start
     nodes = f": {shorten(domain.nodes)}" if domain.nodes else ""
-    return f"{tier} {show(domain.name)} ({count} node{'s' if count != 1 else ''}){nodes}"
+    return f"{show(tier)} {show(domain.name)} ({count} node{'s' if count != 1 else ''}){nodes}"

@@ -1,0 +1,148 @@
+"""Small synthetic fabrics, written to disk in every form that the reading commands take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from click.testing import CliRunner
+
+from generator.cli import cli
+from generator.store.directory import DirectoryStore
+from topology.facts import Medium
+from topology.report import report_of, split_sweep
+from topology.sources.ibnetdiscover_text import render_ibnetdiscover
+from topology.synthetic import (
+    Damaged,
+    FabricKind,
+    FabricSpec,
+    build_wiring,
+    inventory,
+    lldpcli_captures,
+    report_claims,
+    sweep_devices,
+    undamaged,
+)
+
+RAILS = FabricSpec(FabricKind.RAIL, 16, rails=4, radix=8)
+PAIRS = FabricSpec(FabricKind.DUAL_HOMED, 16, radix=8, medium=Medium.ETHERNET)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What one run of the command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:  # noqa: ANN401 - whatever was printed
+        return json.loads(self.out)
+
+
+def run(*words: object, env: dict[str, str] | None = None) -> Ran:
+    """Run `toponaut` in this process; an exception that it did not expect is raised."""
+    result = CliRunner().invoke(cli, [str(word) for word in words], env=env)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One fabric and the folder that its files are written to."""
+
+    root: Path
+    damaged: Damaged
+
+    @classmethod
+    def of(cls, root: Path, spec: FabricSpec) -> Scene:
+        root.mkdir(parents=True, exist_ok=True)
+        return cls(root, undamaged(build_wiring(spec)))
+
+    @property
+    def hosts(self) -> list[str]:
+        return [host.name for host in self.damaged.wiring.hosts]
+
+    def store(self) -> Path:
+        """Write what the agents would have written; return the store."""
+        store = DirectoryStore(self.root / "store")
+        for claim in report_claims(self.damaged):
+            store.write_report(report_of(claim.device, name=claim.report))
+        if self.damaged.wiring.spec.medium is Medium.INFINIBAND:
+            for part in split_sweep(
+                self.sweep_text(), node=self.hosts[0], subnet="fe80" + "0" * 12
+            ):
+                store.write_report(part)
+        return self.root / "store"
+
+    def reports(self) -> Path:
+        return self.store() / "neighborreports"
+
+    def sweep_text(self) -> str:
+        return render_ibnetdiscover(sweep_devices(self.damaged))
+
+    def sweep(self) -> Path:
+        return self.write("sweep.txt", self.sweep_text())
+
+    def captures(self) -> Path:
+        for name, text in lldpcli_captures(self.damaged):
+            self.write(f"captures/{name}", text)
+        return self.root / "captures"
+
+    def nodes(self) -> Path:
+        """Write our own list of nodes."""
+        return self.write("nodes.yaml", yaml.safe_dump(inventory(self.damaged)))
+
+    def kube_nodes(self, *names: str, form: str = "json") -> Path:
+        """Write what kubectl prints for all hosts, or for some names."""
+        items = [kube_node(name) for name in names or self.hosts]
+        listed = {"apiVersion": "v1", "kind": "List", "items": items}
+        text = json.dumps(listed) if form == "json" else yaml.safe_dump(listed)
+        return self.write(f"kube-nodes.{form}", text)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+
+def kube_node(name: str, **spec: object) -> dict[str, Any]:
+    """Return a Node as an API server gives it, cut down to what is read and a little more."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"zone": "a"}, "uid": "1", "annotations": {}},
+        "spec": {"podCIDR": "10.0.0.0/24", **spec},
+        "status": {
+            "allocatable": {"cpu": "63850m", "memory": "2113462Mi", "nvidia.com/gpu": "8"},
+            "addresses": [
+                {"type": "InternalIP", "address": "10.0.0.7"},
+                {"type": "Hostname", "address": name},
+            ],
+            "nodeInfo": {"kubeletVersion": "v1.33.1"},
+        },
+    }
+
+
+def partition(document: dict[str, Any]) -> list[set[frozenset[str]]]:
+    """Return the node sets of a printed tree's domains, tier by tier."""
+    below: dict[str, frozenset[str]] = {}
+    tiers = []
+    for tier in document["tiers"]:
+        for row in tier["domains"]:
+            below[row["name"]] = frozenset(row.get("nodes", ())).union(
+                *(below[child] for child in row.get("children", ()))
+            )
+        tiers.append({below[row["name"]] for row in tier["domains"]})
+    return tiers
+
+
+def domain_names(document: dict[str, Any]) -> Sequence[str]:
+    return [row["name"] for tier in document["tiers"] for row in tier["domains"]]

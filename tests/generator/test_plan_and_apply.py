@@ -1,0 +1,211 @@
+"""`plan` and `apply` on a store: what changes, what stays, and what is never touched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from generator.exits import Exit
+from generator.outputs.hypernode import lint, parse_manifest
+from generator.store.directory import read_hypernodes
+from tests.generator.scenes import RAILS, Scene, domain_names, run
+from topology.synthetic import FabricKind, FabricSpec
+
+SMALL = FabricSpec(FabricKind.FAT_TREE, 8, radix=4)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene.of(tmp_path, SMALL)
+
+
+def hypernode(name: str, *, tier: int = 1, members: object = ()) -> str:
+    return yaml.safe_dump(
+        {
+            "apiVersion": "topology.volcano.sh/v1alpha1",
+            "kind": "HyperNode",
+            "metadata": {"name": name},
+            "spec": {"tier": tier, "members": members},
+        }
+    )
+
+
+def node_member(name: str) -> dict[str, object]:
+    return {"type": "Node", "selector": {"exactMatch": {"name": name}}}
+
+
+def child_member(name: str) -> dict[str, object]:
+    return {"type": "HyperNode", "selector": {"exactMatch": {"name": name}}}
+
+
+def test_it_plans_bottom_up_what_a_new_store_lacks(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    ran = run("plan", "--store", scene.store(), "-o", "json")
+    assert ran.code == Exit.OK
+    assert {row["op"] for row in ran.document} == {"create"}
+    tiers = [row["tier"] for row in ran.document]
+    assert tiers == sorted(tiers)
+    assert tiers[-1] > 1
+    assert not lint([parse_manifest(row["object"]) for row in ran.document])
+    assert not (scene.root / "store" / "hypernodes").exists()
+
+
+def test_it_has_nothing_left_to_plan_after_apply(scene: Scene) -> None:
+    store = scene.store()
+    planned = run("plan", "--store", store, "-o", "json").document
+    applied = run("apply", "--store", store, "-o", "json")
+    assert (applied.code, applied.document) == (Exit.OK, planned)
+    again = run("plan", "--store", store, "-o", "json")
+    assert (again.code, again.document) == (Exit.OK, [])
+    assert run("apply", "--store", store, "-o", "json").document == []
+
+
+def test_it_writes_the_same_from_a_sweep_as_from_reports(scene: Scene) -> None:
+    store = scene.store()
+    run("apply", "--store", store)
+    ran = run("plan", scene.sweep(), "--store", store, "-o", "json")
+    assert (ran.code, ran.document) == (Exit.OK, [])
+
+
+def test_it_compares_with_a_folder_of_hypernodes_instead(scene: Scene) -> None:
+    store = scene.store()
+    run("apply", "--store", store)
+    rows = [yaml.safe_load(file.read_text()) for file in (store / "hypernodes").iterdir()]
+    scene.write("observed/all.json", json.dumps({"kind": "HyperNodeList", "items": rows}))
+    ran = run("plan", scene.sweep(), "--observed", scene.root / "observed", "-o", "json")
+    assert (ran.code, ran.document) == (Exit.OK, [])
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_it_wants_exactly_one_thing_to_compare_with(scene: Scene, *, both: bool) -> None:
+    words = ["--store", scene.store(), "--observed", scene.root] if both else []
+    ran = run("plan", scene.sweep(), *words)
+    assert ran.code == Exit.USAGE
+    assert "--observed" in ran.err
+
+
+def test_it_keeps_the_names_of_the_observed_hypernodes(scene: Scene) -> None:
+    store = scene.store()
+    run("apply", "--store", store)
+    folder = store / "hypernodes"
+    names = domain_names(run("tree", "--hypernodes", folder, "-o", "json").document)
+    for file in list(folder.iterdir()):
+        text = file.read_text()
+        for name in sorted(names, key=len, reverse=True):
+            text = text.replace(f"name: {name}\n", f"name: kept-{name}\n")
+        file.unlink()
+        (folder / f"kept-{file.name}").write_text(text)
+    ran = run("plan", "--store", store, "-o", "json")
+    assert (ran.code, ran.document) == (Exit.OK, []), ran.err
+
+
+def test_it_fails_a_check_as_long_as_something_would_change(scene: Scene) -> None:
+    store = scene.store()
+    assert run("plan", "--store", store, "--check").code == Exit.CHECK_FAILED
+    run("apply", "--store", store)
+    assert run("plan", "--store", store, "--check").code == Exit.OK
+
+
+@pytest.mark.parametrize("command", ["plan", "findings"])
+def test_it_names_skipped_input_also_when_a_check_fails(scene: Scene, command: str) -> None:
+    store = scene.store()
+    (store / "neighborreports" / "broken.yaml").write_text("{")
+    (store / "neighborreports" / f"{scene.hosts[0]}.yaml").unlink()
+    words = ["--store", store] if command == "plan" else ["--reports", store / "neighborreports"]
+    nodes = [] if command == "plan" else ["--nodes", scene.nodes()]
+    ran = run(command, *words, *nodes, "--check")
+    assert ran.code == Exit.CHECK_FAILED
+    assert "broken.yaml" in ran.err
+
+
+def test_it_leaves_foreign_hypernodes_alone_and_says_what_they_stand_in_the_way_of(
+    scene: Scene,
+) -> None:
+    store = scene.store()
+    first = run("plan", "--store", store, "-o", "json").document[0]["name"]
+    foreign = hypernode(first, members=[node_member("elsewhere")])
+    other = hypernode("other", members=[node_member("elsewhere")])
+    (store / "hypernodes").mkdir()
+    (store / "hypernodes" / f"{first}.yaml").write_text(foreign)
+    (store / "hypernodes" / "other.yaml").write_text(other)
+    ran = run("apply", "--store", store)
+    assert ran.code == Exit.SKIPPED
+    assert f"HyperNode {first} is left out" in ran.err
+    assert (store / "hypernodes" / f"{first}.yaml").read_text() == foreign
+    assert (store / "hypernodes" / "other.yaml").read_text() == other
+
+
+def test_it_counts_only_hypernodes_that_it_could_replace_in_the_store(scene: Scene) -> None:
+    store = scene.store()
+    run("apply", "--store", store)
+    folder = store / "hypernodes"
+    file = max(folder.iterdir())  # the spine, which nothing lists
+    file.rename(folder / "elsewhere.yaml")
+    ran = run("plan", "--store", store, "-o", "json")
+    assert ran.code == Exit.SKIPPED
+    assert [(row["op"], row["name"]) for row in ran.document] == [("create", file.stem)]
+    assert "elsewhere.yaml" in ran.err
+
+
+def test_it_plans_around_a_cycle_of_foreign_hypernodes(scene: Scene) -> None:
+    for name, other in (("one", "two"), ("two", "one")):
+        scene.write(f"observed/{name}.yaml", hypernode(name, members=[child_member(other)]))
+    ran = run("plan", scene.sweep(), "--observed", scene.root / "observed", "-o", "json")
+    assert ran.code == Exit.OK, ran.err
+    assert {row["op"] for row in ran.document} == {"create"}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda folder: [file.unlink() for file in folder.iterdir()], id="gone"),
+        pytest.param(
+            lambda folder: [file.write_bytes(b"\xff\x00{") for file in folder.iterdir()],
+            id="all damaged",
+        ),
+        pytest.param(
+            lambda folder: [file.unlink() for file in folder.glob("*.sweep.*")],
+            id="without the sweep that tells the cables",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "apply"])
+def test_it_deletes_nothing_when_reports_are(scene: Scene, spoil: object, command: str) -> None:
+    store = scene.store()
+    run("apply", "--store", store)
+    before = read_hypernodes(store / "hypernodes")
+    assert callable(spoil)
+    spoil(store / "neighborreports")
+    ran = run(command, "--store", store, "-o", "json")
+    assert ran.code in (Exit.SKIPPED, Exit.NOTHING)
+    assert ran.out == "" or ran.document == []
+    assert ran.err
+    assert read_hypernodes(store / "hypernodes") == before
+
+
+def test_it_plans_nothing_from_hypernodes_that_make_no_tree(scene: Scene) -> None:
+    store = scene.store()
+    run("apply", "--store", store)
+    for name, other in (("one", "two"), ("two", "one")):
+        scene.write(f"cyclic/{name}.yaml", hypernode(name, members=[child_member(other)]))
+    ran = run("plan", "--hypernodes", scene.root / "cyclic", "--store", store)
+    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert "cycle: " in ran.err
+
+
+def test_it_stops_at_the_first_failed_write_and_goes_on_next_time(scene: Scene) -> None:
+    store = scene.store()
+    names = [row["name"] for row in run("plan", "--store", store, "-o", "json").document]
+    obstacle = store / "hypernodes" / f"{names[1]}.yaml"
+    obstacle.mkdir(parents=True)
+    ran = run("apply", "--store", store, "-o", "json")
+    assert ran.code == Exit.INTERNAL
+    assert [row["name"] for row in ran.document] == names[:1]
+    assert f"{len(names) - 1} actions not done" in ran.err
+    obstacle.rmdir()
+    again = run("apply", "--store", store, "-o", "json")
+    assert again.code == Exit.OK
+    assert [row["name"] for row in again.document] == names[1:]

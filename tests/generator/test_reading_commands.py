@@ -1,0 +1,258 @@
+"""The reading commands over every input set: one document on stdout, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess  # noqa: TID251 - the program itself is the thing under test
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from generator.exits import Exit
+from tests.generator.scenes import PAIRS, RAILS, Scene, domain_names, partition, run
+from topology.synthetic import derive_truth
+from topology.tree import render_tree
+
+
+@pytest.fixture(scope="module")
+def rails(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return Scene.of(tmp_path_factory.mktemp("rails"), RAILS)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return Scene.of(tmp_path_factory.mktemp("pairs"), PAIRS)
+
+
+Words = Callable[[Scene], list[object]]
+RAIL_INPUTS: dict[str, Words] = {
+    "agents' reports": lambda scene: ["--reports", scene.reports()],
+    "a sweep by option": lambda scene: ["--ibnetdiscover", scene.sweep()],
+    "a sweep by position": lambda scene: [scene.sweep()],
+    "one sweep given twice": lambda scene: [scene.sweep(), "--ibnetdiscover", scene.sweep()],
+    "reports and a sweep": lambda scene: [scene.sweep(), "--reports", scene.reports()],
+    "a sweep with our node list": lambda scene: [scene.sweep(), "--nodes", scene.nodes()],
+    "a sweep with kubectl's JSON": lambda scene: [scene.sweep(), "--nodes", scene.kube_nodes()],
+    "reports with kubectl's YAML": lambda scene: [
+        *("--reports", scene.reports()),
+        *("--nodes", scene.kube_nodes(form="yaml")),
+    ],
+    "a sweep with CRLF line ends": lambda scene: [
+        scene.write("crlf.txt", scene.sweep_text().replace("\n", "\r\n"))
+    ],
+}
+PAIR_INPUTS: dict[str, Words] = {
+    "agents' reports": lambda scene: ["--reports", scene.reports()],
+    "captures of lldpcli": lambda scene: ["--lldpcli", scene.captures()],
+    "captures with our node list": lambda scene: [
+        *("--lldpcli", scene.captures()),
+        *("--nodes", scene.nodes()),
+    ],
+    "captures with kubectl's list": lambda scene: [
+        *("--lldpcli", scene.captures()),
+        *("--nodes", scene.kube_nodes()),
+    ],
+}
+
+
+@pytest.mark.parametrize("words", RAIL_INPUTS.values(), ids=RAIL_INPUTS.keys())
+def test_it_reads_the_true_tree_of_rails_from(rails: Scene, words: Words) -> None:
+    ran = run("tree", *words(rails), "-o", "json")
+    assert ran.code == Exit.OK, ran.err
+    assert ran.err == ""
+    assert partition(ran.document) == partition(render_tree(derive_truth(rails.damaged)))
+    assert ran.document["unplaced"] == []
+
+
+@pytest.mark.parametrize("words", PAIR_INPUTS.values(), ids=PAIR_INPUTS.keys())
+def test_it_reads_the_true_tree_of_mlag_pairs_from(pairs: Scene, words: Words) -> None:
+    ran = run("tree", *words(pairs), "-o", "json")
+    assert ran.code == Exit.OK, ran.err
+    assert partition(ran.document) == partition(render_tree(derive_truth(pairs.damaged)))
+
+
+def test_it_names_domains_alike_from_reports_and_from_a_sweep(rails: Scene) -> None:
+    by_reports = run("tree", "--reports", rails.reports(), "-o", "json").document
+    by_sweep = run("tree", rails.sweep(), "-o", "json").document
+    assert domain_names(by_reports) == domain_names(by_sweep)
+    assert by_reports["tiers"] == by_sweep["tiers"]
+
+
+def test_it_reads_back_the_tree_of_the_hypernodes_that_it_writes(rails: Scene) -> None:
+    store = rails.store()
+    first = run("tree", "--reports", store / "neighborreports", "-o", "json").document
+    assert run("apply", "--store", store).code == Exit.OK
+    again = run("tree", "--hypernodes", store / "hypernodes", "-o", "json")
+    assert again.code == Exit.OK, again.err
+    assert partition(again.document) == partition(first)
+    assert domain_names(again.document) == domain_names(first)
+    assert [tier["name"] for tier in again.document["tiers"]] == ["leaf", "spine", "core"][
+        : len(first["tiers"])
+    ]
+
+
+def test_it_prints_a_tree_that_its_own_schema_accepts(rails: Scene) -> None:
+    schema = json.loads(run("schema", "tree").out)
+    document = run("tree", rails.sweep(), "-o", "json").document
+    jsonschema.validate(document, schema)
+
+
+def test_it_accepts_by_its_schema_what_the_store_writes(rails: Scene) -> None:
+    schema = json.loads(run("schema", "report").out)
+    for file in sorted(rails.reports().iterdir())[:3]:
+        jsonschema.validate(json.loads(file.read_text()), schema)
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+@pytest.mark.parametrize("command", ["tree", "findings"])
+def test_it_prints_one_document_and_nothing_else(rails: Scene, command: str, form: str) -> None:
+    ran = run(command, rails.sweep(), "-o", form)
+    documents = [json.loads(ran.out)] if form == "json" else list(yaml.safe_load_all(ran.out))
+    assert len(documents) == 1
+    assert ran.err == ""
+
+
+def test_it_keeps_stdout_a_document_when_input_is_skipped(rails: Scene) -> None:
+    bad = rails.write("bad/sweep.txt", rails.sweep_text() + "\n[1] nonsense\n")
+    ran = run("tree", bad, "-o", "json")
+    assert ran.code == Exit.SKIPPED
+    assert partition(ran.document) == partition(render_tree(derive_truth(rails.damaged)))
+    assert f"skipped: {bad}:" in ran.err
+
+
+@pytest.mark.parametrize("command", ["tree", "findings", "plan"])
+def test_it_wants_a_source(command: str) -> None:
+    ran = run(command)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "--ibnetdiscover" in ran.err or "--store" in ran.err
+
+
+@pytest.mark.parametrize("command", ["tree", "findings", "plan", "apply"])
+def test_it_says_that_the_cluster_cannot_be_read_yet(tmp_path: Path, command: str) -> None:
+    store = ["--store", tmp_path] if command in ("plan", "apply") else []
+    ran = run(command, "--kube", *store)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "not available yet" in ran.err
+
+
+def test_it_takes_hypernodes_for_a_tree_of_their_own(rails: Scene) -> None:
+    store = rails.store()
+    run("apply", "--store", store)
+    ran = run("tree", "--hypernodes", store / "hypernodes", rails.sweep())
+    assert ran.code == Exit.USAGE
+    assert "no other source" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--tier-names", "rack,row"), ("--previous", "tree.json")]
+)
+def test_it_refuses_options_that_hypernodes_have_answered(
+    rails: Scene, option: str, value: str
+) -> None:
+    store = rails.store()
+    run("apply", "--store", store)
+    rails.write("tree.json", run("tree", rails.sweep(), "-o", "json").out)
+    text = str(rails.root / value) if option == "--previous" else value
+    ran = run("tree", "--hypernodes", store / "hypernodes", option, text)
+    assert ran.code == Exit.USAGE
+    assert option in ran.err
+
+
+def test_it_places_of_hypernodes_only_what_the_node_list_has(rails: Scene) -> None:
+    store = rails.store()
+    run("apply", "--store", store)
+    listed = rails.kube_nodes(*rails.hosts[:-1], "node-new")
+    ran = run("tree", "--hypernodes", store / "hypernodes", "--nodes", listed, "-o", "json")
+    assert ran.code == Exit.OK, ran.err
+    placed = {node for row in ran.document["tiers"][0]["domains"] for node in row["nodes"]}
+    assert placed == set(rails.hosts[:-1])
+    assert [row["node"] for row in ran.document["unplaced"]] == ["node-new"]
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ("leaf", "need as many different names"),
+        ("leaf,leaf,leaf,leaf", "need as many different names"),
+        ("rack,,hall,site", "empty"),
+        ("1,2,3", "number"),
+    ],
+    ids=["too few", "one name for all", "an empty one", "numbers, which are tiers already"],
+)
+def test_it_refuses_tier_names_that_name_nothing(rails: Scene, names: str, says: str) -> None:
+    ran = run("tree", rails.sweep(), "--tier-names", names)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert says in ran.err
+
+
+def test_it_uses_the_tier_names_given(rails: Scene) -> None:
+    ran = run("tree", rails.sweep(), "--tier-names", "rack, row, hall", "-o", "json")
+    names = [tier["name"] for tier in ran.document["tiers"]]
+    assert names == ["rack", "row", "hall"][: len(names)]
+
+
+def test_it_keeps_the_names_of_the_previous_tree(rails: Scene) -> None:
+    first = run("tree", rails.sweep(), "-o", "json").document
+    for tier in first["tiers"]:
+        for row in tier["domains"]:
+            row["name"] = f"old-{row['name']}"
+            row["parent"] = row["parent"] and f"old-{row['parent']}"
+    previous = rails.write("previous.json", json.dumps(first))
+    again = run("tree", rails.sweep(), "--previous", previous, "-o", "json").document
+    assert domain_names(again) == domain_names(first)
+
+
+def test_it_takes_options_from_the_environment(rails: Scene) -> None:
+    ran = run("tree", "-o", "json", env={"TOPONAUT_TREE_REPORTS": str(rails.reports())})
+    assert ran.code == Exit.OK
+    assert len(ran.document["tiers"][0]["domains"]) > 1
+
+
+def program(
+    *words: object, stdout: int = subprocess.PIPE, **env: str
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "generator", *map(str, words)],
+        check=False,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **env},
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        pytest.param(["bad.txt", "sweep.txt"], Exit.SKIPPED, id="with one bad file of two"),
+        pytest.param(["bad.txt"], Exit.NOTHING, id="with a bad file alone"),
+    ],
+)
+def test_it_exits_as_a_program_with_the_same_codes(
+    rails: Scene, words: list[str], code: Exit
+) -> None:
+    rails.sweep()
+    rails.write("bad.txt", "")
+    assert program("tree", *(rails.root / word for word in words)).returncode == code
+
+
+def test_it_prints_under_a_locale_that_knows_ascii_only(tmp_path: Path) -> None:
+    odd = tmp_path / f"{'x' * 180}.txt"
+    odd.write_text("Switch 4 \u00fcber\n" * 3)
+    done = program("inspect", odd, PYTHONIOENCODING="ascii:strict", PYTHONUTF8="0")
+    assert b"Traceback" not in done.stderr
+    assert done.returncode in (Exit.SKIPPED, Exit.NOTHING)
+
+
+def test_it_ends_quietly_when_its_reader_has_gone(rails: Scene) -> None:
+    near, far = os.pipe()
+    os.close(near)
+    try:
+        done = program("tree", rails.sweep(), "-o", "json", stdout=far)
+    finally:
+        os.close(far)
+    assert b"Traceback" not in done.stderr
