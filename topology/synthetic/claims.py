@@ -7,7 +7,7 @@ from typing import NamedTuple
 from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortName, PortState, Source
 from topology.ids import Id, IdKind
 from topology.synthetic.faults import Damaged
-from topology.synthetic.sight import Sight, hca_port_ids
+from topology.synthetic.sight import Sight, hca_description, hca_port_ids
 from topology.synthetic.wiring import Host, Nic, Switch
 
 SWITCH_MODEL = "MQM9700"
@@ -156,9 +156,8 @@ def _swept_hca(sight: Sight, host: Host, nic: Nic) -> Device:
     end = PortName(host.name, nic.port)
     far = sight.far_end(*end)
     ports = (_swept_port(sight, end, far),) if far else ()
-    name = "" if sight.is_nameless(host.name) else host.name
-    model = sight.description(host, nic)
-    return Device(DeviceKind.HOST, name, _swept_ids(nic.guid), ports, model)
+    model = hca_description(host, nic)
+    return Device(DeviceKind.HOST, host.name, _swept_ids(nic.guid), ports, model)
 
 
 def _swept_ids(guid: str) -> tuple[Id, ...]:
@@ -166,11 +165,11 @@ def _swept_ids(guid: str) -> tuple[Id, ...]:
 
 
 def _swept_port(sight: Sight, end: PortName, far: PortName) -> Port:
-    nic = None if sight.is_nameless(end.device) else sight.nics.get(end)
+    nic = sight.nics.get(end)
     peer = sight.swept(far)
     neighbor = Neighbor(
         device_ids=peer.node_ids,
-        device_name="" if sight.is_nameless(far.device) else far.device,
+        device_name=far.device,
         port_ids=peer.port_ids,
         port_name=peer.port_name,
         source=Source.IB,

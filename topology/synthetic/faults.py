@@ -39,7 +39,7 @@ class FaultSpec:
     """Pairs of cables that exchange an end; no cable is in two."""
     silent: float = 0.0
     """Fraction of hosts without a report, 0 to 1; above 0 at least one host. The HCAs of a silent
-    InfiniBand host still answer a sweep, but with a factory's description."""
+    InfiniBand host still answer a sweep, under the name that its driver gave them."""
     lose_switches: int = 0
     """Switches that are gone with all of their cables."""
 

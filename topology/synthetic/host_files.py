@@ -9,7 +9,7 @@ from topology.ids import IdKind
 from topology.sources.ibnetdiscover_names import RATES_BPS
 from topology.synthetic.claims import host_ids
 from topology.synthetic.faults import Damaged
-from topology.synthetic.sight import FACTORY_TEXT
+from topology.synthetic.sight import hca_description
 from topology.synthetic.wiring import GUID_STEP, Host, Nic
 
 SLOTS = 8
@@ -58,13 +58,12 @@ def inventory(damaged: Damaged) -> dict[str, Any]:
 
 def _infiniband_files(damaged: Damaged, host: Host, nic: Nic, *, is_up: bool) -> dict[str, str]:
     guid = _colons(nic.guid)
-    is_named = host.name not in damaged.silent
     # A LID is a number that the subnet manager hands out; it names nothing.
     lid = int(nic.guid, 16) // GUID_STEP % NUM_LIDS + 1
     files = {
         "node_guid": guid,
         "sys_image_guid": guid,
-        "node_desc": f"{host.name} {nic.device}" if is_named else FACTORY_TEXT,
+        "node_desc": hca_description(host, nic),
         "node_type": "1: CA",
         "ports/1/state": "4: ACTIVE" if is_up else "1: DOWN",
         "ports/1/phys_state": "5: LinkUp" if is_up else "2: Polling",

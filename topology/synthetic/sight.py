@@ -10,8 +10,6 @@ from topology.ids import Id, IdKind
 from topology.synthetic.faults import Damaged
 from topology.synthetic.wiring import Host, Nic, switch_port
 
-FACTORY_TEXT = "MT4129 ConnectX7   Mellanox Technologies"
-
 
 class Swept(NamedTuple):
     """How a sweep names one port, whichever end of its cable tells."""
@@ -50,14 +48,6 @@ class Sight:
         host = self.hosts.get(device)
         return host.nics[0].mac if host else self.switches[device].mac
 
-    def is_nameless(self, device: str) -> bool:
-        """Return whether a device is a host whose HCAs carry a factory's description."""
-        return device in self.damaged.silent
-
-    def description(self, host: Host, nic: Nic) -> str:
-        """Return the node description of an HCA: a silent host never set its own."""
-        return FACTORY_TEXT if self.is_nameless(host.name) else f"{host.name} {nic.device}"
-
     def swept(self, port: PortName) -> Swept:
         """Return how a sweep names a port; one value per port, which both ends share."""
         found = self._swept.get(port)
@@ -69,8 +59,7 @@ class Sight:
             guid = self.switches[port.device].guid
             port_ids = (Id(IdKind.NODE_GUID, guid, port.port),)
             return Swept((Id(IdKind.NODE_GUID, guid),), port_ids, port.port)
-        name = f"{nic.guid}/1" if self.is_nameless(port.device) else port.port
-        return Swept((Id(IdKind.NODE_GUID, nic.guid),), hca_port_ids(nic), name)
+        return Swept((Id(IdKind.NODE_GUID, nic.guid),), hca_port_ids(nic), port.port)
 
     @cached_property
     def nics(self) -> dict[PortName, Nic]:
@@ -78,6 +67,11 @@ class Sight:
         return {
             PortName(host.name, nic.port): nic for host in self.hosts.values() for nic in host.nics
         }
+
+
+def hca_description(host: Host, nic: Nic) -> str:
+    """Return the node description of an HCA, which the driver sets whether or not an agent runs."""
+    return f"{host.name} {nic.device}"
 
 
 def hca_port_ids(nic: Nic) -> tuple[Id, ...]:

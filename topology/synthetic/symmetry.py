@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from topology.facts import Medium
 from topology.synthetic.faults import Damaged
 from topology.synthetic.homes import (
     Unit,
@@ -31,7 +30,6 @@ class Symmetry:
             nic.port: index for index, nic in enumerate(damaged.wiring.hosts[0].nics)
         }
         self._leaves_by_rail: dict[tuple[Unit, int], Counter[str]] = {}
-        self._leaves_by_host: dict[str, Counter[str]] = {}
         self._uppers: dict[str, Counter[str]] = {}
         self._lowers: dict[str, Counter[str]] = {}
         for cable in damaged.cables:
@@ -42,7 +40,6 @@ class Symmetry:
         if is_host_cable(cable, self._switches):
             rail = (unit_of(self._switches[high]), self._nic_indices[cable.low.port])
             self._leaves_by_rail.setdefault(rail, Counter())[high] += 1
-            self._leaves_by_host.setdefault(low, Counter())[high] += 1
         else:
             self._uppers.setdefault(low, Counter())[high] += 1
             self._lowers.setdefault(high, Counter())[low] += 1
@@ -65,22 +62,15 @@ class Symmetry:
 
     def _shows_wrong_rail(self, cable: Cable, leaf: Switch) -> bool:
         """Return whether most hosts of the group have this port on another leaf."""
-        if self._is_nameless(cable.low.device):
-            # Nobody knows which of its ports this is; two on one leaf are odd all the same.
-            return self._leaves_by_host[cable.low.device][leaf.name] > 1
         rail = (unit_of(leaf), self._nic_indices[cable.low.port])
         usual = majority(self._leaves_by_rail[rail])
         return usual is not None and usual != leaf.name
-
-    def _is_nameless(self, host: str) -> bool:
-        medium = self._damaged.wiring.spec.medium
-        return host in self._damaged.silent and medium is Medium.INFINIBAND
 
     def shows_missing(self, cable: Cable) -> bool:
         """Return whether a cable that is gone is missed by its ends or their fellows."""
         low, high = cable.low.device, cable.high.device
         if is_host_cable(cable, self._switches):
-            return low not in self._damaged.silent or low in self._leaves_by_host
+            return low not in self._damaged.silent or low in self._attachments.hosts
         ups, downs = self._uppers.get(low, Counter()), self._lowers.get(high, Counter())
         have = ups[high]
         sideways = [num for name, num in ups.items() if name != high]

@@ -109,9 +109,9 @@ def test_it_writes_guids_and_rates_as_the_kernel_does() -> None:
     assert dark[f"{folder}/ports/1/phys_state"] == "2: Polling\n"
 
 
-def test_it_leaves_the_factory_text_on_the_hcas_of_a_silent_host() -> None:
+def test_it_names_the_hcas_of_a_silent_host_as_its_driver_does() -> None:
     files = sysfs_files(silence(RAILS, "node-0001"), "node-0001")
-    assert files[f"{ROOT}mlx5_0/node_desc"] == "MT4129 ConnectX7   Mellanox Technologies\n"
+    assert files[f"{ROOT}mlx5_0/node_desc"] == "node-0001 mlx5_0\n"
 
 
 def test_it_lays_out_ethernet_ports_as_physical_interfaces() -> None:
