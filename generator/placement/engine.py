@@ -5,6 +5,7 @@ Pure: the only clock is the one that the caller passes for the request's deadlin
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import MappingProxyType
 
@@ -20,8 +21,10 @@ from generator.placement.request import PlacementRequest, UnsupportedRequest
 from generator.placement.solve import Solution, solve, solve_roughly, widest
 from generator.placement.verdicts import verdicts
 
-STEPS = 1_000_000
-"""Budget of a search: a few seconds."""
+STEPS = 200_000
+"""Budget of a search: about a second."""
+EXACT_LEAVES = 8
+"""Up to so many domains of the lowest tier only a deadline ends a search."""
 EXPLAINING_STEPS = 100_000
 """Budget of finding out why nothing fits, and what would do."""
 
@@ -53,7 +56,7 @@ def place(
     if snapshot.num_nodes == 0:
         return _infeasible(reasons.no_domain(problem) or Reason(ReasonKind.NO_FIT))
     try:
-        found = solve(problem, _effort(request, clock))
+        found = solve(problem, _effort(request, clock, steps=_steps(snapshot)))
     except EffortSpent:
         found = solve_roughly(problem)
         if found is None:
@@ -75,9 +78,13 @@ def running_gang(request: PlacementRequest, placement: Placement) -> RunningGang
     return RunningGang(request.gang, tuple(pods), request.priority)
 
 
-def _effort(
-    request: PlacementRequest, clock: Callable[[], float] | None, *, steps: int = STEPS
-) -> Effort:
+def _steps(snapshot: Snapshot) -> int:
+    """Return the budget of the exact search: none where the cluster is small."""
+    lowest = snapshot.levels.starts[min(1, snapshot.levels.root)]
+    return sys.maxsize if len(lowest) <= EXACT_LEAVES else STEPS
+
+
+def _effort(request: PlacementRequest, clock: Callable[[], float] | None, *, steps: int) -> Effort:
     if clock is None or request.deadline_s is None:
         return Effort(steps)
     return Effort(steps, clock, clock() + request.deadline_s)

@@ -21,6 +21,8 @@ WORD_BITS = 60
 """Costs of more bits are Python integers in an object array: as exact, and slower."""
 SMALL = 32
 """Pods per node up to which every value is looked at on its own."""
+OBJECT_SLOWDOWN = 50
+"""How much longer numpy takes over Python integers than over words, measured."""
 ADDITIONS_PER_STEP = 500
 """Elements that numpy adds and compares in the time of one step of the search."""
 
@@ -143,6 +145,8 @@ class _Shares:
             self._left[at] = 1 << (room * (tier - 1 - at)) if filling.counts_left else 0
         total = (bits + room) * tier
         self._dtype: type = np.int64 if total < WORD_BITS else object
+        slower = 1 if self._dtype is np.int64 else OBJECT_SLOWDOWN
+        self._per_step = ADDITIONS_PER_STEP // slower
         self._never = 1 << max(total + 1, 1)
         self._costs: dict[tuple[int, int], Ints] = {}
         self._sums: dict[tuple[int, int], list[Ints]] = {}
@@ -178,7 +182,7 @@ class _Shares:
         if len(one) == 1:
             return np.asarray(rest + one[0])
         length = min(len(one) + len(rest) - 1, self._num_pods + 1)
-        self._effort.spend(1 + length * len(one) // ADDITIONS_PER_STEP)
+        self._effort.spend(1 + length * len(one) // self._per_step)
         padded: Ints = np.full(length + len(one) - 1, self._never, dtype=self._dtype)
         kept = rest[:length]
         padded[len(one) - 1 : len(one) - 1 + len(kept)] = kept
@@ -223,7 +227,7 @@ class _Shares:
         start: Ints = np.full(most + 1, self._never, dtype=self._dtype)
         start[0] = 0
         tables = [start]
-        self._effort.spend(1 + len(values) * most // ADDITIONS_PER_STEP)
+        self._effort.spend(1 + len(values) * most // self._per_step)
         if is_constant(values) and is_constant(slots):
             needed = -(-np.arange(most + 1) // int(values[0]))
             costs: Ints = needed.astype(self._dtype) * self._node_cost(int(slots[0]))

@@ -93,10 +93,20 @@ class _Left:
                 return self._fill(kind, int(starts[chosen]), int(stops[chosen]))
         return None
 
+    def _fullest_first(self, slots: Ints, start: int, stop: int) -> Ints:
+        """Return the nodes of a range, those of the fullest units of every tier together."""
+        keys = []
+        for unit_of in self._levels.unit:
+            units = unit_of[self._start + start : self._start + stop]
+            units = units - units[0]
+            room = np.bincount(units, weights=slots[start:stop])
+            keys += [units, -room[units]]
+        return np.lexsort(keys) + start
+
     def _fill(self, kind: PartType, start: int, stop: int) -> list[int]:
         slots = self._slots[kind.shape]
         nodes: list[int] = []
-        for offset in np.argsort(-slots[start:stop], kind="stable") + start:
+        for offset in self._fullest_first(slots, start, stop):
             count = min(int(slots[offset]), kind.size - len(nodes))
             if not count:
                 break

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
+from operator import add, gt
 from typing import NamedTuple
 
 from generator.placement.capacity import Ints
@@ -70,6 +71,8 @@ class Search:
         self._weights = Weights(
             problem, sum(t.size * n for t, n in zip(types, wanted, strict=True))
         )
+        self._most_used = [most for _, most in problem.limits]
+        self._rooms: dict[tuple[tuple[int, ...], int], list[int]] = {}
         self._tables: dict[tuple[int, int], _Table] = {}
         self._node_tables: dict[tuple[object, ...], _Table] = {}
         shapes = range(len(problem.shapes))
@@ -143,39 +146,40 @@ class Search:
                 state = self._sum(left, right)
                 if state is None:
                     continue
-                total = cost + entry.cost
-                if state not in fold or self._is_better(total, right, fold[state]):
+                total, known = cost + entry.cost, fold.get(state)
+                if known is None or self._is_better(total, right, known):
                     fold[state] = (total, left, right)
         return fold
 
-    def _is_better(self, cost: int, right: State, other: tuple[int, State, State]) -> bool:
-        """Whether a sum costs less, or as much with more of it in the later added child.
+    def _is_better(self, cost: int, right: State, known: tuple[int, State, State]) -> bool:
+        """Return whether a sum costs less, or as much with more of it in the child added last.
 
         Children are added last first, so among equals the first ones are filled.
         """
-        if cost != other[0]:
-            return cost < other[0]
-        return (self._num_pods(right), right.done) > (self._num_pods(other[2]), other[2].done)
+        if cost != known[0]:
+            return cost < known[0]
+        return (self._num_pods(right), right.done) > (self._num_pods(known[2]), known[2].done)
 
     def _sum(self, left: State, right: State) -> State | None:
         """Return the two together; None where that is more than is asked for or allowed."""
-        done = tuple(a + b for a, b in zip(left.done, right.done, strict=True))
-        loose = tuple(a + b for a, b in zip(left.loose, right.loose, strict=True))
-        used = tuple(a + b for a, b in zip(left.used, right.used, strict=True))
-        if any(have > most for have, most in zip(done, self._wanted, strict=True)):
+        done = tuple(map(add, left.done, right.done))
+        if any(map(gt, done, self._wanted)):
             return None
-        if any(n > most for n, (_, most) in zip(used, self._problem.limits, strict=True)):
+        loose = tuple(map(add, left.loose, right.loose))
+        if any(map(gt, loose, self._room(done, above=0))):
             return None
-        room = self._room(done, above=0)
-        return State(done, loose, used) if all(map(int.__le__, loose, room)) else None
+        used = tuple(map(add, left.used, right.used))
+        return None if any(map(gt, used, self._most_used)) else State(done, loose, used)
 
     def _room(self, done: tuple[int, ...], above: int) -> list[int]:
         """Return per shape the pods of parts not complete yet that may lie above a tier."""
-        room = [0] * len(self._problem.shapes)
-        for kind, have, want in zip(self._types, done, self._wanted, strict=True):
-            if kind.cap >= above:
-                room[kind.shape] += (want - have) * kind.size
-        return room
+        if (done, above) not in self._rooms:
+            room = [0] * len(self._problem.shapes)
+            for kind, have, want in zip(self._types, done, self._wanted, strict=True):
+                if kind.cap >= above:
+                    room[kind.shape] += (want - have) * kind.size
+            self._rooms[done, above] = room
+        return self._rooms[done, above]
 
     def _node_table(self, at: int) -> _Table:
         problem = self._problem
@@ -241,7 +245,7 @@ class Search:
     def _kept(self, tier: int, unit: int, state: State) -> State | None:
         """Return the state with the unit counted as used; None where a rule forbids it."""
         room = self._room(state.done, above=tier + 1)
-        if not all(map(int.__le__, state.loose, room)):
+        if any(map(gt, state.loose, room)):
             return None
         pods = self._num_pods(state)
         levels, problem = self._problem.snapshot.levels, self._problem

@@ -72,9 +72,10 @@ def solve_roughly(problem: Problem) -> Solution | None:
 def _solve(problem: Problem, make: MakeFinder, effort: Effort) -> Solution | None:
     best: Solution | None = None
     total = 0
-    for counts in _choices(problem, effort):
+    for counts in _choices(problem):
         if best is not None and sum(counts) < total:
             break
+        effort.spend(CHOICE_STEPS + problem.snapshot.num_nodes // NODES_PER_STEP)
         found = _solve_counts(problem, counts, make)
         if found is not None and (best is None or _vector(problem, found) < _vector(problem, best)):
             best, total = found, sum(counts)
@@ -85,9 +86,9 @@ def _vector(problem: Problem, solution: Solution) -> tuple[int, ...]:
     return solution.objective.vector(problem.request.preset)
 
 
-def _choices(problem: Problem, effort: Effort) -> Iterator[tuple[int, ...]]:
+def _choices(problem: Problem) -> Iterator[tuple[int, ...]]:
     """Yield pods per group that the minimums and the room allow, most pods first."""
-    groups, width = problem.request.groups, problem.snapshot.num_nodes
+    groups = problem.request.groups
     most = [
         min(group.count, _most(problem, shape))
         for group, shape in zip(groups, problem.shape_of, strict=True)
@@ -95,7 +96,6 @@ def _choices(problem: Problem, effort: Effort) -> Iterator[tuple[int, ...]]:
     least = [group.least for group in groups]
     for total in range(sum(most), max(problem.request.least, sum(least), 1) - 1, -1):
         for counts in _shared_out(total, least, most):
-            effort.spend(CHOICE_STEPS + width // NODES_PER_STEP)
             if _divides(problem, counts):
                 yield counts
 
