@@ -1,0 +1,213 @@
+"""`inspect`: what files hold, told from their content."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from generator.exits import Exit
+from generator.inspection import inspect_bytes
+from tests.generator.scenes import PAIRS, RAILS, Scene, run
+from topology.ids import IdKind
+from topology.synthetic import FabricKind, FabricSpec, sweep_devices
+
+SMALL = FabricSpec(FabricKind.FAT_TREE, 8, radix=4)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return Scene.of(tmp_path_factory.mktemp("rails"), RAILS)
+
+
+def inspected(*files: Path) -> list[dict[str, object]]:
+    ran = run("inspect", *files, "-o", "json")
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    document: list[dict[str, object]] = ran.document
+    return document
+
+
+def test_it_counts_what_a_sweep_holds(scene: Scene) -> None:
+    (found,) = inspected(scene.sweep())
+    wiring = scene.damaged.wiring
+    devices = sweep_devices(scene.damaged)
+    assert found["format"] == "ibnetdiscover"
+    assert found["problems"] == []
+    assert found["counts"] == {
+        "switches": len(wiring.switches),
+        "cas": 4 * len(wiring.hosts),
+        "aggregation_nodes": 0,
+        "routers": 0,
+        "devices": len(devices),
+        "ports": 2 * len(wiring.cables),
+        "neighbors": 2 * len(wiring.cables),
+        "links": len(wiring.cables),
+        "bad_lines": 0,
+    }
+
+
+def test_it_lists_the_cas_that_name_no_host(scene: Scene) -> None:
+    text = scene.sweep_text().replace(
+        "node-0001 mlx5_0", "MT4129 ConnectX7   Mellanox Technologies"
+    )
+    (found,) = inspected(scene.write("nameless.txt", text))
+    host = next(host for host in scene.damaged.wiring.hosts if host.name == "node-0001")
+    assert found["unresolved"] == [host.nics[0].guid]
+
+
+def test_it_tells_the_formats_apart_by_content(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, PAIRS)
+    store = scene.store()
+    run("apply", "--store", store)
+    scene.write("tree.txt", run("tree", "--reports", store / "neighborreports", "-o", "json").out)
+    request = {"apiVersion": "toponaut.io/v1alpha1", "kind": "PlacementRequest",
+               "spec": {"groups": [{"name": "g", "count": 2}]}}  # fmt: skip
+    captures = scene.captures()
+    host = scene.hosts[0]
+    files = [
+        captures / f"{host}.neighbors.json0",
+        captures / f"{host}.chassis.json0",
+        store / "neighborreports" / f"{host}.yaml",
+        next((store / "hypernodes").iterdir()),
+        scene.nodes(),
+        scene.kube_nodes(),
+        scene.kube_nodes(form="yaml"),
+        tmp_path / "tree.txt",
+        scene.write("request", json.dumps(request)),
+    ]
+    assert [row["format"] for row in inspected(*files)] == [
+        "lldpcli-neighbors",
+        "lldpcli-chassis",
+        "NeighborReport",
+        "HyperNode",
+        *["nodes"] * 3,
+        "TopologyTree",
+        "PlacementRequest",
+    ]
+
+
+def test_it_counts_the_parts_of_a_reported_sweep(scene: Scene) -> None:
+    (found,) = inspected(next(scene.reports().glob("*.sweep.0.yaml")))
+    assert found["counts"] == {"reports": 1, "sweep_parts": 1, "bad_documents": 0}
+
+
+def test_it_counts_the_links_of_a_report(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, PAIRS)
+    (found,) = inspected(scene.reports() / f"{scene.hosts[0]}.yaml")
+    assert found["counts"] == {
+        "reports": 1, "devices": 1, "ports": 2, "neighbors": 2, "links": 2, "bad_documents": 0,
+    }  # fmt: skip
+
+
+def test_it_answers_for_good_files_beside_bad_ones(scene: Scene) -> None:
+    bad = scene.write("bad.bin", b"\x00\xff")
+    ran = run("inspect", scene.sweep(), bad, "-o", "json")
+    assert ran.code == Exit.SKIPPED
+    assert [row["format"] for row in ran.document] == ["ibnetdiscover", "unknown"]
+    assert f"{bad}: not UTF-8 at byte 1" in ran.document[1]["problems"]
+
+
+def test_it_names_bad_files_in_text_form_on_stderr(scene: Scene) -> None:
+    bad = scene.write("bad.bin", b"\x00\xff")
+    ran = run("inspect", bad)
+    assert ran.code == Exit.NOTHING
+    assert ran.out == f"{bad}: unknown: 1 bad documents\n"
+    assert f"skipped: {bad}: not UTF-8" in ran.err
+
+
+def test_it_names_each_problem_of_a_node_list_once(scene: Scene) -> None:
+    nodes = scene.write("odd.yaml", "nodes: [{name: a}, {name: NO}]\n---\n!tagged x\n")
+    ran = run("inspect", nodes, "-o", "json")
+    assert ran.code == Exit.SKIPPED
+    assert ran.document[0]["counts"] == {"nodes": 1}
+    assert len(ran.document[0]["problems"]) == 2
+
+
+@pytest.mark.parametrize("raw", [b"", b"\n \n"], ids=["empty", "blank"])
+def test_it_says_of_an_empty_file_that_it_is(scene: Scene, raw: bytes) -> None:
+    ran = run("inspect", scene.write("empty", raw), "-o", "json")
+    assert ran.code == Exit.NOTHING
+    assert "empty" in ran.document[0]["problems"][0]
+
+
+def test_it_prints_a_hostile_file_name_as_harmless_text(scene: Scene) -> None:
+    ran = run("inspect", scene.write("red\x1b[31m\nline", "x"))
+    assert "\x1b" not in ran.out + ran.err
+    assert "red\\x1b[31m\\nline" in ran.out
+
+
+@pytest.mark.parametrize("files", [[], ["missing"]], ids=["no file", "a missing file"])
+def test_it_wants_files_that_exist(tmp_path: Path, files: list[str]) -> None:
+    ran = run("inspect", *(tmp_path / name for name in files))
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+
+
+KINDS = ["HyperNode", "TopologyTree", "PlacementRequest", "NeighborReport", "Node", "List", "Pod"]
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["kind", "apiVersion", "metadata", "name", "spec", "tiers", "tier",
+                         "domains", "parent", "nodes", "unplaced", "groups", "members", "type",
+                         "selector", "device", "ports", "sweep", "items"]),
+        inner | st.sampled_from(KINDS), max_size=4,
+    ),
+    max_leaves=16,
+)  # fmt: skip
+VERSIONS = st.sampled_from(["toponaut.io/v1alpha1", "topology.volcano.sh/v1alpha1", "v1"])
+HEADS = st.sampled_from(
+    [b"Switch 40 ", b"Ca 1 ", b"[1] ", b"vendid=", b'{"lldp":', b'{"local-chassis":', b"<lldp ",
+     b"nodes: [", b"kind: Node\n", b"{", b"- ", b""]
+)  # fmt: skip
+
+
+@given(HEADS, st.binary(max_size=80))
+@example(b"", b"%")
+@example(b"", b"&a [*a]")
+@example(b"", b"\xef\xbb\xbf{}")
+@settings(max_examples=200)
+def test_it_says_something_about_any_bytes(head: bytes, rest: bytes) -> None:
+    found = inspect_bytes(head + rest, source="file")
+    assert found.format
+    assert all(str(problem).startswith("file") for problem in found.problems)
+
+
+@given(VALUES, st.sampled_from(KINDS), VERSIONS)
+@settings(max_examples=200)
+def test_it_says_something_about_any_object(value: object, kind: str, version: str) -> None:
+    body = value if isinstance(value, dict) else {"spec": value}
+    raw = json.dumps({**body, "kind": kind, "apiVersion": version}).encode()
+    found = inspect_bytes(raw, source="file")
+    assert found.format != "unknown" or found.problems
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_it_survives_any_cut_and_any_flipped_byte_of_a_sweep(data: st.DataObject) -> None:
+    raw = bytearray(_SWEEP)
+    at = data.draw(st.integers(0, len(raw) - 1))
+    raw[at] = data.draw(st.integers(0, 255))
+    found = inspect_bytes(bytes(raw[: data.draw(st.integers(1, len(raw)))]), source="file")
+    assert found.counts.get("devices", 0) <= _NUM_DEVICES + 1
+
+
+_SCENE = Scene.of(Path(), SMALL)
+_SWEEP = _SCENE.sweep_text().encode()
+_NUM_DEVICES = len(sweep_devices(_SCENE.damaged))
+
+
+def test_it_counts_only_guids_as_unresolved(scene: Scene) -> None:
+    guids = {
+        found.value
+        for device in sweep_devices(scene.damaged)
+        for found in device.ids
+        if found.kind is IdKind.NODE_GUID
+    }
+    text = scene.sweep_text().replace("node-0002 mlx5", "MT4129 mlx5")
+    (found,) = inspected(scene.write("factory.txt", text))
+    unresolved = found["unresolved"]
+    assert isinstance(unresolved, list)
+    assert set(unresolved) <= guids

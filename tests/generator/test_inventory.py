@@ -1,0 +1,204 @@
+"""The list of nodes in both forms: quantities, taints, ids, and what one bad node costs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.inventory import (
+    Inventory,
+    ListedNode,
+    capacities,
+    parse_nodes,
+    parse_quantity,
+)
+from generator.placement.capacity import NodeSpec
+from tests.generator.scenes import kube_node
+from topology.facts import DeviceKind
+from topology.ids import Id, IdKind
+
+
+def parse(document: object) -> Inventory:
+    return parse_nodes(json.dumps(document).encode(), source="nodes.json")
+
+
+def only(document: object) -> ListedNode:
+    (node,) = parse(document).nodes
+    return node
+
+
+@pytest.mark.parametrize(
+    ("value", "quantity"),
+    [
+        ("8", 8),
+        (8, 8),
+        (7.9, 7),
+        ("63850m", 63),
+        ("1500m", 1),
+        ("2k", 2000),
+        ("1Ki", 1024),
+        ("16Gi", 16 * 2**30),
+        ("1.5Gi", 3 * 2**29),
+        ("2E", 2 * 10**18),
+        ("2e3", 2000),
+        ("1E3", 1000),
+        (".5M", 500_000),
+        ("1.", 1),
+        ("100n", 0),
+        (" 4 ", 4),
+        ("+4", 4),
+        ("0", 0),
+    ],
+)
+def test_it_reads_a_quantity_as_kubernetes_does(value: object, quantity: int) -> None:
+    assert parse_quantity(value) == quantity
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "Gi", "eight", "-1", "1Kib", "1i", "1 Gi", "1_000", "NaN", "sNaN", "Infinity", "1e999",
+     "1e9999999999", "9999999999E", "٣", "0x10", "1" * 5000, True, None, [8], float("inf"),
+     float("nan")],
+    ids=repr,
+)  # fmt: skip
+def test_it_refuses_as_a_quantity(value: object) -> None:
+    with pytest.raises(ValueError, match="expected a quantity"):
+        parse_quantity(value)
+
+
+@given(st.text(max_size=12) | st.floats() | st.integers())
+@settings(max_examples=200)
+def test_it_reads_any_quantity_or_says_what_it_expected(value: object) -> None:
+    try:
+        assert parse_quantity(value) >= 0
+    except ValueError as error:
+        assert str(error).startswith("expected a quantity")  # noqa: PT017 - either is right
+
+
+def test_it_reads_what_kubectl_prints() -> None:
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule", "timeAdded": "x"}
+    listed = {
+        "kind": "List",
+        "items": [kube_node("b", unschedulable=True), kube_node("a", taints=[taint])],
+    }
+    first, second = parse(listed).nodes
+    assert first == ListedNode(
+        name="a",
+        ids=tuple(
+            sorted([Id(IdKind.NODE_NAME, "a"), Id(IdKind.HOSTNAME, "a"), Id(IdKind.IP, "10.0.0.7")])
+        ),
+        spec=NodeSpec(
+            "a",
+            capacity={"slots": 1, "cpu": 63, "memory": 2113462 * 2**20, "nvidia.com/gpu": 8},
+            labels={"zone": "a"},
+            taints=("nvidia.com/gpu=present:NoSchedule",),
+        ),
+    )
+    assert (second.name, second.spec.schedulable) == ("b", False)
+
+
+@pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump], ids=["JSON", "YAML"])
+@pytest.mark.parametrize("wrap", [True, False], ids=["in a list", "alone"])
+def test_it_reads_one_node_alone_or_listed(dump: Any, *, wrap: bool) -> None:  # noqa: ANN401 - two signatures
+    node = kube_node("a")
+    document = {"kind": "NodeList", "items": [node]} if wrap else node
+    found = parse_nodes(dump(document).encode(), source="x")
+    assert [node.name for node in found.nodes] == ["a"]
+    assert found.problems == ()
+
+
+def test_it_reads_our_own_form() -> None:
+    node = only(
+        {
+            "nodes": [
+                {
+                    "name": "a",
+                    "ids": [
+                        {"type": "node-guid", "value": "0x2c90300a1b2c3d4"},
+                        {"type": "mac", "value": "B8-CE-F6-00-00-01"},
+                    ],
+                    "capacity": {"slots": 8, "memory": "1Ti"},
+                    "free": {"slots": 3},
+                    "labels": {"gpu": "h100"},
+                    "taints": [
+                        "reserved",
+                        "gpu=h100:NoExecute",
+                        {"key": "x", "effect": "NoSchedule"},
+                    ],
+                    "schedulable": False,
+                }
+            ]
+        }
+    )
+    assert Id(IdKind.NODE_GUID, "02c90300a1b2c3d4") in node.ids
+    assert Id(IdKind.MAC, "b8:ce:f6:00:00:01") in node.ids
+    assert node.spec == NodeSpec(
+        "a",
+        capacity={"slots": 8, "memory": 2**40},
+        free={"slots": 3, "memory": 2**40},
+        labels={"gpu": "h100"},
+        taints=("reserved=:NoSchedule", "gpu=h100:NoExecute", "x=:NoSchedule"),
+        schedulable=False,
+    )
+    assert (node.device.kind, node.device.name) == (DeviceKind.HOST, "a")
+
+
+@pytest.mark.parametrize(
+    ("capacity", "free", "expected"),
+    [
+        (None, None, ({"slots": 1}, None)),
+        ({"slots": 8}, None, ({"slots": 8}, None)),
+        ({"cpu": 64}, None, ({"slots": 1, "cpu": 64}, None)),
+        ({"slots": 8}, {"slots": 0}, ({"slots": 8}, {"slots": 0})),
+        ({"slots": 8, "cpu": 4}, {"cpu": 1}, ({"slots": 8, "cpu": 4}, {"slots": 8, "cpu": 1})),
+    ],
+    ids=["one slot", "the capacity given", "one slot beside others", "none free", "the rest free"],
+)
+def test_it_assumes_where_nothing_is_said(
+    capacity: object, free: object, expected: tuple[object, object]
+) -> None:
+    row = {"name": "a", "capacity": capacity, "free": free}
+    node = only({"nodes": [{key: value for key, value in row.items() if value is not None}]})
+    assert (node.spec.capacity, node.spec.free) == expected
+
+
+def test_it_keeps_the_good_nodes_in_order_and_names_the_bad_ones() -> None:
+    rows = [{"name": name} for name in ("c", "a", "NO", "b", "a")]
+    found = parse({"nodes": rows})
+    assert [node.name for node in found.nodes] == ["a", "b", "c"]
+    assert [str(problem) for problem in found.problems] == [
+        "nodes.json:1: nodes[2] is left out: name: expected a Kubernetes node name, got 'NO'",
+        "nodes.json:1: nodes[4] is left out: a is listed already",
+    ]
+
+
+def test_it_gives_one_slot_to_every_placed_node_without_a_list() -> None:
+    assert capacities(None, ["a"]) == {"a": NodeSpec("a")}
+    listed = parse({"nodes": [{"name": "b", "capacity": {"slots": 4}}]})
+    assert capacities(listed, ["a"]) == {"b": NodeSpec("b", capacity={"slots": 4})}
+
+
+ROWS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["nodes", "items", "kind", "name", "ids", "type", "value", "capacity",
+                         "free", "slots", "labels", "taints", "key", "metadata", "spec", "status",
+                         "allocatable", "addresses"]),
+        inner, max_size=4,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(ROWS, st.sampled_from(["Node", "List", None]))
+@settings(max_examples=150)
+def test_it_reads_any_object_without_raising(value: object, kind: str | None) -> None:
+    document = {"nodes": [value], "kind": kind} if kind else value
+    found = parse(document)
+    assert all(str(problem).startswith("nodes.json") for problem in found.problems)

@@ -1,0 +1,60 @@
+"""`schema`: what it prints is committed, valid, and true of what is read and printed."""
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from generator.commands.schema import SCHEMAS
+from tests.generator.scenes import run
+from tests.golden import Golden
+from tests.repository import ROOT
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_it_is_what_the_documents_show(name: str, golden: Golden) -> None:
+    ran = run("schema", name)
+    assert ran.code == 0
+    golden.check(ROOT / "docs" / "schema" / f"{name}.json", ran.out)
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_it_is_a_schema_of_its_dialect(name: str) -> None:
+    schema = json.loads((ROOT / "docs" / "schema" / f"{name}.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize("name", ["gang.yaml", "too-large.yaml"])
+def test_it_accepts_the_requests_of_the_demo(name: str) -> None:
+    schema = json.loads(run("schema", "request").out)
+    jsonschema.validate(yaml.safe_load((ROOT / "fixtures" / "demo" / name).read_text()), schema)
+
+
+def test_it_accepts_every_report_of_the_demo() -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(run("schema", "report").out))
+    files = sorted((ROOT / "fixtures" / "demo" / "neighborreports").iterdir())
+    assert files
+    for file in files:
+        validator.validate(json.loads(file.read_text()))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"apiVersion": "toponaut.io/v2"}, {"spec": {"ports": "none"}}, {"extra": 1}]
+)
+def test_it_refuses_what_the_reader_refuses(wrong: dict[str, object]) -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(run("schema", "report").out))
+    good = {
+        "apiVersion": "toponaut.io/v1alpha1",
+        "kind": "NeighborReport",
+        "metadata": {"name": "node-1"},
+        "spec": {"device": {"kind": "host", "name": "node-1"}},
+    }
+    assert validator.is_valid(good)
+    assert not validator.is_valid(good | wrong)
+
+
+def test_it_knows_no_other_schema() -> None:
+    ran = run("schema", "pod")
+    assert (ran.code, ran.out) == (2, "")
+    assert "report" in ran.err
