@@ -43,7 +43,7 @@ def request_message(request: PlacementRequest) -> pb.PlaceRequest:
     """Return a request as a message.
 
     Raises:
-        PlacementRequestError: it holds what no message can: a lone surrogate, a huge number.
+        PlacementRequestError: it holds what no message can, such as a number beyond 64 bits.
     """
     try:
         return pb.PlaceRequest(spec=_spec_message(request))

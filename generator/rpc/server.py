@@ -34,6 +34,8 @@ MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
 NUM_THREADS: Final = 8
 MAX_CALLS: Final = 64
 """Calls that are served or wait; further ones get RESOURCE_EXHAUSTED at once."""
+MAX_DEADLINE_S: Final = 3600.0
+"""What is longer is no deadline; gRPC gives one of some 300 billion years to a call without."""
 REPLY_SHARE: Final = 0.1
 """Part of a call's remaining time that is kept for sending the answer."""
 SERVICE: Final = "toponaut.v1.PlacementService"
@@ -55,16 +57,15 @@ class Published:
 class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
     """Answers calls from the published snapshot."""
 
-    def __init__(self, published: Published, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, published: Published, clock: Callable[[], float]) -> None:
         """Keep where the snapshot is, and the clock of deadlines."""
         self._published = published
         self._clock = clock
 
     def Place(self, request: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:  # noqa: N802 - gRPC's
         """Answer one call."""
-        remaining_s = context.time_remaining()
         try:
-            answer = self._answer(request, remaining_s)
+            answer = self._answer(request, context.time_remaining())
         except Exception:  # what went wrong is ours to read, not the caller's
             log.exception("placement call failed")
             answer = Failure(FailureKind.INTERNAL, "internal error; the server's log tells more")
@@ -72,18 +73,16 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             context.abort_with_status(status_of(answer))
         return answer
 
-    def _answer(
-        self, message: pb.PlaceRequest, remaining_s: float | None
-    ) -> pb.PlaceResponse | Failure:
-        if remaining_s is None:
-            problem = "set a deadline: it is the time that the search may take"
+    def _answer(self, message: pb.PlaceRequest, remaining_s: float) -> pb.PlaceResponse | Failure:
+        if remaining_s > MAX_DEADLINE_S:
+            problem = "set a deadline of an hour at most: it is the time that the search may take"
             return Failure(FailureKind.DEADLINE_MISSING, problem)
         snapshot = self._published.snapshot
         try:
             request = request_of(message)
             if snapshot is None:
                 return Failure(FailureKind.TREE_UNKNOWN, "the tree is not known yet; try again")
-            budget_s = max(0.0, remaining_s * (1 - REPLY_SHARE))
+            budget_s = remaining_s * (1 - REPLY_SHARE)
             bounded = replace(request, deadline_s=min(budget_s, request.deadline_s or budget_s))
             placement = place(snapshot, bounded, clock=self._clock)
         except UnsupportedRequest as error:
@@ -100,12 +99,15 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
 class PlacementServer:
     """A running server; not yet serving, in the words of health, until it is told otherwise."""
 
-    def __init__(self, address: str, published: Published) -> None:
+    def __init__(
+        self, address: str, published: Published, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """Bind and start.
 
         Args:
             address: loopback `HOST:PORT`; port 0 takes a free one.
             published: where the snapshot will be.
+            clock: seconds, to keep the deadlines of calls.
 
         Raises:
             ConfigError: the address is no loopback address, or taken.
@@ -117,7 +119,7 @@ class PlacementServer:
         self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         placement_pb2_grpc.add_PlacementServiceServicer_to_server(
-            PlacementServicer(published), self._server
+            PlacementServicer(published, clock), self._server
         )
         names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self._server)

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class PlacementServiceStub:
-    """Answers where a gang should run. Each call needs a deadline, which is also the time that the
-    search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
+    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
     sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
     """
 
@@ -45,8 +45,8 @@ class PlacementServiceStub:
 
 
 class PlacementServiceServicer:
-    """Answers where a gang should run. Each call needs a deadline, which is also the time that the
-    search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
+    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
     sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
     """
 
@@ -76,8 +76,8 @@ def add_PlacementServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PlacementService:
-    """Answers where a gang should run. Each call needs a deadline, which is also the time that the
-    search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
+    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
     sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
     """
 

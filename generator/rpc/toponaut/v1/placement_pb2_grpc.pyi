@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class PlacementServiceStub:
-    """Answers where a gang should run. Each call needs a deadline, which is also the time that the
-    search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
+    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
     sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
     """
 
@@ -44,8 +44,8 @@ class PlacementServiceStub:
 
 @_typing.type_check_only
 class PlacementServiceAsyncStub(PlacementServiceStub):
-    """Answers where a gang should run. Each call needs a deadline, which is also the time that the
-    search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
+    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
     sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
     """
 
@@ -57,8 +57,8 @@ class PlacementServiceAsyncStub(PlacementServiceStub):
     """
 
 class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Answers where a gang should run. Each call needs a deadline, which is also the time that the
-    search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
+    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
     sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
     """
 

@@ -1,0 +1,60 @@
+"""Small clusters, requests, and a snapshot that holds a query until it is let go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from generator.placement.capacity import RunningGang, Snapshot, build_snapshot
+from generator.placement.request import PlacementRequest, parse_request
+from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
+
+
+def tree_of(*leaves: tuple[str, ...]) -> TopologyTree:
+    """Return leaves of nodes below one spine."""
+    specs = [DomainSpec(f"leaf-{at}", 1, "spine", nodes) for at, nodes in enumerate(leaves, 1)]
+    return build_tree([*specs, DomainSpec("spine", 2, None)], tiers=("leaf", "spine"))
+
+
+def snapshot_of(*leaves: tuple[str, ...]) -> Snapshot:
+    return build_snapshot(tree_of(*leaves), {})
+
+
+def request_for(count: int, **spec: Any) -> PlacementRequest:  # noqa: ANN401 - any field
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "PlacementRequest",
+        "spec": {"groups": [{"name": "w", "count": count}], **spec},
+    }
+    return parse_request(document)
+
+
+class Gate(Mapping[str, RunningGang]):
+    """No running gangs; who asks for one waits until the gate is open."""
+
+    def __init__(self) -> None:
+        self.arrivals = threading.Semaphore(0)
+        self._opened = threading.Event()
+
+    def open(self) -> None:
+        self._opened.set()
+
+    def __contains__(self, gang: object) -> bool:
+        self.arrivals.release()
+        assert self._opened.wait(10), "nobody opened the gate"
+        return False
+
+    def __getitem__(self, gang: str) -> RunningGang:
+        raise KeyError(gang)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def gated(snapshot: Snapshot, gate: Gate) -> Snapshot:
+    return replace(snapshot, running=gate)

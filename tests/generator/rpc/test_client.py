@@ -1,0 +1,111 @@
+"""What a client makes of servers that are not there, not ours, late or broken."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import grpc
+import pytest
+
+from generator.rpc.client import PlacementClient, PlacementServerError
+from generator.rpc.failures import DOMAIN, Failure, FailureKind, status_of
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from tests.generator.rpc.clusters import request_for
+from topology.errors import ConfigError, TopologyError
+
+SOON_S = 10.0
+Answer = Callable[[grpc.ServicerContext], pb.PlaceResponse]
+FAILING = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
+
+
+class Scripted(placement_pb2_grpc.PlacementServiceServicer):
+    """Answers every call in one way."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def Place(self, request: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:  # noqa: N802 - gRPC's
+        del request
+        return self._answer(context)
+
+
+@contextmanager
+def served(answer: Answer | None, timeout_s: float = SOON_S) -> Iterator[PlacementClient]:
+    """Yield a client of a server that answers so, or offers nothing at all."""
+    server = grpc.server(ThreadPoolExecutor(1))
+    if answer is not None:
+        placement_pb2_grpc.add_PlacementServiceServicer_to_server(Scripted(answer), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with PlacementClient(f"127.0.0.1:{port}", timeout_s) as client:
+            yield client
+    finally:
+        server.stop(0).wait()
+
+
+@pytest.mark.parametrize("code", FAILING, ids=lambda code: code.name)
+def test_it_makes_one_of_our_errors_of(code: grpc.StatusCode) -> None:
+    def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
+        context.abort(code, "\x1b[31mred")
+
+    with served(answer) as client, pytest.raises(TopologyError) as caught:
+        client.place(request_for(1))
+    assert client.address in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_it_makes_one_of_our_errors_of_our_own_failure(kind: FailureKind) -> None:
+    def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
+        context.abort_with_status(status_of(Failure(kind, "as it is")))
+
+    with served(answer) as client, pytest.raises(TopologyError, match="as it is"):
+        client.place(request_for(1))
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xff\xff", DOMAIN.encode()], ids=repr)
+def test_it_bears_details_that_are_not_ours(raw: bytes) -> None:
+    def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
+        context.set_trailing_metadata((("grpc-status-details-bin", raw),))
+        context.abort(grpc.StatusCode.INTERNAL, "broken")
+
+    with served(answer) as client, pytest.raises(PlacementServerError, match="INTERNAL: broken"):
+        client.place(request_for(1))
+
+
+def test_it_says_what_to_do_when_nobody_answers() -> None:
+    with PlacementClient("127.0.0.1:1", SOON_S) as client, pytest.raises(ConfigError) as caught:
+        client.place(request_for(1))
+    assert "at 127.0.0.1:1: start one with toponaut serve" in str(caught.value)
+
+
+def test_it_tells_another_server_from_ours() -> None:
+    with served(None) as client, pytest.raises(ConfigError, match="is no placement server"):
+        client.place(request_for(1))
+
+
+def test_it_gives_up_at_its_deadline() -> None:
+    late = r"gave no answer within 0\.05 s"
+    with served(_wait_for_end, 0.05) as client, pytest.raises(PlacementServerError, match=late):
+        client.place(request_for(1))
+
+
+def _wait_for_end(context: grpc.ServicerContext) -> pb.PlaceResponse:
+    ended = threading.Event()
+    if not context.add_callback(ended.set):
+        return pb.PlaceResponse()
+    ended.wait(SOON_S)
+    return pb.PlaceResponse()
+
+
+def test_it_refuses_answers_of_a_later_version() -> None:
+    reason = pb.Reason.FromString(b"\x08\x63")  # kind 99
+    later = pb.PlaceResponse(placement=pb.Placement(reason=reason))
+    other = "is of another version"
+    with served(lambda _: later) as client, pytest.raises(PlacementServerError, match=other):
+        client.place(request_for(1))

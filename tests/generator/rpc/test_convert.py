@@ -1,0 +1,127 @@
+"""Requests and answers keep everything on their way through a message."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from generator.placement.answer import Placement, render_placement
+from generator.placement.presets import PRESETS, Preset
+from generator.placement.request import UnsupportedRequest, parse_request
+from generator.rpc.convert import placement_message, placement_of, request_message, request_of
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from tests.generator.rpc.strategies import documents, placements
+from topology.errors import PlacementRequestError
+from topology.tree import API_VERSION
+
+
+def spec_of(**fields: Any) -> pb.PlaceRequest:  # noqa: ANN401 - any field
+    fields.setdefault("groups", [pb.Group(name="w", count=1)])
+    return pb.PlaceRequest(spec=pb.PlacementSpec(**fields))
+
+
+@settings(max_examples=150)
+@given(documents())
+def test_it_keeps_a_request(document: dict[str, Any]) -> None:
+    request = parse_request(document)
+    sent = request_message(request).SerializeToString()
+    assert request_of(pb.PlaceRequest.FromString(sent)) == request
+
+
+@settings(max_examples=150)
+@given(placements)
+def test_it_keeps_an_answer_and_the_order_of_what_is_printed(placement: Placement) -> None:
+    sent = placement_message(placement).SerializeToString()
+    back = placement_of(pb.Placement.FromString(sent))
+    assert back == placement
+    assert json.dumps(render_placement(back)) == json.dumps(render_placement(placement))
+
+
+def test_it_fills_in_the_same_defaults_as_a_document() -> None:
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "PlacementRequest",
+        "spec": {"groups": [{"name": "w", "count": 1}]},
+    }
+    assert request_of(spec_of()) == parse_request(document)
+
+
+@pytest.mark.parametrize("preset", Preset)
+def test_it_knows_every_preset_and_refuses_those_that_the_engine_lacks(preset: Preset) -> None:
+    number = pb.Preset.Value(f"PRESET_{preset.name}")
+    if preset in PRESETS:
+        assert request_of(spec_of(preset=number)).preset is preset
+    else:
+        with pytest.raises(UnsupportedRequest, match=f"preset: {preset}"):
+            request_of(spec_of(preset=number))
+
+
+REFUSED = [
+    pytest.param(spec_of(groups=[]), "groups", id="no group"),
+    pytest.param(spec_of(groups=[pb.Group(name="w")]), "groups[0].count", id="a count of 0"),
+    pytest.param(
+        spec_of(groups=[pb.Group(name="w", count=-1)]), "groups[0].count", id="a negative count"
+    ),
+    pytest.param(
+        spec_of(groups=[pb.Group(name="w", count=1), pb.Group(name="w", count=1)]),
+        "groups[1].name",
+        id="two groups of one name",
+    ),
+    pytest.param(spec_of(preset=99), "preset", id="a preset of a later version"),
+    pytest.param(spec_of(required=""), "required", id="a tier without a name"),
+    pytest.param(spec_of(deadline_s=-1.0), "deadline_s", id="a negative time to search"),
+    pytest.param(spec_of(deadline_s=float("nan")), "deadline_s", id="a time that is no number"),
+    pytest.param(spec_of(min=2), "min", id="a minimum above all pods"),
+    pytest.param(spec_of(max_domains={"leaf": -1}), "max_domains.leaf", id="a negative limit"),
+    pytest.param(
+        spec_of(
+            groups=[
+                pb.Group(name="w", count=1, request=pb.Resources(quantities={"gpu": 2**53 + 1}))
+            ]
+        ),
+        "groups[0].request.gpu",
+        id="a quantity that not every reader keeps exact",
+    ),
+    pytest.param(
+        spec_of(
+            groups=[
+                pb.Group(
+                    name="w", count=1, node_selector=[pb.LabelSelector(key="a", values=["b"])] * 2
+                )
+            ]
+        ),
+        "groups[0].node_selector[1].key",
+        id="a label asked for twice",
+    ),
+    pytest.param(pb.PlaceRequest(), "groups", id="no spec at all"),
+]
+
+
+@pytest.mark.parametrize(("message", "field"), REFUSED)
+def test_it_names_the_field_of(message: pb.PlaceRequest, field: str) -> None:
+    with pytest.raises(PlacementRequestError) as caught:
+        request_of(message)
+    assert caught.value.field == field
+
+
+def test_it_refuses_to_send_numbers_beyond_64_bits() -> None:
+    spec = {"groups": [{"name": "w", "count": 1}], "priority": 2**63}
+    document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
+    with pytest.raises(PlacementRequestError, match="cannot be sent"):
+        request_message(parse_request(document))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(pb.Placement(reason=pb.Reason.FromString(b"\x08\x63")), id="kind of reason"),
+        pytest.param(pb.Placement(reason=pb.Reason()), id="reason without a kind"),
+        pytest.param(pb.Placement(domains=[pb.DomainVerdict()]), id="domain without a verdict"),
+    ],
+)
+def test_it_refuses_an_answer_with_a(message: pb.Placement) -> None:
+    with pytest.raises(ValueError, match="no kind of this version"):
+        placement_of(message)

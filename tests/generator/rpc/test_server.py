@@ -1,0 +1,275 @@
+"""The server over a real loopback connection, and the client that speaks to it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
+from typing import Any, cast
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+
+from generator.placement.engine import place
+from generator.placement.request import PlacementRequest, UnsupportedRequest
+from generator.rpc.client import PlacementClient, PlacementServerError
+from generator.rpc.convert import request_message
+from generator.rpc.failures import FailureKind, failure_of
+from generator.rpc.server import MAX_CALLS, MAX_MESSAGE_BYTES, SERVICE, PlacementServer, Published
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from tests.generator.rpc.clusters import Gate, gated, request_for, snapshot_of
+from topology.errors import ConfigError, PlacementRequestError
+
+ANY_PORT = "127.0.0.1:0"
+SOON_S = 10.0
+SNAPSHOT = snapshot_of(("a1", "a2"), ("b1", "b2", "b3"))
+
+
+@pytest.fixture
+def published() -> Published:
+    return Published(SNAPSHOT)
+
+
+@pytest.fixture
+def server(published: Published) -> Iterator[PlacementServer]:
+    running = PlacementServer(ANY_PORT, published)
+    yield running
+    running.stop(deadline_s=0)
+
+
+@pytest.fixture
+def client(server: PlacementServer) -> Iterator[PlacementClient]:
+    with PlacementClient(server.address, SOON_S) as made:
+        yield made
+
+
+@pytest.fixture
+def channel(server: PlacementServer) -> Iterator[grpc.Channel]:
+    with grpc.insecure_channel(server.address) as made:
+        yield made
+
+
+def failed_call(channel: grpc.Channel, message: pb.PlaceRequest, **options: Any) -> grpc.Call:  # noqa: ANN401 - gRPC's
+    """Return a call that must fail."""
+    with pytest.raises(grpc.RpcError) as caught:
+        placement_pb2_grpc.PlacementServiceStub(channel).Place(message, **options)
+    return cast("grpc.Call", caught.value)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(request_for(3), id="a placement"),
+        pytest.param(request_for(5, required="spine"), id="a placement over two leaves"),
+        pytest.param(request_for(4, required="leaf"), id="no room, with alternatives"),
+        pytest.param(request_for(1, required="rack"), id="a tier that the tree lacks"),
+        pytest.param(request_for(1, min=1, max_domains={"leaf": 0}), id="a limit"),
+    ],
+)
+def test_it_answers_as_the_engine_does(client: PlacementClient, request_: PlacementRequest) -> None:
+    assert client.place(request_) == place(SNAPSHOT, request_)
+
+
+def test_it_answers_sizes_that_do_not_divide_with_a_reason(client: PlacementClient) -> None:
+    groups = [{"name": "w", "count": 3, "slices": [{"size": 2, "tier": "leaf"}]}]
+    answer = client.place(request_for(1, groups=groups))
+    assert not answer.is_feasible
+    assert answer.reason is not None
+    assert answer.reason.kind == "bad-slice"
+
+
+def test_it_answers_from_the_newest_snapshot(client: PlacementClient, published: Published) -> None:
+    published.snapshot = snapshot_of(("c1",))
+    assert client.place(request_for(1)).assignment == {"w": ("c1",)}
+
+
+def test_it_keeps_the_snapshot_that_a_query_began_with(
+    client: PlacementClient, published: Published
+) -> None:
+    gate = Gate()
+    published.snapshot = gated(SNAPSHOT, gate)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(client.place, request_for(1))
+        assert gate.arrivals.acquire(timeout=SOON_S)
+        published.snapshot = snapshot_of(("c1",))
+        gate.open()
+        assert answer.result(SOON_S).assignment == {"w": ("a1",)}
+
+
+def test_it_is_unavailable_until_a_tree_is_known(
+    client: PlacementClient, channel: grpc.Channel, published: Published
+) -> None:
+    published.snapshot = None
+    call = failed_call(channel, request_message(request_for(1)), timeout=SOON_S)
+    assert call.code() is grpc.StatusCode.UNAVAILABLE
+    with pytest.raises(PlacementServerError, match="tree is not known yet"):
+        client.place(request_for(1))
+
+
+@pytest.mark.parametrize("timeout_s", [None, 86_400.0], ids=["no deadline", "a day"])
+def test_it_refuses_calls_with(channel: grpc.Channel, timeout_s: float | None) -> None:
+    call = failed_call(channel, request_message(request_for(1)), timeout=timeout_s)
+    assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
+    failure = failure_of(call)
+    assert failure is not None
+    assert failure.kind is FailureKind.DEADLINE_MISSING
+
+
+def test_it_names_the_field_that_is_wrong(channel: grpc.Channel) -> None:
+    bad = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[pb.Group(name="w", count=-1)]))
+    call = failed_call(channel, bad, timeout=SOON_S)
+    assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert call.details() == "groups[0].count: expected a positive integer, got -1"
+    failure = failure_of(call)
+    assert failure is not None
+    assert (failure.kind, failure.field) == (FailureKind.INVALID_REQUEST, "groups[0].count")
+
+
+def test_it_tells_requests_that_it_cannot_grant_yet_from_wrong_ones(
+    client: PlacementClient, channel: grpc.Channel
+) -> None:
+    bad = pb.PlaceRequest(
+        spec=pb.PlacementSpec(preset=pb.PRESET_KUEUE, groups=[pb.Group(name="w", count=1)])
+    )
+    assert failed_call(channel, bad, timeout=SOON_S).code() is grpc.StatusCode.UNIMPLEMENTED
+    with pytest.raises(UnsupportedRequest, match="strategies"):
+        client.place(request_for(1, preset="koordinator"))
+
+
+def test_it_gives_the_search_no_more_than_the_call_has_left(published: Published) -> None:
+    hours = count(step=3600)
+    server = PlacementServer(ANY_PORT, published, clock=lambda: float(next(hours)))
+    groups = [{"name": "a", "count": 2, "required": "leaf"}, {"name": "b", "count": 2}]
+    try:
+        with PlacementClient(server.address, SOON_S) as client:
+            assert not client.place(request_for(1, groups=groups)).is_proved
+    finally:
+        server.stop(deadline_s=0)
+
+
+def test_it_keeps_what_went_wrong_inside_to_itself(
+    channel: grpc.Channel, published: Published, caplog: pytest.LogCaptureFixture
+) -> None:
+    published.snapshot = replace(SNAPSHOT, levels=cast("Any", "a secret"))
+    with caplog.at_level(logging.ERROR):
+        call = failed_call(channel, request_message(request_for(1)), timeout=SOON_S)
+    assert call.code() is grpc.StatusCode.INTERNAL
+    assert call.details() == "internal error; the server's log tells more"
+    assert [record.getMessage() for record in caplog.records] == ["placement call failed"]
+    assert caplog.records[0].exc_info
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "code"),
+    [
+        pytest.param(MAX_MESSAGE_BYTES, grpc.StatusCode.RESOURCE_EXHAUSTED, id="above the cap"),
+        pytest.param(MAX_MESSAGE_BYTES // 2, grpc.StatusCode.INVALID_ARGUMENT, id="below the cap"),
+    ],
+)
+def test_it_reads_no_message(channel: grpc.Channel, num_bytes: int, code: grpc.StatusCode) -> None:
+    message = pb.PlaceRequest(spec=pb.PlacementSpec(gang="x" * num_bytes))
+    assert failed_call(channel, message, timeout=SOON_S).code() is code
+
+
+def test_it_says_so_when_an_answer_is_too_large(
+    client: PlacementClient, published: Published
+) -> None:
+    long = tuple(f"{at:0200}" for at in range(MAX_MESSAGE_BYTES // 200))
+    published.snapshot = snapshot_of(long)
+    with pytest.raises(PlacementServerError, match=r"the answer has \d+ bytes"):
+        client.place(request_for(len(long)))
+
+
+def test_it_turns_away_more_calls_than_it_can_hold(
+    channel: grpc.Channel, published: Published
+) -> None:
+    gate = Gate()
+    published.snapshot = gated(SNAPSHOT, gate)
+    stub = placement_pb2_grpc.PlacementServiceStub(channel)
+    message = request_message(request_for(1))
+    calls = [stub.Place.future(message, timeout=SOON_S) for _ in range(MAX_CALLS + 5)]
+    codes: list[grpc.StatusCode] = []
+    is_turned_away = threading.Event()
+
+    def note(call: grpc.Future[pb.PlaceResponse]) -> None:
+        codes.append(cast("grpc.Call", call).code())
+        is_turned_away.set()
+
+    for call in calls:
+        call.add_done_callback(note)
+    assert is_turned_away.wait(SOON_S)
+    assert set(codes) == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+    gate.open()
+    done = [call.code() for call in cast("list[grpc.Call]", calls)]
+    assert done.count(grpc.StatusCode.OK) >= MAX_CALLS
+
+
+def health(channel: grpc.Channel, service: str) -> int:
+    check = channel.unary_unary(
+        "/grpc.health.v1.Health/Check",
+        request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+        response_deserializer=health_pb2.HealthCheckResponse.FromString,
+    )
+    found: health_pb2.HealthCheckResponse = check(
+        health_pb2.HealthCheckRequest(service=service), timeout=SOON_S
+    )
+    return found.status
+
+
+@pytest.mark.parametrize("service", ["", SERVICE])
+def test_it_is_healthy_once_it_is_told_to_serve(
+    server: PlacementServer, channel: grpc.Channel, service: str
+) -> None:
+    assert health(channel, service) == health_pb2.HealthCheckResponse.NOT_SERVING
+    server.set_serving()
+    assert health(channel, service) == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_it_lets_a_call_finish_while_it_stops(published: Published) -> None:
+    server = PlacementServer(ANY_PORT, published)
+    gate = Gate()
+    published.snapshot = gated(SNAPSHOT, gate)
+    with PlacementClient(server.address, SOON_S) as client, ThreadPoolExecutor(2) as pool:
+        answer = pool.submit(client.place, request_for(1))
+        assert gate.arrivals.acquire(timeout=SOON_S)
+        stopped = pool.submit(server.stop, deadline_s=SOON_S)
+        gate.open()
+        assert answer.result(SOON_S).is_feasible
+        stopped.result(SOON_S)
+        with pytest.raises(ConfigError, match="no server answers at 127"):
+            client.place(request_for(1))
+
+
+def test_it_describes_itself_to_tools(channel: grpc.Channel) -> None:
+    ask = channel.stream_stream(
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+        request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+        response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+    )
+    asked = reflection_pb2.ServerReflectionRequest(list_services="")
+    (answer,) = ask(iter([asked]), timeout=SOON_S)
+    names = {service.name for service in answer.list_services_response.service}
+    assert {SERVICE, "grpc.health.v1.Health"} <= names
+
+
+def test_it_does_not_share_its_port(server: PlacementServer) -> None:
+    with pytest.raises(ConfigError, match="is another server running"):
+        PlacementServer(server.address, Published())
+
+
+def test_it_refuses_to_be_heard_by_other_machines() -> None:
+    with pytest.raises(ConfigError, match="is not this machine"):
+        PlacementServer("0.0.0.0:0", Published())
+
+
+def test_it_raises_what_the_parser_would(client: PlacementClient) -> None:
+    wrong = replace(request_for(1), groups=(replace(request_for(1).groups[0], count=0),))
+    with pytest.raises(PlacementRequestError) as caught:
+        client.place(wrong)
+    assert caught.value.field.startswith("groups[0]")
