@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from topology.errors import ConfigError, InvariantError
+from topology.errors import ConfigError, InvariantError, show
 from topology.ids import natural_key
 
 API_VERSION = "toponaut.io/v1alpha1"
@@ -38,7 +38,7 @@ class Domain:
     switches: tuple[str, ...] = ()
     """Names, or ids where unnamed, of the switches whose reach is this domain; sorted."""
     margin: float = 1.0
-    """0 to 1: how far the decisions behind it were from a tie."""
+    """0 to 1, to four digits: how far the decisions behind it were from a tie."""
 
 
 class Unplaced(NamedTuple):
@@ -66,7 +66,8 @@ class TopologyTree:
         """Return the tier of a name or of an integer in text form; None where there is none."""
         if name in self.tiers:
             return self.tiers.index(name) + 1
-        return int(name) if name.isdecimal() and 1 <= int(name) <= len(self.tiers) else None
+        tiers = {str(tier): tier for tier in range(1, len(self.tiers) + 1)}
+        return tiers.get(name.lstrip("0"))
 
     def nodes_of(self, domain: Domain) -> tuple[str, ...]:
         """Return all nodes below a domain, in tree order."""
@@ -100,7 +101,7 @@ def build_tree(
 
     Raises:
         InvariantError: two domains of one name, an unknown parent, a parent that is not above
-            its child, or a node in two domains.
+            its child, a node in two domains, or one that is placed and unplaced.
     """
     by_name: dict[str, DomainSpec] = {}
     children: dict[str | None, list[str]] = {}
@@ -178,12 +179,13 @@ def _index(
                 start=start,
                 stop=stop,
                 switches=spec.switches,
-                margin=spec.margin,
+                margin=round(spec.margin, 4),
             )
         )
-    if len(set(nodes)) < total:
-        raise InvariantError("a node is in two domains")
-    return TopologyTree(plane, tiers, tuple(domains), tuple(nodes), tuple(sorted(unplaced)))
+    left = tuple(sorted(unplaced))
+    if len({*nodes, *(gone.node for gone in left)}) < total + len(left):
+        raise InvariantError("a node is in two domains, or in one and unplaced")
+    return TopologyTree(plane, tiers, tuple(domains), tuple(nodes), left)
 
 
 def render_tree(tree: TopologyTree) -> dict[str, Any]:
@@ -202,7 +204,7 @@ def render_tree(tree: TopologyTree) -> dict[str, Any]:
         if domain.tier > 1:
             row["children"] = sorted((names[at] for at in domain.children), key=natural_key)
         row["switches"] = list(domain.switches)
-        row["margin"] = round(domain.margin, 4)
+        row["margin"] = domain.margin
         rows[domain.tier - 1]["domains"].append(row)
     return {
         "apiVersion": API_VERSION,
@@ -219,33 +221,63 @@ def parse_tree(document: Mapping[str, Any]) -> TopologyTree:
     Raises:
         ConfigError: it is no TopologyTree of this version, or not a forest.
     """
-    if (document.get("apiVersion"), document.get("kind")) != (API_VERSION, TREE_KIND):
-        raise ConfigError(f"expected kind {TREE_KIND} of {API_VERSION}")
     try:
-        rows = document["tiers"]
-        specs = [
-            DomainSpec(
-                name=row["name"],
-                tier=int(tier["tier"]),
-                parent=row["parent"],
-                nodes=tuple(row.get("nodes", ())),
-                switches=tuple(row.get("switches", ())),
-                margin=float(row.get("margin", 1.0)),
-            )
-            for tier in rows
-            for row in tier["domains"]
-        ]
-        return build_tree(
-            specs,
-            tiers=tuple(str(tier["name"]) for tier in rows),
-            plane=str(document.get("plane", "compute")),
-            unplaced=[Unplaced(row["node"], row["reason"]) for row in document["unplaced"]],
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        problem = f"not a {TREE_KIND}: {type(error).__name__} {error}"
+        return _parse(document)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        problem = f"not a {TREE_KIND}: {type(error).__name__} {show(str(error))}"
         raise ConfigError(problem) from error
     except InvariantError as error:
-        raise ConfigError(f"not a forest: {error}") from error
+        raise ConfigError(f"not a forest: {show(str(error))}") from error
+
+
+def _parse(document: object) -> TopologyTree:
+    root = _rows([document])[0]
+    if (root.get("apiVersion"), root.get("kind")) != (API_VERSION, TREE_KIND):
+        raise ValueError(f"expected kind {TREE_KIND} of {API_VERSION}")
+    rows = _rows(root["tiers"])
+    if [row["tier"] for row in rows] != list(range(1, len(rows) + 1)):
+        raise ValueError("tiers are not numbered from 1")
+    return build_tree(
+        [_spec(row, at) for at, tier in enumerate(rows, 1) for row in _rows(tier["domains"])],
+        tiers=tuple(_text(tier["name"]) for tier in rows),
+        plane=_text(root.get("plane", "compute")),
+        unplaced=[
+            Unplaced(_text(row["node"]), _text(row["reason"])) for row in _rows(root["unplaced"])
+        ],
+    )
+
+
+def _spec(row: Mapping[str, Any], tier: int) -> DomainSpec:
+    margin = float(row.get("margin", 1.0))
+    if not 0 <= margin <= 1:
+        raise ValueError(f"margin {margin}, expected 0 to 1")
+    return DomainSpec(
+        name=_text(row["name"]),
+        tier=tier,
+        parent=None if row["parent"] is None else _text(row["parent"]),
+        nodes=tuple(map(_text, _list(row.get("nodes", [])))),
+        switches=tuple(map(_text, _list(row.get("switches", [])))),
+        margin=margin,
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, got {type(value).__name__}")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list, got {type(value).__name__}")
+    return value
+
+
+def _rows(value: object) -> list[Mapping[str, Any]]:
+    rows = _list(value)
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise TypeError("expected a list of objects")
+    return rows
 
 
 def host_partitions(tree: TopologyTree) -> list[frozenset[frozenset[str]]]:
