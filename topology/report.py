@@ -28,7 +28,7 @@ from topology.facts import (
     PortState,
     Source,
 )
-from topology.ids import Id, IdKind, natural_key
+from topology.ids import Id, IdKind, natural_key, parse_guid, parse_mac
 
 API_VERSION: Final = "toponaut.io/v1alpha1"
 REPORT_KIND: Final = "NeighborReport"
@@ -215,7 +215,7 @@ def device_of(report: NeighborReport) -> Device | None:
 
 def split_sweep(text: str, *, node: str, subnet: str) -> list[NeighborReport]:
     """Return the numbered reports `NODE.sweep.<i>` that carry one sweep's canonical text."""
-    raw = text.encode()
+    raw = text.encode(errors="replace")
     packed = zlib.compress(raw, 9)
     pieces = [packed[k : k + MAX_CHUNK_BYTES] for k in range(0, len(packed), MAX_CHUNK_BYTES)]
     sweep_id = hashlib.sha256(raw).hexdigest()[:16]
@@ -274,7 +274,22 @@ def _ids_out(ids: Iterable[Id]) -> tuple[ReportId, ...]:
 
 
 def _ids_in(ids: Iterable[ReportId]) -> tuple[Id, ...]:
-    return tuple(sorted(Id(found.type, found.value, found.subtype or "") for found in ids))
+    """Return ids in canonical form; those that identify nothing, such as MAC 0, are dropped."""
+    values = ((one, _canonical(one)) for one in ids)
+    found = {Id(one.type, value, one.subtype or "") for one, value in values if value is not None}
+    return tuple(sorted(found))
+
+
+def _canonical(found: ReportId) -> str | None:
+    match found.type:
+        case IdKind.NODE_GUID | IdKind.PORT_GUID | IdKind.SYSTEM_IMAGE_GUID:
+            return parse_guid(found.value)
+        case IdKind.MAC:
+            return parse_mac(found.value)
+        case IdKind.CHASSIS_ID | IdKind.PORT_ID if found.subtype == "mac":
+            return parse_mac(found.value)
+        case _:
+            return found.value
 
 
 def _port_out(port: Port) -> ReportPort:
