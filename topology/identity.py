@@ -7,7 +7,7 @@ separate name spaces. Names are the weakest id: they join only what no strong id
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -141,6 +141,8 @@ class Identities:
         name = show(heard.device_name)
         weak = [("chassis", f"{one.subtype}:{one.value}") for one in heard.device_ids]
         known = keys or weak or [("name", short_name(name))]
+        if all(self.owner.get(key) == AMBIGUOUS for key in known):
+            known = [("shared", f"{key[0]} {key[1]} {short_name(name)}") for key in known]
         for key in known:
             at = self.owner.get(key)
             if at is not None and at != AMBIGUOUS:
@@ -202,26 +204,54 @@ def resolve_claims(claims: Iterable[Claim]) -> Identities:
 def _add_anchor(found: Identities, claim: Claim) -> None:
     keys = claim_keys(claim.device)
     owned = {key: found.owner[key] for key in keys if key in found.owner}
-    named = [at for key, at in owned.items() if key[0] == IdKind.NODE_NAME]
-    at = named[0] if named else _new_entity(found)
+    home = _home(found, claim, owned)
+    at = _new_entity(found) if home is None else home
     found.entities[at].absorb(claim)
     for key in keys:
         other = owned.get(key, at)
         if other == at:
             found.owner[key] = at
         else:
-            _refuse(found, key, at, other)
+            _refuse(found, key, claim, (at, other))
 
 
-def _refuse(found: Identities, key: Key, at: int, other: int) -> None:
-    """Record that two devices claim one id; the inventory's word stands, else nobody has it."""
-    is_listed = other != AMBIGUOUS and any(
-        claim.origin is Origin.INVENTORY and key in claim_keys(claim.device)
-        for claim in found.entities[other].claims
+def _home(found: Identities, claim: Claim, owned: Mapping[Key, int]) -> int | None:
+    """Return the device that a claim belongs to, None for a new one.
+
+    The node's name decides. A claim without one (a file that people collected) is of the one
+    device that has its ids already, unless that spoke for itself in the same way.
+    """
+    named = [at for key, at in owned.items() if key[0] == IdKind.NODE_NAME]
+    if named:
+        return named[0]
+    owners = set(owned.values())
+    has_name = any(one.kind is IdKind.NODE_NAME for one in claim.device.ids)
+    if has_name or len(owners) != 1 or AMBIGUOUS in owners:
+        return None
+    home = owners.pop()
+    is_twin = any(other.origin is claim.origin for other in found.entities[home].claims)
+    return None if is_twin else home
+
+
+def _refuse(found: Identities, key: Key, claim: Claim, rivals: tuple[int, int]) -> None:
+    """Record that two devices claim one id; the inventory's word stands, else nobody has it.
+
+    Args:
+        found: all devices.
+        key: the id.
+        claim: what claims it now.
+        rivals: the device of this claim, and the one that had the id first or AMBIGUOUS.
+    """
+    at, other = rivals
+    is_listed = other != AMBIGUOUS and claim.origin is not Origin.INVENTORY
+    is_listed = is_listed and any(
+        earlier.origin is Origin.INVENTORY and key in claim_keys(earlier.device)
+        for earlier in found.entities[other].claims
     )
     if not is_listed:
         found.owner[key] = AMBIGUOUS
-    names = sorted(_title(found.entities[one]) for one in (at, other) if one != AMBIGUOUS)
+    names = sorted(_title(found.entities[one]) for one in rivals if one != AMBIGUOUS)
+    who = f"{' and '.join(names)} both claim" if len(names) > 1 else f"{names[0]} also claims"
     found.findings.append(
         Finding(
             kind=FindingKind.DUPLICATE_ID,
@@ -229,7 +259,7 @@ def _refuse(found: Identities, key: Key, at: int, other: int) -> None:
             port=None,
             severity=Severity.ERROR,
             message=(
-                f"{' and '.join(names)} both claim {key[0]} {key[1]}; "
+                f"{who} {key[0]} {show(key[1])}; "
                 + ("the inventory's claim stands. " if is_listed else "it identifies neither. ")
                 + "Check for cloned firmware or a misbehaving node."
             ),
@@ -332,12 +362,15 @@ def _merge(found: Identities, gone: Mapping[int, int]) -> None:
 def display_names(entities: Sequence[Entity]) -> list[str]:
     """Return a unique name per device: node, else its name, else its lowest id."""
     titles = [entity.node or next(map(show, entity.names), "") for entity in entities]
-    counts: dict[str, int] = defaultdict(int)
-    for title in titles:
-        counts[title] += 1
-    return [
+    counts = Counter(titles)
+    names = [
         title if title and (counts[title] == 1 or entity.node) else _with_id(title, entity, at)
         for at, (title, entity) in enumerate(zip(titles, entities, strict=True))
+    ]
+    again = Counter(names)
+    return [  # hostile names may spell out what was made for another device
+        name if again[name] == 1 or entity.node else f"{name}#{at}"
+        for at, (name, entity) in enumerate(zip(names, entities, strict=True))
     ]
 
 

@@ -6,7 +6,7 @@ is what one of the cluster's nodes is, and the rest is judged by who hears it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from topology.errors import show
@@ -55,17 +55,20 @@ def settle_nodes(entities: Sequence[Entity]) -> list[Finding]:
     )
     if is_listed:
         _forget_unlisted(entities)
-    taken = {entity.node for entity in entities if entity.node}
     findings: list[Finding] = []
+    carriers = Counter(
+        entity.node or next((name.lower() for name in entity.names), "")
+        for entity in entities
+        if entity.kind is DeviceKind.HOST
+    )
     for entity in entities:
         if entity.kind is not DeviceKind.HOST or entity.node is not None:
             continue
         name = parse_node_name(entity.names[0].lower()) if entity.names else None
-        if name is None:
+        if name is None or carriers[name] > 1:  # two hosts called localhost are two unknowns
             findings.append(_unresolved(entity))
-        elif not is_listed and name not in taken:
+        elif not is_listed:
             entity.node = name
-            taken.add(name)
     origins = {claim.origin for entity in entities for claim in entity.claims}
     if origins == {Origin.CAPTURE}:
         findings.append(_guessed(entities))
@@ -83,7 +86,7 @@ def _unresolved(entity: Entity) -> Finding:
     strong = sorted(found.value for found in entity.ids if strong_key(found))
     name = next((show(name) for name in entity.names), "")
     model = next((show(claim.device.model) for claim in entity.claims if claim.device.model), "")
-    title = strong[0] if strong else name or "a host without ids"
+    title = show(strong[0]) if strong else name or "a host without ids"
     says = f" (it calls itself '{name or model}')" if name or model else ""
     return Finding(
         kind=FindingKind.UNRESOLVED_HOST,
