@@ -8,7 +8,7 @@ decided in `planes`, what they mean in `tiers`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -71,7 +71,7 @@ class Link(NamedTuple):
     is_one_sided: bool
     """Only one end reports it although the other could have."""
     is_disputed: bool
-    """Another cable on one of its ports is confirmed by both ends; this one is not."""
+    """The end that does not report it is on another cable, which both of its ends confirm."""
     rate_bps: int | None
     """The lower of what the two ends say."""
 
@@ -245,12 +245,14 @@ def _pair(
     identities: Identities, ports: _Ports, heard: Iterable[_Heard]
 ) -> dict[tuple[int, int], _Cable]:
     cables: dict[tuple[int, int], _Cable] = defaultdict(_Cable)
-    for row in heard:
-        keys = _port_keys(row.claim_port.ids, row.claim_port.name)
-        near = ports.find(row.device, [("name", row.claim_port.name), *keys])
-        if near is None:
-            continue
-        far = _far_port(ports, row)
+    rows = [(row, near) for row in heard if (near := _near_port(ports, row)) is not None]
+    answers: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for row, near in rows:
+        told = ports.find(row.peer, _port_keys(row.neighbor.port_ids, row.neighbor.port_name))
+        if told is not None:
+            answers[row.device, told].add(near)
+    for row, near in rows:
+        far = _far_port(ports, row, answers.get((row.peer, near), ()))
         if near == far:
             continue
         cable = cables[min(near, far), max(near, far)]
@@ -262,12 +264,27 @@ def _pair(
     return cables
 
 
-def _far_port(ports: _Ports, row: _Heard) -> int:
+def _near_port(ports: _Ports, row: _Heard) -> int | None:
+    keys = _port_keys(row.claim_port.ids, row.claim_port.name)
+    return ports.find(row.device, [("name", row.claim_port.name), *keys])
+
+
+def _far_port(ports: _Ports, row: _Heard, answers: Collection[int]) -> int:
+    """Return the port that a neighbor entry speaks of, a new one where nothing tells.
+
+    Args:
+        ports: all ports.
+        row: the entry.
+        answers: ports of that neighbor which hear the port of this entry: a port that sends an
+            id which its owner does not know (an alias, a bond's MAC) is known by its answer.
+    """
     neighbor = row.neighbor
     keys = _port_keys(neighbor.port_ids, neighbor.port_name)
     at = ports.find(row.peer, keys)
     if at is not None:
         return at
+    if len(answers) == 1:
+        return next(iter(answers))
     name = neighbor.port_name or next((one.value for one in neighbor.port_ids), "")
     medium = Medium.INFINIBAND if neighbor.source is Source.IB else Medium.ETHERNET
     return ports.add(row.peer, Port(name=name or "unknown", medium=medium), keys)
@@ -281,12 +298,12 @@ def _could_confirm(peer: Entity, source: Source) -> bool:
 def _links(cables: dict[tuple[int, int], _Cable]) -> Iterator[Link]:
     confirmed = {port for pair, cable in cables.items() if len(cable.ends) > 1 for port in pair}
     for (a, b), cable in sorted(cables.items()):
-        is_one_sided = len(cable.ends) == 1 and bool({a, b} - cable.ends <= cable.can_confirm)
+        quiet = {a, b} - cable.ends
         yield Link(
             a=a,
             b=b,
-            is_one_sided=is_one_sided,
-            is_disputed=len(cable.ends) == 1 and bool({a, b} & confirmed),
+            is_one_sided=bool(quiet) and quiet <= cable.can_confirm,
+            is_disputed=bool(quiet & confirmed),
             rate_bps=min(cable.rates, default=None),
         )
 
