@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from topology.fabric import Fabric, FabricPort, Link
-from topology.facts import DeviceKind, GpuDistance, Medium
+from topology.facts import DeviceKind, GpuDistance, Medium, PortState
 
 COMPUTE = "compute"
 SLOWEST_SHARE = 4  # a compute port has at least a quarter of the fastest rate on its node
@@ -47,10 +47,10 @@ class Plane:
 def select_compute(fabric: Fabric) -> Plane:
     """Return the compute plane by the default policy.
 
-    On each host: the ports nearest to a GPU, where its report tells; else InfiniBand and
-    RDMA-capable ports at or above a quarter of the fastest rate there; else, where neither rate
-    nor RDMA tells ports apart, all of them. Disputed links, loop-backs and aggregation nodes
-    are no part of a plane. Cost: O(ports + links).
+    On each host: the ports nearest to a GPU, where its report tells; of these (of all, where it
+    does not) the InfiniBand and RDMA-capable ones, at or above a quarter of the fastest rate;
+    where neither rate nor RDMA tells ports apart, all of them. Disputed links, loop-backs and
+    aggregation nodes are no part of a plane. Cost: O(ports + links).
     """
     chosen = frozenset(_host_ports(fabric))
     kinds = [device.kind for device in fabric.devices]
@@ -97,16 +97,18 @@ def _host_ports(fabric: Fabric) -> list[int]:
 
 def _compute_ports(ports: Sequence[FabricPort], numbers: list[int], linked: set[int]) -> list[int]:
     near = [ports[number].gpu_distance for number in numbers]
-    for distance in _NEARNESS[:-1]:
-        if distance in near:
-            return [number for number in numbers if ports[number].gpu_distance is distance]
+    nearest = next((distance for distance in _NEARNESS[:-1] if distance in near), None)
+    if nearest is not None:
+        numbers = [number for number in numbers if ports[number].gpu_distance is nearest]
     capable = [number for number in numbers if _is_rdma(ports[number])]
     chosen = capable if any(number in linked for number in capable) else numbers
     fastest = max((ports[number].rate_bps or 0 for number in chosen if number in linked), default=0)
     return [
         number
         for number in chosen
-        if (rate := ports[number].rate_bps) is None or rate * SLOWEST_SHARE >= fastest
+        if ports[number].state is PortState.DOWN  # some drivers tell its slowest rate then
+        or (rate := ports[number].rate_bps) is None
+        or rate * SLOWEST_SHARE >= fastest
     ]
 
 
