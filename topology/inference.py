@@ -18,7 +18,7 @@ from topology.names import Nameless, assign_names
 from topology.planes import Plane, select_compute
 from topology.ranks import Ranks, rank_switches
 from topology.symmetry import symmetry_findings
-from topology.tiers import Group, Grouping, Tie, group_switches
+from topology.tiers import SPINE_RANK, Group, Grouping, Tie, group_switches
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
 _TIER_NAMES = ("leaf", "spine", "core")
@@ -73,6 +73,7 @@ def infer(
         *_set_aside(fabric, grouping),
         *_undecidable(fabric, plane, grouping),
         *_islands(tree),
+        *_lone_tops(fabric, plane, grouping),
     }
     return Inference(tree, sort_findings(findings))
 
@@ -214,9 +215,11 @@ def _set_aside(fabric: Fabric, grouping: Grouping) -> Iterator[Finding]:
             port=None,
             severity=Severity.INFO,
             message=(
-                f"{names} holds most links of no host or leaf, so it is set aside: a storage or "
-                "management switch, or one that lost its own. No domain is made of it."
+                f"{names} holds most links of no host or leaf, or joins nothing, so it is set "
+                "aside: a storage or management switch, one without hosts, or one that lost its "
+                "own. No domain is made of it."
             ),
+            ports=tuple(PortName(fabric.devices[at].name, "") for at in switches),
         )
 
 
@@ -272,4 +275,50 @@ def _islands(tree: TopologyTree) -> Iterator[Finding]:
                     f"Domain {domain.name} ({domain.stop - domain.start} nodes) has no cable to "
                     f"{largest.name}; no gang is placed across. Check its up-links."
                 ),
+                ports=tuple(PortName(name, "") for name in domain.switches),
             )
+
+
+def _lone_tops(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+    """Yield a finding per thin top above spines that joins nothing.
+
+    A leaf without hosts, or a spine that lost its leaves, looks the same: it stands above what it
+    is cabled to. No placement depends on it, but the number of tiers does.
+    """
+    groups = grouping.groups
+    group_of = {switch: at for at, group in enumerate(groups) for switch in group.switches}
+    children: dict[int, list[int]] = defaultdict(list)
+    for at, group in enumerate(groups):
+        if group.parent is not None:
+            children[group.parent].append(at)
+    num_links: dict[int, int] = defaultdict(int)
+    for edge in plane.switch_edges:
+        ends = [group_of[at] for at in (edge.a, edge.b) if at in group_of]
+        ranks = {groups[at].rank for at in ends}
+        if len(ranks) > 1:
+            num_links[max(ends, key=lambda at: groups[at].rank)] += 1
+    for at, group in enumerate(groups):
+        below = children[at]
+        is_top = group.parent is None and len(below) == 1 and group.rank > SPINE_RANK
+        if is_top and 2 * num_links[at] <= num_links[below[0]]:
+            yield _lone_top(fabric, group, groups[below[0]])
+
+
+def _lone_top(fabric: Fabric, top: Group, below: Group) -> Finding:
+    names = _names(fabric, top)
+    return Finding(
+        kind=FindingKind.UNDECIDABLE,
+        device=names[0],
+        port=None,
+        severity=Severity.INFO,
+        message=(
+            f"{_list(names)} joins nothing but what {_list(_names(fabric, below))} joins already. "
+            "It counts as a tier of its own; a leaf without hosts, or a spine without leaves, "
+            "looks the same. Check that it is meant to stand there."
+        ),
+        ports=tuple(PortName(name, "") for name in (*names, *_names(fabric, below))),
+    )
+
+
+def _names(fabric: Fabric, group: Group) -> list[str]:
+    return [fabric.devices[at].name for at in group.switches]

@@ -16,6 +16,9 @@ from topology.overlap import Side, join_switches
 from topology.planes import Plane
 from topology.ranks import Ranks
 
+SPINE_RANK = 2
+THIN_SHARE = 0.25
+"""Share of the links below it under which a lone top is a leaf without hosts, not a tier."""
 MIN_WITNESSES = 2
 """Units that must speak for an attachment: a single host on two leaves may as well be astray."""
 
@@ -54,7 +57,8 @@ class Grouping:
     groups: tuple[Group, ...]
     """By rank, then by switches; a group's index is its number."""
     set_aside: tuple[tuple[int, tuple[int, ...]], ...]
-    """(rank, switches) of groups that have no unit of their own."""
+    """(rank, switches) of groups that have no unit of their own, and of a thin top that joins
+    nothing: a leaf without hosts stands above the spines that it is cabled to."""
     host_ties: tuple[Tie, ...]
     group_ties: tuple[Tie, ...]
 
@@ -62,6 +66,8 @@ class Grouping:
 @dataclass(slots=True)
 class _Draft:
     groups: list[Group] = field(default_factory=list)
+    num_links: list[int] = field(default_factory=list)
+    """Links downwards, one entry per group."""
     roots: set[int] = field(default_factory=set)
     root_of: dict[int, int] = field(default_factory=dict)
     """Switch to the root group above it."""
@@ -99,6 +105,7 @@ def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
         margin = min(homes.margin[host] for host in units[at])
         number = len(draft.groups)
         draft.groups.append(Group(1, switches, tuple(sorted(units[at])), margin))
+        draft.num_links.append(_num_links(switches, weights))
         draft.roots.add(number)
         draft.root_of.update(dict.fromkeys(switches, number))
     draft.host_ties += homes.ties
@@ -115,14 +122,21 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
     homes = _choose_homes(groups, weights)
     units = homes.units()
     for at, switches in enumerate(groups):
-        if at not in units:
+        num_links = _num_links(switches, weights)
+        is_lone = rank > SPINE_RANK and len(groups) == 1 and len(units.get(at, ())) == 1
+        if at not in units or (is_lone and num_links <= THIN_SHARE * draft.num_links[units[at][0]]):
             draft.set_aside.append((rank, switches))
             continue
         margin = min(homes.margin[unit] for unit in units[at])
         number = len(draft.groups)
         draft.groups.append(Group(rank, switches, (), margin))
+        draft.num_links.append(num_links)
         _adopt(draft, number, units[at])
     draft.group_ties += homes.ties
+
+
+def _num_links(switches: Iterable[int], weights: Mapping[int, Mapping[int, int]]) -> int:
+    return sum(sum(weights[switch].values()) for switch in switches)
 
 
 def _adopt(draft: _Draft, number: int, units: Iterable[int]) -> None:
