@@ -1,0 +1,225 @@
+"""Time and memory of every step on one dump; outputs are compared before they are timed."""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from generator.outputs.hypernode import render_hypernodes
+from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
+from generator.placement.engine import place
+from generator.placement.request import PlacementRequest, parse_request
+from generator.reconcile.plan import plan_changes
+from tests.bench.dumps import Dump
+from tests.bench.reference import parse_reference
+from topology.fabric import build_fabric
+from topology.facts import Device
+from topology.identity import Claim, Origin
+from topology.ids import IdKind
+from topology.inference import infer
+from topology.sources.ibnetdiscover import parse_ibnetdiscover
+from topology.tree import TopologyTree, host_partitions
+
+REFERENCE: Final = "reference parse"
+STEPS: Final = (
+    REFERENCE,
+    "parse",
+    "infer",
+    "plan, cold",
+    "plan, at rest",
+    "snapshot",
+    "place, fresh shape",
+    "place, repeated",
+)
+CALLS: Final = 20
+"""Placements behind one time of a placement step, which is their median."""
+_SLOTS: Final = 8
+
+
+class Step(NamedTuple):
+    """One step of one size."""
+
+    name: str
+    seconds: float
+    """Median of the rounds."""
+    peak_bytes: int
+    """Largest resident set of the process while it ran, what earlier steps left included."""
+
+
+class Measured(NamedTuple):
+    """All steps of one size."""
+
+    num_hcas: int
+    num_nodes: int
+    dump_bytes: int
+    rounds: int
+    steps: tuple[Step, ...]
+
+
+class WrongResultError(Exception):
+    """What would be timed does not do its work."""
+
+
+def measure(dump: Dump, rounds: int) -> Measured:
+    """Return the medians over interleaved rounds; meant for a process of its own.
+
+    Raises:
+        WrongResultError: the parsers differ, the tree is not the true one, or a plan or a placement
+            is not what it must be.
+    """
+    gc.set_threshold(200_000, 20, 20)  # as the command does
+    raw = dump.sweep.read_bytes()
+    times: dict[str, list[float]] = {name: [] for name in STEPS}
+    peaks = dict.fromkeys(STEPS, 0)
+    num_nodes = 0
+    for number in range(rounds):
+        run = _Round(raw, dump.truth, is_checked=number == 0)
+        for name, work in zip(STEPS, run.steps(), strict=True):
+            gc.collect()
+            _forget_peak()
+            times[name].append(work())
+            peaks[name] = max(peaks[name], _peak_bytes())
+        num_nodes = len(run.tree.nodes)
+        run.check_plans()
+    steps = tuple(Step(name, statistics.median(times[name]), peaks[name]) for name in STEPS)
+    return Measured(dump.num_hcas, num_nodes, len(raw), rounds, steps)
+
+
+class _Round:
+    """One pass over all steps; each leaves what the next one needs."""
+
+    tree: TopologyTree
+    snapshot: Snapshot
+    devices: tuple[Device, ...]
+
+    def __init__(self, raw: bytes, truth: Path, *, is_checked: bool) -> None:
+        self._raw = raw
+        self._truth = truth
+        self._is_checked = is_checked
+        self._num_actions = (0, 0)
+
+    def steps(self) -> Iterator[Callable[[], float]]:
+        """Yield what runs a step and returns its seconds, in the order of STEPS."""
+        yield lambda: _seconds(lambda: parse_reference(self._raw.decode()))
+        yield self._parse
+        yield self._infer
+        yield lambda: self._plan(is_cold=True)
+        yield lambda: self._plan(is_cold=False)
+        yield self._build_snapshot
+        yield lambda: self._place(list(range(1, CALLS + 1)))
+        yield lambda: self._place([CALLS] * CALLS)
+
+    def _parse(self) -> float:
+        start = time.perf_counter()
+        self.devices = parse_ibnetdiscover(self._raw).devices
+        seconds = time.perf_counter() - start
+        if self._is_checked:
+            _compare_parsers(self.devices, self._raw)
+        return seconds
+
+    def _infer(self) -> float:
+        start = time.perf_counter()
+        fabric = build_fabric(Claim(device, Origin.SWEEP) for device in self.devices)
+        self.tree = infer(fabric).tree
+        seconds = time.perf_counter() - start
+        if self._is_checked:
+            found = [sorted(sorted(hosts) for hosts in tier) for tier in host_partitions(self.tree)]
+            if found != json.loads(self._truth.read_text()):
+                raise WrongResultError("the inferred tree is not the true one")
+        self.devices = ()
+        return seconds
+
+    def _plan(self, *, is_cold: bool) -> float:
+        observed = () if is_cold else render_hypernodes(self.tree)
+        start = time.perf_counter()
+        actions = plan_changes(render_hypernodes(self.tree), observed)
+        seconds = time.perf_counter() - start
+        cold, rest = self._num_actions
+        self._num_actions = (len(actions), rest) if is_cold else (cold, len(actions))
+        return seconds
+
+    def check_plans(self) -> None:
+        """Raise WrongResultError unless the cold plan made all domains and the other one none."""
+        if self._num_actions != (len(self.tree.domains), 0):
+            raise WrongResultError(f"(cold, at rest) actions: {self._num_actions}")
+
+    def _build_snapshot(self) -> float:
+        specs = {name: NodeSpec(name, capacity={"slots": _SLOTS}) for name in self.tree.nodes}
+        start = time.perf_counter()
+        self.snapshot = build_snapshot(self.tree, specs, ())
+        return time.perf_counter() - start
+
+    def _place(self, counts: list[int]) -> float:
+        """Return the median seconds of single placements of so many whole nodes."""
+        seconds = []
+        for count in counts:
+            request = _gang(min(count, len(self.tree.nodes)))
+            start = time.perf_counter()
+            placement = place(self.snapshot, request, clock=time.monotonic)
+            seconds.append(time.perf_counter() - start)
+            if not placement.is_feasible:
+                raise WrongResultError("a gang that fits was not placed")
+        return statistics.median(seconds)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    kept = work()
+    seconds = time.perf_counter() - start
+    del kept
+    return seconds
+
+
+def _gang(count: int) -> PlacementRequest:
+    group: dict[str, Any] = {"name": "workers", "count": count, "request": {"slots": _SLOTS}}
+    return parse_request(
+        {
+            "apiVersion": "toponaut.io/v1alpha1",
+            "kind": "PlacementRequest",
+            "spec": {"groups": [group]},
+        }
+    )
+
+
+def _compare_parsers(devices: tuple[Device, ...], raw: bytes) -> None:
+    theirs = {guid: dict(record.ports) for guid, record in parse_reference(raw.decode()).items()}
+    ours = {
+        _guid(device): {
+            int(port.ids[0].subtype): (far.value, int(far.subtype))
+            for port in device.ports
+            for heard in port.neighbors
+            for far in heard.port_ids
+            if far.kind is IdKind.NODE_GUID
+        }
+        for device in devices
+    }
+    if ours != theirs:
+        raise WrongResultError("the two parsers read different cables")
+
+
+def _guid(device: Device) -> str:
+    return next(found.value for found in device.ids if found.kind is IdKind.NODE_GUID)
+
+
+_CLEAR: Final = Path("/proc/self/clear_refs")
+_STATUS: Final = Path("/proc/self/status")
+
+
+def _forget_peak() -> None:
+    """Make the kernel measure the peak from here on; elsewhere it is that of the whole process."""
+    if _CLEAR.exists():
+        _CLEAR.write_text("5")
+
+
+def _peak_bytes() -> int:
+    if _STATUS.exists():
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
