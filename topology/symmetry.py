@@ -18,6 +18,8 @@ from topology.planes import Edge, Plane
 from topology.shortfalls import missing_links
 from topology.tiers import Grouping
 
+RARE = 8
+"""Hosts of the usual kind per odd one, for the odd ones to be mistakes and not a design."""
 Place = int | str
 """Where a cable belongs or is: a group's index, or a rail's label."""
 
@@ -54,6 +56,8 @@ def symmetry_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Itera
     yield from _tied_pairs(fabric, plane, layout, tied)
     rail_strays = list(_rail_strays(fabric, plane, layout))
     yield from _mirror(fabric, rail_strays, FindingKind.WRONG_RAIL, lambda _one, _other: 0)
+    known = {stray.edge.a for stray in (*host_strays, *rail_strays)}
+    yield from _doubled(fabric, plane, known)
     up_strays = list(_up_strays(plane, grouping, layout))
     yield from _mirror(fabric, up_strays, FindingKind.SWAPPED_CABLE, _gap_fit(plane))
     astray = {stray.edge.a for stray in (*host_strays, *up_strays)}
@@ -212,6 +216,41 @@ def _lone_finding(fabric: Fabric, kind: FindingKind, stray: Stray) -> Finding:
         ),
         ports=(near, far),
     )
+
+
+def _doubled(fabric: Fabric, plane: Plane, known: set[int]) -> Iterator[Finding]:
+    """Yield hosts with two cables to one leaf where hosts have one cable per leaf.
+
+    Args:
+        fabric: for names.
+        plane: the plane's cables.
+        known: hosts that have a finding about a misplaced cable already.
+    """
+    ports: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for edge in plane.host_edges:
+        ports[edge.a][edge.b] += [edge.a_port, edge.b_port]
+    doubled = {host: leaves for host, leaves in ports.items() if _is_doubled(leaves)}
+    spread = sum(len(leaves) > 1 for host, leaves in ports.items() if host not in doubled)
+    for host, leaves in sorted(doubled.items()):
+        if host not in known and spread >= RARE * len(doubled):
+            leaf = max(leaves, key=lambda at: (len(leaves[at]), -at))
+            names = fabric.devices[host].name, fabric.devices[leaf].name
+            ends = [fabric.port_name(port) for port in leaves[leaf]]
+            yield Finding(
+                kind=FindingKind.WRONG_RAIL,
+                device=names[1],
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"{names[0]} has {len(ends) // 2} cables to {names[1]}, where its fellows "
+                    "have one cable per leaf. Move all but one to the leaf's partners."
+                ),
+                ports=tuple(sorted(ends)),
+            )
+
+
+def _is_doubled(leaves: Mapping[int, list[int]]) -> bool:
+    return any(len(ends) > 2 for ends in leaves.values())  # noqa: PLR2004 - two ends of one cable
 
 
 def _tied_pairs(fabric: Fabric, plane: Plane, layout: Layout, tied: set[int]) -> Iterator[Finding]:

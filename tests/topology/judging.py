@@ -34,6 +34,7 @@ TELLING = frozenset(
         FindingKind.AUX_SWITCH,
         FindingKind.HOST_ON_SPINE,
         FindingKind.MISSING_LINK,
+        FindingKind.WRONG_RAIL,
     }
 )
 """Kinds of findings that warn of a tree that is not what was built."""
