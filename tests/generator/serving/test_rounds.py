@@ -1,0 +1,256 @@
+"""The reconcile loop on a folder: what it writes, keeps, publishes and says."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from generator.outputs.hypernode import render_hypernodes
+from generator.placement.capacity import Snapshot
+from generator.serving import Rounds
+from generator.store.directory import DirectoryStore, read_hypernodes
+from tests.generator.scenes import PAIRS, Scene
+from tests.topology.synthetic.fabrics import swap
+from topology.errors import ConfigError
+from topology.report import ReportStatus, report_of
+from topology.synthetic import report_claims
+
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+class Loop:
+    """Rounds on a scene, with a clock that stands still and a list of what was published."""
+
+    def __init__(self, scene: Scene, *, nodes: Path | None = None) -> None:
+        self.root = scene.root / "store"
+        self.now = NOON
+        self.snapshots: list[Snapshot] = []
+        self.rounds = Rounds(
+            self.root,
+            nodes=nodes,
+            period=MINUTE,
+            now=lambda: self.now,
+            publish=self.snapshots.append,
+        )
+
+    def tick(self) -> None:
+        self.rounds.tick()
+
+    def files(self) -> Mapping[str, tuple[int, bytes]]:
+        """Return inode and content of every HyperNode: a rewritten file has a new inode."""
+        folder = self.root / "hypernodes"
+        found = folder.iterdir() if folder.exists() else ()
+        return {file.name: (file.stat().st_ino, file.read_bytes()) for file in found}
+
+    def report(self, name: str) -> Path:
+        return self.root / "neighborreports" / f"{name}.yaml"
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    made = Scene.of(tmp_path, PAIRS)
+    made.store()
+    return made
+
+
+def test_it_writes_the_tree_as_hypernodes_and_publishes_it(scene: Scene) -> None:
+    loop = Loop(scene)
+    loop.tick()
+    (snapshot,) = loop.snapshots
+    assert sorted(snapshot.tree.nodes) == sorted(scene.hosts)
+    stored = read_hypernodes(loop.root / "hypernodes").hypernodes
+    assert sorted(stored, key=str) == sorted(render_hypernodes(snapshot.tree), key=str)
+
+
+def test_it_writes_publishes_and_says_nothing_at_rest(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    loop = Loop(scene)
+    loop.tick()
+    before = loop.files()
+    caplog.clear()
+    for _ in range(3):
+        loop.tick()
+    assert loop.files() == before
+    assert len(loop.snapshots) == 1
+    assert caplog.messages == []
+
+
+def test_it_gives_a_node_one_slot_or_what_the_inventory_says(scene: Scene) -> None:
+    plain, listed = Loop(scene), Loop(scene, nodes=scene.nodes())
+    for loop in (plain, listed):
+        loop.tick()
+    assert set(plain.snapshots[0].free[0]) == {1}
+    assert set(listed.snapshots[0].free[0]) == {8}
+
+
+def test_it_reads_the_inventory_again_when_it_changed(scene: Scene) -> None:
+    nodes = scene.nodes()
+    loop = Loop(scene, nodes=nodes)
+    loop.tick()
+    nodes.write_text(nodes.read_text().replace("slots: 8", "slots: 77"))
+    loop.tick()
+    assert set(loop.snapshots[-1].free[0]) == {77}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(Path.unlink, id="is gone"),
+        pytest.param(lambda file: file.write_bytes(b""), id="is empty"),
+        pytest.param(lambda file: file.write_bytes(b"\x00\xff"), id="is binary"),
+    ],
+)
+def test_it_keeps_the_last_inventory_while_the_file(
+    scene: Scene, damage: Callable[[Path], object]
+) -> None:
+    nodes = scene.nodes()
+    loop = Loop(scene, nodes=nodes)
+    loop.tick()
+    before = loop.files()
+    damage(nodes)
+    loop.tick()
+    assert loop.files() == before
+    assert len(loop.snapshots) == 1
+
+
+def test_it_refuses_to_start_without_a_usable_inventory(scene: Scene) -> None:
+    with pytest.raises(ConfigError, match="no node in it"):
+        Loop(scene, nodes=scene.write("nodes.yaml", b"nodes: []\n"))
+
+
+def test_it_writes_two_files_when_two_hosts_trade_places(scene: Scene) -> None:
+    loop = Loop(scene)
+    loop.tick()
+    before = loop.files()
+    one, other = scene.hosts[0], scene.hosts[-1]
+    traded = scene.damaged
+    for port in ("eth0", "eth1"):
+        traded = swap(traded, (one, port), (other, port))
+    Scene(scene.root, traded).store()
+    loop.tick()
+    after = loop.files()
+    assert after.keys() == before.keys()
+    changed = [name for name in after if after[name] != before[name]]
+    assert len(changed) == 2
+    assert all(name.startswith("leaf") for name in changed)
+    assert len(loop.snapshots) == 2
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x00\x01", b"kind: Other\n"])
+def test_it_changes_nothing_when_no_report_is_usable(
+    scene: Scene, caplog: pytest.LogCaptureFixture, content: bytes | None
+) -> None:
+    caplog.set_level(logging.INFO)
+    loop = Loop(scene)
+    loop.tick()
+    before = loop.files()
+    for file in (loop.root / "neighborreports").iterdir():
+        if content is None:
+            file.unlink()
+        else:
+            file.write_bytes(content)
+    caplog.clear()
+    for _ in range(3):
+        loop.tick()
+    assert loop.files() == before
+    assert len(loop.snapshots) == 1
+    assert caplog.messages.count("fabric unknown, nothing is changed") == 1
+
+
+def test_it_changes_nothing_when_reports_know_no_links(scene: Scene) -> None:
+    loop = Loop(scene)
+    loop.tick()
+    before = loop.files()
+    for file in (loop.root / "neighborreports").iterdir():
+        document = json.loads(file.read_text())
+        for port in document["spec"]["ports"]:
+            port.pop("neighbors", None)
+        file.write_text(json.dumps(document))
+    loop.tick()
+    assert loop.files() == before
+
+
+def test_it_waits_for_the_first_report(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, PAIRS)
+    (tmp_path / "store").mkdir()
+    loop = Loop(scene)
+    loop.tick()
+    assert (loop.snapshots, loop.files()) == ([], {})
+    scene.store()
+    loop.tick()
+    assert len(loop.snapshots) == 1
+    assert loop.files()
+
+
+def test_it_carries_names_over_a_restart(scene: Scene) -> None:
+    loop = Loop(scene)
+    loop.tick()
+    folder = loop.root / "hypernodes"
+    kept = sorted(file.stem for file in folder.iterdir() if file.stem.startswith("leaf"))
+    for file in list(folder.iterdir()):
+        renamed = file.read_text().replace(kept[0], "the-old-name")
+        file.unlink()
+        name = "the-old-name" if file.stem == kept[0] else file.stem
+        file.with_name(f"{name}.yaml").write_text(renamed)
+    again = Loop(scene)
+    before = again.files()
+    again.tick()
+    assert again.files() == before
+    assert "the-old-name" in [domain.name for domain in again.snapshots[0].tree.domains]
+
+
+def test_it_tells_a_finding_when_it_comes_and_when_it_goes(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    loop = Loop(scene)
+    claim = next(iter(report_claims(scene.damaged)))
+    status = ReportStatus(observed_at=NOON.isoformat())
+    DirectoryStore(loop.root).write_report(
+        report_of(claim.device, name=claim.report, status=status)
+    )
+    for minutes in (0, 10, 20, 0):
+        loop.now = NOON + minutes * MINUTE
+        loop.tick()
+    told = [
+        (record.getMessage(), vars(record)["device"])
+        for record in caplog.records
+        if vars(record).get("kind") == "stale-report"
+    ]
+    assert told == [("finding appeared", claim.report), ("finding gone", claim.report)]
+
+
+def test_it_goes_on_after_a_round_that_failed(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = Loop(scene)
+    reports = loop.root / "neighborreports"
+    aside = reports.rename(loop.root / "aside")
+    reports.write_text("not a folder")
+    loop.tick()
+    assert "round failed" in caplog.messages
+    reports.unlink()
+    aside.rename(reports)
+    loop.tick()
+    assert len(loop.snapshots) == 1
+
+
+def test_it_publishes_even_where_it_cannot_write(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = Loop(scene)
+    blocked = loop.root / "hypernodes"
+    blocked.mkdir()
+    for name in ("leaf-g01", "leaf-g02", "leaf-g03", "leaf-g04"):
+        (blocked / f"{name}.yaml").mkdir()  # a file cannot take the place of a folder
+    loop.tick()
+    assert len(loop.snapshots) == 1
+    assert "writing hypernodes failed" in caplog.messages
