@@ -9,16 +9,15 @@ Source: lldpd 1.0.16, src/client/{json,show}_writer.c, and collected outputs of 
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from topology.errors import ParseError
 from topology.facts import Device, DeviceKind, Neighbor, Source
-from topology.ids import Id, IdKind, natural_key, parse_mac
+from topology.ids import Id, IdKind, natural_key
+from topology.sources.lldp_ids import SentId, chassis_ids, port_ids, port_name
 
 _ASK: Final = "ask lldpcli for -f json0"
 _FORMS: Final = (
@@ -27,11 +26,8 @@ _FORMS: Final = (
     (re.compile(r"-{20,}\s*\n\s*(?:LLDP neighbors|Local chassis|Chassis)"), "lldpcli's plain text"),
 )
 _SOURCES: Final = {"LLDP": Source.LLDP, "CDPv1": Source.CDP, "CDPv2": Source.CDP}
-_HEX_BYTES: Final = re.compile(r"[0-9a-f]{2}(?:[: -][0-9a-f]{2})*")
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
-_SUBTYPES: Final = frozenset({"ifname", "ifalias", "local", "unhandled"})
 _MAX_PORT_NAME: Final = 255  # no system has longer interface names
-_MAC_BYTES: Final = 6
 _MAX_TTL_S: Final = 65535
 
 
@@ -186,8 +182,8 @@ def _neighbor(name: object, entry: object) -> Neighbor | None:
     return Neighbor(
         device_ids=_device_ids(chassis.fields),
         device_name=chassis.name,
-        port_ids=tuple(sorted(set(_port_ids(port)))),
-        port_name=_port_name(port),
+        port_ids=port_ids(_sent_id(port)),
+        port_name=port_name(_sent_id(port), _text(port, "descr")),
         source=_SOURCES.get(_text(entry, "via"), Source.OTHER),
         ttl_s=_ttl_s(port) if "ttl" in port else _ttl_s(chassis.fields),
     )
@@ -220,76 +216,14 @@ def _chassis(found: object) -> _Chassis:
 
 
 def _device_ids(fields: dict[str, Any]) -> tuple[Id, ...]:
-    """Return chassis id and management addresses, sorted, without those that identify nothing."""
-    ids = set(_typed_ids(fields, IdKind.CHASSIS_ID))
-    addresses = (_usable_ip(text) for text in _texts(fields, "mgmt-ip"))
-    ids.update(Id(IdKind.IP, address) for address in addresses if address)
-    return tuple(sorted(ids))
+    return chassis_ids(_sent_id(fields), _texts(fields, "mgmt-ip"))
 
 
-def _port_ids(port: dict[str, Any]) -> Iterator[Id]:
-    for found in _typed_ids(port, IdKind.PORT_ID):
-        yield found
-        if found.subtype == "mac":
-            yield Id(IdKind.MAC, found.value)
-        elif found.subtype == "ifname":
-            yield Id(IdKind.IFNAME, found.value)
-
-
-def _typed_ids(fields: dict[str, Any], kind: IdKind) -> Iterator[Id]:
-    subtype, text = _typed_id(fields)
-    value, subtype = _canonical(subtype, text)
-    if value:
-        yield Id(kind, value, subtype)
-
-
-def _typed_id(fields: dict[str, Any]) -> tuple[str, str]:
+def _sent_id(fields: dict[str, Any]) -> SentId:
     found = _first(fields.get("id"))
-    return (_text(found, "type"), _text(found, "value")) if isinstance(found, dict) else ("", "")
-
-
-def _canonical(subtype: str, text: str) -> tuple[str, str]:
-    """Return (value, subtype) of an id, an empty value where it identifies nothing.
-
-    A MAC of another length, and an address of an unknown family, are printed as hex bytes and
-    kept as `unhandled`. A local id that looks like a MAC stays local: anybody can send that.
-    """
-    text = text.strip()
-    if subtype == "mac" and (mac := parse_mac(text)):
-        return mac, subtype
-    if subtype == "ip" and (address := _usable_ip(text)):
-        return address, subtype
-    if subtype in _SUBTYPES:
-        return text, subtype
-    text = text.lower()
-    digits = re.sub(r"[: -]", "", text)
-    is_id = _HEX_BYTES.fullmatch(text) and digits.strip("0") and len(digits) != 2 * _MAC_BYTES
-    return (text if is_id else ""), "unhandled"
-
-
-def _usable_ip(text: str) -> str | None:
-    """Return an address in canonical form; None where it is none or nobody's alone."""
-    try:
-        address = ipaddress.ip_address(text.strip())
-    except ValueError:
-        return None
-    is_common = (
-        address.is_unspecified
-        or address.is_link_local
-        or address.is_loopback
-        or address.is_multicast
-    )
-    return None if is_common or "%" in text else str(address)
-
-
-def _port_name(port: dict[str, Any]) -> str:
-    """Return the far port's name: senders put it into the id or, with MAC ids, the description.
-
-    Juniper sends its ifIndex as a local id and the name as description.
-    """
-    subtype, text = _typed_id(port)
-    is_name = subtype in {"ifname", "ifalias"} or (subtype == "local" and not text.isdigit())
-    return (text if is_name else "") or _text(port, "descr") or text
+    if not isinstance(found, dict):
+        return SentId("", "")
+    return SentId(_text(found, "type"), _text(found, "value"))
 
 
 def _ttl_s(fields: dict[str, Any]) -> int | None:
