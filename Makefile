@@ -50,7 +50,7 @@ fmt: $(SETUP) ## Format, and mend what can be mended
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@$(BIN)/ruff format .
 
-bench: $(SETUP) ## Times and memory at 128 to 100,000 nodes, as ratios within one run
+bench: $(SETUP) ## Times and memory at 128 to 65,536 HCAs, as ratios within one run
 	@$(BIN)/python -m tests.bench $(ARGS)
 
 golden: $(SETUP) ## Rewrite the expected files of the fixtures; review the diff
