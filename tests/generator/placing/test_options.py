@@ -1,0 +1,46 @@
+"""Durations and shares of the command line: each form means one thing or is refused."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from generator.options import parse_duration, parse_share
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("60s", 60), ("1.5m", 90), ("2h", 7200)]
+)
+def test_it_reads_a_duration(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "60", "0s", "-1s", "1 s", "1d", "s", "1e3s", "٣s", "1s\n"])
+def test_it_refuses_as_duration(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fraction"),
+    [("1%", 0.01), ("0.01", 0.01), ("0", 0), ("0%", 0), ("100%", 1), ("12.5%", 0.125)],
+)
+def test_it_reads_a_share(text: str, fraction: float) -> None:
+    assert parse_share(text) == fraction
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("1", id="either a percent or all"),
+        pytest.param("101%", id="more than all"),
+        pytest.param("-1%", id="less than nothing"),
+        pytest.param("", id="nothing"),
+        pytest.param(".5", id="half a number"),
+        pytest.param("nan", id="no number"),
+        pytest.param("0.5\n", id="a line break"),
+    ],
+)
+def test_it_refuses_as_share(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        parse_share(text)

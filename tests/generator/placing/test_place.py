@@ -1,0 +1,322 @@
+"""`toponaut place`: documents, text, exit codes, and what is refused with which words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from generator.cli import cli
+from generator.exits import Exit
+from generator.placement.answer import render_placement
+from generator.placement.capacity import build_snapshot
+from generator.placement.engine import place
+from generator.placement.request import parse_request
+from tests.generator.scenes import PAIRS, RAILS, Ran, Scene, run
+from topology.synthetic import derive_truth
+from topology.tree import API_VERSION, render_tree
+
+DOCUMENT_KEYS = [
+    "feasible",
+    "assignment",
+    "tier",
+    "objective",
+    "proved",
+    "victims",
+    "reason",
+    "alternatives",
+    "domains",
+]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    made = Scene.of(tmp_path_factory.mktemp("scene"), RAILS)
+    made.reports()
+    made.write("tree.json", json.dumps(render_tree(derive_truth(made.damaged))))
+    return made
+
+
+def request_document(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
+    spec.setdefault("groups", [{"name": "w", "count": 4}])
+    return {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
+
+
+def write_request(folder: Path, **spec: Any) -> Path:  # noqa: ANN401 - any field
+    file = folder / "request.json"
+    file.write_text(json.dumps(request_document(**spec)))
+    return file
+
+
+def place_in(scene: Scene, file: Path, *words: object) -> Ran:
+    return run("place", "-f", file, "--tree", scene.root / "tree.json", *words)
+
+
+def test_it_prints_the_document_of_the_contract(scene: Scene, tmp_path: Path) -> None:
+    ran = place_in(scene, write_request(tmp_path, groups=[{"name": "w", "count": 2}]), "-o", "json")
+    assert ran.code == Exit.OK
+    assert list(ran.document) == DOCUMENT_KEYS
+    request = parse_request(request_document(groups=[{"name": "w", "count": 2}]))
+    expected = place(build_snapshot(derive_truth(scene.damaged), {}), request)
+    assert ran.document == render_placement(expected)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("--reports", "store/neighborreports"), id="reports"),
+        pytest.param(("--ibnetdiscover", "sweep.txt"), id="a sweep"),
+        pytest.param(("sweep.txt",), id="a sweep as an argument"),
+        pytest.param(("--tree", "tree.json"), id="a tree document"),
+        pytest.param(("--hypernodes", "hypernodes"), id="hypernodes"),
+        pytest.param(
+            ("--tree", "tree.json", "--nodes", "nodes.yaml"), id="a tree and an inventory"
+        ),
+        pytest.param(("--hypernodes", "hypernodes", "--nodes", "nodes.yaml"), id="both forms"),
+    ],
+)
+def test_it_places_in(scene: Scene, tmp_path: Path, words: tuple[str, ...]) -> None:
+    scene.sweep()
+    scene.nodes()
+    if not (scene.root / "hypernodes").exists():
+        assert run("apply", "--store", scene.root / "store").code == Exit.OK
+        (scene.root / "store" / "hypernodes").rename(scene.root / "hypernodes")
+    options = [word if word.startswith("--") else scene.root / word for word in words]
+    slots = 8 if "--nodes" in words else 1
+    file = write_request(tmp_path, groups=[{"name": "w", "count": 4 * slots}])
+    ran = run("place", "-f", file, *options, "-o", "json")
+    assert ran.code == Exit.OK, ran.err
+    assert ran.document["feasible"]
+    assert len(set(ran.document["assignment"]["w"])) == 4
+
+
+def test_it_reads_stdin_and_yaml(scene: Scene) -> None:
+    text = f"apiVersion: {API_VERSION}\r\nkind: PlacementRequest\r\n"
+    text += "spec: {groups: [{name: w, count: 2}]}\r\n"
+    words = ["place", "-f", "-", "--tree", str(scene.root / "tree.json"), "-o", "json"]
+    result = CliRunner().invoke(cli, words, input=text.encode())
+    assert (result.exit_code, json.loads(result.stdout)["feasible"]) == (Exit.OK, True)
+
+
+@pytest.mark.parametrize(
+    ("count", "words", "code"),
+    [
+        pytest.param(2, (), Exit.OK, id="feasible"),
+        pytest.param(2, ("--check",), Exit.OK, id="feasible and checked"),
+        pytest.param(100, (), Exit.OK, id="infeasible, which is an answer"),
+        pytest.param(100, ("--check",), Exit.CHECK_FAILED, id="infeasible and checked"),
+    ],
+)
+def test_it_exits_with_what_was_asked(
+    scene: Scene, tmp_path: Path, count: int, words: tuple[str, ...], code: Exit
+) -> None:
+    file = write_request(tmp_path, groups=[{"name": "w", "count": count}])
+    assert place_in(scene, file, *words).code == code
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind"),
+    [
+        pytest.param({"required": "rack"}, "no-level", id="a tier that the tree lacks"),
+        pytest.param(
+            {"groups": [{"name": "w", "count": 3, "slices": [{"size": 2, "tier": "leaf"}]}]},
+            "bad-slice",
+            id="sizes that do not divide",
+        ),
+    ],
+)
+def test_it_answers(scene: Scene, tmp_path: Path, spec: dict[str, Any], kind: str) -> None:
+    ran = place_in(scene, write_request(tmp_path, **spec), "-o", "json")
+    assert (ran.code, ran.document["reason"]["kind"]) == (Exit.OK, kind)
+
+
+def test_it_shows_a_placement_by_domain(scene: Scene, tmp_path: Path) -> None:
+    ran = place_in(scene, write_request(tmp_path, groups=[{"name": "w", "count": 6}]))
+    head, header, *rows = ran.out.splitlines()
+    assert head == "feasible: 6 pods within one core; nothing better exists"
+    assert header.split() == ["GROUP", "PODS", "DOMAIN", "NODES"]
+    assert [row.split()[:2] for row in rows] == [["w", "0-3"], ["w", "4-5"]]
+
+
+def test_it_shows_why_there_is_no_placement_and_what_would_do(scene: Scene, tmp_path: Path) -> None:
+    groups = [{"name": "w", "count": 6, "required": "leaf"}]
+    ran = place_in(scene, write_request(tmp_path, groups=groups))
+    lines = ran.out.splitlines()
+    assert lines[0] == "infeasible: no-fit, tier leaf, 4 of 6 pods fit"
+    assert lines[1] == "feasible with required tier core instead of leaf: within one core"
+    assert "4 of 6 slots; needs 2 more" in ran.out
+
+
+def test_it_shows_pods_that_stay_pending(scene: Scene, tmp_path: Path) -> None:
+    groups = [{"name": "w", "count": 6, "min": 2, "required": "leaf"}]
+    ran = place_in(scene, write_request(tmp_path, groups=groups))
+    assert ran.out.startswith("feasible: 4 of 6 pods within one leaf")
+    assert "(pending)" in ran.out.splitlines()[-1]
+
+
+def test_it_escapes_names_that_would_act_on_a_terminal(scene: Scene, tmp_path: Path) -> None:
+    groups = [{"name": "w\n\x1b[31m\u202e", "count": 2}]
+    ran = place_in(scene, write_request(tmp_path, groups=groups))
+    assert ran.code == Exit.OK
+    assert all(line.isprintable() for line in ran.out.splitlines())
+    assert len(ran.out.splitlines()) == 3
+
+
+def test_it_takes_another_preset_than_the_request_s(scene: Scene, tmp_path: Path) -> None:
+    file = write_request(tmp_path, strategies=[["spine", "leaf"]])
+    both = [
+        place_in(scene, file, "--preset", preset, "-o", "json").document["objective"]
+        for preset in ("optimal", "koordinator")
+    ]
+    assert list(both[0]) != list(both[1])
+
+
+def test_it_counts_the_pods_that_run(scene: Scene, tmp_path: Path) -> None:
+    nodes = sorted(scene.hosts)
+    running = tmp_path / "running.yaml"
+    rows = [{"gang": "other", "pods": [{"node": node} for node in nodes[:13]]}]
+    running.write_text(json.dumps({"running": rows}))
+    ran = place_in(scene, write_request(tmp_path), "--running", running, "-o", "json")
+    assert not ran.document["feasible"]
+    anchors = tmp_path / "anchors.yaml"
+    anchors.write_text(json.dumps([{"gang": "self", "pods": [{"node": nodes[0]}]}]))
+    file = write_request(tmp_path, groups=[{"name": "w", "count": 3}])
+    ran = place_in(scene, file, "--running", anchors, "-o", "json")
+    home = place_in(scene, write_request(tmp_path), "-o", "json").document["assignment"]["w"]
+    assert set(ran.document["assignment"]["w"]) | {nodes[0]} == set(home)
+
+
+def test_it_reads_skipped_input_aloud(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, PAIRS)
+    (scene.reports() / "bad.yaml").write_bytes(b"")
+    file = write_request(tmp_path, groups=[{"name": "w", "count": 2}])
+    ran = run("place", "-f", file, "--reports", scene.reports(), "-o", "json")
+    assert (ran.code, ran.document["feasible"]) == (Exit.SKIPPED, True)
+    assert "skipped:" in ran.err
+
+
+BAD_REQUESTS = [
+    pytest.param(b"", "expected one document, got 0", id="empty"),
+    pytest.param(b"\n# nothing\n", "expected one document, got 0", id="blank"),
+    pytest.param(b'{"apiVersion": "toponaut.io', "not YAML", id="cut in the middle"),
+    pytest.param(bytes(range(256)), "not UTF-8", id="binary"),
+    pytest.param('kind: "Größe"'.encode("latin-1"), "not UTF-8", id="in Latin-1"),
+    pytest.param(b"[" * 100_000, "nested deeper", id="nested without end"),
+    pytest.param(b"&a [*a]", "aliases are not accepted", id="an alias"),
+    pytest.param(b"- 1\n", "expected a PlacementRequest", id="a list"),
+    pytest.param(b"a: 1\n---\nb: 2\n", "expected one document, got 2", id="two documents"),
+    pytest.param(
+        b"kind: Job\napiVersion: batch/v1\n", "Job of batch/v1 is not available yet", id="a Job"
+    ),
+    pytest.param(
+        b"kind: PodGroup\napiVersion: scheduling.volcano.sh/v1beta1\n",
+        "PodGroup of scheduling.volcano.sh/v1beta1 is not available yet",
+        id="a PodGroup",
+    ),
+    pytest.param(
+        b"kind: PlacementRequest\napiVersion: toponaut.io/v9\n",
+        "apiVersion: expected kind PlacementRequest of toponaut.io/v1alpha1",
+        id="another version",
+    ),
+    pytest.param(b'kind: "a\\e[31m"\napiVersion: x\n', r"a\x1b[31m", id="a hostile kind"),
+]
+
+
+@pytest.mark.parametrize(("raw", "why"), BAD_REQUESTS)
+def test_it_refuses_a_file_that_is(scene: Scene, tmp_path: Path, raw: bytes, why: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_bytes(raw)
+    ran = place_in(scene, file)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert ran.err.startswith(f"error: {file}")
+    assert why in ran.err
+    assert ran.err.rstrip("\n").isprintable()
+
+
+BAD_SPECS = [
+    pytest.param(
+        {"groups": [{"name": "w", "count": 0}]}, "groups[0].count: expected a pos", id="0"
+    ),
+    pytest.param({"groups": [{"name": "w", "count": -1}]}, "groups[0].count: expected", id="-1"),
+    pytest.param({"groups": [{"name": "w", "count": "4"}]}, "groups[0].count", id="a text"),
+    pytest.param({"groups": []}, "groups: ", id="no group"),
+    pytest.param({"color": "red"}, "color: is not a known field", id="an unknown field"),
+    pytest.param({"preset": "best"}, "preset: expected", id="an unknown preset"),
+    pytest.param({"required": ""}, "required: ", id="a tier without a name"),
+    pytest.param(
+        {"groups": [{"name": "w", "count": 1, "x\n\x1b": 1}]},
+        r"groups[0].x\n\x1b: is not a known field",
+        id="a hostile field",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "why"), BAD_SPECS)
+def test_it_names_file_and_field_of(
+    scene: Scene, tmp_path: Path, spec: dict[str, Any], why: str
+) -> None:
+    file = write_request(tmp_path, **spec)
+    ran = place_in(scene, file)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert ran.err.startswith(f"error: {file}: {why}")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        pytest.param(b"", "expected one document", id="empty"),
+        pytest.param(b"running: 1\n", "running: ", id="a number"),
+        pytest.param(b"- {gang: a}\n", "0.pods: ", id="a gang without pods"),
+        pytest.param(b"- {gang: a, pods: [{node: n, count: 0}]}\n", "count", id="no pods at all"),
+        pytest.param(b"- {gang: a, pods: [], color: red}\n", "color", id="an unknown field"),
+    ],
+)
+def test_it_refuses_running_gangs_that_are(
+    scene: Scene, tmp_path: Path, content: bytes, why: str
+) -> None:
+    running = tmp_path / "running.yaml"
+    running.write_bytes(content)
+    ran = place_in(scene, write_request(tmp_path), "--running", running)
+    assert ran.code == Exit.USAGE
+    assert ran.err.startswith(f"error: {running}: ")
+    assert why in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        pytest.param((), "name a source", id="no source"),
+        pytest.param(("--kube",), "--kube is not available yet", id="the cluster"),
+        pytest.param(("--preset", "best"), "is not one of", id="an unknown preset"),
+        pytest.param(("--server", "10.0.0.1:1"), "is not this machine", id="a far server"),
+        pytest.param(("--server", "127.0.0.1:1"), "no server answers", id="a server that is not"),
+        pytest.param(("--server", "x", "TREE"), "has its own inputs", id="a server and a tree"),
+        pytest.param(("--timeout", "10"), "is no duration", id="a timeout without a unit"),
+        pytest.param(("--tree", "absent"), "does not exist", id="a tree that is not there"),
+    ],
+)
+def test_it_refuses_as_usage(
+    scene: Scene, tmp_path: Path, words: tuple[str, ...], why: str
+) -> None:
+    if words[-1:] == ("TREE",):
+        words = (*words[:-1], "--tree", str(scene.root / "tree.json"))
+    ran = run("place", "-f", write_request(tmp_path), *words)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert why in ran.err
+
+
+def test_it_refuses_a_tree_beside_another_source(scene: Scene, tmp_path: Path) -> None:
+    ran = place_in(
+        scene, write_request(tmp_path), "--reports", scene.root / "store/neighborreports"
+    )
+    assert (ran.code, "name no other source" in ran.err) == (Exit.USAGE, True)
+
+
+def test_it_refuses_a_file_that_is_not_there(scene: Scene, tmp_path: Path) -> None:
+    ran = place_in(scene, tmp_path / "absent.yaml")
+    assert ran.code == Exit.USAGE
+    assert "absent.yaml: cannot be read: No such file" in ran.err

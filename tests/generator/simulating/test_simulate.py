@@ -1,0 +1,160 @@
+"""`toponaut simulate fabric`: its files say the same as each other, and appear whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from generator.exits import Exit
+from generator.simulating import SUBNET, write_folder
+from tests.generator.scenes import partition, run
+from topology.errors import ConfigError
+from topology.facts import Medium
+from topology.report import parse_report
+from topology.synthetic import FabricKind
+
+DAMAGE = ("--lose-links", "1%", "--swap", "1", "--silent", "5%", "--lose-switch", "1")
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def simulate(out: Path, *words: object) -> dict[str, bytes]:
+    ran = run("simulate", "fabric", "--radix", 16, "--rails", 4, "--out", out, *words)
+    assert ran.code == Exit.OK, ran.err
+    assert ran.out == ""
+    return files_of(out)
+
+
+@pytest.fixture(scope="module", params=list(FabricKind))
+def kind(request: pytest.FixtureRequest) -> FabricKind:
+    return FabricKind(request.param)
+
+
+@pytest.mark.parametrize("medium", [Medium.INFINIBAND, Medium.ETHERNET])
+def test_it_writes_every_form_of_a_damaged_fabric(
+    tmp_path: Path, kind: FabricKind, medium: Medium
+) -> None:
+    out = tmp_path / "fabric"
+    options = ("--kind", kind, "--medium", medium, "--hosts", 32, "--sysfs-hosts", 2)
+    files = simulate(out, *options, *DAMAGE)
+    truth = json.loads(files["truth.json"])
+    tops = {name.split("/")[0] for name in files}
+    assert tops == {"truth.json", "nodes.yaml", "reports", "ibnetdiscover", "lldpcli", "sysfs"}
+    assert len({name.split("/")[1] for name in files if name.startswith("sysfs/")}) == 2
+    silent = {
+        fault["ports"][0]["device"] for fault in truth["faults"] if fault["kind"] == "silent-node"
+    }
+    assert len(silent) == 2
+    reports = {
+        Path(name).stem: parse_report(json.loads(text))
+        for name, text in files.items()
+        if name.startswith("reports/")
+    }
+    assert all(name == report.metadata.name for name, report in reports.items())
+    assert not silent & reports.keys()
+    has_sweep = any(".sweep." in name for name in reports)
+    has_switches = any(name.startswith("switch-") for name in reports)
+    assert (has_sweep, has_switches) == (medium is Medium.INFINIBAND, medium is Medium.ETHERNET)
+
+
+@pytest.mark.parametrize("medium", [Medium.INFINIBAND, Medium.ETHERNET])
+@pytest.mark.parametrize(
+    "source", [("--reports", "reports"), ("--ibnetdiscover", f"ibnetdiscover/{SUBNET}.txt")]
+)
+def test_it_tells_the_true_tree_in_every_form(
+    tmp_path: Path, medium: Medium, source: tuple[str, str]
+) -> None:
+    out = tmp_path / "fabric"
+    options = ("--medium", medium, "--hosts", 48, "--silent", "5%", "--lose-links", "1%")
+    truth = json.loads(simulate(out, *options, "--sysfs-hosts", 0)["truth.json"])
+    option, name = source
+    ran = run("tree", option, out / name, "--nodes", out / "nodes.yaml", "-o", "json")
+    assert ran.code == Exit.OK, ran.err
+    assert partition(ran.document) == partition(truth)
+
+
+def test_it_gives_equal_files_for_equal_options_and_others_for_another_seed(tmp_path: Path) -> None:
+    first = simulate(tmp_path / "one", *DAMAGE, "--seed", 7)
+    assert simulate(tmp_path / "two", *DAMAGE, "--seed", 7) == first
+    assert simulate(tmp_path / "three", *DAMAGE, "--seed", 8)["truth.json"] != first["truth.json"]
+
+
+def test_it_hides_positions_behind_opaque_names(tmp_path: Path) -> None:
+    files = simulate(tmp_path / "fabric", "--names", "opaque")
+    assert b"leaf-p" not in files[f"ibnetdiscover/{SUBNET}.txt"]
+
+
+def test_it_replaces_only_an_earlier_simulation_and_only_by_force(tmp_path: Path) -> None:
+    out = tmp_path / "fabric"
+    before = simulate(out, "--hosts", 8)
+    ran = run("simulate", "fabric", "--hosts", 16, "--out", out)
+    assert (ran.code, "--force replaces it" in ran.err) == (Exit.USAGE, True)
+    assert files_of(out) == before
+    assert simulate(out, "--hosts", 16, "--force") != before
+    assert [path.name for path in tmp_path.iterdir()] == ["fabric"]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "reports"])
+def test_it_never_touches_a_folder_of_somebody_else(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    ran = run("simulate", "fabric", "--out", tmp_path, "--force")
+    assert (ran.code, "name a new folder" in ran.err) == (Exit.USAGE, True)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_it_does_not_follow_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to("elsewhere")
+    ran = run("simulate", "fabric", "--out", tmp_path / "link", "--force")
+    assert ran.code == Exit.USAGE
+
+
+def test_it_takes_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "fabric").mkdir()
+    assert simulate(tmp_path / "fabric", "--hosts", 8)
+
+
+def test_it_leaves_nothing_behind_when_it_fails(tmp_path: Path) -> None:
+    def failing() -> Iterator[tuple[str, str]]:
+        yield "truth.json", "{}"
+        raise ConfigError("no more")
+
+    with pytest.raises(ConfigError, match="no more"):
+        write_folder(failing(), tmp_path / "out", force=False, on_file=lambda _: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_counts_the_files_as_they_are_written(tmp_path: Path) -> None:
+    seen: list[int] = []
+    files = [("a/b", "1"), ("a/c", "2"), ("d", "3")]
+    assert write_folder(files, tmp_path / "out", force=False, on_file=seen.append) == 3
+    assert seen == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        pytest.param(("--hosts", "0"), "not in the range", id="no host"),
+        pytest.param(("--radix", "5"), "even radix", id="an odd radix"),
+        pytest.param(("--tiers", "9"), "expected 2 to 4 tiers", id="too many tiers"),
+        pytest.param(("--tiers", "2", "--hosts", "9999"), "do not fit", id="too many hosts"),
+        pytest.param(("--lose-links", "1"), "is no share such as 1%", id="an ambiguous share"),
+        pytest.param(("--swap", "999999"), "can be swapped", id="too many swaps"),
+        pytest.param(("--lose-switch", "999"), "expected to lose", id="too many switches"),
+        pytest.param(("--medium", "nvlink"), "is not one of", id="a medium without leaves"),
+    ],
+)
+def test_it_refuses(tmp_path: Path, words: tuple[str, ...], why: str) -> None:
+    ran = run("simulate", "fabric", "--hosts", "64", "--out", tmp_path / "fabric", *words)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert why in ran.err
+    assert list(tmp_path.iterdir()) == []
