@@ -95,7 +95,11 @@ def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
     for edge in plane.host_edges:
         if ranks.rank.get(edge.b) == 1:
             weights[edge.b][edge.a] += 1
-    groups = _attach(join_switches(weights, Side.BOTH), weights)
+    joined = join_switches(weights, Side.BOTH)
+    shared = _shared(joined, weights)
+    draft.set_aside += [(1, joined[at]) for at in sorted(shared)]
+    groups = [switches for at, switches in enumerate(joined) if at not in shared]
+    groups = _attach(groups, weights)
     homes = _choose_homes(groups, weights)
     units = homes.units()
     for at, switches in enumerate(groups):
@@ -185,6 +189,36 @@ def _choose_homes(
         second = ranked[1][1] if len(ranked) > 1 else 0
         margin[unit] = (most - second) / (most + second)
     return _Homes(home, margin, tuple(ties))
+
+
+def _shared(
+    groups: Sequence[tuple[int, ...]], weights: Mapping[int, Mapping[int, int]]
+) -> set[int]:
+    """Return groups on which hosts of several others have as many links as at home.
+
+    Two storage leaves that all pods share, next to pods of two leaves: the groups nest in it, so
+    it is no rival to any of them. Where groups tie crosswise none is shared.
+    """
+    own = Counter[int]()
+    rivals: dict[int, Counter[int]] = defaultdict(Counter)
+    for counts in _links_by_unit(groups, weights).values():
+        most = max(counts.values())
+        tied = [at for at, count in counts.items() if count == most]
+        if len(tied) == 1:
+            own[tied[0]] += 1
+        for at in tied:
+            rivals[at].update(other for other in tied if other != at)
+    firm = {
+        at: {other for other, count in found.items() if count >= MIN_WITNESSES}
+        for at, found in rivals.items()
+    }
+    return {
+        at
+        for at, others in firm.items()
+        if len(others) > 1
+        and 2 * own[at] < rivals[at].total()
+        and all(firm[other] == {at} for other in others)
+    }
 
 
 def _attach(

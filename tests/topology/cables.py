@@ -1,0 +1,118 @@
+"""Small fabrics written down cable by cable, and the claims that their devices make of them."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from tests.topology.judging import infer_from
+from topology.facts import Device, DeviceKind, Finding, FindingKind, Neighbor, Port, Source
+from topology.identity import Claim, Origin
+from topology.ids import Id, IdKind
+from topology.inference import Inference
+
+RATE = 400_000_000_000
+End = tuple[str, str]
+"""Device and port; names of hosts start with `h`."""
+
+
+def mac_of(device: str, port: str = "") -> str:
+    digest = hashlib.sha256(f"{device} {port}".encode()).hexdigest()
+    return ":".join(["02", *(digest[at : at + 2] for at in range(0, 10, 2))])
+
+
+def is_host(device: str) -> bool:
+    return device.startswith("h")
+
+
+def star(leaf: str, hosts: Iterable[str], port: str = "eth0") -> list[tuple[End, End]]:
+    """Return cables from one port of each host to a leaf."""
+    return [((host, port), (leaf, f"to-{host}-{port}")) for host in hosts]
+
+
+def mesh(lowers: Sequence[str], uppers: Sequence[str], parallel: int = 1) -> list[tuple[End, End]]:
+    """Return cables from every lower switch to every upper one."""
+    return [
+        ((low, f"up-{high}-{at}"), (high, f"down-{low}-{at}"))
+        for low in lowers
+        for high in uppers
+        for at in range(parallel)
+    ]
+
+
+def hosts(first: int, last: int) -> list[str]:
+    return [f"h{number:02}" for number in range(first, last + 1)]
+
+
+def port_ids(device: str, port: str) -> tuple[Id, ...]:
+    if is_host(device):
+        return (Id(IdKind.IFNAME, port), Id(IdKind.MAC, mac_of(device, port)))
+    return (Id(IdKind.IFNAME, port),)
+
+
+def heard_from(device: str, port: str, name: str | None = None) -> Neighbor:
+    """Return what an LLDP frame of a port says."""
+    return Neighbor(
+        device_ids=(Id(IdKind.CHASSIS_ID, mac_of(device), "mac"),),
+        device_name=device if name is None else name,
+        port_ids=port_ids(device, port),
+        port_name=port,
+        source=Source.LLDP,
+    )
+
+
+def claims(cables: Iterable[tuple[End, End]], *, silent: Collection[str] = ()) -> list[Claim]:
+    """Return what agents and SNMP walks report of these cables; silent devices say nothing."""
+    heard: dict[str, dict[str, list[Neighbor]]] = defaultdict(lambda: defaultdict(list))
+    for one, other in cables:
+        heard[one[0]][one[1]].append(heard_from(*other))
+        heard[other[0]][other[1]].append(heard_from(*one))
+    return [report(device, ports) for device, ports in heard.items() if device not in silent]
+
+
+def report(device: str, ports: dict[str, list[Neighbor]]) -> Claim:
+    """Return what a device says about itself and its neighbors."""
+    ids = [Id(IdKind.CHASSIS_ID, mac_of(device), "mac")]
+    ids += [Id(IdKind.NODE_NAME, device)] if is_host(device) else []
+    kind = DeviceKind.HOST if is_host(device) else DeviceKind.SWITCH
+    facts = tuple(
+        Port(port, port_ids(device, port), rate_bps=RATE, neighbors=tuple(found))
+        for port, found in ports.items()
+    )
+    return Claim(Device(kind, device, tuple(sorted(ids)), facts), Origin.REPORT)
+
+
+def listed(name: str, *ids: Id) -> Claim:
+    """Return the inventory's word about a node."""
+    own = tuple(sorted((Id(IdKind.NODE_NAME, name), *ids)))
+    return Claim(Device(DeviceKind.HOST, name, own), Origin.INVENTORY)
+
+
+def infer_cables(
+    cables: Iterable[tuple[End, End]],
+    *,
+    silent: Collection[str] = (),
+    more: Iterable[Claim] = (),
+) -> Inference:
+    """Return the inference of cables and of more claims."""
+    return infer_from([*claims(cables, silent=silent), *more])
+
+
+def of_kind(findings: Iterable[Finding], kind: FindingKind) -> list[Finding]:
+    return [finding for finding in findings if finding.kind is kind]
+
+
+def tiers_of(found: Inference) -> list[dict[str, list[str]]]:
+    """Return, tier by tier, the nodes of every domain by its name."""
+    return [
+        {
+            domain.name: list(found.tree.nodes_of(domain))
+            for domain in found.tree.domains
+            if domain.tier == tier
+        }
+        for tier in range(1, len(found.tree.tiers) + 1)
+    ]
+
+
+def reason_of(found: Inference, node: str) -> str:
+    """Return why a node is unplaced."""
+    return next(gone.reason for gone in found.tree.unplaced if gone.node == node)
