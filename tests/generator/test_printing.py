@@ -1,0 +1,93 @@
+"""What is printed: one document in the form asked for, tables, and problems within bounds."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from generator.printing import MAX_MESSAGE, print_document, print_problems, shorten, table
+from topology.errors import ParseError
+
+HOSTILE = "red\x1b[31m\u202e\n#1 {{ ]]"
+
+
+def printed(document: object, output: str) -> str:
+    @click.command()
+    def command() -> None:
+        print_document(document, output, text=lambda: "for people")
+
+    return CliRunner().invoke(command).stdout
+
+
+@pytest.mark.parametrize("document", [[], {}, {"name": HOSTILE}, [{"a": [1, None, True, 0.5]}]])
+def test_it_prints_documents_that_read_back_as_they_were(document: object) -> None:
+    assert json.loads(printed(document, "json")) == document
+    assert yaml.safe_load(printed(document, "yaml")) == document
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_it_prints_documents_that_no_terminal_acts_on(output: str) -> None:
+    text = printed({"name": HOSTILE}, output)
+    assert text.isascii()
+    assert "\x1b" not in text
+
+
+def test_it_prints_text_for_people_only_when_asked() -> None:
+    assert printed({"name": "x"}, "text") == "for people\n"
+
+
+def test_it_aligns_columns_and_leaves_no_blanks_behind() -> None:
+    assert table(("A", "LONG"), [("1", ""), ("three", "x")]).split("\n") == [
+        "A      LONG",
+        "1",
+        "three  x",
+    ]
+
+
+def test_it_prints_a_table_without_rows() -> None:
+    assert table(("A", "B"), []) == "A  B"
+
+
+@pytest.mark.parametrize(
+    ("count", "ending"),
+    [(1, "skipped: f: bad 0"), (20, "bad 19"), (21, "1 more"), (500, "480 more")],
+)
+def test_it_lists_the_first_problems_and_counts_the_rest(count: int, ending: str) -> None:
+    @click.command()
+    def command() -> None:
+        print_problems([ParseError(f"bad {number}", source="f") for number in range(count)])
+
+    ran = CliRunner().invoke(command)
+    lines = ran.stderr.splitlines()
+    assert ran.stdout == ""
+    assert len(lines) == min(count, 21)
+    assert lines[-1].endswith(ending)
+
+
+def test_it_prints_a_hostile_problem_on_one_line_of_bounded_length() -> None:
+    @click.command()
+    def command() -> None:
+        print_problems([ParseError(HOSTILE * 1000, source=HOSTILE)])
+
+    text = CliRunner().invoke(command).stderr
+    assert text.count("\n") == 1
+    assert "\x1b" not in text
+    assert len(text) < 10 * MAX_MESSAGE  # an escape is at most ten characters
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        ([], ""),
+        (["a", "b"], "a b"),
+        (list("abcdef"), "a b c d e f"),
+        (list("abcdefgh"), "a b c d e f +2"),
+        (["\x1b"], "\\x1b"),
+    ],
+)
+def test_it_shortens_lists_of_names(names: list[str], shown: str) -> None:
+    assert shorten(names) == shown
