@@ -19,8 +19,8 @@ from tests.topology.cables import (
 )
 from tests.topology.judging import infer_from
 from topology.errors import ConfigError
-from topology.facts import Device, DeviceKind, FindingKind, Medium, Neighbor, Port, Severity, Source
 from topology.fabric import build_fabric
+from topology.facts import Device, DeviceKind, FindingKind, Medium, Neighbor, Port, Severity, Source
 from topology.identity import Claim, Origin
 from topology.ids import Id, IdKind
 from topology.inference import infer, tier_names

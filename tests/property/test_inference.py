@@ -1,0 +1,194 @@
+"""Laws of the inference over synthetic fabrics: order, partition, truth, and names that stay."""
+
+import json
+import random  # noqa: TID251 - shuffles claims, from the seed that hypothesis draws
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.topology.judging import Verdict, claims_of, draw_scene, infer_from, judge
+from topology.errors import ConfigError
+from topology.facts import Device, FindingKind, Medium, Neighbor, Source, render_finding
+from topology.identity import Claim, Origin
+from topology.ids import Id, IdKind
+from topology.inference import Inference
+from topology.synthetic import (
+    Damaged,
+    FabricKind,
+    FabricSpec,
+    NamePolicy,
+    build_wiring,
+    derive_truth,
+    undamaged,
+)
+from topology.tree import all_nodes, host_partitions, parse_tree, render_tree
+
+NUM_SEEDS = 150
+
+
+@st.composite
+def wirings(draw: st.DrawFn) -> Damaged:
+    spec = FabricSpec(
+        draw(st.sampled_from(FabricKind)),
+        draw(st.integers(8, 64)),
+        rails=draw(st.sampled_from((2, 4, 8))),
+        radix=draw(st.sampled_from((8, 12, 16))),
+        tiers=draw(st.sampled_from((None, 2, 3))),
+        medium=draw(st.sampled_from((Medium.INFINIBAND, Medium.ETHERNET))),
+        names=draw(st.sampled_from(NamePolicy)),
+    )
+    try:
+        return undamaged(build_wiring(spec))
+    except ConfigError:
+        assume(condition=False)
+        raise
+
+
+@st.composite
+def damaged_fabrics(draw: st.DrawFn) -> Damaged:
+    scene = draw_scene(draw(st.integers(0, 10**6)))
+    assume(scene is not None)
+    assert scene is not None
+    return scene.damaged
+
+
+def printed(found: Inference) -> str:
+    findings = [render_finding(one) for one in found.findings]
+    return json.dumps([render_tree(found.tree), findings])
+
+
+def shuffled(claims: list[Claim], rng: random.Random) -> list[Claim]:
+    """Return the claims, their ports and what these hear, all in another order."""
+    return [
+        replace(
+            claim,
+            device=replace(
+                claim.device,
+                ports=tuple(
+                    port._replace(neighbors=tuple(rng.sample(port.neighbors, len(port.neighbors))))
+                    for port in rng.sample(claim.device.ports, len(claim.device.ports))
+                ),
+            ),
+        )
+        for claim in rng.sample(claims, len(claims))
+    ]
+
+
+@settings(max_examples=20)
+@given(damaged_fabrics(), st.randoms(use_true_random=False))
+def test_it_prints_the_same_whatever_the_order(damaged: Damaged, rng: random.Random) -> None:
+    claims = claims_of(damaged)
+    assert printed(infer_from(shuffled(claims, rng))) == printed(infer_from(claims))
+
+
+@settings(max_examples=40)
+@given(damaged_fabrics())
+def test_it_places_every_node_once_or_says_why_not(damaged: Damaged) -> None:
+    tree = infer_from(claims_of(damaged)).tree
+    assert all_nodes(tree) == tuple(sorted(host.name for host in damaged.wiring.hosts))
+    leaves = [node for domain in tree.domains if domain.tier == 1 for node in domain.nodes]
+    assert sorted(leaves) == sorted(tree.nodes)
+    assert all(gone.reason for gone in tree.unplaced)
+
+
+@settings(max_examples=40)
+@given(damaged_fabrics())
+def test_it_changes_nothing_when_it_runs_again_on_its_own_tree(damaged: Damaged) -> None:
+    claims = claims_of(damaged)
+    first = infer_from(claims)
+    assert printed(infer_from(claims, previous=first.tree)) == printed(first)
+    assert parse_tree(render_tree(first.tree)) == first.tree
+
+
+@settings(max_examples=40)
+@given(wirings())
+def test_it_finds_exactly_what_was_built(whole: Damaged) -> None:
+    found = infer_from(claims_of(whole))
+    assert host_partitions(found.tree) == host_partitions(derive_truth(whole))
+    assert {finding.kind for finding in found.findings} <= {FindingKind.UNDECIDABLE}
+    assert found.tree.unplaced == ()
+
+
+@pytest.mark.parametrize("first", range(0, NUM_SEEDS, 30))
+def test_it_is_never_silently_wrong_about_a_damaged_fabric(first: int) -> None:
+    scenes = [scene for seed in range(first, first + 30) if (scene := draw_scene(seed))]
+    verdicts = {
+        scene.title: judge(scene.damaged, infer_from(claims_of(scene.damaged))) for scene in scenes
+    }
+    assert [title for title, verdict in verdicts.items() if verdict is Verdict.SILENT] == []
+    exact = sum(verdict is Verdict.EXACT for verdict in verdicts.values())
+    assert exact >= 0.8 * len(verdicts)
+
+
+@settings(max_examples=30)
+@given(wirings(), st.data())
+def test_it_renames_nothing_when_one_cable_or_switch_is_lost(
+    whole: Damaged, data: st.DataObject
+) -> None:
+    before = infer_from(claims_of(whole)).tree
+    switch = data.draw(st.sampled_from([switch.name for switch in whole.wiring.switches]))
+    gone = data.draw(st.sampled_from(whole.cables))
+    losses = [
+        replace(whole, cables=tuple(cable for cable in whole.cables if cable != gone)),
+        replace(
+            whole,
+            cables=tuple(
+                cable
+                for cable in whole.cables
+                if switch not in (cable.low.device, cable.high.device)
+            ),
+            lost_switches=frozenset({switch}),
+        ),
+    ]
+    old = {
+        (domain.tier, frozenset(before.nodes_of(domain))): domain.name for domain in before.domains
+    }
+    for damaged in losses:
+        after = infer_from(claims_of(damaged), previous=before).tree
+        for domain in after.domains:
+            key = (domain.tier, frozenset(after.nodes_of(domain)))
+            assert domain.name == old.get(key, domain.name)
+
+
+HOSTILE = st.text(max_size=40) | st.sampled_from(
+    ["\x1b[31mred", "a\nb", "\u202eevil", "../../etc", "x" * 10_000, "", "'\"", "localhost", "\x00"]
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=6))
+def test_it_shows_no_control_character_whatever_devices_call_themselves(
+    names: list[tuple[str, str, str]],
+) -> None:
+    whole = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 8, rails=2, radix=8)))
+    claims = claims_of(whole) if len(names) % 2 else []
+    for at, (device, port, far) in enumerate(names):
+        heard = Neighbor(
+            (Id(IdKind.CHASSIS_ID, far, "local"), Id(IdKind.MAC, device)),
+            far,
+            (Id(IdKind.PORT_ID, port, "local"),),
+            port,
+            Source.LLDP,
+        )
+        victim = claims_of(whole)[at].device
+        ports = tuple(one._replace(name=port, neighbors=(heard,)) for one in victim.ports)
+        ids = tuple(sorted((*victim.ids, Id(IdKind.NODE_NAME, device), Id(IdKind.MAC, port))))
+        claims.append(Claim(Device(victim.kind, device, ids, ports), Origin.REPORT))
+        claims.append(Claim(Device(victim.kind, far, ids, ports), Origin.CAPTURE))
+    found = infer_from(claims)
+    shown = [
+        text
+        for finding in found.findings
+        for text in (
+            finding.message,
+            finding.device,
+            finding.port or "",
+            *(part for end in finding.ports for part in end),
+            *(part for pair in finding.swap for end in pair for part in end),
+        )
+    ]
+    shown += [gone.reason for gone in found.tree.unplaced]
+    shown += [name for domain in found.tree.domains for name in domain.switches]
+    assert [text for text in shown if not text.isprintable()] == []
