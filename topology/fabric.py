@@ -37,7 +37,7 @@ from topology.identity import (
     sort_entities,
 )
 from topology.ids import Id, IdKind
-from topology.kinds import settle_kinds, settle_nodes
+from topology.kinds import Heard, settle_kinds, settle_nodes
 
 
 class FabricDevice(NamedTuple):
@@ -101,7 +101,7 @@ def build_fabric(claims: Iterable[Claim]) -> Fabric:
     claims = list(claims)
     identities = resolve_claims(claims)
     heard = list(_hear(identities))
-    settle_kinds(identities.entities, ((row.device, row.port, row.peer) for row in heard))
+    settle_kinds(identities.entities, map(_view, heard))
     findings = settle_nodes(identities.entities)
     order = sort_entities(identities.entities)
     ports = _number_ports(identities, order)
@@ -133,6 +133,11 @@ def _hear(identities: Identities) -> Iterator[_Heard]:
                 number += 1
                 for neighbor in _best_source(port.neighbors):
                     yield _Heard(at, number, port, identities.resolve(neighbor), neighbor)
+
+
+def _view(row: _Heard) -> Heard:
+    named = (one.subtype for one in row.neighbor.port_ids if one.kind is IdKind.PORT_ID)
+    return Heard(row.device, row.port, row.peer, style=next(named, ""))
 
 
 def _best_source(neighbors: Sequence[Neighbor]) -> Sequence[Neighbor]:

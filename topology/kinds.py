@@ -8,40 +8,78 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
 
 from topology.errors import show
 from topology.facts import DeviceKind, Finding, FindingKind, Severity
 from topology.identity import Entity, Origin, strong_key
 from topology.ids import parse_node_name
 
-SWITCH_VIEWERS = 3  # a device that so many others hear is a switch: hosts rarely have more leaves
+SWITCH_VIEWERS = 3  # a device that so many others hear is a switch
 
 
-def settle_kinds(entities: Sequence[Entity], heard: Iterable[tuple[int, int, int]]) -> None:
+class Heard(NamedTuple):
+    """Who hears whom."""
+
+    device: int
+    port: int
+    """Number of the hearing port, unique over all devices."""
+    peer: int
+    """The device heard."""
+    style: str
+    """How the peer names its port: `mac`, as lldpd on a host does, `ifname` or the like, as
+    switches do; empty where that means nothing."""
+
+
+def settle_kinds(entities: Sequence[Entity], heard: Iterable[Heard]) -> None:
     """Give every device a kind.
+
+    A device of unknown kind is a switch when a node hears it, alone on its port or beside other
+    hearers, or when three others do. How it names its ports speaks too where the fabric has both
+    styles: one that names MACs is a host with many leaves, one that names interfaces, is no node
+    and is heard by two is a spine over two leaves.
 
     Args:
         entities: devices, changed in place.
-        heard: (hearing device, number of its port, device heard) per neighbor entry.
+        heard: a row per neighbor entry.
     """
-    viewers: dict[int, set[int]] = defaultdict(set)
-    on_port: dict[int, set[int]] = defaultdict(set)
-    for device, port, peer in heard:
-        if device != peer and entities[peer].kind is DeviceKind.UNKNOWN:
-            viewers[peer].add(device)
-        on_port[port].add(peer)
-    shared = {peer for peers in on_port.values() if len(peers) > 1 for peer in peers}
+    views = _View()
+    for row in heard:
+        if row.device != row.peer and entities[row.peer].kind is DeviceKind.UNKNOWN:
+            views.viewers[row.peer].add(row.device)
+        if row.style:
+            (views.by_mac if row.style == "mac" else views.by_name).add(row.peer)
+        views.on_port[row.port].add(row.peer)
+    shared = {peer for peers in views.on_port.values() if len(peers) > 1 for peer in peers}
     has_nodes = any(entity.node for entity in entities)
     for entity in entities:
         if entity.node is not None:
             entity.kind = DeviceKind.HOST
     for at, entity in enumerate(entities):
         if entity.kind is DeviceKind.UNKNOWN:
-            seen = viewers[at]
-            is_leaf = has_nodes and any(entities[one].node for one in seen)
-            is_leaf = is_leaf and (len(seen) > 1 or at not in shared)
-            is_switch = is_leaf or len(seen) >= SWITCH_VIEWERS
+            seen = views.viewers[at]
+            by_node = has_nodes and any(entities[one].node for one in seen)
+            is_leaf = by_node and (len(seen) > 1 or at not in shared)
+            is_switch = is_leaf or len(seen) >= views.needed(at, has_nodes=has_nodes)
             entity.kind = DeviceKind.SWITCH if is_switch else DeviceKind.HOST
+
+
+@dataclass(slots=True)
+class _View:
+    viewers: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    on_port: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    by_mac: set[int] = field(default_factory=set)
+    by_name: set[int] = field(default_factory=set)
+
+    def needed(self, at: int, *, has_nodes: bool) -> float:
+        """Return how many must hear a device for it to be a switch."""
+        has_both = bool(self.by_mac - self.by_name and self.by_name - self.by_mac)
+        if has_both and at in self.by_mac - self.by_name:
+            return inf
+        is_named = has_both and at in self.by_name - self.by_mac
+        return SWITCH_VIEWERS - 1 if is_named and has_nodes else SWITCH_VIEWERS
 
 
 def settle_nodes(entities: Sequence[Entity]) -> list[Finding]:
@@ -109,7 +147,7 @@ def _guessed(entities: Sequence[Entity]) -> Finding:
         severity=Severity.INFO,
         message=(
             f"Which devices are switches was guessed: the {switches} that {SWITCH_VIEWERS} or "
-            f"more others hear; the other {len(entities) - switches} count as hosts. List the "
-            "nodes to be sure."
+            "more others hear and that do not name their ports by MACs as hosts do; the other "
+            f"{len(entities) - switches} count as hosts. List the nodes to be sure."
         ),
     )
