@@ -2,7 +2,8 @@
 
 One round reads, infers, publishes the snapshot, plans and applies. No data is unknown, never
 empty: without a usable tree nothing is published, planned or deleted. Nothing is written where
-nothing changed, and what stands is logged when it comes and when it goes, not every round.
+nothing changed, nothing is inferred anew from the same facts, and what stands is logged when it
+comes and when it goes, not every round.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from generator.app import Observation, observe
 from generator.inputs import Inputs, read_inventory
-from generator.intake import take_reports
+from generator.intake import freshness_findings, take_reports
 from generator.inventory import Inventory, capacities
 from generator.outputs.hypernode import HyperNode
 from generator.placement.capacity import Snapshot, build_snapshot
@@ -28,9 +30,18 @@ from generator.store.directory import DirectoryStore
 from generator.watching import Watched, file_stamps, folder_stamps
 from topology.errors import ConfigError, ParseError
 from topology.facts import Finding, Severity
+from topology.report import NeighborReport
 from topology.tree import TopologyTree
 
 log = logging.getLogger(__name__)
+
+
+class Seen(NamedTuple):
+    """Facts, and what was made of them: the same facts need not be looked at twice."""
+
+    facts: object
+    observation: Observation | None
+    problems: tuple[ParseError, ...]
 
 
 class Rounds:
@@ -56,7 +67,7 @@ class Rounds:
 
         Raises:
             ConfigError: the inventory cannot be read.
-            StoreError: the stored HyperNodes cannot be read.
+            StoreError: the folders of the store cannot be read.
         """
         self._store = DirectoryStore(root)
         self._period = period
@@ -64,9 +75,13 @@ class Rounds:
         self._publish = publish
         files = (nodes,) if nodes else ()
         self._inventory = Watched(partial(read_inventory, nodes), partial(file_stamps, *files))
+        self._reports = Watched(
+            self._store.read_reports, partial(folder_stamps, self._store.reports)
+        )
         self._stored = Watched(
             self._store.read_hypernodes, partial(folder_stamps, self._store.hypernodes)
         )
+        self._seen = Seen(None, None, ())
         self._tree: TopologyTree | None = None
         self._served: tuple[TopologyTree, Inventory | None] | None = None
         self._is_known: bool | None = None
@@ -83,26 +98,38 @@ class Rounds:
 
     def _run(self) -> None:
         problems: list[ParseError] = []
-        inputs = self._read_inputs(problems)
-        stored = self._stored.latest()
-        problems += stored.problems
-        previous = self._tree or previous_tree(stored.hypernodes)
-        observation = observe(inputs, now=self._now(), previous=previous, period=self._period)
+        inventory = self._read_inventory(problems)
+        read, stored = self._reports.latest(), self._stored.latest()
+        self._look(read.reports, inventory, self._tree or previous_tree(stored.hypernodes))
+        observation = self._seen.observation
+        problems += [*read.problems, *self._seen.problems, *stored.problems]
         self._log_knowledge(observation)
         if observation is not None and observation.tree.nodes:
             self._tree = observation.tree
-            self._serve(observation.tree, inputs.inventory)
+            self._serve(observation.tree, inventory)
             problems += self._reconcile(observation.tree, stored.hypernodes)
         if observation is not None:
-            self._log_findings(observation.findings)
+            stale = freshness_findings(
+                read.reports, listed=(), now=self._now(), period=self._period
+            )
+            self._log_findings([*observation.findings, *stale])
         self._problems.update({str(one): {"problem": str(one)} for one in problems})
 
-    def _read_inputs(self, problems: list[ParseError]) -> Inputs:
-        inventory = self._read_inventory(problems)
-        read = self._store.read_reports()
-        taken = take_reports(read.reports)
-        problems += [*read.problems, *taken.problems]
-        return Inputs(taken.claims, read.reports, inventory)
+    def _look(
+        self,
+        reports: tuple[NeighborReport, ...],
+        inventory: Inventory | None,
+        previous: TopologyTree | None,
+    ) -> None:
+        """Infer the tree and the findings, if the facts are others than in the last round."""
+        facts = (_facts_of(reports), inventory)
+        if facts == self._seen.facts:
+            return
+        taken = take_reports(reports)
+        inputs = Inputs(taken.claims, reports, inventory)
+        # Ages change without a new fact, so they are judged apart.
+        observation = observe(inputs, now=self._now(), previous=previous, period=None)
+        self._seen = Seen(facts, observation, taken.problems)
 
     def _read_inventory(self, problems: list[ParseError]) -> Inventory | None:
         """Return the inventory; the last good one while the file cannot be read."""
@@ -162,6 +189,24 @@ class Rounds:
                     if (one.severity is Severity.INFO) is is_note
                 }
             )
+
+
+def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:
+    """Return all that the tree depends on: specs, and times where they choose between sweeps.
+
+    Agents renew the times of unchanged facts every period.
+    """
+    reports = tuple(reports)
+    sweeps: dict[str, set[str]] = {}
+    for report in reports:
+        if report.spec.sweep is not None:
+            sweeps.setdefault(report.spec.sweep.subnet, set()).add(report.spec.sweep.sweep_id)
+    return [
+        (report.metadata.name, report.spec, report.status.observed_at)
+        if report.spec.sweep is not None and len(sweeps[report.spec.sweep.subnet]) > 1
+        else (report.metadata.name, report.spec)
+        for report in reports
+    ]
 
 
 def _counts(done: Iterable[Action]) -> dict[str, int]:

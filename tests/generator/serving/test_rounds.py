@@ -14,10 +14,10 @@ from generator.outputs.hypernode import render_hypernodes
 from generator.placement.capacity import Snapshot
 from generator.serving import Rounds
 from generator.store.directory import DirectoryStore, read_hypernodes
-from tests.generator.scenes import PAIRS, Scene
+from tests.generator.scenes import PAIRS, RAILS, Scene
 from tests.topology.synthetic.fabrics import swap
 from topology.errors import ConfigError
-from topology.report import ReportStatus, report_of
+from topology.report import ReportStatus, report_of, split_sweep
 from topology.synthetic import report_claims
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -254,3 +254,33 @@ def test_it_publishes_even_where_it_cannot_write(
     loop.tick()
     assert len(loop.snapshots) == 1
     assert "writing hypernodes failed" in caplog.messages
+
+
+def test_it_follows_the_newest_of_two_sweeps_although_only_times_changed(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    store = DirectoryStore(scene.store())
+    traded = scene.damaged
+    for rail in range(4):
+        port = f"mlx5_{rail}/1"
+        traded = swap(traded, (scene.hosts[0], port), (scene.hosts[-1], port))
+    sweeps = {
+        scene.hosts[0]: scene.sweep_text(),
+        scene.hosts[1]: Scene(tmp_path, traded).sweep_text(),
+    }
+
+    def publish(minutes_by_host: dict[str, int]) -> None:
+        for host, minutes in minutes_by_host.items():
+            observed = (NOON + minutes * MINUTE).isoformat()
+            for part in split_sweep(sweeps[host], node=host, subnet="fe80" + "0" * 12):
+                status = ReportStatus(observed_at=observed)
+                store.write_report(part.model_copy(update={"status": status}))
+
+    loop = Loop(scene)
+    for minutes in ((1, 2), (3, 2), (3, 3)):
+        publish(dict(zip(sweeps, minutes, strict=True)))
+        loop.tick()
+    homes = [
+        next(domain for domain in snapshot.tree.domains if scene.hosts[0] in domain.nodes)
+        for snapshot in loop.snapshots
+    ]
+    assert [scene.hosts[1] in home.nodes for home in homes] == [False, True, False]
