@@ -121,15 +121,16 @@ def _misplaced(truth: TopologyTree, tree: TopologyTree, tier: int) -> Iterator[s
         if count and at not in match and other not in match.values():
             match[at] = other
     for node in all_nodes(truth):
-        at = next((k for k, one in enumerate(right) if node in one.nodes), None)
-        other = next((k for k, one in enumerate(seen) if node in one.nodes), None)
-        if (None if at is None else match.get(at)) != other or (at is not None and other is None):
+        home = next((at for at, one in enumerate(right) if node in one.nodes), None)
+        place = next((at for at, one in enumerate(seen) if node in one.nodes), None)
+        wanted = None if home is None else match.get(home, -1)
+        if wanted != place:
             parts = (one for rank in ranks for one in _domains(tree, rank) if node in one.nodes)
             names = {
                 name for one in parts if len(one.nodes) < len(tree.nodes) for name in one.switches
             }
-            names |= seen[other].switches if other is not None else set()
-            yield names | {node} | (right[at].switches if at is not None else set())
+            names |= seen[place].switches if place is not None else set()
+            yield names | {node} | (right[home].switches if home is not None else set())
 
 
 class Scene(NamedTuple):

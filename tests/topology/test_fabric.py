@@ -1,0 +1,281 @@
+"""Devices resolved to one identity and cables paired from both ends, claim by claim."""
+
+from collections.abc import Iterable
+
+from tests.topology.cables import (
+    claims,
+    heard_from,
+    hosts,
+    infer_cables,
+    listed,
+    mac_of,
+    of_kind,
+    port_ids,
+    report,
+    star,
+    tiers_of,
+)
+from topology.fabric import Fabric, build_fabric, link_findings
+from topology.facts import Device, DeviceKind, FindingKind, Neighbor, Port, PortState, Source
+from topology.identity import Claim, Origin
+from topology.ids import Id, IdKind
+
+GUID = "0002c903007b78b0"
+
+
+def links_of(fabric: Fabric) -> set[frozenset[tuple[str, str]]]:
+    return {frozenset({fabric.port_name(one.a), fabric.port_name(one.b)}) for one in fabric.links}
+
+
+def names_of(fabric: Fabric) -> list[str]:
+    return [device.name for device in fabric.devices]
+
+
+def swept(name: str, guid: str, label: str = "", *, kind: DeviceKind = DeviceKind.HOST) -> Claim:
+    ids = (Id(IdKind.NODE_GUID, guid),)
+    ports = (Port(label or f"{guid}/1", (Id(IdKind.NODE_GUID, guid, "1"),), rdma_device=label),)
+    return Claim(Device(kind, name, ids, ports), Origin.SWEEP)
+
+
+def kinds_of(fabric: Fabric) -> set[FindingKind]:
+    return {finding.kind for finding in fabric.findings}
+
+
+def with_ids(name: str, *ids: Id, origin: Origin = Origin.REPORT) -> Claim:
+    return Claim(Device(DeviceKind.HOST, name, tuple(sorted(ids))), origin)
+
+
+def node(name: str) -> Id:
+    return Id(IdKind.NODE_NAME, name)
+
+
+def test_it_pairs_a_cable_that_both_ends_report() -> None:
+    fabric = build_fabric(claims(star("leaf", ["h1"])))
+    assert links_of(fabric) == {frozenset({("h1", "eth0"), ("leaf", "to-h1-eth0")})}
+    assert [link.is_one_sided for link in fabric.links] == [False]
+    assert list(link_findings(fabric)) == []
+
+
+def test_it_says_that_only_one_end_reports_a_cable() -> None:
+    told = [*claims(star("leaf", ["h1", "h2"])), report("h3", {"eth0": [heard_from("leaf", "9")]})]
+    (finding,) = link_findings(build_fabric(told))
+    assert finding.kind is FindingKind.ONE_SIDED_LINK
+    assert {end.device for end in finding.ports} == {"h3", "leaf"}
+
+
+def test_it_does_not_blame_an_end_that_cannot_report() -> None:
+    fabric = build_fabric(claims(star("leaf", ["h1", "h2"]), silent=["leaf"]))
+    assert len(fabric.links) == 2
+    assert list(link_findings(fabric)) == []
+
+
+def test_it_leaves_a_stale_entry_out_that_the_other_end_denies() -> None:
+    stale = report("h3", {"eth0": [heard_from("leaf", "to-h1-eth0")]})
+    found = infer_cables(star("leaf", ["h1", "h2"]), more=[stale])
+    assert tiers_of(found) == [{"leaf": ["h1", "h2"]}]
+    (finding,) = of_kind(found.findings, FindingKind.ONE_SIDED_LINK)
+    assert "it is left out" in finding.message
+
+
+def test_it_keeps_a_silent_host_behind_a_dumb_switch() -> None:
+    told = claims(star("leaf", ["h1"]))
+    leaf = report("leaf", {"to-h1-eth0": [heard_from("h1", "eth0"), heard_from("h2", "eth0")]})
+    fabric = build_fabric([*(one for one in told if one.device.name != "leaf"), leaf])
+    assert len(fabric.links) == 2
+    assert [link.is_disputed for link in fabric.links] == [False, False]
+
+
+def test_it_sees_all_hosts_behind_a_dumb_switch_and_places_them() -> None:
+    ends = [("h1", "eth0"), ("h2", "eth0"), ("h3", "eth0"), ("leaf", "1")]
+    heard = {end: [heard_from(*other) for other in ends if other != end] for end in ends}
+    told = [report(device, {port: found}) for (device, port), found in heard.items()]
+    fabric = build_fabric(told)
+    assert len(fabric.links) == 6
+    assert not any(link.is_one_sided or link.is_disputed for link in fabric.links)
+
+
+def test_it_knows_a_port_by_its_answer_when_it_sends_an_unknown_id() -> None:
+    alias = Neighbor(
+        (Id(IdKind.CHASSIS_ID, mac_of("h1"), "mac"),),
+        "h1",
+        (Id(IdKind.PORT_ID, "uplink to rack 7", "local"),),
+        "",
+        Source.LLDP,
+    )
+    told = [
+        report("leaf", {"1": [alias]}),
+        report("h1", {"eth0": [heard_from("leaf", "1")]}),
+    ]
+    fabric = build_fabric(told)
+    assert links_of(fabric) == {frozenset({("h1", "eth0"), ("leaf", "1")})}
+
+
+def test_it_ignores_an_entry_of_cdp_beside_one_of_lldp() -> None:
+    cdp = heard_from("ghost", "Gi0/1")._replace(source=Source.CDP)
+    fabric = build_fabric([report("h1", {"eth0": [cdp, heard_from("leaf", "1")]})])
+    assert names_of(fabric) == ["h1", "leaf"]
+
+
+def test_it_takes_an_entry_of_cdp_where_there_is_no_other() -> None:
+    cdp = heard_from("leaf", "Gi0/1")._replace(source=Source.CDP)
+    assert len(build_fabric([report("h1", {"eth0": [cdp]})]).links) == 1
+
+
+def test_it_ignores_a_port_that_hears_itself() -> None:
+    assert build_fabric([report("h1", {"eth0": [heard_from("h1", "eth0")]})]).links == ()
+
+
+def test_it_joins_a_chassis_id_with_the_port_that_has_this_mac() -> None:
+    host = Device(DeviceKind.HOST, "h1", (node("h1"),), (Port("eth0", port_ids("h1", "eth0")),))
+    chassis = heard_from("", "")._replace(
+        device_ids=(Id(IdKind.CHASSIS_ID, mac_of("h1", "eth0"), "mac"),),
+        port_ids=port_ids("h1", "eth0"),
+    )
+    fabric = build_fabric([Claim(host, Origin.REPORT), report("leaf", {"1": [chassis]})])
+    assert names_of(fabric) == ["h1", "leaf"]
+
+
+def test_it_never_joins_a_node_guid_with_an_equal_port_guid() -> None:
+    fabric = build_fabric(
+        [
+            with_ids("h1", node("h1"), Id(IdKind.PORT_GUID, GUID)),
+            with_ids("h2", node("h2"), Id(IdKind.NODE_GUID, GUID)),
+        ]
+    )
+    assert names_of(fabric) == ["h1", "h2"]
+    assert fabric.findings == ()
+
+
+def test_it_joins_nobody_by_an_id_that_two_reporters_claim() -> None:
+    shared = Id(IdKind.MAC, mac_of("cloned"))
+    told = [with_ids(name, node(name), shared) for name in ("h1", "h2", "h3")]
+    chassis = heard_from("h1", "eth0")._replace(device_ids=(shared,), port_ids=())
+    leaf = report("leaf", {"1": [chassis], "2": [chassis]})
+    fabric = build_fabric([*told, leaf])
+    messages = [finding.message for finding in fabric.findings if "mac" in finding.message]
+    assert [text.partition(" mac")[0] for text in messages[:2]] == [
+        "h1 and h2 both claim",
+        "h3 also claims",
+    ]
+    heard = {fabric.ports[link.a].device for link in fabric.links}
+    assert {fabric.devices[at].node for at in heard} <= {None}
+    assert len(set(names_of(fabric))) == len(fabric.devices) == 5
+
+
+def test_it_lets_the_word_of_the_inventory_stand_against_a_reporter() -> None:
+    shared = Id(IdKind.MAC, mac_of("h1"))
+    told = [listed("h1", shared), listed("h2"), with_ids("h2", node("h2"), shared)]
+    fabric = build_fabric([*told, report("leaf", {"1": [heard_from("h1", "eth0")]})])
+    assert kinds_of(fabric) == {FindingKind.DUPLICATE_ID}
+    assert "the inventory's claim stands" in fabric.findings[0].message
+    ends = {fabric.ports[end].device for link in fabric.links for end in (link.a, link.b)}
+    assert {fabric.devices[at].name for at in ends} == {"h1", "leaf"}
+
+
+def test_it_believes_an_inventory_that_contradicts_itself_in_nothing() -> None:
+    shared = Id(IdKind.MAC, mac_of("h1"))
+    fabric = build_fabric([listed("h1", shared), listed("h2", shared)])
+    assert "it identifies neither" in fabric.findings[0].message
+
+
+def test_it_joins_a_capture_with_the_listed_node_that_has_its_mac() -> None:
+    told = listed("node-7", Id(IdKind.MAC, mac_of("h1")))
+    capture = with_ids("h1", Id(IdKind.CHASSIS_ID, mac_of("h1"), "mac"), origin=Origin.CAPTURE)
+    fabric = build_fabric([told, capture])
+    assert names_of(fabric) == ["node-7"]
+    assert fabric.findings == ()
+
+
+def test_it_resolves_factory_descriptions_by_the_guids_of_the_inventory() -> None:
+    told = [listed("n1", Id(IdKind.NODE_GUID, GUID)), swept("", GUID)]
+    fabric = build_fabric(told)
+    assert [(one.name, one.node) for one in fabric.devices] == [("n1", "n1")]
+
+
+def test_it_names_a_host_without_a_name_by_its_guid_and_says_so() -> None:
+    fabric = build_fabric([swept("", GUID)])
+    assert names_of(fabric) == [GUID]
+    assert kinds_of(fabric) == {FindingKind.UNRESOLVED_HOST}
+
+
+def test_it_joins_the_hcas_of_one_swept_host_by_name() -> None:
+    told = [swept("n1", f"{at:016x}", f"mlx5_{at}") for at in range(1, 5)]
+    assert names_of(build_fabric(told)) == ["n1"]
+
+
+def test_it_takes_two_swept_hosts_of_one_name_for_two_unknowns() -> None:
+    told = [swept("lab", f"{at:016x}", "mlx5_0") for at in (1, 2)]
+    fabric = build_fabric(told)
+    assert [device.node for device in fabric.devices] == [None, None]
+    assert kinds_of(fabric) == {FindingKind.DUPLICATE_NAME, FindingKind.UNRESOLVED_HOST}
+
+
+def test_it_takes_two_heard_hosts_of_one_name_for_two_unknowns() -> None:
+    heard = [heard_from(f"h{at}", "eth0", name="localhost") for at in (1, 2)]
+    fabric = build_fabric([report("leaf", {str(at): [one] for at, one in enumerate(heard)})])
+    hidden = [device for device in fabric.devices if device.kind is DeviceKind.HOST]
+    assert [device.node for device in hidden] == [None, None]
+    assert len(set(names_of(fabric))) == 3
+    assert [one.kind for one in fabric.findings] == [FindingKind.UNRESOLVED_HOST] * 2
+
+
+def test_it_does_not_join_a_listed_node_with_a_swept_host_of_other_guids() -> None:
+    told = [listed("n1", Id(IdKind.NODE_GUID, "1" * 16)), swept("n1", GUID)]
+    fabric = build_fabric(told)
+    assert len(fabric.devices) == 2
+    assert FindingKind.DUPLICATE_NAME in kinds_of(fabric)
+
+
+def test_it_joins_a_listed_node_without_ids_by_its_unique_name() -> None:
+    fabric = build_fabric([listed("n1.example"), swept("N1", GUID, "mlx5_0")])
+    assert [device.node for device in fabric.devices] == ["n1.example"]
+
+
+def test_it_hears_a_named_device_without_ids_as_the_one_that_carries_the_name() -> None:
+    nameless = Neighbor((), "LEAF.example", (), "1", Source.LLDP)
+    leaf = Claim(Device(DeviceKind.SWITCH, "leaf", (), (Port("1"),)), Origin.CAPTURE)
+    assert names_of(build_fabric([leaf, report("h1", {"eth0": [nameless]})])) == ["h1", "leaf"]
+
+
+def test_it_fills_in_what_an_earlier_claim_about_a_port_left_open() -> None:
+    port = Port("mlx5_0/1", (Id(IdKind.NODE_GUID, GUID, "1"),))
+    ids = (Id(IdKind.NODE_GUID, GUID),)
+    told: Iterable[Claim] = [
+        Claim(Device(DeviceKind.HOST, "n1", (node("n1"), *ids), (port,)), Origin.REPORT),
+        Claim(
+            Device(DeviceKind.HOST, "n1", ids, (port._replace(rate_bps=5, state=PortState.UP),)),
+            Origin.SWEEP,
+        ),
+    ]
+    (merged,) = build_fabric(told).ports
+    assert (merged.rate_bps, merged.state) == (5, PortState.UP)
+
+
+def test_it_keeps_ports_apart_that_share_a_mac_as_bond_slaves_do() -> None:
+    shared = Id(IdKind.MAC, mac_of("bond"))
+    ports = tuple(Port(name, (Id(IdKind.IFNAME, name), shared)) for name in ("eth0", "eth1"))
+    host = Claim(Device(DeviceKind.HOST, "h1", (node("h1"),), ports), Origin.REPORT)
+    heard = [
+        heard_from("h1", name)._replace(port_ids=(Id(IdKind.IFNAME, name), shared), device_ids=())
+        for name in ("eth0", "eth1")
+    ]
+    leaf = report("leaf", {str(at): [one] for at, one in enumerate(heard)})
+    fabric = build_fabric([host, leaf])
+    assert {frozenset({("h1", "eth0"), ("leaf", "0")})} < links_of(fabric)
+
+
+def test_it_guesses_switches_where_captures_are_all_there_is() -> None:
+    told = [
+        Claim(
+            Device(
+                DeviceKind.UNKNOWN, name, (), (Port("eth0", neighbors=(heard_from("sw", "1"),)),)
+            ),
+            Origin.CAPTURE,
+        )
+        for name in hosts(1, 3)
+    ]
+    fabric = build_fabric(told)
+    kinds = {device.name: device.kind for device in fabric.devices}
+    assert kinds["sw"] is DeviceKind.SWITCH
+    assert kinds["h01"] is DeviceKind.HOST
+    assert FindingKind.GUESSED_KIND in kinds_of(fabric)
