@@ -44,6 +44,8 @@ def text_tree(tree: TopologyTree) -> str:
         domain, depth = stack.pop()
         lines.append("  " * depth + _line(tree, domain))
         stack.extend((tree.domains[child], depth + 1) for child in reversed(domain.children))
+    if not tree.domains:
+        lines.append("no domain was found: findings with the same options may tell why")
     if tree.unplaced:
         lines.append(f"unplaced: {len(tree.unplaced)}")
         lines += [f"  {show(gone.node)}: {show(gone.reason, 400)}" for gone in tree.unplaced]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess  # noqa: TID251 - the program itself is the thing under test
 import sys
 from collections.abc import Callable
@@ -188,6 +189,15 @@ def test_it_refuses_tier_names_that_name_nothing(rails: Scene, names: str, says:
     ran = run("tree", rails.sweep(), "--tier-names", names)
     assert (ran.code, ran.out) == (Exit.USAGE, "")
     assert says in ran.err
+
+
+def test_it_tells_where_to_look_when_no_host_has_a_name(rails: Scene) -> None:
+    text = re.sub(r"node-\d+ mlx5_\d", "MT4129 ConnectX7", rails.sweep_text())
+    sweep = rails.write("nameless.txt", text)
+    tree, findings = run("tree", sweep), run("findings", sweep, "--kind", "unresolved-host")
+    assert (tree.code, findings.code) == (Exit.OK, Exit.OK)
+    assert "findings with the same options" in tree.out
+    assert findings.out.count("unresolved-host") == 4 * len(rails.hosts)
 
 
 def test_it_uses_the_tier_names_given(rails: Scene) -> None:
