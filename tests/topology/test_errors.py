@@ -1,0 +1,49 @@
+"""Errors that people read and that survive a queue between processes."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topology.errors import ConfigError, ParseError, PlacementRequestError, TopologyError, show
+
+
+@given(st.text(), st.integers(0, 200))
+def test_it_shows_any_text_without_control_characters(text: str, limit: int) -> None:
+    shown = show(text, limit)
+    assert shown.isprintable()
+    assert len(shown) <= 10 * limit + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("leaf-01", "leaf-01", id="plain text as it is"),
+        pytest.param("a\nb", "a\\nb", id="a newline escaped"),
+        pytest.param("\x1b[31m", "\\x1b[31m", id="terminal colours escaped"),
+        pytest.param("a\u202eb", "a\\u202eb", id="text direction escaped"),
+        pytest.param("x" * 130, "x" * 120 + "…", id="long text cut"),
+    ],
+)
+def test_it_shows(text: str, shown: str) -> None:
+    assert show(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        pytest.param(ParseError("odd"), "odd", id="only a problem"),
+        pytest.param(ParseError("odd", source="f", line=3), "f:3: odd", id="a place"),
+        pytest.param(ParseError("odd", excerpt="a\tb"), r"odd: 'a\tb'", id="an excerpt"),
+        pytest.param(PlacementRequestError("groups[0]", "empty"), "groups[0]: empty", id="a field"),
+    ],
+)
+def test_it_reads_and_pickles_as_one_line(error: TopologyError, text: str) -> None:
+    assert str(error) == text
+    assert str(pickle.loads(pickle.dumps(error))) == text  # noqa: S301 - our own bytes
+
+
+def test_it_is_one_tree() -> None:
+    assert issubclass(ConfigError, TopologyError)
+    assert issubclass(ParseError, TopologyError)

@@ -1,0 +1,89 @@
+"""Ids in canonical form, and the order of names."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topology.ids import natural_key, parse_guid, parse_mac, parse_node_name, short_name
+
+NAMES = st.text(alphabet=st.characters() | st.sampled_from("0123456789-."), max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("text", "guid"),
+    [
+        pytest.param("0x2c9030078b7", "000002c9030078b7", id="hex without leading zeros"),
+        pytest.param("0002:c903:007b:78B0", "0002c903007b78b0", id="the form of sysfs"),
+        pytest.param(" 4444444444444444 ", "4" * 16, id="blanks around"),
+        pytest.param("0" * 16, None, id="all zeros"),
+        pytest.param("f" * 16, None, id="all ones"),
+        pytest.param("9c05<redacted>", None, id="redacted"),
+        pytest.param("", None, id="nothing"),
+        pytest.param("1" * 17, None, id="a digit too many"),
+    ],
+)
+def test_it_parses_guids(text: str, guid: str | None) -> None:
+    assert parse_guid(text) == guid
+
+
+@pytest.mark.parametrize(
+    ("text", "mac"),
+    [
+        pytest.param("AA:bb:cc:dd:ee:0F", "aa:bb:cc:dd:ee:0f", id="upper case"),
+        pytest.param("aa-bb-cc-dd-ee-0f", "aa:bb:cc:dd:ee:0f", id="hyphens"),
+        pytest.param("aabb.ccdd.ee0f", "aa:bb:cc:dd:ee:0f", id="Cisco's dots"),
+        pytest.param("aa bb cc dd ee 0f", "aa:bb:cc:dd:ee:0f", id="blanks"),
+        pytest.param("00:00:00:00:00:00", None, id="all zero"),
+        pytest.param("ff:ff:ff:ff:ff:ff", None, id="broadcast"),
+        pytest.param("01:80:c2:00:00:0e", None, id="a group address"),
+        pytest.param("aa:bb-cc:dd:ee:0f", None, id="mixed separators"),
+        pytest.param("xx:xx:xx:xx:xx:xx", None, id="masked"),
+    ],
+)
+def test_it_parses_macs(text: str, mac: str | None) -> None:
+    assert parse_mac(text) == mac
+
+
+@pytest.mark.parametrize(
+    ("text", "is_name"),
+    [
+        pytest.param("node-1.example", True, id="a domain name"),
+        pytest.param("Node-1", False, id="upper case"),
+        pytest.param("-node", False, id="a hyphen first"),
+        pytest.param("node\n", False, id="a newline last"),
+        pytest.param("n" * 254, False, id="too long"),
+        pytest.param("", False, id="nothing"),
+    ],
+)
+def test_it_knows_node_names(text: str, is_name: bool) -> None:  # noqa: FBT001 - a table's column
+    assert parse_node_name(text) == (text if is_name else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [("N1.Example.org", "n1"), (" n1 ", "n1"), ("10.0.0.7", "10.0.0.7"), ("", "")],
+    ids=["a domain is cut", "blanks are cut", "an address stays whole", "nothing stays nothing"],
+)
+def test_it_compares_names_in_short(name: str, short: str) -> None:
+    assert short_name(name) == short
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(["n2", "n10"], id="numbers by value"),
+        pytest.param(["n1", "n1-a", "n2"], id="a prefix first"),
+        pytest.param(["n01", "n1", "n2"], id="equal numbers by their text"),
+        pytest.param(["n" + "9" * 5000, "n1" + "0" * 5000], id="numbers that int refuses"),
+    ],
+)
+def test_it_sorts_naturally(names: list[str]) -> None:
+    assert sorted(sorted(names, reverse=True), key=natural_key) == names
+
+
+@given(NAMES, NAMES, NAMES)
+def test_it_orders_any_names_totally(one: str, two: str, three: str) -> None:
+    a, b, c = map(natural_key, (one, two, three))
+    assert (a == b) == (one == two)
+    assert (a < b) + (b < a) + (a == b) == 1
+    assert not (a < b < c) or a < c

@@ -1,0 +1,216 @@
+"""The message from agent to generator: round trips, refusals, and sweeps in parts."""
+
+import random  # noqa: TID251 - fills a sweep with what does not compress
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topology.errors import ReportError
+from topology.facts import (
+    Device,
+    DeviceKind,
+    GpuDistance,
+    Medium,
+    Neighbor,
+    Port,
+    PortState,
+    Source,
+)
+from topology.ids import Id, IdKind, natural_key
+from topology.report import (
+    MAX_TEXT,
+    NeighborReport,
+    SweepPart,
+    device_of,
+    join_sweep,
+    parse_report,
+    render_report,
+    report_of,
+    split_sweep,
+)
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+MACS = st.integers(1, 2**24).map(lambda number: f"02:00:00:{number >> 16 & 255:02x}:00:01")
+IDS = st.builds(Id, st.just(IdKind.HOSTNAME), TEXTS) | st.builds(Id, st.just(IdKind.MAC), MACS)
+ID_SETS = st.frozensets(IDS, max_size=4).map(lambda found: tuple(sorted(found)))
+NEIGHBORS = st.builds(
+    Neighbor,
+    ID_SETS,
+    TEXTS,
+    ID_SETS,
+    TEXTS,
+    st.sampled_from(Source),
+    st.sampled_from(DeviceKind),
+    st.none() | st.integers(0, 65535),
+)
+PORTS = st.builds(
+    Port,
+    name=TEXTS,
+    ids=ID_SETS,
+    medium=st.sampled_from(Medium),
+    state=st.sampled_from(PortState),
+    rate_bps=st.none() | st.integers(0, 2**63),
+    bond_master=st.none() | TEXTS,
+    rdma_device=st.none() | TEXTS,
+    pci_address=st.none() | TEXTS,
+    gpu_distance=st.none() | st.sampled_from(GpuDistance),
+    neighbors=st.frozensets(NEIGHBORS, max_size=3).map(
+        lambda found: tuple(sorted(found, key=repr))
+    ),
+)
+DEVICES = st.builds(
+    Device,
+    st.sampled_from((DeviceKind.HOST, DeviceKind.SWITCH)),
+    TEXTS,
+    ID_SETS,
+    st.lists(PORTS, max_size=3, unique_by=lambda port: port.name).map(
+        lambda found: tuple(sorted(found, key=lambda port: (natural_key(port.name), port.name)))
+    ),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["device", "ports", "sweep", "kind", "ids", "name"])
+            | st.text(max_size=4),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+HOST = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_NAME, "n1"),))
+
+
+@settings(max_examples=60)
+@given(DEVICES)
+def test_it_gives_back_the_device_that_it_was_made_of(device: Device) -> None:
+    report = report_of(device, name="n1")
+    assert device_of(report) == device
+    assert parse_report(render_report(report)) == report
+
+
+@settings(max_examples=60)
+@given(JSON, JSON, JSON)
+def test_it_refuses_any_document_with_a_report_error_only(
+    spec: object, status: object, other: object
+) -> None:
+    head = {"apiVersion": "toponaut.io/v1alpha1", "kind": "NeighborReport"}
+    for document in (
+        other,
+        head | {"metadata": {"name": "n1"}, "spec": spec, "status": status},
+        head | {"metadata": other, "spec": spec},
+    ):
+        with suppress(ReportError):
+            assert isinstance(parse_report(document), NeighborReport)
+
+
+def edited(edit: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    document = render_report(report_of(HOST, name="n1"))
+    edit(document)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        pytest.param([], "got list", id="a list"),
+        pytest.param(edited(lambda d: d.update(apiVersion="v2")), "of v2", id="another version"),
+        pytest.param(edited(lambda d: d.update(kind="Pod\n")), r"Pod\\n", id="another kind"),
+        pytest.param(edited(lambda d: d.update(extra=1)), "extra", id="an unknown field"),
+        pytest.param(edited(lambda d: d["spec"].clear()), "exactly one", id="an empty spec"),
+        pytest.param(
+            edited(lambda d: d["spec"]["device"].update(name="x" * 513)), "device.name", id="length"
+        ),
+        pytest.param(
+            edited(lambda d: d["spec"].update(ports=[{}] * 9)), "and 13 more", id="many faults"
+        ),
+    ],
+)
+def test_it_says_what_is_wrong_with_a_report(document: object, problem: str) -> None:
+    with pytest.raises(ReportError, match=problem):
+        parse_report(document)
+
+
+def test_it_caps_and_sorts_what_a_device_says() -> None:
+    ports = (Port("eth10"), Port("eth2"))
+    report = report_of(Device(DeviceKind.UNKNOWN, "x" * 600, (), ports), name="n1")
+    device = device_of(report)
+    assert device is not None
+    assert (device.kind, len(device.name)) == (DeviceKind.HOST, MAX_TEXT)
+    assert [port.name for port in device.ports] == ["eth2", "eth10"]
+
+
+def test_it_takes_ids_in_canonical_form_and_drops_what_identifies_nothing() -> None:
+    ids = (
+        Id(IdKind.CHASSIS_ID, "AA-BB-CC-DD-EE-00", "mac"),
+        Id(IdKind.MAC, "00:00:00:00:00:00"),
+        Id(IdKind.NODE_GUID, "0x2C90300"),
+        Id(IdKind.PORT_GUID, "0" * 16),
+    )
+    device = device_of(report_of(Device(DeviceKind.HOST, "n1", ids), name="n1"))
+    assert device is not None
+    assert device.ids == (
+        Id(IdKind.CHASSIS_ID, "aa:bb:cc:dd:ee:00", "mac"),
+        Id(IdKind.NODE_GUID, "0000000002c90300"),
+    )
+
+
+def parts_of(text: str) -> list[SweepPart]:
+    reports = split_sweep(text, node="n1", subnet="fe80000000000000")
+    assert [report.metadata.name for report in reports] == [
+        f"n1.sweep.{at}" for at in range(len(reports))
+    ]
+    assert all(device_of(report) is None for report in reports)
+    return [report.spec.sweep for report in reports if report.spec.sweep]
+
+
+@given(st.text(max_size=200))
+def test_it_joins_what_it_split(text: str) -> None:
+    kept = text.encode(errors="replace").decode()
+    assert join_sweep(parts_of(text)) == kept
+
+
+def test_it_joins_many_parts_in_any_order() -> None:
+    rng = random.Random(1)  # noqa: S311 - no secret
+    text = rng.randbytes(300_000).hex()
+    parts = parts_of(text)
+    assert len(parts) > 1
+    assert join_sweep(parts[::-1]) == text
+
+
+BIG = split_sweep(
+    random.Random(2).randbytes(300_000).hex(),  # noqa: S311 - no secret
+    node="n1",
+    subnet="s",
+)
+WHOLE = [report.spec.sweep for report in BIG if report.spec.sweep]
+
+
+def changed(**fields: object) -> list[SweepPart]:
+    return [WHOLE[0].model_copy(update=fields), *WHOLE[1:]]
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        pytest.param([], "incomplete: 0 of ?", id="none at all"),
+        pytest.param(WHOLE[1:], "incomplete", id="the first missing"),
+        pytest.param([*WHOLE, WHOLE[0]], "incomplete", id="one twice"),
+        pytest.param(changed(sweep_id="other"), "different sweeps", id="parts of two sweeps"),
+        pytest.param(changed(facts="no base64!"), "damaged", id="no base64"),
+        pytest.param(changed(facts="AAAA"), "damaged", id="not compressed"),
+        pytest.param([WHOLE[0].model_copy(update={"of": 1})], "damaged or larger", id="cut short"),
+        pytest.param(
+            [one.model_copy(update={"sweep_id": "other"}) for one in WHOLE], "hash", id="a wrong id"
+        ),
+    ],
+)
+def test_it_refuses_a_sweep(parts: list[SweepPart], problem: str) -> None:
+    with pytest.raises(ReportError, match=problem):
+        join_sweep(parts)
