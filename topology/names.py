@@ -92,7 +92,7 @@ def _carry_over(domains: Sequence[Nameless], previous: TopologyTree | None) -> d
 def _new_name(domain: Nameless) -> str:
     common = common_part(domain.switches)
     name = common or f"{domain.tier_name}-{domain.lowest_id}"
-    return _label(name) or _label(f"{domain.tier_name}-{domain.lowest_id}") or domain.tier_name
+    return _label(name) or _label(f"{domain.tier_name}-{domain.lowest_id}") or "domain"
 
 
 def common_part(names: Iterable[str]) -> str:
