@@ -21,6 +21,8 @@ class Observation:
     tree: TopologyTree
     findings: tuple[Finding, ...]
     """Sorted by kind, device and port."""
+    unknown_subnets: tuple[str, ...] = ()
+    """InfiniBand subnets whose cables are not known; the tree lacks what hangs on them."""
 
 
 def observe(
@@ -48,4 +50,5 @@ def observe(
     inference = infer(fabric, previous=previous, names_of_tiers=names_of_tiers)
     listed = [node.name for node in inputs.inventory.nodes] if inputs.inventory else []
     fresh = freshness_findings(inputs.reports, listed=listed, now=now, period=period)
-    return Observation(inference.tree, sort_findings([*inference.findings, *fresh]))
+    findings = sort_findings([*inference.findings, *fresh])
+    return Observation(inference.tree, findings, inputs.unknown_subnets)

@@ -54,6 +54,8 @@ class Inputs:
     reports: tuple[NeighborReport, ...] = ()
     inventory: Inventory | None = None
     problems: tuple[ParseError, ...] = ()
+    unknown_subnets: tuple[str, ...] = ()
+    """InfiniBand subnets whose sweep is incomplete, so that what they cable is not known."""
 
     @property
     def all_claims(self) -> tuple[Claim, ...]:
@@ -77,7 +79,7 @@ def read_inputs(sources: Sources) -> Inputs:
         taken = take_reports(read.reports)
         unlisted = _unlisted(found.inventory, taken.reporters)
         found = _with(found, taken.claims, [*read.problems, *taken.problems, *unlisted])
-        found = replace(found, reports=read.reports)
+        found = replace(found, reports=read.reports, unknown_subnets=taken.unknown_subnets)
     for file in sources.ibnetdiscover:
         found = _with(found, *_read_sweep(file))
     if sources.lldpcli:

@@ -25,6 +25,8 @@ class Taken(NamedTuple):
     problems: tuple[ParseError, ...]
     reporters: frozenset[str]
     """Names of the nodes that reported about themselves."""
+    unknown_subnets: tuple[str, ...] = ()
+    """Subnets of which parts of sweeps are there and no whole one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +60,20 @@ def take_reports(reports: Iterable[NeighborReport]) -> Taken:
             key = (sweep.subnet, node, sweep.sweep_id)
             parts[key].append((report.status.observed_at or "", sweep))
     problems: list[ParseError] = []
-    for found in _newest_per_subnet(parts, problems):
-        parsed = parse_ibnetdiscover(found[1].encode(), source=found[0])
+    swept: set[str] = set()
+    for subnet, title, text in _newest_per_subnet(parts, problems):
+        swept.add(subnet)
+        parsed = parse_ibnetdiscover(text.encode(), source=title)
         claims += [Claim(device, Origin.SWEEP) for device in parsed.devices]
         problems += parsed.errors
-    return Taken(tuple(claims), tuple(problems), frozenset(reporters))
+    unknown = tuple(sorted({subnet for subnet, _, _ in parts} - swept))
+    return Taken(tuple(claims), tuple(problems), frozenset(reporters), unknown)
 
 
 def _newest_per_subnet(
     parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]], problems: list[ParseError]
-) -> Iterator[tuple[str, str]]:
-    """Yield (title, text) of the sweep that counts for each subnet."""
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (subnet, title, text) of the sweep that counts for each subnet."""
     by_subnet: dict[str, list[_Sweep]] = defaultdict(list)
     for (subnet, node, _), rows in parts.items():
         observed = max(when for when, _ in rows)
@@ -85,7 +90,7 @@ def _newest_per_subnet(
             except ReportError as error:
                 problems.append(ParseError(str(error), source=sweep.title))
                 continue
-            yield sweep.title, text
+            yield subnet, sweep.title, text
             break
 
 

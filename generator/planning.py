@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import click
 
+from generator.app import Observation
 from generator.inputs import Sources
 from generator.outputs.hypernode import HyperNode, lint, render_hypernodes, tree_of_hypernodes
 from generator.reading import read_observation
 from generator.reconcile.conflicts import find_conflicts
 from generator.reconcile.plan import Action, plan_changes
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
-from topology.errors import InvariantError, ParseError
+from topology.errors import InvariantError, ParseError, show
 from topology.tree import TopologyTree
 
 
@@ -64,7 +65,7 @@ def make_plan(sources: Sources, observed: Observed) -> Plan:
     """
     previous = previous_tree(observed.hypernodes)
     read = read_observation(sources, previous=previous)
-    actions, conflicts = plan_towards(read.observation.tree, observed.hypernodes)
+    actions, conflicts = plan_towards(read.observation, observed.hypernodes)
     return Plan(actions, (*read.problems, *observed.problems, *conflicts))
 
 
@@ -75,21 +76,22 @@ def previous_tree(observed: Sequence[HyperNode]) -> TopologyTree | None:
 
 
 def plan_towards(
-    tree: TopologyTree, observed: Sequence[HyperNode]
+    observation: Observation, observed: Sequence[HyperNode]
 ) -> tuple[tuple[Action, ...], tuple[ParseError, ...]]:
     """Return the actions towards a tree's HyperNodes, and what stands in their way.
 
     A tree without any domain is a sweep that failed or captures that miss, not a fabric without
-    switches: what exists stays.
+    switches, and a subnet whose sweep is incomplete is unknown: what exists stays.
 
     Raises:
         InvariantError: what we rendered is not what Volcano accepts.
     """
     ours = sum(found.is_ours for found in observed)
-    if ours and not tree.domains:
-        held = f"no domain was found, which is no data: {ours} HyperNodes stay as they are"
+    unknown = _unknown(observation)
+    if ours and unknown:
+        held = f"{unknown}: {ours} HyperNodes stay as they are"
         return (), (ParseError(held, source="HyperNodes"),)
-    desired = render_hypernodes(tree)
+    desired = render_hypernodes(observation.tree)
     faults = lint(desired)
     if faults:
         raise InvariantError("; ".join(faults[:5]))
@@ -101,3 +103,11 @@ def plan_towards(
         for found in find_conflicts(desired, observed)
     )
     return plan_changes(desired, observed), conflicts
+
+
+def _unknown(observation: Observation) -> str:
+    """Return what is not known of the fabric, empty where that is nothing."""
+    if observation.unknown_subnets:
+        subnets = ", ".join(map(show, observation.unknown_subnets))
+        return f"the sweep of subnet {subnets} is incomplete, which is no data"
+    return "" if observation.tree.domains else "no domain was found, which is no data"

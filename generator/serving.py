@@ -107,7 +107,7 @@ class Rounds:
         if observation is not None and observation.tree.nodes:
             self._tree = observation.tree
             self._serve(observation.tree, inventory)
-            problems += self._reconcile(observation.tree, stored.hypernodes)
+            problems += self._reconcile(observation, stored.hypernodes)
         if observation is not None:
             stale = freshness_findings(
                 read.reports, listed=(), now=self._now(), period=self._period
@@ -126,7 +126,7 @@ class Rounds:
         if facts == self._seen.facts:
             return
         taken = take_reports(reports)
-        inputs = Inputs(taken.claims, reports, inventory)
+        inputs = Inputs(taken.claims, reports, inventory, unknown_subnets=taken.unknown_subnets)
         # Ages change without a new fact, so they are judged apart.
         observation = observe(inputs, now=self._now(), previous=previous, period=None)
         self._seen = Seen(facts, observation, taken.problems)
@@ -151,10 +151,10 @@ class Rounds:
         log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
 
     def _reconcile(
-        self, tree: TopologyTree, observed: tuple[HyperNode, ...]
+        self, observation: Observation, observed: tuple[HyperNode, ...]
     ) -> tuple[ParseError, ...]:
         """Carry out the plan, and return what stood in its way."""
-        actions, conflicts = plan_towards(tree, observed)
+        actions, conflicts = plan_towards(observation, observed)
         if actions:
             result = apply_plan(actions, self._store)
             log.info("hypernodes written", extra=_counts(result.done))

@@ -1,0 +1,74 @@
+"""A sweep that is not whole is no data: what hangs on its subnet stays as it was."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from generator.app import Observation, observe
+from generator.inputs import Inputs
+from generator.intake import take_reports
+from generator.outputs.hypernode import render_hypernodes
+from generator.planning import plan_towards
+from topology.report import NeighborReport, report_of, split_sweep
+from topology.sources.ibnetdiscover import render_ibnetdiscover
+from topology.synthetic import (
+    FabricKind,
+    FabricSpec,
+    build_wiring,
+    report_claims,
+    sweep_devices,
+    undamaged,
+)
+
+FABRIC = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 8, rails=2, radix=8)))
+
+
+def reports(*sweeps: NeighborReport) -> list[NeighborReport]:
+    return [report_of(one.device, name=one.report) for one in report_claims(FABRIC)] + [*sweeps]
+
+
+def sweep(subnet: str, *, of: int = 1) -> list[NeighborReport]:
+    """Return the sweep of the fabric, said to be one of so many parts."""
+    text = render_ibnetdiscover(sweep_devices(FABRIC))
+    (whole,) = split_sweep(text, node="node-0001", subnet=subnet)
+    assert whole.spec.sweep is not None
+    part = whole.spec.sweep.model_copy(update={"of": of})
+    return [whole.model_copy(update={"spec": whole.spec.model_copy(update={"sweep": part})})]
+
+
+def see(found: Sequence[NeighborReport]) -> Observation:
+    taken = take_reports(found)
+    inputs = Inputs(taken.claims, tuple(found), unknown_subnets=taken.unknown_subnets)
+    seen = observe(inputs, now=datetime(2026, 1, 1, tzinfo=UTC))
+    assert seen is not None
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("found", "word"),
+    [
+        pytest.param(
+            reports(*sweep("fe80000000000000"), *sweep("fe80000000000001", of=2)),
+            "fe80000000000001",
+            id="one of two subnets has a part of a sweep only",
+        ),
+        pytest.param(reports(*sweep("fe80000000000000", of=3)), "fe80000000000000",
+                     id="the only subnet has a part of a sweep only"),
+        pytest.param(reports(), "no domain", id="there is no sweep at all"),
+    ],
+)  # fmt: skip
+def test_it_plans_nothing_while_a_subnet_is_unknown(found: list[NeighborReport], word: str) -> None:
+    before = render_hypernodes(see(reports(*sweep("fe80000000000000"))).tree)
+    assert before
+    actions, problems = plan_towards(see(found), before)
+    assert actions == ()
+    assert [word in str(problem) for problem in problems] == [True]
+
+
+def test_it_plans_again_once_the_sweep_is_whole() -> None:
+    seen = see(reports(*sweep("fe80000000000000")))
+    assert seen.unknown_subnets == ()
+    actions, problems = plan_towards(seen, ())
+    assert problems == ()
+    assert [action.object for action in actions] == list(render_hypernodes(seen.tree))
