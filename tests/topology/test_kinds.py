@@ -1,10 +1,11 @@
-"""Which devices are switches, where no source says so."""
+"""Which devices are switches, where no source says so, and which nodes the hosts are."""
 
 import pytest
 
-from topology.facts import DeviceKind
-from topology.identity import Entity
-from topology.kinds import Heard, settle_kinds
+from topology.facts import Device, DeviceKind
+from topology.identity import Claim, Entity, Origin, display_names
+from topology.ids import Id, IdKind
+from topology.kinds import Heard, settle_kinds, settle_nodes
 
 
 def rows(text: str) -> list[Heard]:
@@ -60,3 +61,51 @@ def test_it_leaves_a_known_kind_alone() -> None:
     entities = [Entity(kind=DeviceKind.SWITCH), Entity(node="node-1")]
     settle_kinds(entities, [Heard(1, 0, 0, "mac")])
     assert [entity.kind for entity in entities] == [DeviceKind.SWITCH, DeviceKind.HOST]
+
+
+def test_it_takes_what_one_node_hears_beside_another_for_a_host() -> None:
+    entities = [Entity(node="n1"), Entity(), Entity(), Entity(node="n3")]
+    settle_kinds(entities, [Heard(0, 1, 1, ""), Heard(0, 1, 2, ""), Heard(3, 2, 1, "")])
+    assert [entity.kind for entity in entities[1:3]] == [DeviceKind.SWITCH, DeviceKind.HOST]
+
+
+def entity(name: str = "", *, node: str | None = None, origin: Origin | None = None) -> Entity:
+    ids = (Id(IdKind.HOSTNAME, name),) if name else ()
+    found = Entity(node=node, names=[name] if name else [])
+    if origin is not None:
+        found.absorb(Claim(Device(DeviceKind.UNKNOWN, name, ids), origin))
+    return found
+
+
+def test_it_names_a_host_after_itself_where_nobody_listed_nodes() -> None:
+    host = entity("Web-1.example")
+    host.kind = DeviceKind.HOST
+    assert settle_nodes([host]) == []
+    assert host.node == "web-1.example"
+
+
+def test_it_names_no_host_that_the_inventory_lacks() -> None:
+    host, listed = entity("web-1"), entity("n1", node="n1", origin=Origin.INVENTORY)
+    host.kind = DeviceKind.HOST
+    assert settle_nodes([host, listed]) == []
+    assert host.node is None
+
+
+def test_it_says_that_a_host_carries_the_name_of_a_listed_node() -> None:
+    double, listed = entity("n1"), entity("n1", node="n1", origin=Origin.INVENTORY)
+    double.kind = listed.kind = DeviceKind.HOST
+    (finding,) = settle_nodes([double, listed])
+    assert "calls itself 'n1'" in finding.message
+
+
+def test_it_names_a_host_that_has_nothing_at_all() -> None:
+    host = Entity(kind=DeviceKind.HOST)
+    (finding,) = settle_nodes([host])
+    assert finding.device == "a host without ids"
+
+
+def test_it_keeps_display_names_unique_against_hostile_ones() -> None:
+    twin = Id(IdKind.MAC, "02:00:00:00:00:01")
+    devices = [Entity(names=["x"], ids={twin}), Entity(names=["x"]), Entity(names=[f"x.{twin[1]}"])]
+    names = display_names([*devices, Entity(), Entity()])
+    assert len(set(names)) == len(names)

@@ -38,8 +38,8 @@ def near(found: Port, distance: GpuDistance) -> Port:
         ),
         pytest.param(
             [port("a", is_linked=False, rdma="mlx5_0"), port("b", 25)],
-            ["b"],
-            id="others where no RDMA port has a link",
+            ["a", "b"],
+            id="all where no RDMA port has a link",
         ),
         pytest.param(
             [near(port("a", 100), GpuDistance.SWITCH), near(port("b"), GpuDistance.NUMA)],
@@ -86,7 +86,9 @@ def test_it_leaves_out_switches_that_no_host_of_the_plane_reaches() -> None:
         [
             host_with([port("a")]),
             report("leaf", {"up": [heard_from("spine", "1")]}),
+            report("spine", {"1": [heard_from("leaf", "up")]}),
             report("other", {"1": [heard_from("another", "1")]}),
+            report("another", {"1": [heard_from("other", "1")]}),
         ]
     )
     plane = select_compute(fabric)
