@@ -212,7 +212,6 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--reports", type=_FOLDER, help="Folder of agents' NeighborReports."),
             click.option(
                 "--ibnetdiscover",
-                "sweeps",
                 type=_FILE,
                 multiple=True,
                 help="Output of ibnetdiscover; repeatable.",
@@ -248,7 +247,7 @@ def sources_of(options: dict[str, Any]) -> Sources:
         raise click.UsageError("--kube is not available yet; read a folder with --reports")
     sources = Sources(
         reports=options.pop("reports"),
-        ibnetdiscover=(*options.pop("sweeps"), *options.pop("files")),
+        ibnetdiscover=(*options.pop("ibnetdiscover"), *options.pop("files")),
         lldpcli=options.pop("lldpcli"),
         hypernodes=options.pop("hypernodes"),
         nodes=options.pop("nodes"),

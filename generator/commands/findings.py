@@ -22,7 +22,6 @@ _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 @input_options
 @click.option(
     "--kind",
-    "kinds",
     multiple=True,
     type=click.Choice([kind.value for kind in FindingKind]),
     help="Only findings of this kind; repeatable.",
@@ -34,14 +33,14 @@ def command(
     ctx: click.Context,
     /,
     output: str,
-    kinds: tuple[str, ...],
+    kind: tuple[str, ...],
     *,
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Print what contradicts itself, is missing, or sits in the wrong port."""
     read = read_observation(sources_of(options))
-    found = [finding for finding in read.observation.findings if not kinds or finding.kind in kinds]
+    found = [finding for finding in read.observation.findings if not kind or finding.kind in kind]
     print_document([render_finding(one) for one in found], output, text=lambda: _text(found))
     if check and any(finding.severity is not Severity.INFO for finding in found):
         finish(ctx, read.problems, Exit.CHECK_FAILED)

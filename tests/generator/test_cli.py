@@ -80,3 +80,15 @@ def test_it_turns_an_error_into_one_line_and_a_code(
 def test_it_reads_the_tree_of_the_readme_from_the_fixtures() -> None:
     folder = Path(__file__).parents[2] / "fixtures" / "demo" / "neighborreports"
     assert "32 nodes in 5 domains" in run("tree", "--reports", folder).out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_it_names_the_variable_of_each_option_after_it(name: str) -> None:
+    command: click.Command = import_module(f"generator.commands.{name}").command
+    odd = [
+        option.opts
+        for option in command.params
+        if isinstance(option, click.Option)
+        if f"--{str(option.name).replace('_', '-')}" not in option.opts
+    ]
+    assert not odd

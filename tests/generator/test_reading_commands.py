@@ -217,8 +217,10 @@ def test_it_keeps_the_names_of_the_previous_tree(rails: Scene) -> None:
     assert domain_names(again) == domain_names(first)
 
 
-def test_it_takes_options_from_the_environment(rails: Scene) -> None:
-    ran = run("tree", "-o", "json", env={"TOPONAUT_TREE_REPORTS": str(rails.reports())})
+@pytest.mark.parametrize("name", ["REPORTS", "IBNETDISCOVER"])
+def test_it_takes_options_from_the_environment(rails: Scene, name: str) -> None:
+    source = rails.reports() if name == "REPORTS" else rails.sweep()
+    ran = run("tree", "-o", "json", env={f"TOPONAUT_TREE_{name}": str(source)})
     assert ran.code == Exit.OK
     assert len(ran.document["tiers"][0]["domains"]) > 1
 
