@@ -1,0 +1,287 @@
+"""Columns of the MIBs that tell who is cabled to whom, and the rows of neighbors in them.
+
+Three tables hold neighbors: lldpRemTable, its successor lldpV2RemTable and Cisco's CDP cache.
+Each becomes `RemoteRow`s here; what their ids mean is decided in `lldp_mib`. Values may be
+anything, so each is taken as the kind that a column should have, else as absent.
+
+Source: IEEE 802.1AB 11.5 (LLDP-MIB), IEEE 802.1AB-2009 (LLDP-V2-MIB), CISCO-CDP-MIB, RFC 2863,
+and walks of a hundred devices for how indices really look.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+Oid = tuple[int, ...]
+Value = bytes | int
+WalkRow = tuple[Oid, Value]
+
+MAX_SUBID: Final = 0xFFFFFFFF
+MAX_ADDRESSES: Final = 32  # of one neighbor; a report holds 64 ids
+
+SYSTEM: Final[Oid] = (1, 3, 6, 1, 2, 1, 1)
+IF_ENTRY: Final[Oid] = (1, 3, 6, 1, 2, 1, 2, 2, 1)
+IFX_ENTRY: Final[Oid] = (1, 3, 6, 1, 2, 1, 31, 1, 1, 1)
+LLDP: Final[Oid] = (1, 0, 8802, 1, 1, 2, 1)
+LLDP_V2: Final[Oid] = (1, 3, 111, 2, 802, 1, 1, 13, 1)
+CDP_CACHE: Final[Oid] = (1, 3, 6, 1, 4, 1, 9, 9, 23, 1, 2, 1, 1)
+
+SYS_DESCR: Final = (*SYSTEM, 1)
+SYS_NAME: Final = (*SYSTEM, 5)
+IF_DESCR: Final = (*IF_ENTRY, 2)
+IF_TYPE: Final = (*IF_ENTRY, 3)
+IF_PHYS_ADDRESS: Final = (*IF_ENTRY, 6)
+IF_OPER_STATUS: Final = (*IF_ENTRY, 8)
+IF_NAME: Final = (*IFX_ENTRY, 1)
+IF_HIGH_SPEED: Final = (*IFX_ENTRY, 15)
+IF_ALIAS: Final = (*IFX_ENTRY, 18)
+
+BASE_ROOTS: Final[tuple[Oid, ...]] = (
+    SYS_DESCR,
+    SYS_NAME,
+    *(IF_DESCR, IF_TYPE, IF_PHYS_ADDRESS, IF_OPER_STATUS),
+    *(IF_NAME, IF_HIGH_SPEED, IF_ALIAS),
+    (*LLDP, 3),
+    (*LLDP, 4, 1, 1),
+    (*LLDP, 4, 2, 1),
+    CDP_CACHE,
+)
+"""Subtrees to walk on every switch."""
+V2_ROOTS: Final[tuple[Oid, ...]] = ((*LLDP_V2, 3), (*LLDP_V2, 4, 1, 1), (*LLDP_V2, 4, 2, 1))
+"""Subtrees to walk where lldpRemTable is empty."""
+
+
+class _Kept(IntEnum):
+    """Columns of the local system and of neighbors, below the base of either LLDP-MIB."""
+
+    CHASSIS_SUBTYPE = 1
+    CHASSIS = 2
+    NAME = 3
+
+
+_LOCAL_PORT: Final = (3, 7, 1)
+_LOCAL_ADDRESS: Final = (3, 8, 1)
+_REMOTE: Final = (4, 1, 1)
+_REMOTE_ADDRESS: Final = (4, 2, 1)
+_V1_FIRST: Final = 4  # lldpRemChassisIdSubtype; the others follow in order
+_V2_FIRST: Final = 5
+_NUM_REMOTE: Final = 6  # chassis subtype and id, port subtype and id, description, name
+_CDP_TYPE, _CDP_ADDRESS, _CDP_DEVICE, _CDP_PORT = 3, 4, 6, 7
+_CDP_IP: Final = 1
+_CDP_INDEX: Final = 2  # ifIndex.deviceIndex
+_LOCAL: Final = 7  # the subtype of an id that its sender made up, of chassis and port alike
+_IFNAME: Final = 5  # as a port id
+_ADDRESS_BYTES: Final = {1: 4, 2: 16}
+
+
+def _columns() -> frozenset[Oid]:
+    found = {SYS_DESCR, SYS_NAME, IF_DESCR, IF_TYPE, IF_PHYS_ADDRESS, IF_OPER_STATUS}
+    found |= {IF_NAME, IF_HIGH_SPEED, IF_ALIAS}
+    for base, first in ((LLDP, _V1_FIRST), (LLDP_V2, _V2_FIRST)):
+        found |= {(*base, 3, kept) for kept in _Kept}
+        found |= {(*base, *_LOCAL_PORT, column) for column in (2, 3, 4)}
+        found |= {(*base, *_REMOTE, first + at) for at in range(_NUM_REMOTE)}
+        found |= {(*base, *_LOCAL_ADDRESS, column) for column in (3, 4, 5)}
+        found |= {(*base, *_REMOTE_ADDRESS, column) for column in (3, 4, 5)}
+    found |= {(*CDP_CACHE, at) for at in (_CDP_TYPE, _CDP_ADDRESS, _CDP_DEVICE, _CDP_PORT)}
+    return frozenset(found)
+
+
+_COLUMNS: Final = _columns()
+_LENGTHS: Final = tuple(sorted({len(column) for column in _COLUMNS}))
+
+
+class RawId(NamedTuple):
+    """A chassis or port id as a table holds it."""
+
+    subtype: int = 0
+    raw: bytes = b""
+
+
+class LocalPort(NamedTuple):
+    """A row of lldpLocPortTable."""
+
+    number: int
+    """lldpLocPortNum, or the ifIndex in lldpV2LocPortTable."""
+    sent: RawId
+    descr: bytes
+
+
+class RemoteRow(NamedTuple):
+    """One neighbor as a table holds it."""
+
+    number: int
+    """Of the local port: lldpLocPortNum, or ifIndex where `is_ifindex`."""
+    is_ifindex: bool
+    chassis: RawId
+    port: RawId
+    descr: bytes
+    name: bytes
+    addresses: tuple[str, ...] = ()
+    is_cdp: bool = False
+
+
+@dataclass(slots=True)
+class Walk:
+    """The columns of one walk that are of use, by index."""
+
+    columns: dict[Oid, dict[Oid, Value]] = field(default_factory=dict)
+
+    def indices(self, *columns: Oid) -> list[Oid]:
+        """Return the indices that any of the columns has, sorted."""
+        return sorted({index for column in columns for index in self.columns.get(column, ())})
+
+    def raw(self, column: Oid, index: Oid) -> bytes:
+        """Return the octets of a cell, none where it is absent or a number."""
+        value = self.columns.get(column, {}).get(index)
+        return value if isinstance(value, bytes) else b""
+
+    def number(self, column: Oid, index: Oid) -> int:
+        """Return the number of a cell, 0 where it is absent or no 32-bit number."""
+        value = self.columns.get(column, {}).get(index)
+        return value if isinstance(value, int) and 0 <= value <= MAX_SUBID else 0
+
+
+def read_walk(rows: Iterable[WalkRow]) -> Walk:
+    """Return the columns of use; of a cell given twice the last counts. O(rows)."""
+    walk = Walk()
+    for oid, value in rows:
+        for length in _LENGTHS:
+            column, index = oid[:length], oid[length:]
+            if column in _COLUMNS and all(0 <= part <= MAX_SUBID for part in index):
+                walk.columns.setdefault(column, {})[index] = value
+                break
+    return walk
+
+
+def local_chassis(walk: Walk) -> tuple[RawId, bytes]:
+    """Return the device's own chassis id and system name, of the first MIB that has an id."""
+    for base in (LLDP, LLDP_V2):
+        raw = walk.raw((*base, 3, _Kept.CHASSIS), (0,))
+        if raw:
+            subtype = walk.number((*base, 3, _Kept.CHASSIS_SUBTYPE), (0,))
+            return RawId(subtype, raw), walk.raw((*base, 3, _Kept.NAME), (0,))
+    return RawId(), walk.raw((*LLDP, 3, _Kept.NAME), (0,))
+
+
+def local_addresses(walk: Walk) -> list[str]:
+    """Return the device's own management addresses; the index holds them."""
+    columns = [(*base, *_LOCAL_ADDRESS, at) for base in (LLDP, LLDP_V2) for at in (3, 4, 5)]
+    found = (_address(index) for index in walk.indices(*columns))
+    return [address for address in found if address][:MAX_ADDRESSES]
+
+
+def local_ports(walk: Walk, base: Oid) -> dict[int, LocalPort]:
+    """Return the rows of a lldpLocPortTable by their number."""
+    table = (*base, *_LOCAL_PORT)
+    columns = [(*table, at) for at in (2, 3, 4)]
+    return {
+        index[0]: LocalPort(
+            index[0],
+            RawId(walk.number((*table, 2), index), walk.raw((*table, 3), index)),
+            walk.raw((*table, 4), index),
+        )
+        for index in walk.indices(*columns)
+        if len(index) == 1
+    }
+
+
+def remote_rows(walk: Walk) -> tuple[list[RemoteRow], list[str]]:
+    """Return the neighbors of the LLDP-MIB, else of LLDP-V2-MIB, and what is wrong with them.
+
+    A row that came under several time marks counts once, with the highest: some switches keep
+    the superseded ones. Rows whose index does not tell the local port are left out.
+    """
+    for base in (LLDP, LLDP_V2):
+        shapes: Counter[int] = Counter()
+        rows = list(_lldp_rows(walk, base, shapes))
+        if rows or shapes:
+            problems = [
+                f"{count} neighbor rows whose index of {shape} numbers names no local port"
+                for shape, count in sorted(shapes.items())
+            ]
+            return rows, problems
+    return [], []
+
+
+def _lldp_rows(walk: Walk, base: Oid, shapes: Counter[int]) -> Iterator[RemoteRow]:
+    first = _V1_FIRST if base == LLDP else _V2_FIRST
+    columns = [(*base, *_REMOTE, first + at) for at in range(_NUM_REMOTE)]
+    newest: dict[Oid, Oid] = {}
+    for index in walk.indices(*columns):  # sorted, so the highest mark of a key comes last
+        key = _key(index, base)
+        if key is None:
+            shapes[len(index)] += 1
+        else:
+            newest[key] = index
+    addresses = _remote_addresses(walk, base)
+    for key, index in sorted(newest.items()):
+        yield RemoteRow(
+            number=key[0],
+            is_ifindex=base == LLDP_V2,
+            chassis=RawId(walk.number(columns[0], index), walk.raw(columns[1], index)),
+            port=RawId(walk.number(columns[2], index), walk.raw(columns[3], index)),
+            descr=walk.raw(columns[4], index),
+            name=walk.raw(columns[5], index),
+            addresses=tuple(addresses.get(index, ())),
+        )
+
+
+def _key(index: Oid, base: Oid) -> Oid | None:
+    """Return (local port, …, row) of the index of a neighbor; None for an unknown shape.
+
+    TP-Link leaves the time mark out. RouterOS gives the number of the row alone.
+    """
+    if base == LLDP_V2:
+        return index[1:] if len(index) == 4 else None  # noqa: PLR2004 - mark, port, MAC's row, row
+    match index:
+        case (_, port, row) | (port, row):
+            return (port, row)
+        case _:
+            return None
+
+
+def _remote_addresses(walk: Walk, base: Oid) -> Mapping[Oid, list[str]]:
+    """Return management addresses by the index of their neighbor's row."""
+    length = 3 if base == LLDP else 4
+    found: dict[Oid, list[str]] = defaultdict(list)
+    for index in walk.indices(*((*base, *_REMOTE_ADDRESS, at) for at in (3, 4, 5))):
+        address = _address(index[length:])
+        if address and len(found[index[:length]]) < MAX_ADDRESSES:
+            found[index[:length]].append(address)
+    return found
+
+
+def _address(index: Oid) -> str | None:
+    """Return the address of family, length and bytes in an index; None for other families."""
+    if len(index) < 2 or _ADDRESS_BYTES.get(index[0]) != index[1] or len(index) != 2 + index[1]:  # noqa: PLR2004
+        return None
+    octets = index[2:]
+    return str(ipaddress.ip_address(bytes(octets))) if max(octets) < 256 else None  # noqa: PLR2004
+
+
+def cdp_rows(walk: Walk) -> Iterator[RemoteRow]:
+    """Yield the neighbors of the CDP cache, their device id as a chassis id of subtype local."""
+    columns = [(*CDP_CACHE, at) for at in (_CDP_DEVICE, _CDP_PORT)]
+    for index in walk.indices(*columns):
+        if len(index) != _CDP_INDEX:
+            continue
+        device = walk.raw(columns[0], index)
+        port = walk.raw(columns[1], index)
+        address = walk.raw((*CDP_CACHE, _CDP_ADDRESS), index)
+        is_ip = walk.number((*CDP_CACHE, _CDP_TYPE), index) == _CDP_IP and len(address) == 4  # noqa: PLR2004
+        yield RemoteRow(
+            number=index[0],
+            is_ifindex=True,
+            chassis=RawId(_LOCAL, device),
+            port=RawId(_IFNAME, port),
+            descr=port,
+            name=device.partition(b"(")[0],  # NX-OS: NAME(SERIAL)
+            addresses=(str(ipaddress.IPv4Address(address)),) if is_ip else (),
+            is_cdp=True,
+        )
