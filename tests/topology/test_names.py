@@ -91,3 +91,13 @@ def test_it_hashes_a_new_name_that_an_old_domain_keeps() -> None:
 
 def test_it_does_not_carry_a_name_to_another_tier() -> None:
     assert assign_names([domain("s", tier=2)], old_tree(rack="n1")) == ["s"]
+
+
+def test_it_hashes_again_when_a_kept_name_is_the_hashed_one() -> None:
+    two = [domain("a", nodes="n1"), domain("leaf-b", nodes="n3")]
+    first = assign_names(two, old_tree(leaf_b="n1"))[1]
+    kept = [domain("a", nodes="n1"), domain("c", nodes="n2"), domain("leaf-b", nodes="n3")]
+    before = old_tree(**{"leaf_b": "n1", first.replace("-", "_"): "n2"})
+    names = assign_names(kept, before)
+    assert len(set(names)) == 3
+    assert names[2].startswith("leaf-b-")
