@@ -13,7 +13,7 @@ from typing import Final
 from agent.command import Runner
 from agent.config import Settings
 from agent.pci import Gpu, find_gpus, gpu_distance, pci_address
-from agent.probing import Collected, Collector
+from agent.probing import Collected, Collector, SourceAbsent
 from agent.sysfs import Sysfs
 from topology.errors import CollectError
 from topology.facts import Device, Medium, Port, PortState
@@ -22,6 +22,7 @@ from topology.ids import Id, IdKind, natural_key, parse_mac
 MAX_PORTS: Final = 512
 """Of a report; more are patterns gone wrong, not cables."""
 
+_CLASS = "class"
 _NET = "class/net"
 _ARPHRD_ETHER = 1
 _UNKNOWN_SPEED = 0xFFFFFFFF  # what old kernels answer instead of -1
@@ -33,7 +34,9 @@ _REPRESENTOR = re.compile(r"(c\d+)?pf\d+")
 def absence(settings: Settings, _runner: Runner) -> str | None:
     """Return why there is nothing to read, None when there is."""
     root = Sysfs(settings.sysfs_root)
-    return None if root.exists(_NET) else f"no {root.root / _NET}: is sysfs mounted?"
+    if not root.exists(_CLASS):
+        return f"no {root.root / _CLASS}: is sysfs mounted?"
+    return None if root.exists(_NET) else f"no {root.root / _NET}"
 
 
 def collect(settings: Settings, _runner: Runner) -> Collected:
@@ -41,10 +44,13 @@ def collect(settings: Settings, _runner: Runner) -> Collected:
 
     Raises:
         CollectError: there is no sysfs, which every Linux has.
+        SourceAbsent: it is one without network, such as the capture of a node's HCAs.
     """
     root = Sysfs(settings.sysfs_root)
+    if not root.exists(_CLASS):
+        raise CollectError(f"no {root.root / _CLASS}: is sysfs mounted?")
     if not root.exists(_NET):
-        raise CollectError(f"no {root.root / _NET}: is sysfs mounted?")
+        raise SourceAbsent(f"no {root.root / _NET}")
     names = sorted(root.names(_NET), key=natural_key)
     wanted = [name for name in names if _is_port(root, name, settings.interfaces)]
     # Physical ones first: they survive the cap whatever the patterns ask for.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import net_sysfs
-from agent.probing import Collected
+from agent.probing import Collected, SourceAbsent
 from tests.agent.fakes import FakeRunner
 from tests.agent.nodes import card, plant, settings_for, virtual
 from topology.errors import CollectError
@@ -179,6 +179,13 @@ def test_it_fails_without_sysfs_and_says_so_beforehand(tmp_path: Path) -> None:
     with pytest.raises(CollectError, match="is sysfs mounted"):
         net_sysfs.collect(settings, FakeRunner())
     assert "is sysfs mounted" in (net_sysfs.absence(settings, FakeRunner()) or "")
+
+
+def test_it_has_no_data_where_only_hcas_were_captured(tmp_path: Path) -> None:
+    settings = settings_for(plant(tmp_path, {"class/infiniband/mlx5_0/node_type": "1: CA"}))
+    with pytest.raises(SourceAbsent, match="class/net"):
+        net_sysfs.collect(settings, FakeRunner())
+    assert "class/net" in (net_sysfs.absence(settings, FakeRunner()) or "")
 
 
 def test_it_recalls_its_ports_without_what_neighbors_said(tmp_path: Path) -> None:
