@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Final, Unpack
@@ -60,8 +62,11 @@ def once(output: str, **options: Unpack[NodeOptions]) -> None:
     Exit codes: 0 all collectors answered, be it that there is nothing; 3 some failed, or part of
     what they read was unreadable; 4 some failed and none found anything; 2 wrong usage.
     """
-    node = open_node(options)
-    attempts = collect(node, {})
+    node = replace(open_node(options), wait=time.sleep)
+    try:
+        attempts = collect(node, {})
+    finally:
+        node.close()
     reports = build_reports(node.settings, attempts, now=node.clock.now())
     if output == "text":
         _print(render_text(reports))
@@ -107,7 +112,10 @@ def run(publish: Path, period: float, jitter: float, **options: Unpack[NodeOptio
     except StoreError as error:
         raise click.UsageError(str(error)) from error
     rounds = Rounds(node, folder)
-    run_periodically(rounds.tick, period_s=period, jitter_s=jitter, clock=node.clock)
+    try:
+        run_periodically(rounds.tick, period_s=period, jitter_s=jitter, clock=node.clock)
+    finally:
+        node.close()
 
 
 @cli.command()

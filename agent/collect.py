@@ -7,16 +7,17 @@ facts. So one broken source costs a line in the status, never a part of the tree
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from agent.clock import Clock
-from agent.collectors import ib_sweep, ib_sysfs, lldpd, net_sysfs
+from agent.collectors import frames, ib_sweep, ib_sysfs, lldpd, net_sysfs
 from agent.command import Runner
-from agent.config import Settings
+from agent.config import FrameUse, Settings
+from agent.listening import Listener
 from agent.probing import Collected, Collector, SourceAbsent
 from topology.errors import CollectError, show
 from topology.facts import Device
@@ -24,15 +25,19 @@ from topology.facts import Device
 log = logging.getLogger(__name__)
 
 SWEEP: Final = "ib_sweep"
+FRAMES: Final = "frames"
+_NET: Final = "net_sysfs"
+_LLDPD: Final = "lldpd"
 COLLECTORS: Final[Mapping[str, Collector]] = MappingProxyType(
     {
-        "net_sysfs": net_sysfs.COLLECTOR,
+        _NET: net_sysfs.COLLECTOR,
         "ib_sysfs": ib_sysfs.COLLECTOR,
-        "lldpd": lldpd.COLLECTOR,
+        _LLDPD: lldpd.COLLECTOR,
         SWEEP: ib_sweep.COLLECTOR,
     }
 )
-"""In the order in which they run and in which their facts are joined."""
+"""In the order in which they run and in which their facts are joined. Frames come last: whether
+and where they are listened to follows from what the others found."""
 
 
 class Outcome(StrEnum):
@@ -50,6 +55,15 @@ class Node:
     settings: Settings
     runner: Runner
     clock: Clock
+    listener: Listener | None = None
+    """The ears for LLDP frames; None where it was told not to listen."""
+    wait: Callable[[float], object] | None = None
+    """Sleeps until frames had time to come; None where a next collection will find them."""
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self.listener is not None:
+            self.listener.stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,8 @@ class Attempt:
     duration_s: float
     facts: Collected
     """What now counts: the new facts, or after a failure the last good ones."""
+    is_absent: bool = field(default=False, compare=False)
+    """Whether what it reads is not on this node."""
 
     @property
     def is_complete(self) -> bool:
@@ -85,21 +101,43 @@ def collect(node: Node, known: Mapping[str, Collected]) -> tuple[Attempt, ...]:
         node: what to collect from.
         known: last good facts by collector.
     """
-    return tuple(
-        attempt(name, node, collector=collector, known=known.get(name, Collected()))
+    attempts = {
+        name: attempt(name, node, collector=collector, known=known.get(name, Collected()))
         for name, collector in COLLECTORS.items()
         if name != SWEEP or node.settings.sweep is not None
-    )
+    }
+    heard = _listen(node, attempts, known.get(FRAMES, Collected()))
+    if heard is None:
+        return tuple(attempts.values())
+    if heard.outcome is Outcome.OK and attempts[_LLDPD].is_absent:
+        # An lldpd that is gone for good would else be believed for good.
+        outdated = attempts[_LLDPD]
+        attempts[_LLDPD] = replace(outdated, facts=replace(outdated.facts, ports=()))
+    return (*attempts.values(), heard)
+
+
+def _listen(node: Node, attempts: Mapping[str, Attempt], known: Collected) -> Attempt | None:
+    """Take what is heard where that is wanted, else hear nothing any more."""
+    told = node.settings.frames
+    if node.listener is None or told is None:
+        return None
+    if told.use is FrameUse.AUTO and not attempts[_LLDPD].is_absent:
+        node.listener.stop()
+        return None
+    ports = tuple(port.name for port in attempts[_NET].facts.ports)
+    hearing = frames.Hearing(node.listener, ports, told.listen_s, node.wait)
+    return attempt(FRAMES, node, collector=hearing.collector, known=known)
 
 
 def attempt(name: str, node: Node, *, collector: Collector, known: Collected) -> Attempt:
     """Run one collector; whatever goes wrong in it is its outcome."""
     started_s = node.clock.monotonic()
-    facts = Collected()
+    facts, is_absent = Collected(), False
     try:
         facts = collector.collect(node.settings, node.runner)
         outcome, message = (Outcome.NO_DATA if facts.is_empty else Outcome.OK), _message(facts)
     except SourceAbsent as error:
+        is_absent = True
         outcome, message = (Outcome.NO_DATA if known.is_empty else Outcome.FAILED), str(error)
     except CollectError as error:
         outcome, message = Outcome.FAILED, str(error)
@@ -114,22 +152,38 @@ def attempt(name: str, node: Node, *, collector: Collector, known: Collected) ->
         "collector finished",
         extra={"collector": name, "outcome": outcome.value, "duration_s": duration_s},
     )
-    return Attempt(name, outcome, message, duration_s, facts)
+    return Attempt(name, outcome, message, duration_s, facts, is_absent)
 
 
-def recall(device: Device | None) -> dict[str, Collected]:
-    """Return what each collector once found, out of the report published before a restart."""
+def recall(device: Device | None, *, silent: Collection[str] = ()) -> dict[str, Collected]:
+    """Return what each collector once found, out of the report published before a restart.
+
+    Args:
+        device: of the report, None where there is none.
+        silent: the collectors that found nothing then, though others found what they might have.
+    """
     if device is None:
         return {}
-    return {name: collector.recall(device) for name, collector in COLLECTORS.items()}
+    recalls = {name: one.recall for name, one in COLLECTORS.items()} | {FRAMES: frames.recall}
+    return {name: recall(device) for name, recall in recalls.items() if name not in silent}
+
+
+def silent_collectors(outcomes: Mapping[str, str]) -> frozenset[str]:
+    """Return the collectors that had nothing to tell in a report, by its outcomes by name."""
+    told = {name for name, outcome in outcomes.items() if outcome != Outcome.NO_DATA}
+    return frozenset({*COLLECTORS, FRAMES} - told)
 
 
 def availability(node: Node) -> tuple[Availability, ...]:
     """Return which collectors can work on this node, without running them."""
-    return tuple(
-        Availability(name, collector.absence(node.settings, node.runner) or "")
-        for name, collector in COLLECTORS.items()
-    )
+    reasons = {
+        name: one.absence(node.settings, node.runner) or "" for name, one in COLLECTORS.items()
+    }
+    reasons[FRAMES] = frames.absence(node.settings, node.runner) or ""
+    told = node.settings.frames
+    if told is not None and told.use is FrameUse.AUTO and not reasons[_LLDPD]:
+        reasons[FRAMES] = reasons[FRAMES] or "not needed: lldpd answers (--frames auto)"
+    return tuple(Availability(name, reason) for name, reason in reasons.items())
 
 
 def _message(facts: Collected) -> str:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,24 @@ class SweepSettings:
     """Prefix, 16 hex digits; None reads it from the local port."""
 
 
+class FrameUse(StrEnum):
+    """When this node listens to LLDP frames itself."""
+
+    AUTO = "auto"
+    """Where no lldpd runs."""
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSettings:
+    """How this node listens to LLDP frames itself."""
+
+    use: FrameUse
+    listen_s: float
+    """How long until everybody has been heard; frames come every 30 s."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that one collection depends on."""
@@ -55,6 +74,8 @@ class Settings:
     """None: this node does not sweep."""
     kind: DeviceKind = DeviceKind.HOST
     """A switch can run the agent too; it is no node of the cluster."""
+    frames: FrameSettings | None = None
+    """None: this node does not listen."""
 
 
 def parse_delay(text: str) -> float:

@@ -16,16 +16,21 @@ import click
 
 from agent.clock import SystemClock
 from agent.collect import Node
+from agent.collectors.frames import SystemInterfaces
 from agent.command import ProcessRunner, command_env
 from agent.config import (
+    FrameSettings,
+    FrameUse,
     Settings,
     SweepSettings,
     checked_node_name,
     parse_argv,
+    parse_delay,
     parse_duration,
     parse_size,
     parse_subnet,
 )
+from agent.listening import Listener
 from agent.logs import start_logging
 from topology.errors import ConfigError
 from topology.facts import DeviceKind
@@ -48,6 +53,8 @@ class NodeOptions(TypedDict):
     interfaces: tuple[str, ...]
     lldpcli: str
     lldpd_socket: str | None
+    frames: str
+    listen_for: float
     deadline: float
     max_output: int
     pass_env: tuple[str, ...]
@@ -126,6 +133,23 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "-u",
         envvar=env_of("lldpd-socket"),
         help="Socket of lldpd.  [default: lldpcli's own]",
+    ),
+    click.option(
+        "--frames",
+        envvar=env_of("frames"),
+        type=click.Choice([use.value for use in FrameUse]),
+        default=FrameUse.AUTO.value,
+        show_default=True,
+        help="When to listen to LLDP frames itself: auto is where no lldpd runs. Nothing is sent.",
+    ),
+    click.option(
+        "--listen-for",
+        envvar=env_of("listen-for"),
+        default="31s",
+        show_default=True,
+        callback=parsed_by(parse_delay),
+        help="How long to listen before telling who was heard; frames come every 30 s. "
+        "0s listens not at all.",
     ),
     click.option(
         "--deadline",
@@ -212,7 +236,9 @@ def open_node(options: NodeOptions) -> Node:
     """
     start_logging(options["log_format"], is_verbose=options["verbose"])
     env = command_env(os.environ, options["pass_env"])
-    return Node(_settings(options), ProcessRunner(env), SystemClock())
+    settings, clock = _settings(options), SystemClock()
+    listener = Listener(SystemInterfaces(settings.sysfs_root), clock) if settings.frames else None
+    return Node(settings, ProcessRunner(env), clock, listener)
 
 
 def _settings(options: NodeOptions) -> Settings:
@@ -226,6 +252,8 @@ def _settings(options: NodeOptions) -> Settings:
         max_output_bytes=options["sweep_max_output"],
         subnet=options["sweep_subnet"],
     )
+    use, listen_s = FrameUse(options["frames"]), options["listen_for"]
+    is_listening = use is not FrameUse.NEVER and listen_s > 0
     return Settings(
         node_name=node_name,
         hostname=options["hostname"] or node_name,
@@ -237,4 +265,5 @@ def _settings(options: NodeOptions) -> Settings:
         max_output_bytes=options["max_output"],
         sweep=sweep if options["sweep"] else None,
         kind=DeviceKind(options["kind"]),
+        frames=FrameSettings(use, listen_s) if is_listening else None,
     )

@@ -6,7 +6,16 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from agent.collect import SWEEP, Attempt, Node, Outcome, collect, recall
+from agent.collect import (
+    SWEEP,
+    Attempt,
+    Node,
+    Outcome,
+    collect,
+    recall,
+    silent_collectors,
+)
+from agent.probing import Collected
 from agent.publishing import Change, ReportFolder
 from agent.reporting import build_reports
 from topology.report import NeighborReport, device_of
@@ -28,7 +37,7 @@ class Rounds:
         self._node = node
         self._folder = folder
         last = folder.last_report()
-        self._known = recall(device_of(last) if last else None)
+        self._known = _recalled(last) if last else {}
         self._observed_at = last.status.observed_at if last else None
         self._outcomes: dict[str, Outcome] = {}
 
@@ -85,3 +94,8 @@ class Rounds:
         for name, change in changes.items():
             level = logging.INFO if change is Change.SPEC else logging.DEBUG
             log.log(level, "report published", extra={"report": name, "change": change.value})
+
+
+def _recalled(last: NeighborReport) -> dict[str, Collected]:
+    outcomes = {one.name: one.outcome for one in last.status.collectors}
+    return recall(device_of(last), silent=silent_collectors(outcomes))

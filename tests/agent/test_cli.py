@@ -19,6 +19,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from agent.cli import cli
+from agent.collectors.frames import SystemInterfaces
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import write_answering, write_program
 from topology.ids import short_name
@@ -51,6 +52,7 @@ class Bench:
     @property
     def options(self) -> list[str]:
         values = {"node-name": "node01", "sysfs-root": self.sysfs, "lldpcli": self.lldpcli}
+        values["frames"] = "never"  # this machine's own ports are no part of the bench
         return [word for name, value in values.items() for word in (f"--{name}", str(value))]
 
     def sweeping(self, body: str) -> list[str]:
@@ -219,7 +221,36 @@ def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
         {"name": "ib_sysfs", "available": False, "reason": "no InfiniBand or RoCE device"},
         {"name": "lldpd", "available": True, "reason": ""},
         {"name": "ib_sweep", "available": False, "reason": "not asked to sweep (--sweep)"},
+        {
+            "name": "frames",
+            "available": False,
+            "reason": "told not to listen (--frames, --listen-for)",
+        },
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        pytest.param(("--frames", "auto"), "not needed: lldpd answers (--frames auto)", id="auto"),
+        pytest.param(("--frames", "always"), "", id="always"),
+        pytest.param(
+            ("--frames", "always", "--listen-for", "0s"),
+            "told not to listen (--frames, --listen-for)",
+            id="for no time at all",
+        ),
+    ],
+)
+def test_it_is_told_when_to_listen_to_frames(
+    bench: Bench, words: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SystemInterfaces, "refusal", lambda _: None)
+    result = CliRunner().invoke(cli, ["collectors", *bench.options, *words, "-o", "json"])
+    assert json.loads(result.stdout)[-1] == {
+        "name": "frames",
+        "available": not reason,
+        "reason": reason,
+    }
 
 
 def test_it_lists_the_collectors_for_people(bench: Bench) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from agent.collect import (
     COLLECTORS,
+    FRAMES,
     Attempt,
     Availability,
     Outcome,
@@ -163,7 +164,7 @@ def test_it_recalls_nothing_without_a_last_report() -> None:
 
 def test_it_recalls_by_collector() -> None:
     recalled = recall(Device(DeviceKind.HOST, "n", (), (Port("eth0"),)))
-    assert list(recalled) == list(COLLECTORS)
+    assert list(recalled) == [*COLLECTORS, FRAMES]
     assert [name for name, facts in recalled.items() if not facts.is_empty] == ["net_sysfs"]
 
 
@@ -176,6 +177,7 @@ def test_it_tells_which_collectors_can_work(tmp_path: Path) -> None:
         Availability("ib_sysfs", "no InfiniBand or RoCE device"),
         Availability("lldpd", ""),
         Availability("ib_sweep", "not asked to sweep (--sweep)"),
+        Availability("frames", "told not to listen (--frames, --listen-for)"),
     )
 
 
