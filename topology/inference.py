@@ -23,6 +23,7 @@ from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
 _TIER_NAMES = ("leaf", "spine", "core")
 _SHOWN = 4  # names listed in one message
+FIRM_MARGIN = 0.5  # three of four links
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def infer(
         *_undecidable(fabric, plane, grouping),
         *_islands(tree),
         *_lone_tops(fabric, plane, grouping),
+        *_torn_off(fabric, grouping),
     }
     return Inference(tree, sort_findings(findings))
 
@@ -318,6 +320,33 @@ def _lone_top(fabric: Fabric, top: Group, below: Group) -> Finding:
         ),
         ports=tuple(PortName(name, "") for name in (*names, *_names(fabric, below))),
     )
+
+
+def _torn_off(fabric: Fabric, grouping: Grouping) -> Iterator[Finding]:
+    """Yield a finding per domain above one leaf that many of the leaf's links lead away from.
+
+    Lost and swapped cables together can tear a leaf and a spine off their pod, and then they are
+    each other's majority.
+    """
+    groups = grouping.groups
+    below: dict[int, list[Group]] = defaultdict(list)
+    for group in groups:
+        if group.parent is not None:
+            below[group.parent].append(group)
+    for at, children in sorted(below.items()):
+        if len(children) == 1 and groups[at].margin <= FIRM_MARGIN:
+            low, high = _names(fabric, children[0]), _names(fabric, groups[at])
+            yield Finding(
+                kind=FindingKind.UNDECIDABLE,
+                device=low[0],
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"{_list(low)} is all that {_list(high)} holds, and many of its links lead to "
+                    "others, so it may belong to their domain. Check its up-links."
+                ),
+                ports=tuple(PortName(name, "") for name in (*low, *high)),
+            )
 
 
 def _names(fabric: Fabric, group: Group) -> list[str]:

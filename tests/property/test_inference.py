@@ -192,3 +192,11 @@ def test_it_shows_no_control_character_whatever_devices_call_themselves(
     shown += [gone.reason for gone in found.tree.unplaced]
     shown += [name for domain in found.tree.domains for name in domain.switches]
     assert [text for text in shown if not text.isprintable()] == []
+
+
+@pytest.mark.parametrize("seed", [122, 208, 1443, 1465, 2481, 3820])
+def test_it_stays_truthful_about_fabrics_that_once_deceived_it(seed: int) -> None:
+    scene = draw_scene(seed)
+    assert scene is not None
+    found = infer_from(claims_of(scene.damaged))
+    assert judge(scene.damaged, found) is not Verdict.SILENT
