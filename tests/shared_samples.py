@@ -11,5 +11,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "shared" / "samples"
 VECTORS = SAMPLES.parent / "vectors"
 
 needs_samples = pytest.mark.skipif(
-    not SAMPLES.is_dir(), reason="needs ../shared/samples, which only developers have"
+    not SAMPLES.is_dir(),
+    reason="captures of real devices are foreign data and not shipped; "
+    "with some in ../shared/samples: make test",
 )
