@@ -21,6 +21,7 @@ from topology.errors import ConfigError, PlacementRequestError, TopologyError, s
 _COMMANDS: Final = {
     "tree": "The tiered tree that the cables say.",
     "findings": "What is wrong with the cabling, and what to do.",
+    "diff": "How the fabric differs from a cabling plan, and the moves that mend it.",
     "inspect": "What files hold: format, counts, bad lines.",
     "plan": "What apply would change, in order.",
     "apply": "Write the HyperNodes of the tree into a store.",

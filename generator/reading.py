@@ -63,7 +63,7 @@ def read_observation(
         names_of_tiers=_split(names_of_tiers),
     )
     if observation is None:
-        _refuse_nothing(inputs.problems)
+        refuse_nothing(inputs.problems)
     return Read(observation, inputs, inputs.problems)
 
 
@@ -83,7 +83,7 @@ def _read_hypernodes(folder: Path, nodes: Path | None) -> Read:
     tree, problems = tree_of(read.hypernodes)
     found = (*(inventory.problems if inventory else ()), *read.problems, *problems)
     if not tree.domains:
-        _refuse_nothing(found)
+        refuse_nothing(found)
     if inventory:
         tree = _only_listed(tree, {node.name for node in inventory.nodes})
     return Read(Observation(tree, ()), Inputs(inventory=inventory, problems=found), found)
@@ -115,7 +115,12 @@ def tree_of(hypernodes: Sequence[HyperNode]) -> tuple[TopologyTree, list[ParseEr
     return found.tree, [ParseError(problem, source="HyperNodes") for problem in found.problems]
 
 
-def _refuse_nothing(problems: Sequence[ParseError]) -> NoReturn:
+def refuse_nothing(problems: Sequence[ParseError]) -> NoReturn:
+    """Say what was skipped, and that nothing is left.
+
+    Raises:
+        TopologyError: always.
+    """
     print_problems(problems)
     raise TopologyError("nothing usable was read; what is known of the fabric stays as it was")
 

@@ -49,6 +49,8 @@ class FabricDevice(NamedTuple):
     node: str | None
     """The cluster node it is, None for switches and for hosts that are none."""
     ids: tuple[Id, ...]
+    is_reporting: bool = True
+    """It speaks for itself, so that its silence about a cable means much."""
 
 
 class FabricPort(NamedTuple):
@@ -148,7 +150,8 @@ def _best_source(neighbors: Sequence[Neighbor]) -> Sequence[Neighbor]:
 
 
 def _device(entity: Entity, name: str) -> FabricDevice:
-    return FabricDevice(name, entity.kind, entity.node, tuple(sorted(entity.ids)))
+    ids = tuple(sorted(entity.ids))
+    return FabricDevice(name, entity.kind, entity.node, ids, entity.is_reporting)
 
 
 _PortKey = tuple[str, str]

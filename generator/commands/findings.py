@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from generator.clock import utc_now
 from generator.exits import Exit
 from generator.inputs import input_options, sources_of
 from generator.printing import output_option, print_document, table
 from generator.reading import finish, read_observation
+from generator.silencing import print_expired, read_silences, silence_option
 from topology.errors import show
-from topology.facts import Finding, FindingKind, Severity, render_finding
+from topology.facts import Finding, FindingKind, PortName, Severity, render_finding
+from topology.silence import Sifted, SilencedRow, Subject, sift_silenced
 
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
@@ -26,6 +30,7 @@ _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
     type=click.Choice([kind.value for kind in FindingKind]),
     help="Only findings of this kind; repeatable.",
 )
+@silence_option
 @click.option("--check", is_flag=True, help="Exit with 5 when there are warnings or errors.")
 @output_option
 @click.pass_context
@@ -35,29 +40,52 @@ def command(
     output: str,
     kind: tuple[str, ...],
     *,
+    silence: Path | None,
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Print what contradicts itself, is missing, or sits in the wrong port."""
+    silences = read_silences(silence)
     read = read_observation(sources_of(options))
-    found = [finding for finding in read.observation.findings if not kind or finding.kind in kind]
-    print_document([render_finding(one) for one in found], output, text=lambda: _text(found))
-    if check and any(finding.severity is not Severity.INFO for finding in found):
+    chosen = (one for one in read.observation.findings if not kind or one.kind in kind)
+    found = sift_silenced(chosen, silences, today=utc_now().date(), subject=_silence_subject)
+    document = [*map(render_finding, found.heard), *map(_render_silenced, found.silenced)]
+    print_document(document, output, text=lambda: _text(found))
+    print_expired(found.expired)
+    if check and any(finding.severity is not Severity.INFO for finding in found.heard):
         finish(ctx, read.problems, Exit.CHECK_FAILED)
     finish(ctx, read.problems)
 
 
-def _text(findings: Sequence[Finding]) -> str:
-    if not findings:
-        return "no findings"
-    ordered = sorted(findings, key=lambda one: _RANK[one.severity])
-    rows = [
-        (one.severity.value, one.kind.value, show(_subject(one)), show(one.message, 600))
-        for one in ordered
+def _silence_subject(finding: Finding) -> Subject:
+    """Return the subject as it is printed; the ports of its evidence may well be in order."""
+    return Subject(finding.kind.value, [PortName(finding.device, finding.port or "")])
+
+
+def _render_silenced(found: SilencedRow[Finding]) -> dict[str, Any]:
+    """Return a finding with why it is silenced, which only such ones have."""
+    silence = found.silence
+    silenced = {"reason": silence.reason, "until": silence.until.isoformat()}
+    return {**render_finding(found.row), "silenced": silenced}
+
+
+def _text(found: Sifted[Finding]) -> str:
+    heard = sorted(found.heard, key=lambda one: _RANK[one.severity])
+    rows = [_cells(one, one.severity.value, one.message) for one in heard]
+    rows += [
+        _cells(one.row, "silenced", f"{one.silence.reason} (until {one.silence.until})")
+        for one in found.silenced
     ]
-    counts = Counter(one.severity.value for one in findings)
-    total = ", ".join(f"{counts[one.value]} {one.value}" for one in _RANK if counts[one.value])
-    return f"{table(('SEVERITY', 'KIND', 'SUBJECT', 'WHAT TO DO'), rows)}\n{total}"
+    if not rows:
+        return "no findings"
+    counts = Counter(one.severity.value for one in heard)
+    total = [f"{counts[one.value]} {one.value}" for one in _RANK if counts[one.value]]
+    total += [f"{len(found.silenced)} silenced"] if found.silenced else []
+    return f"{table(('SEVERITY', 'KIND', 'SUBJECT', 'WHAT TO DO'), rows)}\n{', '.join(total)}"
+
+
+def _cells(finding: Finding, severity: str, text: str) -> Sequence[str]:
+    return severity, finding.kind.value, show(_subject(finding)), show(text, 600)
 
 
 def _subject(finding: Finding) -> str:

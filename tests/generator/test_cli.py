@@ -21,7 +21,7 @@ from topology.errors import (
 )
 
 COMMANDS = (
-    "tree", "findings", "inspect", "plan", "apply", "place", "serve", "simulate", "schema",
+    "tree", "findings", "diff", "inspect", "plan", "apply", "place", "serve", "simulate", "schema",
 )  # fmt: skip
 
 
