@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "tree": "The tiered tree that the cables say.",
     "findings": "What is wrong with the cabling, and what to do.",
     "diff": "How the fabric differs from a cabling plan, and the moves that mend it.",
+    "switches": "Walk switches by SNMP; their neighbors as reports.",
     "inspect": "What files hold: format, counts, bad lines.",
     "plan": "What apply would change, in order.",
     "apply": "Write the HyperNodes of the tree into a store.",

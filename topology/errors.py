@@ -8,6 +8,9 @@
     │  ├─ CommandMissing
     │  ├─ CommandTimeout
     │  └─ CommandFailed
+    ├─ SwitchError              a switch could not be walked
+    │  ├─ SwitchSilent
+    │  └─ SwitchRefused
     ├─ StoreError               a folder or file of the store cannot be read or written
     └─ PlacementRequestError    a placement request that makes no sense
 
@@ -90,6 +93,18 @@ class CommandTimeout(CollectError):  # noqa: N818 - reads as what happened
 
 class CommandFailed(CollectError):  # noqa: N818 - reads as what happened
     """The program ended with a failure, or printed more than its cap."""
+
+
+class SwitchError(TopologyError):
+    """A switch could not be walked, or not to the end."""
+
+
+class SwitchSilent(SwitchError):  # noqa: N818 - reads as what happened
+    """It did not answer: it is down, unreachable, or does not know the community."""
+
+
+class SwitchRefused(SwitchError):  # noqa: N818 - reads as what happened
+    """It answered, and would not tell: a wrong user or key, or a view without the tables."""
 
 
 class StoreError(TopologyError):

@@ -100,6 +100,18 @@ def read_hypernodes(folder: Path) -> ReadHyperNodes:
     return ReadHyperNodes(_one_per_name(rows, _same, problems), tuple(problems), len(files))
 
 
+def write_report(folder: Path, report: NeighborReport) -> bool:
+    """Write a report into a folder; return False where the file has this content already.
+
+    The file is YAML by name and JSON by form, which YAML includes: ten thousand reports are
+    read in seconds, not minutes.
+
+    Raises:
+        StoreError: the name is not one of an object, or the folder cannot be written.
+    """
+    return _write_object(folder, report.metadata.name, _json_text(report))
+
+
 class DirectoryStore:
     """The folders that the programs write; a `Target` of plans."""
 
@@ -133,15 +145,12 @@ class DirectoryStore:
         return ReadHyperNodes(tuple(sorted(kept, key=_name)), tuple(problems), len(files))
 
     def write_report(self, report: NeighborReport) -> bool:
-        """Write a report; return False where the file has this content already.
-
-        The file is YAML by name and JSON by form, which YAML includes: ten thousand reports are
-        read in seconds, not minutes.
+        """Write a report into the store, as `write_report` does.
 
         Raises:
             StoreError: the name is not one of an object, or the folder cannot be written.
         """
-        return _write_object(self.reports, report.metadata.name, _json_text(report))
+        return write_report(self.reports, report)
 
     def put(self, hypernode: HyperNode) -> bool:
         """Write a HyperNode; return False where the file has this content already.

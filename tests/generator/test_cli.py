@@ -21,7 +21,8 @@ from topology.errors import (
 )
 
 COMMANDS = (
-    "tree", "findings", "diff", "inspect", "plan", "apply", "place", "serve", "simulate", "schema",
+    "tree", "findings", "diff", "switches", "inspect",
+    "plan", "apply", "place", "serve", "simulate", "schema",
 )  # fmt: skip
 
 

@@ -177,8 +177,14 @@ class LldpFabric:
         lines = f"configure system hostname {device}\n{_TIMING}"
         settings.write_text(lines + (_IFNAME if device in self.switches else ""))
         options = ("-u", str(self.socket(device)), "-O", str(settings), "-I", "eth*,swp*")
+        more = self._daemon_options(device)
         log = self._folder / f"{device}.log"
-        self.sandbox.start("lldpd", "-d", *options, namespace=device, log=log)
+        self.sandbox.start("lldpd", "-d", *options, *more, namespace=device, log=log)
+
+    def _daemon_options(self, device: str) -> tuple[str, ...]:
+        """Return more options for a device's daemon: what a richer fabric overrides."""
+        del device
+        return ()
 
     def _unanswering(self) -> list[str]:
         alive = (device for device in self.devices if device not in self.silent)

@@ -1,0 +1,175 @@
+"""`toponaut switches`: walk switches by SNMP and write what they say as reports."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import UTC
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from generator.clock import utc_now
+from generator.inputs import read_bytes
+from generator.options import parse_duration
+from generator.printing import output_option, print_document, table
+from generator.reading import finish
+from generator.store.directory import write_report
+from generator.switch_targets import Targets, parse_switches
+from generator.switch_walks import Outcome, SwitchWalk, reports_of, walk_all
+from topology.errors import ConfigError, ParseError, TopologyError, show
+from topology.report import NeighborReport, render_report
+
+_MAX_CONFIG_BYTES: Final = 4 << 20
+_MAX_SECRET_BYTES: Final = 4096
+_OTHERS: Final = 0o077
+
+
+@click.command(name="switches")
+@click.option(
+    "--config",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The switches, the files of their credentials, and where to look for more.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write the reports to; the other commands read it with --reports.",
+)
+@click.option(
+    "--deadline",
+    type=parse_duration,
+    metavar="DURATION",
+    default="60s",
+    show_default=True,
+    help="For one switch.",
+)
+@click.option(
+    "--parallel", type=click.IntRange(1, 256), default=32, show_default=True, help="At one time."
+)
+@output_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    config: Path,
+    out: Path | None,
+    deadline: float,
+    parallel: int,
+    output: str,
+) -> None:
+    """Walk the switches once by SNMP (LLDP-MIB, LLDP-V2-MIB, CDP), and report their neighbors.
+
+    Each switch becomes a report `switch-MAC`. One that does not answer costs nobody else and
+    leaves its last report as it is; so does one that falls silent halfway.
+    """
+    warnings: list[ParseError] = []
+    targets = _read_targets(config, warnings)
+    walks = asyncio.run(_walk(targets, deadline_s=deadline, parallel=parallel))
+    observed_at = utc_now().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    reports = reports_of(walks, observed_at=observed_at)
+    if out is not None:
+        for report in reports:
+            _write(out, report)
+    document = {"apiVersion": "v1", "kind": "List", "items": [render_report(r) for r in reports]}
+    print_document(document, output, text=partial(_table, walks))
+    problems = [*warnings, *_problems(walks)]
+    if not reports:
+        raise TopologyError("no switch told anything: " + _reasons(walks))
+    finish(ctx, problems)
+
+
+def _read_targets(config: Path, warnings: list[ParseError]) -> Targets:
+    """Read the list of switches and the files of secrets that it names, beside it if relative.
+
+    Raises:
+        ConfigError: one of them cannot be read or is wrong.
+    """
+    source = show(str(config), 1024)
+    raw = read_bytes(config, _MAX_CONFIG_BYTES)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    read_secret = partial(_read_secret, config.parent, warnings)
+    return parse_switches(raw, source=source, read_secret=read_secret)
+
+
+def _read_secret(folder: Path, warnings: list[ParseError], name: str) -> str:
+    file = folder / name
+    source = show(str(file), 1024)
+    raw = read_bytes(file, _MAX_SECRET_BYTES)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    if file.stat().st_mode & _OTHERS:
+        warnings.append(ParseError("a secret that others may read: chmod 600", source=source))
+    try:
+        secret = raw.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{source}: a secret that is not UTF-8") from None
+    if not secret:
+        raise ConfigError(f"{source}: an empty secret")
+    return secret
+
+
+async def _walk(targets: Targets, *, deadline_s: float, parallel: int) -> tuple[SwitchWalk, ...]:
+    from generator.switches import SnmpSession  # noqa: PLC0415 - half a second; a typo pays none
+
+    with SnmpSession() as session:
+        return await walk_all(
+            targets.targets,
+            session=session,
+            clock=time.monotonic,
+            deadline_s=deadline_s,
+            parallel=parallel,
+            discovery=targets.discovery,
+        )
+
+
+def _write(folder: Path, report: NeighborReport) -> None:
+    """Write a report; one of a partial walk only where none stands, since that may be whole."""
+    is_whole = all(row.outcome == "ok" for row in report.status.collectors)
+    if is_whole or not (folder / f"{report.metadata.name}.yaml").exists():
+        write_report(folder, report)
+
+
+def _problems(walks: Sequence[SwitchWalk]) -> list[ParseError]:
+    failed = [
+        ParseError(f"{walk.outcome.value}: {walk.reason}", source=_place(walk))
+        for walk in walks
+        if walk.outcome is not Outcome.OK
+    ]
+    return [*failed, *(problem for walk in walks for problem in walk.problems)]
+
+
+def _reasons(walks: Sequence[SwitchWalk]) -> str:
+    counts: dict[str, int] = {}
+    for walk in walks:
+        said = f"{walk.outcome.value} ({walk.reason})"
+        counts[said] = counts.get(said, 0) + 1
+    return "; ".join(f"{num} {said}" for said, num in sorted(counts.items()))
+
+
+def _place(walk: SwitchWalk) -> str:
+    return f"switch {show(walk.target.address, 253)}"
+
+
+def _table(walks: Sequence[SwitchWalk]) -> str:
+    header = ("ADDRESS", "OUTCOME", "SWITCH", "PORTS", "NEIGHBORS", "SECONDS")
+    return table(header, [_row(walk) for walk in walks])
+
+
+def _row(walk: SwitchWalk) -> tuple[str, ...]:
+    ports: Any = walk.device.ports if walk.device else ()
+    num_neighbors = sum(len(port.neighbors) for port in ports)
+    return (
+        show(walk.target.address, 253),
+        walk.outcome.value,
+        show(walk.device.name) if walk.device else "",
+        str(len(ports)) if walk.device else "",
+        str(num_neighbors) if walk.device else "",
+        f"{walk.duration_s:.1f}",
+    )
