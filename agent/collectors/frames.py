@@ -25,7 +25,7 @@ from agent.config import Settings
 from agent.listening import Ear, Heard, Listener
 from agent.probing import Collected, Collector, SourceAbsent
 from agent.sysfs import Sysfs
-from topology.errors import CollectError, show
+from topology.errors import show
 from topology.facts import Device, Medium, Neighbor, Port, Source
 from topology.ids import Id, IdKind
 from topology.sources.lldpdu import ETHERTYPE, GROUPS
@@ -50,14 +50,17 @@ _IGNORE_OUTGOING: Final = 23
 _MULTICAST: Final = 0
 _ATTACH_FILTER: Final = 26
 _ALL_PROTOCOLS: Final = 3
-# ldh [12]; jeq #0x88cc else drop; ldb [pkttype]; drop if outgoing; keep whole; drop
+# Classic BPF. The kernel takes the outer tag off before; another one may be left.
 _PROGRAM: Final = (
-    (0x28, 0, 0, 12),
-    (0x15, 0, 3, ETHERTYPE),
-    (0x30, 0, 0, 0xFFFFF004),
-    (0x15, 1, 0, 4),
-    (0x06, 0, 0, 0xFFFF),
-    (0x06, 0, 0, 0),
+    (0x28, 0, 0, 12),  # 0: load the EtherType
+    (0x15, 3, 0, ETHERTYPE),  # LLDP: to 5
+    (0x15, 0, 5, 0x8100),  # no tag: to 8
+    (0x28, 0, 0, 16),  # load the EtherType behind the tag
+    (0x15, 0, 3, ETHERTYPE),  # no LLDP: to 8
+    (0x30, 0, 0, 0xFFFFF004),  # 5: load the packet type
+    (0x15, 1, 0, 4),  # outgoing, so our own node's: to 8
+    (0x06, 0, 0, 0xFFFF),  # keep it whole
+    (0x06, 0, 0, 0),  # 8: drop it
 )
 
 
@@ -100,7 +103,6 @@ class Hearing:
 
         Raises:
             SourceAbsent: nothing can be heard on this node, or not yet.
-            CollectError: no port could be opened.
         """
         self._listen()
         if not self.ports:
@@ -125,7 +127,7 @@ class Hearing:
     def _heard(self) -> Heard:
         heard = self.listener.heard()
         if not heard.num_ports:
-            raise CollectError("no port could be opened to listen on")
+            raise SourceAbsent("none of the ports could be opened to listen on")
         missing_s = self.listen_s - heard.listened_s
         if missing_s <= 0:
             return heard
@@ -161,9 +163,14 @@ class SystemInterfaces:
         return None
 
     def index(self, port: str) -> int | None:
-        """Return a port's index, None where there is none."""
+        """Return a port's index, None where there is none.
+
+        One that sysfs numbers otherwise is another machine's, or of another network namespace.
+        """
+        told = self._sysfs.read_int(f"class/net/{port}/ifindex")
         with suppress(OSError):
-            return socket.if_nametoindex(port)
+            found = socket.if_nametoindex(port)
+            return found if found == told else None
         return None
 
     def has_link(self, port: str) -> bool:
