@@ -148,8 +148,8 @@ def _nameless(fabric: Fabric, group: Group, *, tier: int) -> tuple[int, tuple[st
         if found.kind in (IdKind.NODE_GUID, IdKind.MAC, IdKind.CHASSIS_ID)
     }
     named = tuple(device.name for device in devices if device.name not in ids)
-    lowest = min(ids, default=min(device.name for device in devices))
-    is_named = len(named) == len(devices)
+    lowest = min(ids, default=min((device.name for device in devices), default="all"))
+    is_named = 0 < len(named) == len(devices)
     return tier, named if is_named else (), lowest.replace(":", "")
 
 

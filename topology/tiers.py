@@ -29,7 +29,7 @@ class Group:
 
     rank: int
     switches: tuple[int, ...]
-    """Device numbers, ascending."""
+    """Device numbers, ascending; none above peers that are cabled to each other."""
     hosts: tuple[int, ...]
     """Hosts at home here; rank 1 only."""
     margin: float
@@ -82,6 +82,7 @@ def group_switches(plane: Plane, ranks: Ranks) -> Grouping:
     _group_leaves(draft, plane, ranks)
     for rank in range(2, ranks.highest + 1):
         _group_above(draft, plane, ranks, rank)
+    _join_peers(draft, plane, ranks)
     return Grouping(
         groups=tuple(draft.groups),
         set_aside=tuple(draft.set_aside),
@@ -137,6 +138,30 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
         draft.num_links.append(num_links)
         _adopt(draft, number, units[at])
     draft.group_ties += homes.ties
+
+
+def _join_peers(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
+    """Put a group without switches above roots that switches of equal rank join.
+
+    So a dragonfly+ is leaf, group, all, and a full mesh of leaves is leaf and all.
+    """
+    around: dict[int, set[int]] = defaultdict(set)
+    for edge in plane.switch_edges:
+        one, other = draft.root_of.get(edge.a), draft.root_of.get(edge.b)
+        is_equal = ranks.rank.get(edge.a) == ranks.rank.get(edge.b)
+        if one is not None and other is not None and one != other and is_equal:
+            around[one].add(other)
+            around[other].add(one)
+    while around:
+        joined: set[int] = set()
+        frontier = [min(around)]
+        while frontier:
+            root = frontier.pop()
+            joined.add(root)
+            frontier.extend(around.pop(root, set()) - joined)
+        draft.groups.append(Group(ranks.highest + 1, (), (), 1.0))
+        draft.num_links.append(0)
+        _adopt(draft, len(draft.groups) - 1, sorted(joined))
 
 
 def _num_links(switches: Iterable[int], weights: Mapping[int, Mapping[int, int]]) -> int:
