@@ -131,7 +131,7 @@ def _hear(identities: Identities) -> Iterator[_Heard]:
     number = 0
     for at in range(len(identities.entities)):
         for claim in identities.entities[at].claims:
-            for port in claim.device.ports:
+            for port in _in_order(claim.device.ports):
                 number += 1
                 for neighbor in _best_source(port.neighbors):
                     yield _Heard(at, number, port, identities.resolve(neighbor), neighbor)
@@ -146,7 +146,15 @@ def _best_source(neighbors: Sequence[Neighbor]) -> Sequence[Neighbor]:
     if len(neighbors) < 2:  # noqa: PLR2004 - one neighbor needs no choice
         return neighbors
     best = [one for one in neighbors if one.source in (Source.LLDP, Source.IB)]
-    return best or neighbors
+    return sorted(best or neighbors, key=repr)
+
+
+def _in_order(ports: Sequence[Port]) -> Sequence[Port]:
+    """Return ports in an order that their facts alone decide, in nearly all cases the natural one.
+
+    Sources give them in natural order; where one does not, nothing may depend on it.
+    """
+    return sorted(ports, key=lambda port: (len(port.name), port.name, port.ids))
 
 
 def _device(entity: Entity, name: str) -> FabricDevice:
@@ -228,7 +236,7 @@ def _number_ports(identities: Identities, order: Sequence[int]) -> _Ports:
     ports.known = [{} for _ in identities.entities]
     for at in order:
         for number, claim in enumerate(identities.entities[at].claims):
-            for port in claim.device.ports:
+            for port in _in_order(claim.device.ports):
                 keys = _port_keys(port.ids, port.name)
                 old = ports.find(at, keys) if number else None
                 if old is None:

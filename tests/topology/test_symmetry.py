@@ -1,9 +1,19 @@
 """Cables in the wrong port and cables that are missing, and what mends them."""
 
-from tests.topology.cables import End, claims, hosts, infer_cables, mesh, of_kind, report, star
+from tests.topology.cables import (
+    End,
+    claims,
+    heard_from,
+    hosts,
+    infer_cables,
+    mesh,
+    of_kind,
+    report,
+    star,
+)
 from tests.topology.judging import claims_of, infer_from
 from tests.topology.synthetic.fabrics import cut, silence, swap
-from topology.facts import Finding, FindingKind, PortName
+from topology.facts import Finding, FindingKind, Neighbor, PortName
 from topology.inference import Inference
 from topology.synthetic import Damaged, FabricKind, FabricSpec, build_wiring, undamaged
 
@@ -129,3 +139,18 @@ def test_it_misses_all_links_of_a_host_that_lies_dark() -> None:
     found = infer_from([*claims(dark), report("h09", {"eth0": []})])
     (finding,) = of_kind(found.findings, FindingKind.MISSING_LINK)
     assert (finding.device, finding.port) == ("h09", "eth0")
+
+
+def test_it_names_missing_ports_alike_in_whatever_order_they_are_reported() -> None:
+    cables = [cable for rail in range(4) for cable in star(f"a{rail}", hosts(1, 4), f"eth{rail}")]
+    kept = [cable for cable in cables if cable[0] not in (("h01", "eth1"), ("h01", "eth3"))]
+    told = [claim for claim in claims(kept) if claim.device.name != "h01"]
+    linked = {low[1]: [heard_from(*high)] for low, high in kept if low[0] == "h01"}
+    dark: list[dict[str, list[Neighbor]]] = [
+        {"eth1": [], "eth3": [], **linked},
+        {"eth3": [], **linked, "eth1": []},
+    ]
+    first, second = (infer_from([*told, report("h01", ports)]).findings for ports in dark)
+    assert first == second
+    (finding,) = of_kind(first, FindingKind.MISSING_LINK)
+    assert [end.port for end in finding.ports] == ["eth1", "eth3"]
