@@ -134,6 +134,7 @@ class FindingKind(StrEnum):
     STALE_REPORT = "stale-report"
     GUESSED_KIND = "guessed-kind"
     SLOW_LINK = "slow-link"
+    NEAR_TIE = "near-tie"
 
 
 class Severity(StrEnum):

@@ -17,11 +17,14 @@ from topology.ids import IdKind, natural_key
 from topology.names import Nameless, assign_names
 from topology.planes import Plane, select_compute
 from topology.ranks import Ranks, rank_switches
+from topology.rates import slow_links
 from topology.symmetry import symmetry_findings
 from topology.tiers import SPINE_RANK, Group, Grouping, Tie, group_switches
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
 _TIER_NAMES = ("leaf", "spine", "core")
+NEAR_TIE_MARGIN = 0.1
+"""A domain whose closest decision had less than this share to spare is said to be near a tie."""
 _SHOWN = 4  # names listed in one message
 FIRM_MARGIN = 0.5  # three of four links
 
@@ -70,6 +73,8 @@ def infer(
         *fabric.findings,
         *link_findings(fabric),
         *symmetry_findings(fabric, plane, grouping),
+        *slow_links(fabric, plane, grouping),
+        *_near_ties(tree),
         *_host_on_spine(fabric, ranks),
         *_set_aside(fabric, grouping),
         *_undecidable(fabric, plane, grouping),
@@ -259,6 +264,21 @@ def _tie_finding(
         message=f"{name} is {_tie_reason(fabric, tie)}. {effect} until a cable decides it.",
         ports=tuple(sorted(ends)),
     )
+
+
+def _near_ties(tree: TopologyTree) -> Iterator[Finding]:
+    for domain in tree.domains:
+        if domain.margin < NEAR_TIE_MARGIN:
+            yield Finding(
+                kind=FindingKind.NEAR_TIE,
+                device=next(iter(domain.switches), domain.name),
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"Domain {domain.name} was decided by a margin of {domain.margin:.0%}: a few "
+                    "more lost or moved cables would change it. Mend what else is reported there."
+                ),
+            )
 
 
 def _islands(tree: TopologyTree) -> Iterator[Finding]:
