@@ -21,7 +21,7 @@ _TOKEN: Final = re.compile(
     r"""
       (?P<skip>\s++|//[^\n]*+|^\#[^\n]*+|/\*(?:.*?\*/|.*+))
     | (?P<edge>--|->)
-    | "(?P<quoted>(?:[^"\\\n]|\\.){0,512}+)"
+    | "(?P<quoted>(?:[^"\\\n]|\\.){0,260}+)"
     | (?P<word>(?:[^\s"\[\]{};:,=<>\#/\-]|/(?![/*])|-(?![->]))++)
     | (?P<mark>.)
     """,
@@ -29,6 +29,7 @@ _TOKEN: Final = re.compile(
 )
 _GRAPH: Final = re.compile(r"(?:strict\s+)?(?:di)?graph\b[^\n{]{0,200}\s*\{", re.IGNORECASE)
 _HEAD_CHARS: Final = 65536
+_NO_PORTS: Final = 'expected "device":"port" on both sides of an edge'
 _END_TOKENS: Final = 3
 """Of `"device":"port"`."""
 
@@ -55,14 +56,16 @@ def read_graph(text: str) -> Iterator[PlannedCable | ParseError]:
     """Yield the cable of every edge, an error where it does not name a port at both ends."""
     tokens = list(_tokens(text))
     for at, token in enumerate(tokens):
+        if token.kind == "mark" and token.text == '"':
+            yield ParseError("a quote that is not closed", line=token.line)
         if token.kind != "edge":
             continue
         before = _end(tokens[max(0, at - _END_TOKENS) : at])
         after = _end(tokens[at + 1 : at + 1 + _END_TOKENS])
         if before is None or after is None:
-            problem = 'expected "device":"port" on both sides of an edge'
-            around = " ".join(one.text for one in tokens[max(0, at - 3) : at + 4])
-            yield ParseError(problem, line=token.line, excerpt=around)
+            near = tokens[max(0, at - _END_TOKENS) : at + 1 + _END_TOKENS]
+            excerpt = " ".join(one.text for one in near if one.line == token.line)
+            yield ParseError(_NO_PORTS, line=token.line, excerpt=excerpt)
         else:
             yield PlannedCable(*before, *after, token.line)
 

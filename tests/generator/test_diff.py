@@ -1,0 +1,244 @@
+"""`toponaut diff`: one document on stdout, the exit code, and what is silenced; `findings` too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from generator.exits import Exit
+from tests.generator.scenes import PAIRS, Ran, Scene, run
+from tests.shared_samples import SAMPLES, needs_samples
+
+LATER = "2099-12-31"
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return Scene.of(tmp_path_factory.mktemp("pairs"), PAIRS)
+
+
+@pytest.fixture(scope="module")
+def plan(pairs: Scene) -> list[str]:
+    """The lines of a plan that the scene follows, without the header."""
+    found = run("diff", *sources(pairs), "--cabling", write(pairs, "x,1,y,1"), "-o", "json")
+    return [
+        ",".join((one["a"]["device"], one["a"]["port"], one["b"]["device"], one["b"]["port"]))
+        for one in found.document["unplanned"]
+    ]
+
+
+def sources(scene: Scene) -> tuple[object, ...]:
+    return ("--reports", scene.reports())
+
+
+def write(scene: Scene, *lines: str, name: str = "plan.csv") -> Path:
+    return scene.write(name, "\n".join(("device_a,port_a,device_b,port_b", *lines)) + "\n")
+
+
+def diff(scene: Scene, lines: list[str], *words: object) -> Ran:
+    return run("diff", *sources(scene), "--cabling", write(scene, *lines), *words)
+
+
+def swapped(lines: list[str]) -> list[str]:
+    """Return a plan that exchanges the far ends of two cables."""
+    first, second = (line.split(",") for line in lines[:2])
+    return [",".join(first[:2] + second[2:]), ",".join(second[:2] + first[2:]), *lines[2:]]
+
+
+def test_it_finds_no_difference_where_all_is_as_planned(pairs: Scene, plan: list[str]) -> None:
+    ran = diff(pairs, plan, "-o", "json", "--check")
+    assert ran.code == Exit.OK, ran.err
+    assert ran.document == {
+        "apiVersion": "toponaut.io/v1alpha1",
+        "kind": "CablingDiff",
+        "asPlanned": len(plan),
+        "rows": [],
+        "moves": [],
+        "silenced": [],
+        "expired": [],
+        "unplanned": [],
+    }
+    assert diff(pairs, plan).out == f"no difference, {len(plan)} cables as planned\n"
+
+
+def test_it_lists_the_moves_that_mend_a_swap(pairs: Scene, plan: list[str]) -> None:
+    ran = diff(pairs, swapped(plan), "-o", "json")
+    assert ran.code == Exit.OK
+    (row,) = ran.document["rows"]
+    assert row["kind"] == "swapped"
+    assert sorted(cable["line"] for cable in row["planned"]) == [2, 3]
+    first, second = ran.document["moves"]
+    assert [move["op"] for move in (first, second)] == ["move", "move"]
+    assert [move["pullFirst"] for move in (first, second)] == [True, False]
+    assert (first["from"], first["to"]) == (second["to"], second["from"])
+
+
+def test_it_prints_the_same_as_yaml(pairs: Scene, plan: list[str]) -> None:
+    ran = diff(pairs, swapped(plan), "-o", "yaml")
+    assert yaml.safe_load(ran.out) == diff(pairs, swapped(plan), "-o", "json").document
+
+
+def test_it_tells_people_what_to_do_in_order(pairs: Scene, plan: list[str]) -> None:
+    lines = [*swapped(plan)[:-1], "gone01,eth0,gone02,eth0"]
+    out = diff(pairs, lines).out
+    assert "swapped" in out
+    assert "\n1     pull the plug out of " in out
+    assert "\n2     move the plug in " in out
+    assert "unknown-device" in out
+    assert "not in the plan, no fault:" in out
+    assert out.endswith(f"2 differences, {len(plan) - 3} cables as planned, 2 moves\n")
+
+
+def test_it_says_which_cables_to_add_and_to_take_out(pairs: Scene, plan: list[str]) -> None:
+    near, far = (line.split(",") for line in (plan[0], plan[-1]))
+    joined = ",".join(near[:2] + far[:2])
+    lines = [joined, *plan[1:-1], ",".join((*near[2:3], "new9", *far[2:3], "new9"))]
+    ran = diff(pairs, lines)
+    assert "take out the cable between " in ran.out
+    assert "plug in a cable between " in ran.out
+    moves = diff(pairs, lines, "-o", "json").document["moves"]
+    assert {move["op"] for move in moves} == {"move", "add", "remove"}
+    assert {move["to"] is None for move in moves if move["op"] != "move"} == {True}
+
+
+def silences(scene: Scene, *entries: dict[str, str]) -> Path:
+    return scene.write("silences.yaml", yaml.safe_dump(list(entries)))
+
+
+def known(kind: str, device: str, **more: str) -> dict[str, str]:
+    return {"kind": kind, "device": device, "reason": "we know", "until": LATER} | more
+
+
+@pytest.mark.parametrize(("until", "code"), [(LATER, Exit.OK), ("2020-01-01", Exit.CHECK_FAILED)])
+def test_it_silences_a_difference_until_its_day(
+    pairs: Scene, plan: list[str], until: str, code: Exit
+) -> None:
+    file = silences(pairs, known("swapped", plan[0].split(",")[0], until=until))
+    ran = diff(pairs, swapped(plan), "-o", "json", "--check", "--silence", file)
+    assert ran.code == code
+    document = ran.document
+    if code is Exit.OK:
+        (row,) = document["silenced"]
+        assert (row["kind"], row["reason"], row["until"]) == ("swapped", "we know", LATER)
+        assert (document["rows"], document["moves"], document["expired"]) == ([], [], [])
+    else:
+        assert len(document["rows"]) == 1
+        assert document["expired"][0]["until"] == until
+        assert "silence expired: swapped of " in ran.err
+
+
+def test_it_shows_what_is_silenced_with_the_reason(pairs: Scene, plan: list[str]) -> None:
+    file = silences(pairs, known("swapped", plan[0].split(",")[0]))
+    out = diff(pairs, swapped(plan), "--silence", file).out
+    assert "silenced:\n" in out
+    assert "we know" in out
+    assert out.endswith("cables as planned, 1 silenced\n")
+
+
+def test_it_fails_its_check_where_anything_differs(pairs: Scene, plan: list[str]) -> None:
+    assert diff(pairs, swapped(plan), "--check").code == Exit.CHECK_FAILED
+
+
+def test_it_tells_bad_lines_by_the_exit_code(pairs: Scene, plan: list[str]) -> None:
+    ran = diff(pairs, ["a,1,b", *plan], "-o", "json")
+    assert ran.code == Exit.SKIPPED
+    assert ran.document["asPlanned"] == len(plan)
+    assert "plan.csv:2: expected 4 columns" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        pytest.param(["--cabling", "plan.csv"], "name a source", id="no source"),
+        pytest.param(["--reports", "."], "--cabling", id="no plan"),
+        pytest.param(
+            ["--cabling", "plan.csv", "--hypernodes", "."], "holds no cables", id="HyperNodes"
+        ),
+        pytest.param(
+            ["--cabling", "empty", "--reports", "."], "no cable in it", id="a plan of nothing"
+        ),
+        pytest.param(
+            ["--cabling", "plan.csv", "--reports", ".", "--silence", "bad.yaml"],
+            "bad.yaml: silence 1: until is missing",
+            id="a silence without an end",
+        ),
+        pytest.param(
+            ["--cabling", "plan.csv", "--reports", ".", "--silence", "broken.yaml"],
+            "not YAML",
+            id="silences that are no YAML",
+        ),
+    ],
+)
+def test_it_refuses(tmp_path: Path, words: list[str], says: str) -> None:
+    files = {
+        "plan.csv": "device_a,port_a,device_b,port_b\na,1,b,1\n",
+        "empty": "",
+        "bad.yaml": "[{kind: missing, device: a, reason: b}]",
+        "broken.yaml": "[{",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    paths = [word if word.startswith("--") else tmp_path / word for word in words]
+    ran = run("diff", *paths)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert says in ran.err
+
+
+def test_it_says_when_nothing_usable_was_read(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.csv"
+    plan.write_text("device_a,port_a,device_b,port_b\na,1,b,1\n")
+    (tmp_path / "reports").mkdir()
+    ran = run("diff", "--reports", tmp_path / "reports", "--cabling", plan)
+    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+
+
+OWN16 = SAMPLES / "fabric" / "own16"
+
+
+def own16(cabling: Path) -> Ran:
+    return run("diff", "--lldpcli", OWN16, "--cabling", cabling, "-o", "json")
+
+
+@needs_samples
+def test_it_finds_a_real_fabric_as_planned() -> None:
+    ran = own16(OWN16 / "cabling.csv")
+    assert ran.code == Exit.OK, ran.err
+    assert (ran.document["rows"], ran.document["unplanned"]) == ([], [])
+    assert ran.document["asPlanned"] == 27
+
+
+@needs_samples
+def test_it_mends_two_exchanged_ports_of_a_real_fabric_with_two_moves(tmp_path: Path) -> None:
+    lines = (OWN16 / "cabling.csv").read_text().strip().split("\n")
+    plan = tmp_path / "plan.csv"
+    plan.write_text("\n".join([lines[0], *swapped(lines[1:])]))
+    document = own16(plan).document
+    assert [row["kind"] for row in document["rows"]] == ["swapped"]
+    assert len(document["moves"]) == 2
+
+
+def findings(scene: Scene, *words: object) -> Any:  # noqa: ANN401 - a document
+    return run("findings", "--lldpcli", scene.captures(), *words, "-o", "json").document
+
+
+def test_it_silences_findings_alike(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, PAIRS)
+    before = findings(scene)
+    first = before[0]
+    file = silences(scene, known(first["kind"], first["subject"]["device"]))
+    after = findings(scene, "--silence", file)
+    assert len(after) == len(before)
+    told = [row for row in after if "silenced" in row]
+    assert {(row["kind"], row["subject"]["device"]) for row in told} == {
+        (first["kind"], first["subject"]["device"])
+    }
+    assert told[0]["silenced"] == {"reason": "we know", "until": LATER}
+    assert [row for row in before if row not in after] == [
+        {key: value for key, value in row.items() if key != "silenced"} for row in told
+    ]
+    text = run("findings", "--lldpcli", scene.captures(), "--silence", file).out
+    assert f"we know (until {LATER})" in text
+    assert text.endswith(f"{len(told)} silenced\n")

@@ -1,0 +1,190 @@
+"""`parse_cabling`: forms are told by content, and a bad line costs that line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+
+from tests.golden import Golden
+from tests.shared_samples import SAMPLES, needs_samples
+from tests.topology.sources.damage import damaged
+from tests.topology.sources.plain import case_id, cases, expected_text
+from topology.cabling import CablingPlan, PlannedCable
+from topology.sources.cabling import parse_cabling
+
+HEADER = "device_a,port_a,device_b,port_b\n"
+NAMES = st.text(
+    st.characters(codec="utf-8", categories=("L", "N", "P", "Zs"), exclude_characters="#"),
+    min_size=1,
+    max_size=8,
+).filter(lambda name: name == name.strip() and name.isprintable())
+
+
+def plan_of(text: str) -> CablingPlan:
+    return parse_cabling(text.encode(), source="plan")
+
+
+def ends(plan: CablingPlan) -> list[tuple[str, ...]]:
+    return [cable[:4] for cable in plan.cables]
+
+
+@pytest.mark.parametrize("path", cases("cabling"), ids=case_id)
+def test_it_reads_a_plan_as_expected(path: Path, golden: Golden) -> None:
+    plan = parse_cabling(path.read_bytes(), source=path.name)
+    golden.check(path.with_name("expected.json"), expected_text(plan))
+
+
+@needs_samples
+def test_it_reads_every_line_of_a_real_plan() -> None:
+    raw = (SAMPLES / "fabric" / "own16" / "cabling.csv").read_bytes()
+    plan = parse_cabling(raw)
+    assert (plan.form, plan.errors) == ("csv", ())
+    assert len(plan.cables) == len(raw.decode().strip().split("\n")) - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        pytest.param(HEADER, "csv", id="our columns"),
+        pytest.param("Device B;port B;PORT_A;device a\n", "csv", id="our columns, any order"),
+        pytest.param("port_a\tdevice_a\tport_b\tdevice_b", "csv", id="our columns with tabs"),
+        pytest.param('"device_a","port_a","device_b","port_b"\r\n', "csv", id="quoted titles"),
+        pytest.param(f"\n# plan\n{HEADER}", "csv", id="a comment before the header"),
+        pytest.param(
+            "Label,Device A,Termination A,Device B,Termination B",
+            "netbox-csv",
+            id="NetBox's titles",
+        ),
+        pytest.param("[]", "netbox-json", id="a list"),
+        pytest.param('  {"results": []}', "netbox-json", id="an answer of the API"),
+        pytest.param("graph G {\n}", "dot", id="a graph"),
+        pytest.param('// x\nstrict digraph "a"\n{}', "dot", id="a graph after a comment"),
+        pytest.param("A b\n\tP1 -4X-14G-> C d P2\n", "ibdm", id="systems with ports"),
+        pytest.param("", "", id="nothing"),
+        pytest.param("node01,eth0,leaf01,swp1\n", "", id="columns without titles"),
+        pytest.param('Switch 36 "S-0002"\n[1] "H-01"[1]\n', "", id="a sweep"),
+    ],
+)
+def test_it_tells_the_form_by_the_content(text: str, form: str) -> None:
+    plan = plan_of(text)
+    assert plan.form == form
+    assert bool(plan.errors) == (form == "")
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        pytest.param("a,1,b", "expected 4 columns", id="a short row"),
+        pytest.param("a,,b,2", "is missing", id="an empty port"),
+        pytest.param("a,1,a,1", "both ends are one port", id="a port with itself"),
+        pytest.param("a,1,A,1", "both ends are one port", id="one port in two letter cases"),
+        pytest.param("x,1,c,2", "another cable already, on line 2", id="a port given twice"),
+        pytest.param("a,\x1b[31m,b,2", "no text", id="control characters"),
+        pytest.param(f"{'a' * 256},1,b,2", "too long", id="a name longer than any system's"),
+        pytest.param('"a,1,b,2', "expected 4 columns", id="a quote that is not closed"),
+    ],
+)
+def test_it_costs_a_line_only_itself(row: str, says: str) -> None:
+    plan = plan_of(f"{HEADER}x,1,y,1\n{row}\np,1,q,1\n")
+    assert ends(plan) == [("x", "1", "y", "1"), ("p", "1", "q", "1")]
+    (error,) = plan.errors
+    assert (error.source, error.line) == ("plan", 3)
+    assert says in error.problem
+    assert error.excerpt.isprintable()
+
+
+def test_it_costs_a_line_only_itself_where_bytes_are_no_text() -> None:
+    plan = parse_cabling(HEADER.encode() + b"a,\xff,b,2\nc,1,d,1\n")
+    assert ends(plan) == [("c", "1", "d", "1")]
+    assert [error.line for error in plan.errors] == [2]
+
+
+def test_it_counts_a_cable_written_from_both_ends_once() -> None:
+    plan = plan_of(f"{HEADER}a,1,b,2\nb,2,a,1\nA,1,B,2\n")
+    assert (plan.cables, plan.errors) == ((PlannedCable("a", "1", "b", "2", 2),), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("{", "not JSON", id="broken"),
+        pytest.param("[" * 100_000, "not JSON", id="nested without end"),
+        pytest.param('{"results": 7}', "expected a list", id="no list of results"),
+        pytest.param('{"detail": "Invalid token"}', "no end a", id="NetBox's refusal"),
+        pytest.param("[7]", "expected an object", id="a number for a cable"),
+        pytest.param('{"next": "http://x/", "results": []}', "one page", id="one page of many"),
+        pytest.param(f"[{'9' * 5000}]", "not JSON", id="a number of thousands of digits"),
+        pytest.param(
+            '[{"termination_a_type": "dcim.interface", "termination_a": 7}]',
+            "no name",
+            id="an interface that is a number",
+        ),
+    ],
+)
+def test_it_says_what_is_wrong_with_json(text: str, says: str) -> None:
+    (error,) = plan_of(text).errors
+    assert says in error.problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('graph G {"' + r"\"" * 50_000, id="one endless quoted name"),
+        pytest.param("graph G {" + "/*" * 200_000, id="comments that never end"),
+        pytest.param("graph G {" + "a-" * 200_000, id="one endless word"),
+        pytest.param("graph G {" + "[" * 200_000, id="lists within lists"),
+        pytest.param("graph " * 60_000, id="a head that repeats"),
+        pytest.param("A b\n P -> C d E\n x " + "-" * 400_000, id="an endless arrow"),
+        pytest.param(HEADER + '"\n' * 50_000, id="quotes alone"),
+        pytest.param(HEADER + "a," * 200_000, id="one endless row"),
+    ],
+)
+def test_it_takes_linear_time_for(text: str) -> None:
+    assert plan_of(text).cables in ((), (PlannedCable("b", "P", "d", "E", 2),))
+
+
+@given(st.lists(st.tuples(NAMES, NAMES, NAMES, NAMES), max_size=5))
+def test_it_reads_back_names_that_are_written_in_quotes(rows: list[tuple[str, ...]]) -> None:
+    numbered = [
+        tuple(f"{at}{end}{name}" for end, name in enumerate(row)) for at, row in enumerate(rows)
+    ]
+    quoted = [",".join('"' + name.replace('"', '""') + '"' for name in row) for row in numbered]
+    plan = plan_of(HEADER + "\n".join(quoted))
+    assert (ends(plan), plan.errors) == (numbered, ())
+    drawn = "\n".join(
+        f'"{_escaped(a)}":"{_escaped(p)}" -- "{_escaped(b)}":"{_escaped(q)}"'
+        for a, p, b, q in numbered
+    )
+    plan = plan_of(f"graph G {{\n{drawn}\n}}\n")
+    assert (ends(plan), plan.errors) == (numbered, ())
+    listed = [
+        {
+            f"{side}_terminations": [
+                {
+                    "object_type": "dcim.interface",
+                    "object": {"name": port, "device": {"name": name}},
+                }
+            ]
+            for side, name, port in (("a", *row[:2]), ("b", *row[2:]))
+        }
+        for row in numbered
+    ]
+    plan = plan_of(json.dumps(listed))
+    assert (ends(plan), plan.errors) == (numbered, ())
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", r"\\").replace('"', r"\"")
+
+
+@limits(max_examples=150)
+@given(st.binary(max_size=200) | damaged(cases("cabling")))
+def test_it_never_raises_and_keeps_every_port_to_one_cable(raw: bytes) -> None:
+    plan = parse_cabling(raw, source="plan")
+    taken = [(end.device.casefold(), end.port) for cable in plan.cables for end in cable.ends]
+    assert len(taken) == len(set(taken))
+    assert all(error.source == "plan" and str(error).isprintable() for error in plan.errors)
+    assert plan.form or not plan.cables

@@ -1,0 +1,244 @@
+"""`compare_cabling`: every way in which a small fabric can differ from its plan.
+
+Cables are written `device:port device:port`; devices named h* report as hosts, m* are only heard
+of by others, and everything else is a switch that reports.
+"""
+
+from collections.abc import Iterable
+
+import pytest
+
+from tests.topology.cables import claims, listed
+from topology.cabling import CablingPlan, PlannedCable
+from topology.fabric import Fabric, build_fabric
+from topology.facts import Device, DeviceKind, Port
+from topology.identity import Claim, Origin
+from topology.ids import Id, IdKind
+from topology.intent import (
+    CablingDiff,
+    Difference,
+    DifferenceKind,
+    Move,
+    MoveKind,
+    Outside,
+    compare_cabling,
+)
+
+SWAPPED, WRONG_PORT, MISSING, EXTRA, UNKNOWN = DifferenceKind
+
+
+def end(text: str) -> tuple[str, str]:
+    device, _, port = text.partition(":")
+    return device, port
+
+
+def ends(text: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    one, other = text.split()
+    return end(one), end(other)
+
+
+def plan_of(*cables: str) -> CablingPlan:
+    return CablingPlan(
+        tuple(
+            PlannedCable(*end(one), *end(other), line)
+            for line, (one, other) in enumerate((cable.split() for cable in cables), 1)
+        )
+    )
+
+
+def fabric_of(*cables: str, more: Iterable[Claim] = ()) -> Fabric:
+    pairs = [ends(cable) for cable in cables]
+    silent = {device for pair in pairs for device, _ in pair if device.startswith("m")}
+    return build_fabric([*claims(pairs, silent=silent), *more])
+
+
+def compare(planned: Iterable[str], observed: Iterable[str]) -> CablingDiff:
+    return compare_cabling(plan_of(*planned), fabric_of(*observed))
+
+
+def kinds(diff: CablingDiff) -> list[DifferenceKind]:
+    return [row.kind for row in diff.rows]
+
+
+def said(move: Move) -> str:
+    """Return a move as `op from to`, or `op end end` of a whole cable."""
+    one, other = move.cable
+    if move.target:
+        return f"{other.device}:{other.port} > {move.target.device}:{move.target.port}"
+    sign = "+" if move.kind is MoveKind.ADD else "-"
+    return sign + " ".join(sorted(f"{at.device}:{at.port}" for at in (one, other)))
+
+
+PLAN = ("h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e0 leaf:3")
+
+
+def test_it_finds_nothing_where_all_is_as_planned() -> None:
+    diff = compare(PLAN, PLAN)
+    assert diff == CablingDiff(num_as_planned=3)
+
+
+@pytest.mark.parametrize(
+    ("observed", "rows", "moves"),
+    [
+        pytest.param(
+            ["h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e9 other:9"],
+            [MISSING],
+            ["+h3:e0 leaf:3"],
+            id="a cable that is not there",
+        ),
+        pytest.param(
+            ["h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e0 leaf:9"],
+            [WRONG_PORT],
+            ["leaf:9 > leaf:3"],
+            id="a plug in a free port",
+        ),
+        pytest.param(
+            ["h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e1 leaf:3"],
+            [WRONG_PORT],
+            ["h3:e1 > h3:e0"],
+            id="a plug in the host's other port",
+        ),
+        pytest.param(
+            ["h1:e0 leaf:2", "h2:e0 leaf:1", "h3:e0 leaf:3"],
+            [SWAPPED],
+            ["leaf:1 > leaf:2", "leaf:2 > leaf:1"],
+            id="two swapped plugs",
+        ),
+        pytest.param(
+            ["h1:e0 leaf:2", "h2:e0 leaf:3", "h3:e0 leaf:1"],
+            [SWAPPED],
+            ["leaf:3 > leaf:2", "leaf:1 > leaf:3", "leaf:2 > leaf:1"],
+            id="three plugs in a ring",
+        ),
+        pytest.param(
+            ["h1:e0 leaf:2", "h2:e0 leaf:3", "h3:e0 leaf:9"],
+            [WRONG_PORT, WRONG_PORT, WRONG_PORT],
+            ["leaf:2 > leaf:1", "leaf:3 > leaf:2", "leaf:9 > leaf:3"],
+            id="plugs that are all one port on, in the order in which ports get free",
+        ),
+        pytest.param(
+            ["h1:e0 leaf:1", "h2:e0 other:2", "h3:e0 leaf:3", "h9:e0 leaf:2"],
+            [WRONG_PORT, EXTRA],
+            ["-h9:e0 leaf:2", "other:2 > leaf:2"],
+            id="a cable that takes a planned port",
+        ),
+        pytest.param(
+            ["h1:e0 h2:e0", "h3:e0 leaf:3"],
+            [WRONG_PORT, MISSING],
+            ["h2:e0 > leaf:1", "+h2:e0 leaf:2"],
+            id="two hosts joined to each other",
+        ),
+    ],
+)
+def test_it_tells(observed: list[str], rows: list[DifferenceKind], moves: list[str]) -> None:
+    diff = compare(PLAN, observed)
+    assert kinds(diff) == rows
+    assert [said(move) for move in diff.moves] == moves
+    assert diff.num_as_planned == 3 - len([row for row in diff.rows for _ in row.planned])
+
+
+def test_it_makes_one_row_of_a_swap_with_all_its_cables() -> None:
+    (row,) = compare(PLAN, ["h1:e0 leaf:2", "h2:e0 leaf:1", "h3:e0 leaf:3"]).rows
+    assert {cable.line for cable in row.planned} == {1, 2}
+    assert len(row.observed) == 2
+    assert "leaf port 2" in row.message
+
+
+def test_it_puts_moves_of_one_group_together_and_says_which_port_is_full() -> None:
+    plan = (*PLAN, "h4:e0 leaf:4", "h5:e0 leaf:5")
+    observed = ["h1:e0 leaf:5", "h5:e0 leaf:1", "h2:e0 leaf:4", "h4:e0 leaf:2", "h3:e0 leaf:3"]
+    diff = compare(plan, observed)
+    groups = [move.group for move in diff.moves]
+    assert groups == [0, 0, 1, 1]
+    assert [move.is_target_full for move in diff.moves] == [True, False, True, False]
+    assert sorted(row.group for row in diff.rows if row.group is not None) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("cable", "observed", "why"),
+    [
+        pytest.param("h9:e0 leaf:9", PLAN, "nobody sees a device", id="a host that nobody sees"),
+        pytest.param(
+            "m1:7 m2:7",
+            (*PLAN, "m1:1 leaf:7", "m2:1 leaf:8"),
+            "nor the other end reports",
+            id="switches that only others hear of",
+        ),
+    ],
+)
+def test_it_calls_unknown_what_nobody_reports_about(
+    cable: str, observed: Iterable[str], why: str
+) -> None:
+    diff = compare([*PLAN, cable], observed)
+    assert kinds(diff) == [UNKNOWN]
+    assert why in diff.rows[0].message
+    assert diff.moves == ()
+
+
+def test_it_calls_unknown_a_node_that_is_listed_and_silent() -> None:
+    fabric = fabric_of(*PLAN, more=[listed("h9")])
+    diff = compare_cabling(plan_of(*PLAN, "h9:e0 leaf:9"), fabric)
+    assert kinds(diff) == [UNKNOWN]
+    assert "nobody reports about it" in diff.rows[0].message
+
+
+def test_it_calls_missing_what_one_end_would_report() -> None:
+    diff = compare([*PLAN, "m1:7 leaf:9"], [*PLAN, "m1:1 leaf:7"])
+    assert kinds(diff) == [MISSING]
+    assert "Nobody sees m1 port 7 or leaf port 9: check the name too." in diff.rows[0].message
+
+
+def test_it_shows_what_is_in_the_port_of_an_unknown_device() -> None:
+    diff = compare(["h1:e0 leaf:1", "gone:e0 leaf:2"], PLAN)
+    (row,) = diff.rows
+    assert row.kind is UNKNOWN
+    assert [sorted(cable) for cable in row.observed] == [[("h2", "e0"), ("leaf", "2")]]
+    assert "Seen instead" in row.message
+    assert [found.reason for found in diff.unplanned] == [Outside.DEVICE]
+
+
+def test_it_lists_apart_what_the_plan_does_not_speak_of() -> None:
+    diff = compare(PLAN[:2], [*PLAN, "h1:e1 leaf:8"])
+    assert diff.rows == ()
+    assert {(found.cable.a.device, found.reason) for found in diff.unplanned} == {
+        ("h1", Outside.PORT),
+        ("h3", Outside.DEVICE),
+    }
+
+
+def test_it_lists_apart_the_second_cable_that_a_port_reports() -> None:
+    diff = compare(PLAN, [*PLAN, "m9:e0 leaf:3"])
+    assert diff.rows == ()
+    assert [found.cable.b for found in diff.unplanned] == [("m9", "e0")]
+    diff = compare([*PLAN, "m9:e1 leaf:9"], [*PLAN, "m9:e0 leaf:3", "m9:e1 leaf:9"])
+    assert [found.reason for found in diff.unplanned] == [Outside.CONTESTED]
+
+
+def test_it_refuses_a_port_that_a_plan_spells_in_two_ways() -> None:
+    fabric = build_fabric([switch("sw", "Ethernet1"), switch("up", "Ethernet9")])
+    diff = compare_cabling(plan_of("sw:Ethernet1 up:Ethernet9", "sw:Eth1 up:Ethernet8"), fabric)
+    (error,) = diff.errors
+    assert (error.line, "on line 1" in error.problem) == (2, True)
+    assert kinds(diff) == [MISSING]
+
+
+def switch(name: str, port: str) -> Claim:
+    ids = (Id(IdKind.CHASSIS_ID, f"id of {name}", "local"),)
+    return Claim(Device(DeviceKind.SWITCH, name, ids, (Port(port),)), Origin.REPORT)
+
+
+def test_it_answers_alike_whatever_the_order_of_claims() -> None:
+    observed = ["h1:e0 leaf:2", "h2:e0 leaf:1", "h3:e0 leaf:9"]
+    assert compare(PLAN, observed) == compare(PLAN, observed[::-1])
+
+
+def test_it_shows_hostile_names_escaped() -> None:
+    diff = compare([*PLAN, "h\x1b[31m:e0 leaf:9"], PLAN)
+    (row,) = diff.rows
+    assert row.message.isprintable()
+
+
+def test_it_names_every_port_of_a_row_for_silencing() -> None:
+    (row,) = compare(PLAN, ["h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e0 leaf:9"]).rows
+    assert isinstance(row, Difference)
+    assert {("leaf", "3"), ("leaf", "9"), ("h3", "e0")} == set(row.ends)

@@ -1,0 +1,99 @@
+"""`PlanPorts`: which names of a plan stand for which device and port, and which are refused."""
+
+import pytest
+
+from topology.cabling import PlannedCable
+from topology.fabric import Fabric, build_fabric
+from topology.facts import Device, DeviceKind, Medium, Port
+from topology.identity import Claim, Origin
+from topology.ids import Id, IdKind
+from topology.intent_names import PlanPorts, Unknown
+
+
+def claim(name: str, *ports: Port, number: int = 0) -> Claim:
+    ids = (Id(IdKind.NODE_GUID, f"{number:016x}"),) if number else ()
+    return Claim(Device(DeviceKind.SWITCH, name, ids, ports or (Port("1"),)), Origin.REPORT)
+
+
+def ports_of(fabric: Fabric, *devices: str) -> PlanPorts:
+    return PlanPorts(fabric, [PlannedCable(name, "1", "else", "1", 1) for name in devices])
+
+
+@pytest.mark.parametrize(
+    ("seen", "planned", "found"),
+    [
+        pytest.param(["leaf1"], "leaf1", 0, id="the name itself"),
+        pytest.param(["leaf1"], "LEAF1.example.com", 0, id="other case, and a domain"),
+        pytest.param(["Leaf1.example.com"], "leaf1", 0, id="a name without its domain"),
+        pytest.param(["leaf1"], "leaf2", Unknown.UNSEEN, id="another name"),
+        pytest.param(["leaf1.a", "leaf1.b"], "leaf1.b", 1, id="one whole name of two"),
+        pytest.param(["leaf1.a", "leaf1.b"], "leaf1", Unknown.SHARED, id="a name that two share"),
+        pytest.param(["leaf1.a", "leaf1.b"], "leaf1.c", Unknown.SHARED, id="a third of that name"),
+        pytest.param(["leaf1", "leaf1"], "leaf1", Unknown.SHARED, id="one name on two devices"),
+        pytest.param(["10.0.0.1"], "10.0.0.1", 0, id="an address"),
+        pytest.param(["10.0.0.1"], "10.0.0.2", Unknown.UNSEEN, id="another address"),
+    ],
+)
+def test_it_knows_a_device_by(seen: list[str], planned: str, found: int | Unknown) -> None:
+    fabric = build_fabric([claim(name, number=at) for at, name in enumerate(seen, 1)])
+    assert ports_of(fabric, planned).find_device(planned) == found
+
+
+def test_it_refuses_a_short_name_that_the_plan_uses_in_two_domains() -> None:
+    fabric = build_fabric([claim("leaf1", number=1)])
+    ports = ports_of(fabric, "leaf1.row1", "leaf1.row2", "leaf1")
+    assert ports.find_device("leaf1.row1") is Unknown.SHARED
+    assert ports.find_device("leaf1") == 0
+
+
+def test_it_calls_a_device_without_ports_silent() -> None:
+    node = Claim(Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_NAME, "n1"),)), Origin.INVENTORY)
+    assert ports_of(build_fabric([node])).find_device("n1") is Unknown.SILENT
+
+
+ETHERNET = Medium.ETHERNET
+INFINIBAND = Medium.INFINIBAND
+
+
+@pytest.mark.parametrize(
+    ("medium", "seen", "planned", "found"),
+    [
+        pytest.param(ETHERNET, ["swp1", "swp2"], "swp2", 1, id="its own name"),
+        pytest.param(ETHERNET, ["swp1"], "SWP1", 0, id="other letter case"),
+        pytest.param(ETHERNET, ["Ethernet1/1"], "Eth1/1", 0, id="a short form"),
+        pytest.param(ETHERNET, ["Eth1/1"], "Ethernet 1/1", 0, id="a long form"),
+        pytest.param(ETHERNET, ["Ethernet1", "Eth1"], "Eth1", 1, id="its own name before others"),
+        pytest.param(ETHERNET, ["Ethernet1", "Eth1"], "Et1", None, id="a form that two have"),
+        pytest.param(ETHERNET, ["17"], "P17", None, id="a panel name of InfiniBand elsewhere"),
+        pytest.param(ETHERNET, ["1/17"], "2/17", None, id="another slot"),
+        pytest.param(INFINIBAND, ["17", "7"], "P17", 0, id="a panel name"),
+        pytest.param(INFINIBAND, ["17", "7"], "1/17", 0, id="a module and a port"),
+        pytest.param(INFINIBAND, ["17", "7"], "U1/P7", 1, id="ibdm's name"),
+        pytest.param(INFINIBAND, ["17"], "IB1/17", 0, id="the switch's own CLI name"),
+        pytest.param(INFINIBAND, ["17"], "2/17", None, id="another module"),
+        pytest.param(INFINIBAND, ["mlx5_0/1"], "mlx5_0", 0, id="an RDMA device of one port"),
+        pytest.param(
+            INFINIBAND, ["mlx4_0/1", "mlx4_0/2"], "mlx4_0", None, id="an RDMA device of two ports"
+        ),
+    ],
+)
+def test_it_knows_a_port_by(
+    medium: Medium, seen: list[str], planned: str, found: int | None
+) -> None:
+    fabric = build_fabric([claim("sw", *(Port(name, medium=medium) for name in seen))])
+    ports = ports_of(fabric)
+    at = ports.find_port(0, planned)
+    assert ports.is_seen(at) == (found is not None)
+    assert ports.names[at] == ("sw", planned if found is None else seen[found])
+
+
+def test_it_knows_the_interface_by_its_rdma_device() -> None:
+    fabric = build_fabric([claim("h1", Port("eth4", rdma_device="mlx5_2"))])
+    assert ports_of(fabric).find_port(0, "mlx5_2") == 0
+
+
+def test_it_gives_a_port_that_nobody_sees_one_number() -> None:
+    ports = ports_of(build_fabric([claim("sw")]))
+    assert ports.find_port(0, "Ethernet9") == ports.find_port(0, "eth9")
+    assert ports.find_port(0, "eth8") != ports.find_port(0, "eth9")
+    assert {ports.devices[ports.find_port(0, name)] for name in ("eth8", "eth9")} == {0}

@@ -1,0 +1,116 @@
+"""Silences: which rows they set aside and for how long, and what a file of them may hold."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from topology.errors import ConfigError
+from topology.facts import PortName
+from topology.silence import (
+    Silence,
+    Subject,
+    parse_silences,
+    render_silence,
+    sift_silenced,
+)
+
+TODAY = date(2027, 1, 31)
+ENTRY = {
+    "kind": "missing",
+    "device": "leaf1",
+    "port": "swp1",
+    "reason": "waits for a transceiver",
+    "until": "2027-02-28",
+}
+KINDS = ("missing", "swapped")
+
+
+def entry(**changes: object) -> dict[str, Any]:
+    """Return an entry with some fields changed, None where they are to be left out."""
+    return {key: value for key, value in (ENTRY | changes).items() if value is not None}
+
+
+def silence(**changes: object) -> Silence:
+    return parse_silences([entry(**changes)], kinds=KINDS)[0]
+
+
+ROWS = (
+    Subject("missing", [PortName("leaf1", "swp1"), PortName("node1", "eth0")]),
+    Subject("missing", [PortName("leaf1", "swp2"), PortName("node2", "eth0")]),
+    Subject("swapped", [PortName("leaf1", "swp1")]),
+    Subject("missing", [PortName("leaf2", "")]),
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "silenced"),
+    [
+        pytest.param({}, [0], id="one port of one kind"),
+        pytest.param({"port": None}, [0, 1], id="a whole device"),
+        pytest.param({"device": "LEAF1.example.com"}, [0], id="a device by its long name"),
+        pytest.param({"device": "node2", "port": "eth0"}, [1], id="a row by its other end"),
+        pytest.param({"kind": "swapped"}, [2], id="another kind of the same port"),
+        pytest.param({"port": "SWP1"}, [], id="no port in another spelling"),
+        pytest.param({"device": "leaf2", "port": None}, [3], id="a row about a device"),
+        pytest.param({"device": "leaf2"}, [], id="no device where a port is named"),
+        pytest.param({"until": "2027-01-31"}, [0], id="rows on its last day"),
+        pytest.param({"until": "2027-01-30"}, [], id="nothing on the day after"),
+    ],
+)
+def test_it_sets_aside(changes: dict[str, object], silenced: list[int]) -> None:
+    found = sift_silenced(ROWS, [silence(**changes)], today=TODAY, subject=lambda row: row)
+    assert [ROWS.index(one.row) for one in found.silenced] == silenced
+    assert [ROWS.index(row) for row in found.heard] == [
+        at for at in range(len(ROWS)) if at not in silenced
+    ]
+
+
+def test_it_gives_the_reason_of_the_first_silence_that_matches() -> None:
+    silences = [silence(reason="old", until="2026-01-01"), silence(reason="a"), silence(reason="b")]
+    found = sift_silenced(ROWS[:1], silences, today=TODAY, subject=lambda row: row)
+    assert [one.silence.reason for one in found.silenced] == ["a"]
+    assert [one.reason for one in found.expired] == ["old"]
+
+
+def test_it_reports_an_expired_silence_that_matches_nothing() -> None:
+    old = silence(device="gone", until="2026-01-01")
+    assert sift_silenced(ROWS, [old], today=TODAY, subject=lambda row: row).expired == (old,)
+
+
+def test_it_reads_a_list_alone_or_under_its_name() -> None:
+    expected = (silence(),)
+    assert parse_silences([ENTRY], kinds=KINDS) == expected
+    assert parse_silences({"silences": [ENTRY]}, kinds=KINDS) == expected
+    assert parse_silences([], kinds=KINDS) == ()
+
+
+def test_it_reads_a_port_that_is_a_number() -> None:
+    assert silence(port=17).port == "17"
+
+
+def test_it_renders_what_was_written() -> None:
+    assert render_silence(silence()) == ENTRY
+    assert render_silence(silence(port=None)) == ENTRY | {"port": None}
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        pytest.param("x", "expected a list", id="text"),
+        pytest.param({"silence": []}, "expected a list", id="another name"),
+        pytest.param([7], "silence 1: expected an object", id="a number"),
+        pytest.param([entry(reason=None)], "reason is missing", id="no reason"),
+        pytest.param([entry(reason="  ")], "reason is missing", id="an empty reason"),
+        pytest.param([entry(until=None)], "until is missing", id="no end"),
+        pytest.param([entry(device=None)], "device is missing", id="no device"),
+        pytest.param([entry(port=["a"])], "port is missing or no text", id="a list of ports"),
+        pytest.param([ENTRY, entry(until="soon")], "silence 2: until 'soon'", id="no day"),
+        pytest.param([entry(until="2027-02-30")], "no day", id="a day that is not"),
+        pytest.param([entry(kind="mising")], "none of missing, swapped", id="an unknown kind"),
+        pytest.param([entry(untill="x")], "'untill' is none of", id="a key that is misspelt"),
+    ],
+)
+def test_it_refuses(document: object, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        parse_silences(document, kinds=KINDS)
