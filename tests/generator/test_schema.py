@@ -1,6 +1,7 @@
 """`schema`: what it prints is committed, valid, and true of what is read and printed."""
 
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -31,9 +32,12 @@ def test_it_accepts_the_requests_of_the_demo(name: str) -> None:
     jsonschema.validate(yaml.safe_load((ROOT / "fixtures" / "demo" / name).read_text()), schema)
 
 
-def test_it_accepts_every_report_of_the_demo() -> None:
+@pytest.mark.parametrize("medium", ["infiniband", "ethernet"])
+def test_it_accepts_every_report_of_a_made_up_fabric(tmp_path: Path, medium: str) -> None:
+    made = ("simulate", "fabric", "--kind", "dual-homed", "--hosts", 8, "--radix", 8)
+    assert run(*made, "--medium", medium, "--out", tmp_path / "fabric").code == 0
     validator = jsonschema.Draft202012Validator(json.loads(run("schema", "report").out))
-    files = sorted((ROOT / "fixtures" / "demo" / "neighborreports").iterdir())
+    files = sorted((tmp_path / "fabric" / "reports").iterdir())
     assert files
     for file in files:
         validator.validate(json.loads(file.read_text()))
