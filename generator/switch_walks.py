@@ -23,7 +23,7 @@ from topology.report import CollectorOutcome, NeighborReport, ReportStatus, repo
 from topology.sources.lldp_mib import parse_walk
 from topology.sources.lldp_mib_tables import BASE_ROOTS, LLDP, V2_ROOTS, Oid, WalkRow
 
-MAX_ROWS: Final = 200_000  # a switch of 4096 ports has a quarter of that
+MAX_ROWS: Final = 100_000  # a switch of 4096 ports has half of that
 MAX_BACKOFF_S: Final = 3600.0
 COLLECTOR: Final = "snmp"
 _REMOTE: Final = (*LLDP, 4, 1, 1)

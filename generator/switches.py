@@ -6,6 +6,8 @@ printed forms differ by device and version. Source: pysnmp 7.1, hlapi.v3arch.asy
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -39,6 +41,8 @@ from pysnmp.proto.errind import RequestTimedOut
 from generator.switch_targets import AuthProtocol, Credentials, PrivProtocol, Target
 from topology.errors import SwitchRefused, SwitchSilent, show
 from topology.sources.lldp_mib_tables import Oid, Value, WalkRow
+
+log = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 2.0
 RETRIES: Final = 1
@@ -84,11 +88,12 @@ class SnmpSession:
         self._engines: dict[Credentials, SnmpEngine] = {}
         self._addresses: dict[tuple[str, int], Any] = {}
 
-    def __enter__(self) -> Self:
-        """Return itself."""
+    async def __aenter__(self) -> Self:
+        """Take over what pysnmp leaves to the event loop: answers that nobody can use."""
+        asyncio.get_running_loop().set_exception_handler(_take_fault)
         return self
 
-    def __exit__(
+    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
@@ -97,6 +102,7 @@ class SnmpSession:
         """Close its sockets."""
         for engine in self._engines.values():
             engine.close_dispatcher()
+        await asyncio.sleep(0)  # answers that came late are still on their way to the engines
 
     async def rows(self, target: Target, root: Oid) -> AsyncIterator[WalkRow]:
         """Yield the rows of a subtree in order; nothing where the switch lacks it.
@@ -161,6 +167,15 @@ class SnmpSession:
                 place, timeout=self._timeout_s, retries=self._retries
             )
         return self._addresses[place]
+
+
+def _take_fault(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Pass by an answer that came too late or makes no sense: its request ends by its timeout."""
+    fault = context.get("exception")
+    if isinstance(fault, (PySnmpError, PyAsn1Error)):
+        log.debug("answer dropped", extra={"error": show(str(fault))})
+    else:
+        loop.default_exception_handler(context)
 
 
 def _auth(credentials: Credentials) -> CommunityData | UsmUserData:

@@ -15,7 +15,7 @@ import click
 from generator.clock import utc_now
 from generator.inputs import read_bytes
 from generator.options import parse_duration
-from generator.printing import output_option, print_document, table
+from generator.printing import output_option, print_document, print_problems, table
 from generator.reading import finish
 from generator.store.directory import write_report
 from generator.switch_targets import Targets, parse_switches
@@ -76,11 +76,12 @@ def command(
     if out is not None:
         for report in reports:
             _write(out, report)
-    document = {"apiVersion": "v1", "kind": "List", "items": [render_report(r) for r in reports]}
-    print_document(document, output, text=partial(_table, walks))
     problems = [*warnings, *_problems(walks)]
     if not reports:
-        raise TopologyError("no switch told anything: " + _reasons(walks))
+        print_problems(problems)
+        raise TopologyError("no switch told anything; reports stay as they were")
+    document = {"apiVersion": "v1", "kind": "List", "items": [render_report(r) for r in reports]}
+    print_document(document, output, text=partial(_table, walks))
     finish(ctx, problems)
 
 
@@ -118,7 +119,7 @@ def _read_secret(folder: Path, warnings: list[ParseError], name: str) -> str:
 async def _walk(targets: Targets, *, deadline_s: float, parallel: int) -> tuple[SwitchWalk, ...]:
     from generator.switches import SnmpSession  # noqa: PLC0415 - half a second; a typo pays none
 
-    with SnmpSession() as session:
+    async with SnmpSession() as session:
         return await walk_all(
             targets.targets,
             session=session,
@@ -143,14 +144,6 @@ def _problems(walks: Sequence[SwitchWalk]) -> list[ParseError]:
         if walk.outcome is not Outcome.OK
     ]
     return [*failed, *(problem for walk in walks for problem in walk.problems)]
-
-
-def _reasons(walks: Sequence[SwitchWalk]) -> str:
-    counts: dict[str, int] = {}
-    for walk in walks:
-        said = f"{walk.outcome.value} ({walk.reason})"
-        counts[said] = counts.get(said, 0) + 1
-    return "; ".join(f"{num} {said}" for said, num in sorted(counts.items()))
 
 
 def _place(walk: SwitchWalk) -> str:

@@ -1,0 +1,110 @@
+"""A small SNMP v2c agent on loopback: answers GETBULK from a table, or misbehaves as told."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable
+from enum import Enum
+from types import TracebackType
+from typing import Any, Self
+
+from pyasn1.codec.ber import decoder, encoder
+from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
+
+from topology.sources.lldp_mib_tables import Oid, Value
+
+_API: Any = PROTOCOL_MODULES[SNMP_VERSION_2C]
+_NO_ACCESS = 6
+
+
+class Manner(Enum):
+    """How the agent answers."""
+
+    WELL = "well"
+    REPEATING = "repeating"
+    """Always the first row."""
+    REFUSING = "refusing"
+    """With an error status."""
+    TIRING = "tiring"
+    """Well until its rows are told, then with an error status."""
+    BABBLING = "babbling"
+    """With bytes that are no SNMP, then well."""
+
+
+class SnmpAgent:
+    """Listens while it is open."""
+
+    def __init__(
+        self, rows: Iterable[tuple[Oid, Any]], *, community: str, manner: Manner = Manner.WELL
+    ) -> None:
+        """Listen on a free port; values are numbers, octets or values of the API."""
+        self._rows = sorted(rows, key=lambda row: row[0])
+        self._oids = [oid for oid, _ in self._rows]
+        self._community = community.encode()
+        self._manner = manner
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self.num_asked = 0
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> Self:
+        """Start answering."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop, after an empty datagram to itself."""
+        self._socket.sendto(b"", self._socket.getsockname())
+        self._thread.join(timeout=10)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            datagram, peer = self._socket.recvfrom(65535)
+            if not datagram:
+                return
+            self.num_asked += 1
+            if self._manner is Manner.BABBLING and self.num_asked == 1:
+                self._socket.sendto(b"\x30\x03\x02\x01", peer)
+                continue
+            answer = self._answer(datagram)
+            if answer:
+                self._socket.sendto(answer, peer)
+
+    def _answer(self, datagram: bytes) -> bytes:
+        """Return the answer to a request; none to another community, as agents do."""
+        request, _ = decoder.decode(datagram, asn1Spec=_API.Message())
+        if bytes(_API.apiMessage.get_community(request)) != self._community:
+            return b""
+        asked = _API.apiMessage.get_pdu(request)
+        response = _API.apiMessage.get_response(request)
+        pdu = _API.apiMessage.get_pdu(response)
+        ((name, _),) = _API.apiBulkPDU.get_varbinds(asked)
+        is_tired = self._manner is Manner.TIRING and tuple(name) > self._oids[-1]
+        if is_tired or self._manner is Manner.REFUSING:
+            _API.apiPDU.set_error_status(pdu, _NO_ACCESS)
+        count = int(_API.apiBulkPDU.get_max_repetitions(asked))
+        _API.apiPDU.set_varbinds(pdu, self._after(tuple(name), count))
+        return bytes(encoder.encode(response))
+
+    def _after(self, oid: Oid, count: int) -> list[tuple[Oid, Any]]:
+        at = 0 if self._manner is Manner.REPEATING else bisect_right(self._oids, oid)
+        found = [(oid, _asn1(value)) for oid, value in self._rows[at : at + count]]
+        if len(found) < count:
+            last = found[-1][0] if found else oid
+            found.append((last, _API.EndOfMibView("")))
+        return found
+
+
+def _asn1(value: Value | object) -> object:
+    if isinstance(value, int):
+        return _API.Gauge32(value)
+    return _API.OctetString(value) if isinstance(value, bytes) else value

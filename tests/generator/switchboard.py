@@ -1,0 +1,86 @@
+"""Switches that are not there: tables of rows, and a session that reads them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from generator.switch_targets import Credentials, Target
+from topology.errors import SwitchError
+from topology.sources.lldp_mib_tables import IF_NAME, LLDP, SYS_NAME, Oid, Value, WalkRow
+
+CREDENTIALS = Credentials(community="cables")
+REMOTE = (*LLDP, 4, 1, 1)
+
+
+def target(address: str) -> Target:
+    return Target(address, 161, CREDENTIALS)
+
+
+def mac(number: int) -> bytes:
+    """Return a locally administered address."""
+    return bytes((2, 0, 0, 0, number >> 8, number & 0xFF))
+
+
+def switch_rows(number: int, peers: Iterable[tuple[int, str]] = ()) -> list[WalkRow]:
+    """Return the tables of switch `number`, a port per peer: the peer's number and address."""
+    rows: list[WalkRow] = [
+        ((*SYS_NAME, 0), f"switch-{number}".encode()),
+        ((*LLDP, 3, 1, 0), 4),
+        ((*LLDP, 3, 2, 0), mac(number)),
+    ]
+    for port, (peer, address) in enumerate(peers, 1):
+        cells: tuple[Value, ...] = (
+            4,
+            mac(peer),
+            5,
+            f"swp{number}".encode(),
+            b"",
+            f"switch-{peer}".encode(),
+        )
+        rows.append(((*IF_NAME, port), f"swp{peer}".encode()))
+        rows += [((*REMOTE, 4 + at, 0, port, 1), cell) for at, cell in enumerate(cells)]
+        if address:
+            octets = map(int, address.split("."))
+            rows.append(((*LLDP, 4, 2, 1, 3, 0, port, 1, 1, 4, *octets), 2))
+    return sorted(rows, key=lambda row: row[0])
+
+
+@dataclass
+class FakeSession:
+    """Answers from tables, by address."""
+
+    tables: Mapping[str, list[WalkRow]]
+    failures: Mapping[str, SwitchError] = field(default_factory=dict)
+    """Raised where the tables of an address end, at once where it has none."""
+    hanging: frozenset[str] = frozenset()
+    """Addresses that never answer."""
+    roots: list[tuple[str, Oid]] = field(default_factory=list)
+    """What was asked for."""
+    most_at_once: int = 0
+    _running: int = 0
+
+    @property
+    def walked(self) -> list[str]:
+        """Addresses in the order in which their walks began."""
+        return list(dict.fromkeys(address for address, _ in self.roots))
+
+    async def rows(self, target: Target, root: Oid) -> AsyncIterator[WalkRow]:
+        """Yield the rows of a subtree."""
+        self.roots.append((target.address, root))
+        self._running += 1
+        self.most_at_once = max(self.most_at_once, self._running)
+        try:
+            await asyncio.sleep(0)  # lets the other walks go on, as a request would
+            if target.address in self.hanging:
+                await asyncio.Event().wait()
+            for row in self.tables.get(target.address, []):
+                if row[0][: len(root)] == root:
+                    yield row
+            if target.address in self.failures and root[: len(REMOTE)] == REMOTE:
+                raise self.failures[target.address]
+            if target.address not in self.tables and target.address in self.failures:
+                raise self.failures[target.address]
+        finally:
+            self._running -= 1
