@@ -261,19 +261,24 @@ def _pair(
     identities: Identities, ports: _Ports, heard: Iterable[_Heard]
 ) -> dict[tuple[int, int], _Cable]:
     cables: dict[tuple[int, int], _Cable] = defaultdict(_Cable)
-    rows = [(row, near) for row in heard if (near := _near_port(ports, row)) is not None]
     answers: dict[tuple[int, int], set[int]] = defaultdict(set)
-    for row, near in rows:
+    rows: list[tuple[_Heard, int, int | None]] = []
+    for row in heard:
+        near = _near_port(ports, row)
+        if near is None:
+            continue
         told = ports.find(row.peer, _port_keys(row.neighbor.port_ids, row.neighbor.port_name))
+        rows.append((row, near, told))
         if told is not None:
             answers[row.device, told].add(near)
-    for row, near in rows:
-        far = _far_port(ports, row, answers.get((row.peer, near), ()))
+    confirming = _confirming(identities.entities)
+    for row, near, told in rows:
+        far = _far_port(ports, row, answers.get((row.peer, near), ())) if told is None else told
         if near == far:
             continue
         cable = cables[min(near, far), max(near, far)]
         cable.ends.add(near)
-        if _could_confirm(identities.entities[row.peer], row.neighbor.source):
+        if row.peer in confirming[row.neighbor.source is Source.IB]:
             cable.can_confirm.add(far)
         if row.claim_port.rate_bps is not None:
             cable.rates.append(row.claim_port.rate_bps)
@@ -281,8 +286,10 @@ def _pair(
 
 
 def _near_port(ports: _Ports, row: _Heard) -> int | None:
-    keys = _port_keys(row.claim_port.ids, row.claim_port.name)
-    return ports.find(row.device, [("name", row.claim_port.name), *keys])
+    at = ports.find(row.device, (("name", row.claim_port.name),))
+    if at is not None:
+        return at
+    return ports.find(row.device, _port_keys(row.claim_port.ids, row.claim_port.name))
 
 
 def _far_port(ports: _Ports, row: _Heard, answers: Collection[int]) -> int:
@@ -306,9 +313,15 @@ def _far_port(ports: _Ports, row: _Heard, answers: Collection[int]) -> int:
     return ports.add(row.peer, Port(name=name or "unknown", medium=medium), keys)
 
 
-def _could_confirm(peer: Entity, source: Source) -> bool:
-    wanted = (Origin.SWEEP,) if source is Source.IB else (Origin.REPORT, Origin.CAPTURE)
-    return any(claim.origin in wanted for claim in peer.claims)
+def _confirming(entities: Sequence[Entity]) -> tuple[set[int], set[int]]:
+    """Return which devices would report an Ethernet cable of theirs, and which an InfiniBand one.
+
+    What an HCA is cabled to only a sweep tells, not the host's own report.
+    """
+    origins = [{claim.origin for claim in entity.claims} for entity in entities]
+    spoken = {at for at, own in enumerate(origins) if own & {Origin.REPORT, Origin.CAPTURE}}
+    swept = {at for at, own in enumerate(origins) if Origin.SWEEP in own}
+    return spoken, swept
 
 
 def _links(cables: dict[tuple[int, int], _Cable]) -> Iterator[Link]:
