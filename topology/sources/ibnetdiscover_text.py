@@ -1,7 +1,8 @@
-"""Devices to the default form of `ibnetdiscover`, canonical: equal facts give equal text.
+"""Devices to text as `ibnetdiscover` prints it, canonical: equal facts give equal text.
 
-The reverse of `parse_ibnetdiscover`, sorted by GUID, without dates and comments. What a device
-claim does not hold (LIDs, vendor) is printed as 0 or left out.
+The reverse of `parse_ibnetdiscover`, sorted by GUID, without dates and comments. What records
+cannot say, which is ports without a link and CAs known by port GUID, follows as rows of -p. What
+a device claim does not hold (LIDs, vendor) is printed as 0 or left out.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from topology.errors import InvariantError
-from topology.facts import Device, DeviceKind, Neighbor, Port
+from topology.facts import Device, DeviceKind, Neighbor, Port, PortState
 from topology.ids import Id, IdKind
+from topology.sources.ibnetdiscover_devices import MAX_PORT
 from topology.sources.ibnetdiscover_names import (
     AGGREGATION_DEVID,
     AGGREGATION_TEXT,
@@ -22,9 +24,11 @@ from topology.sources.ibnetdiscover_names import (
     switch_name,
 )
 
-_Key: TypeAlias = tuple[str, str]  # GUID and the letter of its kind
+# GUID and the letter of its kind, which is small where the GUID is a port's.
+_Key: TypeAlias = tuple[str, str]
 _LETTERS: Final = {DeviceKind.SWITCH: "S", DeviceKind.ROUTER: "R"}
 _HEADS: Final = {"S": ("Switch", "switchguid"), "H": ("Ca", "caguid"), "R": ("Rt", "rtguid")}
+_WORDS: Final = {"S": "SW", "H": "CA", "R": "RT"}
 _TOKENS: Final = {rate: token for token, rate in reversed(RATES_BPS.items())}
 """The token of a rate; of 40 Gb/s, which has three, the first in `RATES_BPS`."""
 
@@ -32,26 +36,33 @@ _TOKENS: Final = {rate: token for token, rate in reversed(RATES_BPS.items())}
 def render_ibnetdiscover(devices: Iterable[Device]) -> str:
     """Return the text of which `parse_ibnetdiscover` makes the same devices again.
 
-    Rates that are no product of lanes and a lane rate, and ports without a neighbor that has a
-    node GUID, have no form in this text and are left out. An aggregation node comes back as one
-    only next to the switch whose system image it shares.
+    Rates that are no product of lanes and a lane rate, ports whose neighbor has no GUID, and
+    ports of CAs with a node GUID that have no link, have no form in this text and are left out.
+    An aggregation node comes back as one only next to the switch whose system image it shares.
 
     Raises:
-        InvariantError: a device without exactly one node GUID.
+        InvariantError: a device with neither one node GUID nor, without any, one port GUID.
     """
-    records = {(_node_guid(device), _letter(device.kind)): device for device in devices}
-    texts = {key: _description(device) for key, device in records.items()}
+    named = {_key(device): device for device in devices}
+    texts = {key: _description(device) for key, device in named.items()}
     lines: list[str] = []
-    for key in sorted(records):
-        lines.extend(_record(records[key], key, texts))
+    for key in sorted(named):
+        if key[1].isupper():
+            lines.extend(_record(named[key], key, texts))
+    for key in sorted(named):
+        lines.extend(_rows(named[key], key, texts))
     return "\n".join(lines)
 
 
-def _node_guid(device: Device) -> str:
+def _key(device: Device) -> _Key:
+    letter = _letter(device.kind)
     guids = [found.value for found in device.ids if found.kind is IdKind.NODE_GUID]
+    if not guids and letter != "S":
+        letter = letter.lower()
+        guids = [found.value for found in device.ids if found.kind is IdKind.PORT_GUID]
     if len(guids) != 1:
-        raise InvariantError(f"expected one node GUID, got {len(guids)}")
-    return guids[0]
+        raise InvariantError("expected one node GUID, or one port GUID of a CA or router")
+    return guids[0], letter
 
 
 def _letter(kind: DeviceKind) -> str:
@@ -90,16 +101,16 @@ def _port_line(port: Port, letter: str, texts: Mapping[_Key, str]) -> Iterator[s
     number = _port_number(port.ids)
     if number is None:
         return
-    guid = _port_guid(port.ids)
+    guid = _guid(port.ids, IdKind.PORT_GUID)
     own = f"({_short(guid)}) " if guid and letter != "S" else ""
     local = "lid 0 lmc 0 " if letter != "S" else ""
     rate = _TOKENS.get(port.rate_bps or 0, "")
     for heard in port.neighbors:
-        peer = next((found.value for found in heard.device_ids), None)
+        peer = _guid(heard.device_ids, IdKind.NODE_GUID)
         far = _port_number(heard.port_ids)
         if peer is None or far is None:
             continue
-        far_letter, far_guid = _letter(heard.kind), _port_guid(heard.port_ids)
+        far_letter, far_guid = _letter(heard.kind), _guid(heard.port_ids, IdKind.PORT_GUID)
         theirs = f"({_short(far_guid)}) " if far_guid else ""
         text = _one_line(_peer_description(heard, (peer, far_letter), texts))
         yield (
@@ -108,16 +119,59 @@ def _port_line(port: Port, letter: str, texts: Mapping[_Key, str]) -> Iterator[s
         )
 
 
+def _rows(device: Device, key: _Key, texts: Mapping[_Key, str]) -> Iterator[str]:
+    """Yield a row of -p for each port that has no place in a record."""
+    guid, letter = key
+    if letter in "HR":
+        return
+    text = _one_line(texts[key])
+    for port in device.ports:
+        number = _row_number(port.ids, port.name)
+        if number is None:
+            continue
+        start = f"{_WORDS[letter.upper()]} 0 {number} 0x{guid}"
+        if not port.neighbors and port.state is PortState.DOWN:
+            yield f"{start} ?? ??? '{text}'"
+        rate = _TOKENS.get(port.rate_bps or 0, "??x???").replace("x", "x ", 1)
+        for heard in port.neighbors:
+            far = _row_end(heard, texts, is_all=letter.islower())
+            if far:
+                yield f"{start} {rate} - {far[0]} ( '{text}' - '{far[1]}' )"
+
+
+def _row_end(heard: Neighbor, texts: Mapping[_Key, str], *, is_all: bool) -> tuple[str, str] | None:
+    """Return the far end of a row and its description, None where a record tells the cable."""
+    letter = _letter(heard.kind)
+    is_switch = letter == "S"
+    guid = _guid(heard.device_ids, IdKind.NODE_GUID if is_switch else IdKind.PORT_GUID)
+    number = _row_number(heard.port_ids, heard.port_name)
+    if guid is None or number is None or (is_switch and not is_all):
+        return None
+    key = (guid, letter if is_switch else letter.lower())
+    text = _one_line(_peer_description(heard, key, texts))
+    return f"{_WORDS[letter]} 0 {number} 0x{guid}", text
+
+
+def _row_number(ids: Iterable[Id], name: str) -> str | None:
+    """Return a port's number: what knows only its GUID has it in its name."""
+    number = _port_number(ids) or name.rpartition("/")[2]
+    return number if number.isdecimal() and len(number) <= len(str(MAX_PORT)) else None
+
+
 def _peer_description(heard: Neighbor, key: _Key, texts: Mapping[_Key, str]) -> str:
     """Return the peer's own description where it tells what this end heard, else one that does."""
+    guid, letter = key
     text = texts.get(key)
-    if key[1] != "H":
+    if letter not in "Hh":
         is_same = text is not None and switch_name(text) == heard.device_name
         return text if text is not None and is_same else describe_switch(heard.device_name)
-    if text is None and heard.kind is DeviceKind.AGGREGATION:
+    is_row = letter == "h"
+    if heard.kind is DeviceKind.AGGREGATION and (text is None or is_row):
         return AGGREGATION_TEXT
+    if is_row and text == AGGREGATION_TEXT:
+        text = None
     label = heard.port_name.rpartition("/")[0]
-    told = (heard.device_name, "" if label == key[0] else label)
+    told = (heard.device_name, "" if label == guid else label)
     return text if text is not None and host_name(text) == told else describe_host(*told)
 
 
@@ -125,8 +179,8 @@ def _port_number(ids: Iterable[Id]) -> str | None:
     return next((found.subtype for found in ids if found.kind is IdKind.NODE_GUID), None)
 
 
-def _port_guid(ids: Iterable[Id]) -> str | None:
-    return next((found.value for found in ids if found.kind is IdKind.PORT_GUID), None)
+def _guid(ids: Iterable[Id], kind: IdKind) -> str | None:
+    return next((found.value for found in ids if found.kind is kind), None)
 
 
 def _short(guid: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from tests.shared_samples import SAMPLES, needs_samples
 from topology.facts import Device, DeviceKind
 from topology.ids import Id, IdKind
-from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover import merge_dumps, parse_ibnetdiscover, render_ibnetdiscover
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 
 pytestmark = needs_samples
@@ -29,12 +29,13 @@ FABRICS = {
     "own_ibsim_odd-names.txt": (2, 3, 0, 5),
     "xdr-router-Rt_fragment.txt": (0, 0, 0, 1),
 }
-PORT_ROWS = (
-    "exporter_p-form_edr.txt",
-    "exporter_p-form_hdr.txt",
-    "own_ibsim_p-form_unlinked.txt",
-    "own_ibsim_stage_p-form.txt",
-)
+# file: switches, hosts' CA ports, aggregation nodes' ports, links, ports without a link
+PORT_ROWS = {
+    "exporter_p-form_edr.txt": (3, 3, 0, 4, 2),
+    "exporter_p-form_hdr.txt": (4, 1, 1, 3, 3),
+    "own_ibsim_p-form_unlinked.txt": (2, 11, 1, 15, 44),
+    "own_ibsim_stage_p-form.txt": (8, 145, 0, 192, 49),
+}
 NEIGHBORS = {
     "lldpcli/h3c_and_host-sees-host.json0": 3,
     "lldpcli/own_dumb-switch_host-view.json0": 3,
@@ -60,8 +61,7 @@ def fabric(name: str) -> bytes:
 
 
 def _end(ids: tuple[Id, ...]) -> Id:
-    (end,) = (found for found in ids if found.kind is IdKind.NODE_GUID)
-    return end
+    return next(found for found in ids if found.kind in (IdKind.NODE_GUID, IdKind.PORT_GUID))
 
 
 def links(devices: tuple[Device, ...]) -> Counter[frozenset[Id]]:
@@ -89,7 +89,7 @@ def test_both_ends_tell_every_link_of_a_whole_fabric(name: str) -> None:
     assert set(links(parse_ibnetdiscover(fabric(name)).devices).values()) <= {2}
 
 
-@pytest.mark.parametrize("name", FABRICS)
+@pytest.mark.parametrize("name", [*FABRICS, *PORT_ROWS])
 def test_a_real_fabric_survives_rendering(name: str) -> None:
     devices = parse_ibnetdiscover(fabric(name)).devices
     text = render_ibnetdiscover(devices)
@@ -98,11 +98,27 @@ def test_a_real_fabric_survives_rendering(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PORT_ROWS)
-def test_port_rows_are_refused_by_name(name: str) -> None:
+def test_it_reads_the_port_rows_of_a_real_fabric(name: str) -> None:
     found = parse_ibnetdiscover(fabric(name))
-    assert found.devices == ()
-    (error,) = found.errors
-    assert "ibnetdiscover -p" in error.problem
+    kinds = Counter(device.kind for device in found.devices)
+    unlinked = sum(not port.neighbors for device in found.devices for port in device.ports)
+    hosts, aggregation = kinds[DeviceKind.HOST], kinds[DeviceKind.AGGREGATION]
+    counts = (kinds[DeviceKind.SWITCH], hosts, aggregation, len(links(found.devices)), unlinked)
+    assert counts == PORT_ROWS[name]
+
+
+def test_only_the_row_where_a_file_of_port_rows_was_cut_is_bad() -> None:
+    errors = {name: len(parse_ibnetdiscover(fabric(name)).errors) for name in PORT_ROWS}
+    assert errors == dict.fromkeys(PORT_ROWS, 0) | {"own_ibsim_p-form_unlinked.txt": 1}
+
+
+def test_both_forms_of_one_fabric_tell_the_same_cables() -> None:
+    records, rows = (
+        merge_dumps([parse_ibnetdiscover(fabric("stage_fdr10.txt")), *more]).devices
+        for more in ([], [parse_ibnetdiscover(fabric("own_ibsim_stage_p-form.txt"))])
+    )
+    assert links(rows) == links(records)
+    assert [device.ids for device in rows] == [device.ids for device in records]
 
 
 def test_a_redacted_dump_tells_nothing_and_says_so() -> None:
