@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from topology.errors import ParseError, show
 from topology.facts import PortName
+
+JSON_FORM: Final = "netbox-json"
+"""The one form whose cables have numbers and no lines."""
 
 
 class PlannedCable(NamedTuple):
@@ -33,6 +36,19 @@ class CablingPlan:
     errors: tuple[ParseError, ...] = ()
     form: str = ""
     """`csv`, `netbox-csv`, `netbox-json`, `dot`, `ibdm`, or empty where it is none of them."""
+    source: str = ""
+    """File name or the like."""
+
+
+def refuse_cable(cable: PlannedCable, problem: str, *, form: str, source: str) -> ParseError:
+    """Return why a cable of a plan cannot count, with its place: a line, or its number in JSON."""
+    is_numbered = form == JSON_FORM
+    return ParseError(
+        f"cable {cable.line}: {problem}" if is_numbered else problem,
+        source=source,
+        line=None if is_numbered else cable.line,
+        excerpt=show_cable(*cable.ends),
+    )
 
 
 def show_end(end: PortName) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from topology.cabling import CablingPlan, PlannedCable, show_cable, show_end
+from topology.cabling import CablingPlan, PlannedCable, refuse_cable, show_cable, show_end
 from topology.errors import ParseError
 from topology.fabric import Fabric, Link
 from topology.facts import PortName
@@ -167,12 +167,11 @@ def _resolve(plan: CablingPlan, ports: PlanPorts) -> _Intent:
             for device, end in zip(devices, cable.ends, strict=True)
             if not isinstance(device, Unknown)
         ]
-        twice = next((intent.taken[port] for port in known if port in intent.taken), None)
-        if twice is not None or len(set(known)) < len(known):
-            line = cable.line if twice is None else twice.line
-            problem = f"a port of this cable is another spelling of one on line {line}"
-            excerpt = show_cable(*cable.ends)
-            intent.errors.append(ParseError(problem, line=cable.line, excerpt=excerpt))
+        if len(set(known)) < len(known) or any(port in intent.taken for port in known):
+            others = (intent.taken.get(port, cable) for port in known)
+            named = next((one for one in others if one is not cable), cable)
+            problem = f"a port of it has another spelling in {show_cable(*named.ends)}"
+            intent.errors.append(refuse_cable(cable, problem, form=plan.form, source=plan.source))
             continue
         intent.taken.update(dict.fromkeys(known, cable))
         if len(known) < len(devices):

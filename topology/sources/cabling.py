@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from topology.cabling import CablingPlan, PlannedCable
+from topology.cabling import JSON_FORM, CablingPlan, PlannedCable, refuse_cable, show_cable
 from topology.errors import ParseError
 from topology.sources.cabling_csv import is_table, read_table
 from topology.sources.cabling_dot import is_graph, read_graph
@@ -25,6 +25,8 @@ from topology.sources.cabling_ibdm import is_topology_file, read_topology_file
 from topology.sources.cabling_netbox import read_netbox
 
 Row = PlannedCable | ParseError
+_End = tuple[str, str]
+_Ends = frozenset[_End]
 _MAX_NAME: Final = 255
 """Characters; no system has longer names of devices or ports."""
 _EXPECTED: Final = (
@@ -40,20 +42,23 @@ def parse_cabling(raw: bytes, *, source: str = "") -> CablingPlan:
     """
     text = raw.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
     form, rows = _rows(text)
-    cables: dict[frozenset[tuple[str, str]], PlannedCable] = {}
-    taken: dict[tuple[str, str], PlannedCable] = {}
+    cables: dict[_Ends, PlannedCable] = {}
+    taken: dict[_End, PlannedCable] = {}
     errors: list[ParseError] = []
     for row in rows:
-        problem = row if isinstance(row, ParseError) else _problem(row, cables, taken)
-        if problem is not None:
-            errors.append(_located(problem, source))
-    return CablingPlan(tuple(cables.values()), tuple(errors), form)
+        if isinstance(row, ParseError):
+            errors.append(_located(row, source))
+            continue
+        problem = _problem(row, cables, taken)
+        if problem:
+            errors.append(refuse_cable(row, problem, form=form, source=source))
+    return CablingPlan(tuple(cables.values()), tuple(errors), form, source)
 
 
 def _rows(text: str) -> tuple[str, Iterator[Row]]:
     """Return (form, its rows); the form is empty where it is none that we know."""
     if text.lstrip().startswith(("{", "[")):
-        return "netbox-json", read_netbox(text)
+        return JSON_FORM, read_netbox(text)
     if is_graph(text):
         return "dot", read_graph(text)
     lines = text.split("\n")
@@ -66,34 +71,25 @@ def _rows(text: str) -> tuple[str, Iterator[Row]]:
 
 
 def _problem(
-    cable: PlannedCable,
-    cables: dict[frozenset[tuple[str, str]], PlannedCable],
-    taken: dict[tuple[str, str], PlannedCable],
-) -> ParseError | None:
-    """Take in a cable, or return why it cannot count."""
+    cable: PlannedCable, cables: dict[_Ends, PlannedCable], taken: dict[_End, PlannedCable]
+) -> str:
+    """Take in a cable, or return why it cannot count; empty where it does, or did before."""
     names = cable[:4]
     if not all(names):
-        return ParseError("a device or port is missing", line=cable.line, excerpt=", ".join(names))
-    if any(len(name) > _MAX_NAME or not _is_text(name) for name in names):
-        excerpt = ", ".join(names)
-        return ParseError("a name is no text or too long", line=cable.line, excerpt=excerpt)
+        return "a device or port is missing"
+    if not all(name.isprintable() and len(name) <= _MAX_NAME for name in names):
+        return "a name is no text or too long"
     ends = [(end.device.casefold(), end.port) for end in cable.ends]
     if ends[0] == ends[1]:
-        return ParseError("both ends are one port", line=cable.line, excerpt=", ".join(names[:2]))
+        return "both ends are one port"
     if frozenset(ends) in cables:
-        return None
+        return ""
     for end in ends:
         if end in taken:
-            problem = f"this port has another cable already, on line {taken[end].line}"
-            return ParseError(problem, line=cable.line, excerpt=", ".join(end))
+            return f"a port has another cable already, between {show_cable(*taken[end].ends)}"
     cables[frozenset(ends)] = cable
     taken.update(dict.fromkeys(ends, cable))
-    return None
-
-
-def _is_text(name: str) -> bool:
-    """Whether a name was valid UTF-8 and holds no control characters."""
-    return name.isprintable()
+    return ""
 
 
 def _located(problem: ParseError, source: str) -> ParseError:

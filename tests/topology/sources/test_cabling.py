@@ -81,7 +81,11 @@ def test_it_tells_the_form_by_the_content(text: str, form: str) -> None:
         pytest.param("a,,b,2", "is missing", id="an empty port"),
         pytest.param("a,1,a,1", "both ends are one port", id="a port with itself"),
         pytest.param("a,1,A,1", "both ends are one port", id="one port in two letter cases"),
-        pytest.param("x,1,c,2", "another cable already, on line 2", id="a port given twice"),
+        pytest.param(
+            "x,1,c,2",
+            "another cable already, between x port 1 and y port 1",
+            id="a port given twice",
+        ),
         pytest.param("a,\x1b[31m,b,2", "no text", id="control characters"),
         pytest.param(f"{'a' * 256},1,b,2", "too long", id="a name longer than any system's"),
         pytest.param('"a,1,b,2', "expected 4 columns", id="a quote that is not closed"),
@@ -188,3 +192,17 @@ def test_it_never_raises_and_keeps_every_port_to_one_cable(raw: bytes) -> None:
     assert len(taken) == len(set(taken))
     assert all(error.source == "plan" and str(error).isprintable() for error in plan.errors)
     assert plan.form or not plan.cables
+
+
+def test_it_counts_the_cables_of_a_json_document_and_not_its_lines() -> None:
+    def side(device: str, port: str) -> list[dict[str, object]]:
+        found = {"name": port, "device": {"name": device}}
+        return [{"object_type": "dcim.interface", "object": found}]
+
+    cables = [
+        {"a_terminations": side("a", "1"), "b_terminations": side(device, "1")}
+        for device in ("b", "c")
+    ]
+    plan = plan_of(json.dumps(cables, indent=2))
+    assert ends(plan) == [("a", "1", "b", "1")]
+    assert [str(error).partition(" a port")[0] for error in plan.errors] == ["plan: cable 2:"]
