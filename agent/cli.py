@@ -13,7 +13,7 @@ from typing import Final, Unpack
 import click
 
 from agent.collect import Attempt, Outcome, availability, collect
-from agent.config import parse_delay, parse_duration
+from agent.config import FrameUse, parse_delay, parse_duration
 from agent.options import Command, NodeOptions, env_of, node_options, open_node, parsed_by
 from agent.printing import columns, render_text
 from agent.publishing import ReportFolder, document_of, render_document
@@ -59,9 +59,13 @@ def cli() -> None:
 def once(output: str, **options: Unpack[NodeOptions]) -> None:
     """Collect once and print the reports.
 
+    Answers at once: it listens to LLDP frames itself only with --listen-for or --frames always.
+
     Exit codes: 0 all collectors answered, be it that there is nothing; 3 some failed, or part of
     what they read was unreadable; 4 some failed and none found anything; 2 wrong usage.
     """
+    if _is_default("listen_for") and options["frames"] == FrameUse.AUTO:
+        options["listen_for"] = 0.0
     node = replace(open_node(options), wait=time.sleep)
     try:
         attempts = collect(node, {})
@@ -140,6 +144,11 @@ def collectors(output: str, **options: Unpack[NodeOptions]) -> None:
 def main() -> None:
     """Run the command line."""
     cli(prog_name="toponaut-agent")
+
+
+def _is_default(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.DEFAULT
 
 
 def _print_document(document: object, output: str) -> None:

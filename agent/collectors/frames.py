@@ -67,7 +67,7 @@ _PROGRAM: Final = (
 def absence(settings: Settings, _runner: Runner) -> str | None:
     """Return why no frames can be heard, None when they can."""
     if settings.frames is None:
-        return "told not to listen (--frames, --listen-for)"
+        return "not told to listen (--frames, --listen-for)"
     return SystemInterfaces(settings.sysfs_root).refusal()
 
 

@@ -224,7 +224,7 @@ def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
         {
             "name": "frames",
             "available": False,
-            "reason": "told not to listen (--frames, --listen-for)",
+            "reason": "not told to listen (--frames, --listen-for)",
         },
     ]
 
@@ -236,7 +236,7 @@ def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
         pytest.param(("--frames", "always"), "", id="always"),
         pytest.param(
             ("--frames", "always", "--listen-for", "0s"),
-            "told not to listen (--frames, --listen-for)",
+            "not told to listen (--frames, --listen-for)",
             id="for no time at all",
         ),
     ],
@@ -300,3 +300,20 @@ def test_it_loads_nothing_heavy_to_collect_once(bench: Bench) -> None:
         [sys.executable, "-c", code], capture_output=True, timeout=60, check=True
     )
     assert ended.stdout == b"[]\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_listening"),
+    [
+        pytest.param((), False, id="unless told to"),
+        pytest.param(("--listen-for", "31s"), True, id="when told for how long"),
+        pytest.param(("--frames", "always"), True, id="when told to listen always"),
+    ],
+)
+def test_it_answers_at_once_without_listening(
+    bench: Bench, words: tuple[str, ...], *, is_listening: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SystemInterfaces, "refusal", lambda _: "no right to")
+    result = bench.once("--lldpcli", "none", "--frames", "auto", *words, "-o", "json")
+    outcomes = json.loads(result.stdout)["items"][0]["status"]["collectors"]
+    assert ("frames" in {one["name"] for one in outcomes}) is is_listening

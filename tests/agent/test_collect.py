@@ -177,7 +177,7 @@ def test_it_tells_which_collectors_can_work(tmp_path: Path) -> None:
         Availability("ib_sysfs", "no InfiniBand or RoCE device"),
         Availability("lldpd", ""),
         Availability("ib_sweep", "not asked to sweep (--sweep)"),
-        Availability("frames", "told not to listen (--frames, --listen-for)"),
+        Availability("frames", "not told to listen (--frames, --listen-for)"),
     )
 
 

@@ -284,7 +284,7 @@ def test_it_cannot_work_without(monkeypatch: pytest.MonkeyPatch, number: int, me
 
 
 def test_it_is_told_not_to_listen() -> None:
-    assert frames.absence(SETTINGS, NO_LLDPD) == "told not to listen (--frames, --listen-for)"
+    assert frames.absence(SETTINGS, NO_LLDPD) == "not told to listen (--frames, --listen-for)"
 
 
 def test_it_is_not_needed_where_lldpd_answers(
