@@ -162,15 +162,16 @@ async def _fetch_root(session: Session, target: Target, root: Oid, rows: list[Wa
 def further_targets(walks: Sequence[SwitchWalk], discovery: Discovery) -> list[Target]:
     """Return what neighbors of walked switches are to be walked next; each device at one address.
 
-    Devices that were walked already under another address are known by their MACs. The
+    Devices that were walked already under another address are known by what they told. The
     credentials are those of the first switch that hears the neighbor. O(neighbors).
     """
     tried = {(walk.target.address, walk.target.port) for walk in walks}
-    known = {key for walk in walks if walk.device for key in _keys(walk.device.ids)}
+    known = {key for walk in walks if walk.device for key in _keys(walk.device)}
     found: dict[tuple[str, int], Target] = {}
     for walk, neighbor in _heard(walks):
-        keys = _keys(neighbor.device_ids)
-        if known & keys:
+        keys = {key for one in neighbor.device_ids if (key := strong_key(one))}
+        told = {(IdKind.IP.value, one.value) for one in neighbor.device_ids}
+        if known & (keys | told):
             continue
         target = next(
             (
@@ -193,8 +194,14 @@ def _heard(walks: Iterable[SwitchWalk]) -> Iterator[tuple[SwitchWalk, Neighbor]]
                 yield walk, neighbor
 
 
-def _keys(ids: Iterable[Id]) -> set[Key]:
-    return {key for found in ids if (key := strong_key(found))}
+def _keys(device: Device) -> Iterator[Key]:
+    """Yield what a walked device is known by: its MACs, and its own addresses."""
+    for found in device.ids:
+        key = strong_key(found)
+        if key is not None:
+            yield key
+        elif found.kind is IdKind.IP:
+            yield (IdKind.IP.value, found.value)
 
 
 def _allowed(ids: Iterable[Id], discovery: Discovery) -> Iterator[str]:

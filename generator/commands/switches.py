@@ -66,8 +66,20 @@ def command(
     """Walk the switches once by SNMP (LLDP-MIB, LLDP-V2-MIB, CDP), and report their neighbors.
 
     Each switch becomes a report `switch-MAC`. One that does not answer costs nobody else and
-    leaves its last report as it is; so does one that falls silent halfway.
-    """
+    leaves its last report as it is; so does one that falls silent halfway. The config:
+
+    \b
+      switches:
+        - addresses: [10.0.0.1, leaf02.example.org, 10.0.1.0/28]
+          communityFile: community
+        - addresses: [10.0.2.1]
+          version: 3
+          user: reader
+          authKeyFile: auth-key
+          privKeyFile: priv-key
+      discover:
+        networks: [10.0.0.0/16]
+    """  # noqa: D301 - click's mark for lines that stay as they are
     warnings: list[ParseError] = []
     targets = _read_targets(config, warnings)
     walks = asyncio.run(_walk(targets, deadline_s=deadline, parallel=parallel))

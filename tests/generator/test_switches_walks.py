@@ -28,7 +28,15 @@ from topology.facts import Device, DeviceKind
 from topology.ids import Id, IdKind
 from topology.report import device_of
 from topology.sources.lldp_mib import parse_walk
-from topology.sources.lldp_mib_tables import CDP_CACHE, LLDP_V2, SYS_NAME, V2_ROOTS, WalkRow
+from topology.sources.lldp_mib_tables import (
+    CDP_CACHE,
+    LLDP,
+    LLDP_V2,
+    SYS_NAME,
+    V2_ROOTS,
+    Value,
+    WalkRow,
+)
 
 NETWORK = Discovery.model_validate({"networks": ["10.0.0.0/24"]})
 OBSERVED_AT = "2026-01-02T03:04:05Z"
@@ -192,6 +200,18 @@ def test_it_walks_a_switch_at_one_of_its_addresses() -> None:
     session = FakeSession(tables)
     walk(session, "10.0.0.1", discovery=NETWORK)
     assert session.walked == ["10.0.0.1", "10.0.0.2"]
+
+
+def test_it_knows_a_switch_by_an_address_that_it_told() -> None:
+    cells: dict[int, Value] = {3: 1, 4: b"\x0a\0\0\3", 6: b"core(FOX1)", 7: b"Eth1"}
+    cache: list[WalkRow] = [((*CDP_CACHE, at, 1, 1), cell) for at, cell in cells.items()]
+    own: WalkRow = ((*LLDP, 3, 8, 1, 3, 1, 4, 10, 0, 0, 3), 1)
+    told = FakeSession({"10.0.0.1": [*switch_rows(1), *cache], "10.0.0.2": [*switch_rows(2), own]})
+    walk(told, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
+    assert told.walked == ["10.0.0.1", "10.0.0.2"]
+    untold = FakeSession({"10.0.0.1": [*switch_rows(1), *cache], "10.0.0.2": switch_rows(2)})
+    walk(untold, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
+    assert untold.walked == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
 
 
 def test_it_tries_the_next_address_where_one_does_not_answer() -> None:

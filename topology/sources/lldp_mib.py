@@ -53,7 +53,8 @@ class _Draft:
     number: int
     interface: Interface | None = None
     local: LocalPort | None = None
-    neighbors: list[Neighbor] = field(default_factory=list)
+    neighbors: dict[Neighbor, None] = field(default_factory=dict)
+    """In the order of the table, without repeats."""
 
 
 def parse_walk(
@@ -171,9 +172,12 @@ def _add_neighbors(
             unlisted.add(row.number)
         if len(draft.neighbors) >= MAX_NEIGHBORS:
             surplus += 1
-        elif neighbor not in draft.neighbors:
-            draft.neighbors.append(neighbor)
-    problems = [f"local port {number} has neighbors but is in no table" for number in unlisted]
+        else:
+            draft.neighbors[neighbor] = None
+    problems = []
+    if unlisted:
+        first = " ".join(map(str, sorted(unlisted)[:5]))
+        problems.append(f"{len(unlisted)} local ports with neighbors are in no table, as {first}")
     if nobody:
         problems.append(f"{nobody} neighbor rows that identify nobody")
     if surplus:

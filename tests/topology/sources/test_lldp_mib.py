@@ -192,6 +192,38 @@ def test_it_takes_no_speed_that_is_none(mbps: int) -> None:
     assert device.ports[0].rate_bps is None
 
 
+def test_it_hears_a_neighbor_once_that_a_table_holds_twice() -> None:
+    rows = [
+        row
+        for at in (1, 2)
+        for row in neighbor_rows((0, 1, at), chassis=(4, b"\2\0\0\0\0\1"), port=(5, b"eth0"))
+    ]
+    device, errors = parse_walk(rows)
+    assert device is not None
+    assert len(device.ports[0].neighbors) == 1
+    assert [error.problem for error in errors] == [
+        "1 local ports with neighbors are in no table, as 1"
+    ]
+
+
+def test_it_takes_a_nameless_interface_for_the_port_of_its_number() -> None:
+    table = (*LLDP, 3, 7, 1)
+    rows: list[WalkRow] = [((*IF_PHYS_ADDRESS, 3), b"\x44\x38\x39\0\0\3")]
+    rows += [((*table, 2, 3), 5), ((*table, 3, 3), b"swp3"), ((*table, 4, 3), b"")]
+    device, _ = parse_walk(rows)
+    assert device is not None
+    (port,) = device.ports
+    assert port.name == "swp3"
+    assert Id(IdKind.IFINDEX, "3") in port.ids
+
+
+def test_it_passes_by_rows_of_the_cdp_cache_without_a_port() -> None:
+    device, errors = parse_walk([((*SYS_NAME, 0), b"leaf"), ((*CDP_CACHE, 6, 5), b"core")])
+    assert device is not None
+    assert not device.ports
+    assert not errors
+
+
 ROOTS = [*BASE_ROOTS, *V2_ROOTS, (*LLDP, 3, 2), REMOTE, (*LLDP_V2, 4, 1, 1), CDP_CACHE]
 OIDS = st.one_of(
     st.builds(
