@@ -78,9 +78,10 @@ def test_it_turns_an_error_into_one_line_and_a_code(
     assert "\x1b" not in ran.stderr
 
 
-def test_it_reads_the_tree_of_the_readme_from_the_fixtures() -> None:
-    folder = Path(__file__).parents[2] / "fixtures" / "demo" / "neighborreports"
-    assert "32 nodes in 5 domains" in run("tree", "--reports", folder).out
+def test_it_reads_the_tree_of_the_demo_from_its_sweep() -> None:
+    demo = Path(__file__).parents[2] / "fixtures" / "demo"
+    ran = run("tree", demo / "ibnetdiscover.txt", "--nodes", demo / "nodes.yaml")
+    assert "32 nodes in 5 domains" in ran.out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
