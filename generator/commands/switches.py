@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from datetime import UTC
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -83,11 +82,9 @@ def command(
     warnings: list[ParseError] = []
     targets = _read_targets(config, warnings)
     walks = asyncio.run(_walk(targets, deadline_s=deadline, parallel=parallel))
-    observed_at = utc_now().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    reports = reports_of(walks, observed_at=observed_at)
+    reports = reports_of(walks, observed_at=f"{utc_now():%Y-%m-%dT%H:%M:%SZ}")
     if out is not None:
-        for report in reports:
-            _write(out, report)
+        _write_all(out, reports)
     problems = [*warnings, *_problems(walks)]
     if not reports:
         print_problems(problems)
@@ -142,11 +139,12 @@ async def _walk(targets: Targets, *, deadline_s: float, parallel: int) -> tuple[
         )
 
 
-def _write(folder: Path, report: NeighborReport) -> None:
-    """Write a report; one of a partial walk only where none stands, since that may be whole."""
-    is_whole = all(row.outcome == "ok" for row in report.status.collectors)
-    if is_whole or not (folder / f"{report.metadata.name}.yaml").exists():
-        write_report(folder, report)
+def _write_all(folder: Path, reports: Iterable[NeighborReport]) -> None:
+    """Write reports; of a partial walk only where none stands, since that one may be whole."""
+    for report in reports:
+        is_whole = all(row.outcome == "ok" for row in report.status.collectors)
+        if is_whole or not (folder / f"{report.metadata.name}.yaml").exists():
+            write_report(folder, report)
 
 
 def _problems(walks: Sequence[SwitchWalk]) -> list[ParseError]:

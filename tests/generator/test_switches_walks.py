@@ -202,6 +202,18 @@ def test_it_walks_a_switch_at_one_of_its_addresses() -> None:
     assert session.walked == ["10.0.0.1", "10.0.0.2"]
 
 
+def test_it_walks_once_what_two_switches_hear_at_different_addresses() -> None:
+    tables = {
+        "10.0.0.1": switch_rows(1, [(3, "10.0.0.3")]),
+        "10.0.0.2": switch_rows(2, [(3, "10.0.0.4")]),
+        "10.0.0.3": switch_rows(3),
+        "10.0.0.4": switch_rows(3),
+    }
+    session = FakeSession(tables)
+    walk(session, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
+    assert session.walked == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+
+
 def test_it_knows_a_switch_by_an_address_that_it_told() -> None:
     cells: dict[int, Value] = {3: 1, 4: b"\x0a\0\0\3", 6: b"core(FOX1)", 7: b"Eth1"}
     cache: list[WalkRow] = [((*CDP_CACHE, at, 1, 1), cell) for at, cell in cells.items()]
