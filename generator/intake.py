@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from topology.errors import ParseError, ReportError
-from topology.facts import DeviceKind, Finding, FindingKind, Severity
+from topology.errors import ParseError, ReportError, show
+from topology.facts import Device, DeviceKind, Finding, FindingKind, Severity
 from topology.identity import Claim, Origin
+from topology.ids import Id, IdKind
 from topology.report import NeighborReport, SweepPart, device_of, join_sweep
 from topology.sources.ibnetdiscover import parse_ibnetdiscover
 
@@ -48,10 +49,11 @@ def take_reports(reports: Iterable[NeighborReport]) -> Taken:
     claims: list[Claim] = []
     parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
     reporters: set[str] = set()
+    problems: list[ParseError] = []
     for report in reports:
         device = device_of(report)
         if device is not None:
-            claims.append(Claim(device, Origin.REPORT))
+            claims.append(Claim(_bound(device, report.metadata.name, problems), Origin.REPORT))
             if device.kind is DeviceKind.HOST:
                 reporters.add(report.metadata.name)
         elif report.spec.sweep is not None:
@@ -59,7 +61,6 @@ def take_reports(reports: Iterable[NeighborReport]) -> Taken:
             sweep = report.spec.sweep
             key = (sweep.subnet, node, sweep.sweep_id)
             parts[key].append((report.status.observed_at or "", sweep))
-    problems: list[ParseError] = []
     swept: set[str] = set()
     for subnet, title, text in _newest_per_subnet(parts, problems):
         swept.add(subnet)
@@ -68,6 +69,19 @@ def take_reports(reports: Iterable[NeighborReport]) -> Taken:
         problems += parsed.errors
     unknown = tuple(sorted({subnet for subnet, _, _ in parts} - swept))
     return Taken(tuple(claims), tuple(problems), frozenset(reporters), unknown)
+
+
+def _bound(device: Device, name: str, problems: list[ParseError]) -> Device:
+    """Return a host under its report's own name: an agent may write no other, but may say so."""
+    if device.kind is not DeviceKind.HOST:
+        return device
+    others = {one.value for one in device.ids if one.kind is IdKind.NODE_NAME} - {name}
+    if others:
+        claimed = ", ".join(show(other) for other in sorted(others))
+        problem = f"it claims to be node {claimed}; that claim does not count"
+        problems.append(ParseError(problem, source=f"report {show(name, 253)}"))
+    ids = {one for one in device.ids if one.kind is not IdKind.NODE_NAME}
+    return replace(device, ids=tuple(sorted({*ids, Id(IdKind.NODE_NAME, name)})))
 
 
 def _newest_per_subnet(

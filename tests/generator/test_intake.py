@@ -96,6 +96,21 @@ def test_it_takes_the_same_claims_in_any_order(tmp_path: Path) -> None:
     assert set(take_reports(reports).claims) == set(take_reports(shuffled).claims)
 
 
+def test_it_takes_a_report_for_its_own_node_whatever_it_claims() -> None:
+    device = Device(DeviceKind.HOST, "node-2", (Id(IdKind.NODE_NAME, "node-2"),))
+    taken = take_reports([report_of(device, name="node-1"), report("node-2")])
+    names = [
+        one.value
+        for claim in taken.claims
+        for one in claim.device.ids
+        if one.kind is IdKind.NODE_NAME
+    ]
+    assert sorted(names) == ["node-1", "node-2"]
+    (problem,) = taken.problems
+    assert "report node-1" in str(problem)
+    assert "node-2" in str(problem)
+
+
 def test_it_tells_who_reported_about_themselves() -> None:
     assert take_reports([report("a"), *sweep("b", 1, 1)]).reporters == {"a"}
 
