@@ -1,6 +1,6 @@
-"""`lldpcli -f json0` (and `-f json`): neighbors per port, and the node's own chassis.
+"""`lldpcli -f json0` (and json, keyvalue): neighbors per port, and the node's own chassis.
 
-The two forms are told apart by shape and read alike; the other forms are refused by name. What
+The forms are told apart by shape and read alike; the others are refused by name. What
 neighbors say is hostile: it is kept as sent, never trusted and never shown unescaped. Hosts and
 switches are not told apart here, because capabilities do not (a host with a bridge says Bridge).
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -18,13 +19,15 @@ from topology.errors import ParseError
 from topology.facts import Device, DeviceKind, Neighbor, Source
 from topology.ids import Id, IdKind, natural_key
 from topology.sources.lldp_ids import SentId, chassis_ids, port_ids, port_name
+from topology.sources.lldpcli_keyvalue import parse_keyvalue
 
 _ASK: Final = "ask lldpcli for -f json0"
 _FORMS: Final = (
     (re.compile(r"<\?xml|<lldp"), "lldpcli's xml"),
-    (re.compile(r"(?:lldp|local-chassis)\.[^\n]*="), "lldpcli's keyvalue"),
+    (re.compile(r"local-chassis\.[^\n]*="), "lldpcli's keyvalue of `show chassis`"),
     (re.compile(r"-{20,}\s*\n\s*(?:LLDP neighbors|Local chassis|Chassis)"), "lldpcli's plain text"),
 )
+_KEYVALUE: Final = re.compile(r"(?:#[^\n]*\n\s*)*lldp\.[^\n]+=")
 _SOURCES: Final = {"LLDP": Source.LLDP, "CDPv1": Source.CDP, "CDPv2": Source.CDP}
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _MAX_PORT_NAME: Final = 255  # no system has longer interface names
@@ -39,7 +42,7 @@ class LldpNeighbors:
     """(local port name, its neighbors as printed), in natural order of the names."""
     errors: tuple[ParseError, ...] = ()
     form: str = ""
-    """`json0`, `json`, or empty where the input was neither."""
+    """`json0`, `json`, `keyvalue`, or empty where the input was none of them."""
 
 
 class _Chassis(NamedTuple):
@@ -56,8 +59,7 @@ def parse_neighbors(raw: bytes, *, source: str = "") -> LldpNeighbors:
     that speaks several protocols. `{"lldp":[{}]}` is nobody there, which is no error.
     """
     try:
-        document, errors = _load(raw, source)
-        form, entries = _entries(document)
+        form, entries, errors = _read_neighbors(raw, source)
     except ParseError as refused:
         return LldpNeighbors(errors=(_located(refused, source),))
     ports: dict[str, list[Neighbor]] = {}
@@ -76,8 +78,8 @@ def parse_neighbors(raw: bytes, *, source: str = "") -> LldpNeighbors:
 def parse_chassis(raw: bytes, *, source: str = "") -> tuple[Device | None, tuple[ParseError, ...]]:
     """Return the device itself from `show chassis`, None where it tells nothing; never raises."""
     try:
-        document, errors = _load(raw, source)
-        chassis = _local_chassis(document)
+        text, errors = _decode(raw, source)
+        chassis = _local_chassis(_parse_json(text))
     except ParseError as refused:
         return None, (_located(refused, source),)
     ids = set(_device_ids(chassis.fields))
@@ -95,6 +97,22 @@ def parse_chassis(raw: bytes, *, source: str = "") -> tuple[Device | None, tuple
     return device, tuple(errors)
 
 
+def _read_neighbors(
+    raw: bytes, source: str
+) -> tuple[str, Iterable[tuple[object, object]], list[ParseError]]:
+    """Return the form, every (port name, entry) and what was wrong on the way.
+
+    Raises:
+        ParseError: it is none of the forms that are read.
+    """
+    text, errors = _decode(raw, source)
+    if _KEYVALUE.match(text.lstrip()):
+        read = parse_keyvalue(text)
+        return "keyvalue", read.entries, [*errors, *(_located(one, source) for one in read.errors)]
+    form, entries = _entries(_parse_json(text))
+    return form, entries, errors
+
+
 def _located(error: ParseError, source: str) -> ParseError:
     return ParseError(error.problem, source=source, line=error.line, excerpt=error.excerpt)
 
@@ -106,14 +124,27 @@ def _local_chassis(document: dict[str, Any]) -> _Chassis:
     return _chassis(local.get("chassis"))
 
 
-def _load(raw: bytes, source: str) -> tuple[dict[str, Any], list[ParseError]]:
-    """Return the document and what was wrong with its bytes."""
+def _decode(raw: bytes, source: str) -> tuple[str, list[ParseError]]:
+    """Return the text and what was wrong with its bytes.
+
+    Raises:
+        ParseError: nothing is in it.
+    """
     errors = []
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     if "\ufffd" in text and not _is_utf8(raw):
         errors.append(ParseError("bytes that are not UTF-8 were replaced", source=source))
     if not text.strip():
         raise ParseError("empty: lldpcli knows no such port, or failed")
+    return text, errors
+
+
+def _parse_json(text: str) -> dict[str, Any]:
+    """Return the document of a JSON form.
+
+    Raises:
+        ParseError: it is another form, or no JSON.
+    """
     for pattern, form in _FORMS:
         if pattern.match(text.lstrip()):
             raise ParseError(f"this is {form}: {_ASK}")
@@ -128,7 +159,7 @@ def _load(raw: bytes, source: str) -> tuple[dict[str, Any], list[ParseError]]:
         raise ParseError(f"no JSON of lldpcli: {_ASK}", excerpt=text[:80]) from error
     if not isinstance(document, dict):
         raise ParseError(f"expected an object with lldp: {_ASK}", excerpt=text[:80])
-    return document, errors
+    return document
 
 
 def _is_utf8(raw: bytes) -> bool:

@@ -53,7 +53,18 @@ NEIGHBORS = {
     **{f"fabric/own16/leaf{k:02d}.neighbors.json0": 9 for k in range(1, 4)},
     **{f"fabric/own16/node{k:02d}.neighbors.json0": 2 for k in range(1, 13)},
 }
-OTHER_FORMS = {".keyvalue": "keyvalue", ".xml": "xml", ".plain": "plain text"}
+OTHER_FORMS = {".xml": "xml", ".plain": "plain text"}
+KEYVALUE_NEIGHBORS = {
+    "cumulus-s4100_two-leaves": 2,
+    "dedibox_minimal": 1,
+    "nxos-two-leaves_and_hypervisor": 3,
+    "own_five-protocols": 10,
+    "own_oddities_64neigh": 65,
+    "own_setA_identity": 8,
+    "qfx5100_two-tors": 2,
+    "qfx5200_breakout_masked": 1,
+    "vlan-only": 0,
+}
 
 
 def fabric(name: str) -> bytes:
@@ -164,6 +175,20 @@ def test_both_json_forms_tell_the_same(name: str) -> None:
         for form in ("json0", "json")
     )
     assert json.ports == json0.ports
+
+
+@pytest.mark.parametrize(("name", "count"), KEYVALUE_NEIGHBORS.items())
+def test_every_neighbor_of_keyvalue_is_read(name: str, count: int) -> None:
+    found = parse_neighbors((SAMPLES / "lldpcli" / f"{name}.keyvalue").read_bytes())
+    assert sum(len(neighbors) for _, neighbors in found.ports) == count
+
+
+@pytest.mark.parametrize("name", ["own_five-protocols", "own_setA_identity"])
+def test_keyvalue_tells_what_json0_tells(name: str) -> None:
+    folder = SAMPLES / "lldpcli"
+    found = parse_neighbors((folder / f"{name}.keyvalue").read_bytes())
+    assert found.ports == parse_neighbors((folder / f"{name}.json0").read_bytes()).ports
+    assert found.form == "keyvalue"
 
 
 @pytest.mark.parametrize(("suffix", "form"), OTHER_FORMS.items())
