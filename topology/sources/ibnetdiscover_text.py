@@ -132,7 +132,7 @@ def _rows(device: Device, key: _Key, texts: Mapping[_Key, str]) -> Iterator[str]
         start = f"{_WORDS[letter.upper()]} 0 {number} 0x{guid}"
         if not port.neighbors and port.state is PortState.DOWN:
             yield f"{start} ?? ??? '{text}'"
-        rate = _TOKENS.get(port.rate_bps or 0, "??x???").replace("x", "x ", 1)
+        rate = _row_rate(port.rate_bps)
         for heard in port.neighbors:
             far = _row_end(heard, texts, is_all=letter.islower())
             if far:
@@ -150,6 +150,11 @@ def _row_end(heard: Neighbor, texts: Mapping[_Key, str], *, is_all: bool) -> tup
     key = (guid, letter if is_switch else letter.lower())
     text = _one_line(_peer_description(heard, key, texts))
     return f"{_WORDS[letter]} 0 {number} 0x{guid}", text
+
+
+def _row_rate(rate_bps: int | None) -> str:
+    width, by, speed = _TOKENS.get(rate_bps or 0, "").partition("x")
+    return f"{width}x {speed}" if by else "?? ???"
 
 
 def _row_number(ids: Iterable[Id], name: str) -> str | None:

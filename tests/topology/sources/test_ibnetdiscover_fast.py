@@ -103,7 +103,7 @@ def test_it_hands_back_what_is_not_plain(old: str, new: str) -> None:
     [
         pytest.param("\n", "\r\n", id="CRLF"),
         pytest.param("\n\n", "\n", id="no blank lines"),
-        pytest.param("[7]\t", "[7](1/1) ", id="labels of a front panel"),
+        pytest.param("[7]\t", "[7](1) \t", id="labels of a front panel"),
         pytest.param("[7]\t", "[7][ext 4]\t", id="external port numbers"),
         pytest.param("\t", "   ", id="blanks for tabs"),
         pytest.param("lid 9", "lid ", id="empty LIDs"),

@@ -115,13 +115,14 @@ def test_a_link_counts_over_a_row_without_one_in_any_order() -> None:
 
 
 ROWS = st.builds(
-    "{} 0 {} 0x{} 4x NDR - {} 0 {} 0x{} ( '{}' - '{}' )".format,
+    "{} 0 {} 0x{} {} - {} 0 {} 0x{} ( '{}' - '{}' )".format,
     *(
         st.sampled_from(options)
         for options in (
             ("SW", "CA", "RT"),
             (1, 2),
             (LEAF, PORT),
+            ("4x NDR", "12x SDR", "4x ???", "?? ???"),
             ("SW", "CA", "RT"),
             (1, 2),
             (LEAF, PORT),
