@@ -38,7 +38,7 @@ def parse_ibnetdiscover(raw: bytes, *, source: str = "", fast: FastReader | None
     Every CA is a device of its own: one HCA function, not a host. Both ends of a cable say what
     they see, at their own rate; only the rows of -p also tell ports without a link. They know
     CAs by port GUID alone, so each port of a CA is a device there.
-    Cost: O(lines), 6 to 8 µs each, two thirds of it for making the objects; `fast` saves a quarter.
+    Cost: O(lines), 6 to 8 µs each, half of it for making the objects; `fast` saves a quarter.
 
     Args:
         raw: the output, pasted or redirected; several dumps after each other add up.
