@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from topology.errors import ConfigError
 from topology.facts import PortName
@@ -13,31 +14,33 @@ from topology.synthetic.wiring import Cable, Wiring
 
 
 def damage(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Damaged:
-    """Return the fabric after its faults: first switches go, then cables, then ends swap.
+    """Return the fabric after its faults: switches and hosts go, then cables, then ends swap.
 
     Equal arguments and an equally seeded source give the same damage. Cost: O(cables), and as
     much again for each lost switch.
 
     Raises:
-        ConfigError: a fraction or number is out of range, or more swaps than the fabric has
-            pairs of cables to swap.
+        ConfigError: a fraction or number is out of range, or `num_swaps` is more than the
+            fabric has pairs of cables to swap.
     """
     _check(wiring, faults)
     names = [switch.name for switch in wiring.switches]
     lost_switches = frozenset(rng.sample(names, faults.lose_switches))
+    hosts = [host.name for host in wiring.hosts]
+    lost_hosts = frozenset(rng.sample(hosts, faults.lose_hosts))
+    gone = lost_switches | lost_hosts
     alive = {
         at: cable
         for at, cable in enumerate(wiring.cables)
-        if not lost_switches & {cable.low.device, cable.high.device}
+        if not gone & {cable.low.device, cable.high.device}
     }
     num_lost = min(len(alive), _share(faults.lose_links, len(wiring.cables)))
     lost = [alive.pop(at) for at in sorted(rng.sample(sorted(alive), num_lost))]
-    pairs = draw_swaps(wiring, alive, faults.num_swaps, rng=rng)
+    pairs = _pairs(wiring, alive, faults, rng=rng)
     swapped = {at: cable for pair in pairs for at, cable in _exchange(alive, pair)}
-    hosts = [host.name for host in wiring.hosts]
-    silent = frozenset(rng.sample(hosts, _share(faults.silent, len(hosts))))
+    silent = lost_hosts | frozenset(rng.sample(hosts, _share(faults.silent, len(hosts))))
     cables = tuple((alive | swapped).values())
-    bare = Damaged(wiring, cables, silent, lost_switches)
+    bare = Damaged(wiring, cables, silent, lost_switches, lost_hosts)
     symmetry = Symmetry(bare)
     found = (
         *_lost_switches(bare, symmetry),
@@ -45,11 +48,11 @@ def damage(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Damaged:
         *(_swap(symmetry, [swapped[at] for at in pair]) for pair in pairs),
         *_silent_hosts(bare),
     )
-    return Damaged(wiring, cables, silent, lost_switches, found)
+    return replace(bare, faults=found)
 
 
 def _check(wiring: Wiring, faults: FaultSpec) -> None:
-    for fraction in (faults.lose_links, faults.silent):
+    for fraction in (faults.lose_links, faults.silent, faults.swap):
         if not 0 <= fraction <= 1:
             raise ConfigError(f"expected a share from 0 to 100 %, got {fraction:.4g}")
     if faults.num_swaps < 0:
@@ -58,10 +61,24 @@ def _check(wiring: Wiring, faults: FaultSpec) -> None:
         raise ConfigError(
             f"expected to lose 0 to {len(wiring.switches)} switches, got {faults.lose_switches}"
         )
+    if not 0 <= faults.lose_hosts <= len(wiring.hosts):
+        raise ConfigError(
+            f"expected to lose 0 to {len(wiring.hosts)} hosts, got {faults.lose_hosts}"
+        )
 
 
 def _share(fraction: float, total: int) -> int:
     return max(1, round(fraction * total)) if fraction else 0
+
+
+def _pairs(
+    wiring: Wiring, alive: Mapping[int, Cable], faults: FaultSpec, *, rng: RandomSource
+) -> list[tuple[int, int]]:
+    num = faults.num_swaps + _share(faults.swap / 2, len(wiring.cables))
+    pairs = draw_swaps(wiring, alive, num, rng=rng)
+    if len(pairs) < faults.num_swaps:
+        raise ConfigError(f"only {len(pairs)} of {faults.num_swaps} pairs of cables can be swapped")
+    return pairs
 
 
 def _exchange(cables: dict[int, Cable], pair: tuple[int, int]) -> Iterator[tuple[int, Cable]]:
@@ -87,10 +104,13 @@ def _lost_switches(damaged: Damaged, symmetry: Symmetry) -> Iterator[Fault]:
 
 
 def _silent_hosts(damaged: Damaged) -> Iterator[Fault]:
+    """Yield a fault per host without a report; the inventory betrays each."""
     for host in damaged.wiring.hosts:
         if host.name in damaged.silent:
+            is_lost = host.name in damaged.lost_hosts
+            kind = FaultKind.LOST_HOST if is_lost else FaultKind.SILENT_NODE
             ports = tuple(PortName(host.name, nic.port) for nic in host.nics)
-            yield Fault(FaultKind.SILENT_NODE, ports, detectable=True)
+            yield Fault(kind, ports, detectable=True)
 
 
 def _ends(cables: Iterable[Cable]) -> tuple[PortName, ...]:

@@ -1,4 +1,4 @@
-"""What can go wrong in a fabric: lost cables, swapped cables, silent hosts, lost switches."""
+"""What can go wrong in a fabric: lost and swapped cables, silent hosts, lost hosts and switches."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class FaultKind(StrEnum):
     SWAPPED_CABLE = "swapped-cable"
     SILENT_NODE = "silent-node"
     LOST_SWITCH = "lost-switch"
+    LOST_HOST = "lost-host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ class FaultSpec:
     InfiniBand host still answer a sweep, under the name that its driver gave them."""
     lose_switches: int = 0
     """Switches that are gone with all of their cables."""
+    lose_hosts: int = 0
+    """Hosts that are gone with all of their cables; the inventory still lists them."""
+    swap: float = 0.0
+    """Fraction of all cables that exchange an end with another, 0 to 1, on top of `num_swaps`;
+    as many of them as fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ class Fault:
     kind: FaultKind
     ports: tuple[PortName, ...]
     """The port ends concerned: both of a lost cable, all four of two swapped ones, each end of
-    every cable of a lost switch, the ports of a silent host."""
+    every cable of a lost switch, the ports of a silent or lost host."""
     detectable: bool
     """Whether a reader of the damaged fabric who knows nothing but its symmetry can see it."""
 
@@ -65,9 +71,11 @@ class Damaged:
     cables: tuple[Cable, ...]
     """As they are now, in the order of the wiring."""
     silent: frozenset[str] = frozenset()
-    """Hosts without a report."""
+    """Hosts without a report, lost ones among them."""
     lost_switches: frozenset[str] = frozenset()
     """Names of switches that are gone."""
+    lost_hosts: frozenset[str] = frozenset()
+    """Names of hosts that are gone."""
     faults: tuple[Fault, ...] = ()
 
 
