@@ -29,6 +29,7 @@ _COMMANDS: Final = {
     "place": "Where a gang should run, or why it cannot.",
     "serve": "Keep a store's HyperNodes true and answer placement queries.",
     "simulate": "Make fabrics with known truth.",
+    "verify": "How right the tree is, on fabrics with known truth.",
     "schema": "JSON schemas of what is read and printed.",
 }
 
@@ -87,7 +88,7 @@ def cli() -> None:
     Try it without a cluster: toponaut simulate fabric --hosts 64 --rails 4 --out fabric, then
     toponaut tree --reports fabric/reports. Each option has a variable, such as
     TOPONAUT_TREE_REPORTS. Exit codes: 0 ok, 1 internal, 2 usage or invalid request, 3 answered
-    but some input was skipped, 4 nothing usable read, 5 --check failed.
+    but some input was skipped, 4 nothing usable read, 5 --check or verify failed.
     """
 
 

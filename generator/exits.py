@@ -15,4 +15,4 @@ class Exit(IntEnum):
     NOTHING = 4
     """Nothing usable was read."""
     CHECK_FAILED = 5
-    """`--check` asked, and the answer is no."""
+    """`--check` or `verify` asked, and the answer is no."""

@@ -1,18 +1,15 @@
 """The benchmark runs; how fast is its own business and no test's."""
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests.bench import __main__ as bench
-from tests.bench import grid
 from tests.bench.dumps import write_dump
 from tests.bench.measuring import STEPS, WrongResultError, measure
 from tests.bench.printing import exponent, text_figures
-from tests.topology.judging import Verdict
 
 
 def test_it_measures_every_step_of_a_small_fabric(tmp_path: Path) -> None:
@@ -42,15 +39,3 @@ def test_it_refuses_sizes_that_are_none(sizes: str) -> None:
     ran = CliRunner().invoke(bench.main, ["--sizes", sizes])
     assert ran.exit_code == 2
     assert "--sizes" in ran.stderr
-
-
-def test_it_judges_the_tree_of_a_case_of_the_grid() -> None:
-    case = next(grid.cases(1))
-    verdict = grid.verdict_of(case)
-    assert verdict is Verdict.EXACT
-    assert grid.text_grid({case[:2]: Counter([verdict])}).endswith("| 1 | 0 | 0 |")
-
-
-def test_it_draws_random_fabrics_beside_the_grid() -> None:
-    found = {case.fabric: case.damage for case in grid.cases(1)}
-    assert found == {**dict.fromkeys(grid.FABRICS, list(grid.DAMAGE)[-1]), grid.RANDOM: grid.ANY}

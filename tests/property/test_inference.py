@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.topology.judging import Verdict, claims_of, draw_scene, infer_from, judge
+from generator.verifying import Verdict, claims_of, judge
+from tests.topology.judging import draw_scene, infer_from
 from topology.errors import ConfigError
 from topology.facts import Device, FindingKind, Medium, Neighbor, Source, render_finding
 from topology.identity import Claim, Origin

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.topology.judging import claims_of
+from generator.verifying import claims_of
 from tests.topology.synthetic.fabrics import seeded
 from topology.cabling import CablingPlan, PlannedCable
 from topology.fabric import build_fabric

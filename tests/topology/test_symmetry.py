@@ -1,5 +1,6 @@
 """Cables in the wrong port and cables that are missing, and what mends them."""
 
+from generator.verifying import claims_of
 from tests.topology.cables import (
     End,
     claims,
@@ -11,7 +12,7 @@ from tests.topology.cables import (
     report,
     star,
 )
-from tests.topology.judging import claims_of, infer_from
+from tests.topology.judging import infer_from
 from tests.topology.synthetic.fabrics import cut, silence, swap
 from topology.facts import Finding, FindingKind, Neighbor, PortName
 from topology.inference import Inference

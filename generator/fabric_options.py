@@ -1,0 +1,169 @@
+"""The options that describe a made-up fabric and its faults: of `simulate` and of `verify`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.options import parse_share
+from topology.facts import Medium
+from topology.synthetic import FabricKind, FabricSpec, FaultSpec, NamePolicy
+
+_COUNT = re.compile(r"\d{1,9}\Z", re.ASCII)
+_PERCENT_DIGITS: Final = 9
+
+
+class Swaps(NamedTuple):
+    """How many cables exchange an end."""
+
+    pairs: int = 0
+    share: float = 0.0
+    """Of all cables; as many as fit."""
+
+
+def parse_swaps(text: str) -> Swaps:
+    """Return a number of pairs, or a share of all cables, of `3`, `5%` or `0.05`.
+
+    Raises:
+        click.BadParameter: another form, or more than all.
+    """
+    if _COUNT.match(text):
+        return Swaps(pairs=int(text))
+    return Swaps(share=parse_share(text))
+
+
+def _positive(default: int | None) -> dict[str, Any]:
+    return {"type": click.IntRange(min=1), "default": default, "show_default": default is not None}
+
+
+def _natural(default: int) -> dict[str, Any]:
+    return {"type": click.IntRange(min=0), "default": default, "show_default": True}
+
+
+_OPTIONS: Final = (
+    click.option(
+        "--kind",
+        type=click.Choice([kind.value for kind in FabricKind]),
+        default=FabricKind.RAIL.value,
+        show_default=True,
+        help="How a host meets the fabric: one port, a port per rail, or two ports.",
+    ),
+    click.option("--hosts", **_positive(64), help="Number of hosts."),
+    click.option("--rails", **_positive(8), help="Ports of a host; of rail fabrics only."),
+    click.option("--radix", **_positive(64), help="Ports of every switch; even."),
+    click.option(
+        "--tiers", **_positive(None), help="Ranks of switches, 2 to 4.  [default: fewest]"
+    ),
+    click.option(
+        "--medium",
+        type=click.Choice([Medium.INFINIBAND.value, Medium.ETHERNET.value]),
+        default=Medium.INFINIBAND.value,
+        show_default=True,
+        help="What reports and sysfs show; ibnetdiscover and lldpcli are written for both.",
+    ),
+    click.option(
+        "--names",
+        type=click.Choice([policy.value for policy in NamePolicy]),
+        default=NamePolicy.PLAIN.value,
+        show_default=True,
+        help="Whether names tell positions.",
+    ),
+    click.option(
+        "--lose-links",
+        type=parse_share,
+        metavar="SHARE",
+        default="0",
+        help="Cables that are gone, as 1% or 0.01; at least one.",
+    ),
+    click.option(
+        "--swap",
+        type=parse_swaps,
+        metavar="NUMBER|SHARE",
+        default="0",
+        help="Pairs of cables that exchange an end, or as 5% the share of all cables that do.",
+    ),
+    click.option(
+        "--silent",
+        type=parse_share,
+        metavar="SHARE",
+        default="0",
+        help="Hosts without a report, as 5% or 0.05; at least one.",
+    ),
+    click.option("--lose-switch", **_natural(0), help="Switches that are gone with their cables."),
+    click.option("--lose-host", **_natural(0), help="Hosts that are gone with their cables."),
+)
+
+
+def fabric_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a fabric and its faults to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def spec_of(options: Mapping[str, Any]) -> FabricSpec:
+    """Return the fabric that the options describe."""
+    return FabricSpec(
+        kind=FabricKind(options["kind"]),
+        num_hosts=options["hosts"],
+        rails=options["rails"],
+        radix=options["radix"],
+        tiers=options["tiers"],
+        medium=Medium(options["medium"]),
+        names=NamePolicy(options["names"]),
+    )
+
+
+def faults_of(options: Mapping[str, Any]) -> FaultSpec:
+    """Return the faults that the options describe."""
+    return FaultSpec(
+        lose_links=options["lose_links"],
+        num_swaps=options["swap"].pairs,
+        silent=options["silent"],
+        lose_switches=options["lose_switch"],
+        lose_hosts=options["lose_host"],
+        swap=options["swap"].share,
+    )
+
+
+def fabric_words(spec: FabricSpec) -> list[str]:
+    """Return the words of a command line that give a fabric."""
+    words = ["--kind", spec.kind.value, "--hosts", str(spec.num_hosts)]
+    if spec.kind is FabricKind.RAIL:
+        words += ["--rails", str(spec.rails)]
+    words += ["--radix", str(spec.radix)]
+    words += ["--tiers", str(spec.tiers)] if spec.tiers else []
+    return [*words, "--medium", spec.medium.value, "--names", spec.names.value]
+
+
+def fault_words(faults: FaultSpec) -> list[str]:
+    """Return the words of a command line that give faults; none where nothing is wrong."""
+    given = {
+        "--lose-links": _percent(faults.lose_links),
+        "--swap": str(faults.num_swaps) if faults.num_swaps else _percent(faults.swap),
+        "--silent": _percent(faults.silent),
+        "--lose-switch": str(faults.lose_switches),
+        "--lose-host": str(faults.lose_hosts),
+    }
+    return [word for pair in given.items() if pair[1] not in {"0", "0%"} for word in pair]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.{_PERCENT_DIGITS}f}".rstrip("0").rstrip(".") + "%"
+
+
+@contextmanager
+def progress(first: str) -> Iterator[Callable[[str], None]]:
+    """Yield what shows a line of progress on stderr, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - a pipe should not pay for it
+
+    with Console(stderr=True).status(first) as status:
+        yield status.update
