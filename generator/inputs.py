@@ -17,12 +17,12 @@ import click
 from generator.intake import take_reports
 from generator.inventory import Inventory, parse_nodes
 from generator.store.directory import read_reports
+from generator.sweeps import parse_sweep
 from topology.errors import ConfigError, ParseError, show
 from topology.facts import Device, DeviceKind, Port
 from topology.identity import Claim, Origin
 from topology.ids import Id, IdKind
 from topology.report import NeighborReport
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 
 MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB
@@ -134,7 +134,7 @@ def _read_sweep(file: Path) -> tuple[list[Claim], list[ParseError]]:
     raw = read_bytes(file, MAX_SWEEP_BYTES)
     if isinstance(raw, ParseError):
         return [], [raw]
-    parsed = parse_ibnetdiscover(raw, source=show(str(file), 1024))
+    parsed = parse_sweep(raw, source=show(str(file), 1024))
     return [Claim(device, Origin.SWEEP) for device in parsed.devices], list(parsed.errors)
 
 

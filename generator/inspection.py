@@ -11,11 +11,11 @@ from generator.inventory import parse_nodes
 from generator.outputs.hypernode import parse_manifest
 from generator.placement.request import parse_request
 from generator.store.documents import Document, parse_documents
+from generator.sweeps import parse_sweep
 from topology.errors import ParseError, TopologyError
 from topology.facts import Device, DeviceKind
 from topology.ids import IdKind
 from topology.report import device_of, parse_report
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 from topology.tree import parse_tree
 
@@ -60,7 +60,7 @@ def _unknown(problem: str, source: str) -> Inspection:
 
 
 def _sweep(raw: bytes, source: str) -> Inspection:
-    parsed = parse_ibnetdiscover(raw, source=source)
+    parsed = parse_sweep(raw, source=source)
     names = {
         DeviceKind.SWITCH: "switches",
         DeviceKind.HOST: "cas",

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from generator.sweeps import parse_sweep
 from topology.errors import ParseError, ReportError, show
 from topology.facts import Device, DeviceKind, Finding, FindingKind, Severity
 from topology.identity import Claim, Origin
 from topology.ids import Id, IdKind
 from topology.report import NeighborReport, SweepPart, device_of, join_sweep
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
 
 STALE_PERIODS = 3
 """A report is stale when it is older than so many collection periods."""
@@ -64,7 +64,7 @@ def take_reports(reports: Iterable[NeighborReport]) -> Taken:
     swept: set[str] = set()
     for subnet, title, text in _newest_per_subnet(parts, problems):
         swept.add(subnet)
-        parsed = parse_ibnetdiscover(text.encode(), source=title)
+        parsed = parse_sweep(text.encode(), source=title)
         claims += [Claim(device, Origin.SWEEP) for device in parsed.devices]
         problems += parsed.errors
     unknown = tuple(sorted({subnet for subnet, _, _ in parts} - swept))

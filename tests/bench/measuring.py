@@ -16,6 +16,7 @@ from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import PlacementRequest, parse_request
 from generator.reconcile.plan import plan_changes
+from generator.sweeps import parse_sweep
 from tests.bench.dumps import Dump
 from tests.bench.reference import parse_reference
 from topology.fabric import build_fabric
@@ -23,7 +24,6 @@ from topology.facts import Device
 from topology.identity import Claim, Origin
 from topology.ids import IdKind
 from topology.inference import infer
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
 from topology.tree import TopologyTree, host_partitions
 
 REFERENCE: Final = "reference parse"
@@ -117,7 +117,7 @@ class _Round:
 
     def _parse(self) -> float:
         start = time.perf_counter()
-        self.devices = parse_ibnetdiscover(self._raw).devices
+        self.devices = parse_sweep(self._raw, source="").devices
         seconds = time.perf_counter() - start
         if self._is_checked:
             _compare_parsers(self.devices, self._raw)

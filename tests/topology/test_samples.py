@@ -14,14 +14,20 @@ from topology.facts import FindingKind
 from topology.identity import Claim, Origin
 from topology.inference import Inference
 from topology.sources.ibnetdiscover import parse_ibnetdiscover
+from topology.tree import host_partitions
 
 pytestmark = needs_samples
 
 
-def inferred(name: str) -> Inference:
-    raw = (SAMPLES / "ibnetdiscover" / name).read_bytes()
-    parsed = parse_ibnetdiscover(raw, source=name)
-    return infer_from(Claim(device, Origin.SWEEP) for device in parsed.devices)
+def inferred(*names: str) -> Inference:
+    """Return what dumps say together."""
+    return infer_from(
+        Claim(device, Origin.SWEEP)
+        for name in names
+        for device in parse_ibnetdiscover(
+            (SAMPLES / "ibnetdiscover" / name).read_bytes(), source=name
+        ).devices
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,6 +48,19 @@ def test_it_finds_the_tiers_of_a_real_fabric(
     found = Counter(domain.tier for domain in tree.domains)
     assert [found[tier] for tier in range(1, len(tree.tiers) + 1)] == num_domains
     assert len(tree.nodes) == num_nodes
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param(["stage_fdr10.txt"], id="itself"),
+        pytest.param(["own_ibsim_stage_p-form.txt"], id="its port rows, which tell no node GUIDs"),
+    ],
+)
+def test_it_finds_one_fabric_in_several_dumps_of_it(others: list[str]) -> None:
+    alone, together = inferred("stage_fdr10.txt"), inferred("stage_fdr10.txt", *others)
+    assert host_partitions(together.tree) == host_partitions(alone.tree)
+    assert together.tree.unplaced == alone.tree.unplaced
 
 
 def test_it_leaves_two_hosts_on_the_core_unplaced() -> None:

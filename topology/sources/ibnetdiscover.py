@@ -13,14 +13,12 @@ from topology.errors import ParseError
 from topology.facts import Device, Parsed
 from topology.sources.ibnetdiscover_devices import Record, build_devices
 from topology.sources.ibnetdiscover_lines import LineReader, read_chunks
-from topology.sources.ibnetdiscover_merging import merge_dumps
 from topology.sources.ibnetdiscover_names import host_name, switch_name
 from topology.sources.ibnetdiscover_text import render_ibnetdiscover
 
 __all__ = [
     "FastReader",
     "host_name",
-    "merge_dumps",
     "parse_ibnetdiscover",
     "parse_strictly",
     "render_ibnetdiscover",

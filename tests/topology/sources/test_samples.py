@@ -7,7 +7,7 @@ import pytest
 from tests.shared_samples import SAMPLES, needs_samples
 from topology.facts import Device, DeviceKind
 from topology.ids import Id, IdKind
-from topology.sources.ibnetdiscover import merge_dumps, parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 
 pytestmark = needs_samples
@@ -121,15 +121,6 @@ def test_it_reads_the_port_rows_of_a_real_fabric(name: str) -> None:
 def test_only_the_row_where_a_file_of_port_rows_was_cut_is_bad() -> None:
     errors = {name: len(parse_ibnetdiscover(fabric(name)).errors) for name in PORT_ROWS}
     assert errors == dict.fromkeys(PORT_ROWS, 0) | {"own_ibsim_p-form_unlinked.txt": 1}
-
-
-def test_both_forms_of_one_fabric_tell_the_same_cables() -> None:
-    records, rows = (
-        merge_dumps([parse_ibnetdiscover(fabric("stage_fdr10.txt")), *more]).devices
-        for more in ([], [parse_ibnetdiscover(fabric("own_ibsim_stage_p-form.txt"))])
-    )
-    assert links(rows) == links(records)
-    assert [device.ids for device in rows] == [device.ids for device in records]
 
 
 def test_a_redacted_dump_tells_nothing_and_says_so() -> None:
