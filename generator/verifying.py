@@ -54,10 +54,10 @@ class Verdict(StrEnum):
 
     EXACT = "exact"
     FLAGGED = "flagged"
-    """Wrong about some nodes, each of which a finding speaks of, itself or by a switch of its
-    domain."""
+    """Wrong about some nodes; each is listed as unplaced with the reason, or a finding speaks of
+    it or of a switch of its domain."""
     SILENT = "silent"
-    """Wrong about some node of which no finding speaks."""
+    """Wrong about some node of which nothing is said."""
 
 
 class Score(NamedTuple):
@@ -137,7 +137,7 @@ def judge(damaged: Damaged, found: Inference) -> Verdict:
         for node, at in tier.homes.items()
         if tier.is_told[at] and not tier.is_whole[at]
     }
-    warned |= told
+    warned |= told | {gone.node for gone in found.tree.unplaced}
     nodes = all_nodes(truth)
     is_silent = any(
         node not in warned
