@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import MappingProxyType
+from typing import NamedTuple
 
 from generator.placement import reasons
 from generator.placement.alternatives import alternatives
@@ -25,8 +26,32 @@ STEPS = 200_000
 """Budget of a search: about a second."""
 EXACT_LEAVES = 8
 """Up to so many domains of the lowest tier only a deadline ends a search."""
+ROUGH_STEPS = 200_000
+"""Budget of choices of pods per group, where each is placed without proof."""
+EXACT_SHARE = 0.7
+"""Part of a deadline that the exact search may use; the rest is for placing without proof."""
 EXPLAINING_STEPS = 100_000
 """Budget of finding out why nothing fits, and what would do."""
+
+
+class _Time(NamedTuple):
+    """The time of one query."""
+
+    clock: Callable[[], float] | None
+    """None where there is no deadline."""
+    begins_at: float = 0.0
+    deadline_s: float = 0.0
+
+    @classmethod
+    def of(cls, request: PlacementRequest, clock: Callable[[], float] | None) -> _Time:
+        """Start it."""
+        if clock is None or request.deadline_s is None:
+            return cls(None)
+        return cls(clock, clock(), request.deadline_s)
+
+    def effort(self, steps: int, *, share: float = 1.0) -> Effort:
+        """Return a budget of so many steps that ends with this share of the time."""
+        return Effort(steps, self.clock, self.begins_at + share * self.deadline_s)
 
 
 def place(
@@ -52,17 +77,18 @@ def place(
     if request.preset in ONLY_WITH_STRATEGIES and not request.strategies:
         problem_text = f"{request.preset} without them is not supported yet"
         raise UnsupportedRequest("strategies", problem_text)
+    time = _Time.of(request, clock)
     problem = build_problem(snapshot, request)
     if snapshot.num_nodes == 0:
         return _infeasible(reasons.no_domain(problem) or Reason(ReasonKind.NO_FIT))
     try:
-        found = solve(problem, _effort(request, clock, steps=_steps(snapshot)))
+        found = solve(problem, time.effort(_steps(snapshot), share=EXACT_SHARE))
     except EffortSpent:
-        found = solve_roughly(problem)
+        found = solve_roughly(problem, time.effort(ROUGH_STEPS))
         if found is None:
             return _infeasible(Reason(ReasonKind.NO_FIT), is_proved=False)
     if found is None:
-        return _explained(problem, _effort(request, clock, steps=EXPLAINING_STEPS))
+        return _explained(problem, time.effort(EXPLAINING_STEPS))
     return _feasible(problem, found)
 
 
@@ -82,12 +108,6 @@ def _steps(snapshot: Snapshot) -> int:
     """Return the budget of the exact search: none where the cluster is small."""
     lowest = snapshot.levels.starts[min(1, snapshot.levels.root)]
     return sys.maxsize if len(lowest) <= EXACT_LEAVES else STEPS
-
-
-def _effort(request: PlacementRequest, clock: Callable[[], float] | None, *, steps: int) -> Effort:
-    if clock is None or request.deadline_s is None:
-        return Effort(steps)
-    return Effort(steps, clock, clock() + request.deadline_s)
 
 
 def _infeasible(

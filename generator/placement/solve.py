@@ -8,9 +8,11 @@ domains are compared by the preset. Homogeneous jobs are counted (`counting`), a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from math import gcd, lcm
 from typing import Protocol
 
 import numpy as np
@@ -21,13 +23,12 @@ from generator.placement.effort import Effort, EffortSpent
 from generator.placement.found import Found
 from generator.placement.objective import Objective, measure
 from generator.placement.problem import PartType, Problem
+from generator.placement.request import Group
 from generator.placement.rough import Rough
 from generator.placement.search import Search
 
-ROUGH_STEPS = 200_000
-"""Budget of choices of pods per group, where each is placed without proof."""
 CHOICE_STEPS = 100
-"""What setting up one choice of pods per group costs."""
+"""What setting up one choice of pods per group, or one more strategy of it, costs."""
 NODES_PER_STEP = 500
 """Nodes that arrays are compared over in the time of one step of the search."""
 
@@ -58,57 +59,84 @@ def solve(problem: Problem, effort: Effort) -> Solution | None:
     Raises:
         EffortSpent: the budget ended first.
     """
-    return _solve(problem, partial(_finder, effort=effort), effort)
+    best = None
+    for better in _improvements(problem, partial(_finder, effort=effort), effort):
+        best = better
+    return best
 
 
-def solve_roughly(problem: Problem) -> Solution | None:
-    """Return some placement that keeps all rules, None where none was found; never proved."""
-    try:
-        return _solve(problem, Rough, Effort(ROUGH_STEPS))
-    except EffortSpent:
-        return None
+def solve_roughly(problem: Problem, effort: Effort) -> Solution | None:
+    """Return some placement that keeps all rules, None where none was found; never proved.
+
+    One choice of pods per group is tried even where the budget is spent already.
+    """
+    best = None
+    with suppress(EffortSpent):
+        for better in _improvements(problem, Rough, effort):
+            best = better
+    return best
 
 
-def _solve(problem: Problem, make: MakeFinder, effort: Effort) -> Solution | None:
+def _improvements(problem: Problem, make: MakeFinder, effort: Effort) -> Iterator[Solution]:
+    """Yield placements, each better than the one before, the last one being the best.
+
+    Raises:
+        EffortSpent: the budget ended first.
+    """
     best: Solution | None = None
     total = 0
-    for counts in _choices(problem):
+    for at, counts in enumerate(_choices(problem, effort)):
         if best is not None and sum(counts) < total:
-            break
-        effort.spend(CHOICE_STEPS + problem.snapshot.num_nodes // NODES_PER_STEP)
-        found = _solve_counts(problem, counts, make)
+            return
+        if at:
+            effort.spend(CHOICE_STEPS + problem.snapshot.num_nodes // NODES_PER_STEP)
+        found = _solve_counts(problem, counts, make=make, effort=effort)
         if found is not None and (best is None or _vector(problem, found) < _vector(problem, best)):
             best, total = found, sum(counts)
-    return best
+            yield best
 
 
 def _vector(problem: Problem, solution: Solution) -> tuple[int, ...]:
     return solution.objective.vector(problem.request.preset)
 
 
-def _choices(problem: Problem) -> Iterator[tuple[int, ...]]:
-    """Yield pods per group that the minimums and the room allow, most pods first."""
-    groups = problem.request.groups
-    most = [
-        min(group.count, _most(problem, shape))
-        for group, shape in zip(groups, problem.shape_of, strict=True)
+def _choices(problem: Problem, effort: Effort) -> Iterator[tuple[int, ...]]:
+    """Yield pods per group that minimums, room and slices allow, most pods first."""
+    allowed = [
+        _allowed(problem, group, min(group.count, _most(problem, shape)))
+        for group, shape in zip(problem.request.groups, problem.shape_of, strict=True)
     ]
-    least = [group.least for group in groups]
-    for total in range(sum(most), max(problem.request.least, sum(least), 1) - 1, -1):
-        for counts in _shared_out(total, least, most):
-            if _divides(problem, counts):
-                yield counts
-
-
-def _shared_out(total: int, least: list[int], most: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to share a total among groups, the first ones getting most first."""
-    if not least:
-        if total == 0:
-            yield ()
+    if not all(allowed):
         return
-    lowest = max(least[0], total - sum(most[1:]))
-    for count in range(min(most[0], total - sum(least[1:])), lowest - 1, -1):
-        for rest in _shared_out(total - count, least[1:], most[1:]):
+    least = max(problem.request.least, sum(counts[0] for counts in allowed), 1)
+    most = sum(counts[-1] for counts in allowed)
+    for total in range(most, least - 1, -gcd(*(counts.step for counts in allowed))):
+        yield from _shared_out(total, allowed, effort)
+
+
+def _allowed(problem: Problem, group: Group, most: int) -> range:
+    """Return how many pods a group may have: whole slices, unless it only grows."""
+    sizes = [layer.size for layer in group.slices if not layer.has_short]
+    step = 1 if problem.is_growth else lcm(*sizes)
+    return range(-(-group.least // step) * step, most + 1, step)
+
+
+def _shared_out(total: int, allowed: Sequence[range], effort: Effort) -> Iterator[tuple[int, ...]]:
+    """Yield all ways to share a total among groups, the first ones getting most first.
+
+    Cost: a step for each group at which a total that whole slices cannot make up ends.
+    """
+    first, *others = allowed
+    if not others:
+        if total in first:
+            yield (total,)
+        else:
+            effort.spend(1)
+        return
+    highest = min(first[-1], total - sum(counts[0] for counts in others))
+    lowest = max(first[0], total - sum(counts[-1] for counts in others))
+    for count in range(highest - (highest - first[0]) % first.step, lowest - 1, -first.step):
+        for rest in _shared_out(total - count, others, effort):
             yield (count, *rest)
 
 
@@ -123,16 +151,12 @@ def widest(problem: Problem) -> int:
     return min(problem.job_cap, max(job for job, _ in problem.strategies))
 
 
-def _divides(problem: Problem, counts: tuple[int, ...]) -> bool:
-    return problem.is_growth or all(
-        layer.has_short or count % layer.size == 0
-        for group, count in zip(problem.request.groups, counts, strict=True)
-        for layer in group.slices
-    )
-
-
-def _solve_counts(problem: Problem, counts: tuple[int, ...], make: MakeFinder) -> Solution | None:
+def _solve_counts(
+    problem: Problem, counts: tuple[int, ...], *, make: MakeFinder, effort: Effort
+) -> Solution | None:
     for strategy, (job_cap, part_cap) in enumerate(problem.strategies):
+        if strategy:
+            effort.spend(CHOICE_STEPS)
         parts = problem.part_types(counts, part_cap)
         counted = Counter(kind for kind, _ in parts)
         types = sorted(counted, key=lambda kind: (kind.shape, kind.size, kind.cap, kind.owner))

@@ -9,6 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from generator.placement.presets import Preset
 
 MOST_PODS = 1_000_000
+MOST_GROUPS = 256
+"""Each may be a kind of pod of its own, which costs arrays over all nodes."""
 MOST_QUANTITY = 2**53
 """Largest quantity that JSON readers keep exact; sums over a cluster stay below 64 bits."""
 
@@ -73,7 +75,7 @@ class Spec(_Row):
     gang: Name = "self"
     priority: int = 0
     preemption: Literal["never", "topologyFirst", "fewestVictims", "perDomain"] = "never"
-    groups: Annotated[list[GroupRow], Field(min_length=1)]
+    groups: Annotated[list[GroupRow], Field(min_length=1, max_length=MOST_GROUPS)]
     min: Natural = 0
     required: Tier | None = None
     preferred: list[Tier] = []

@@ -19,7 +19,7 @@ from generator.placement.presets import Key, Preset
 from generator.placement.problem import Problem, build_problem
 from generator.placement.request import parse_request
 from generator.placement.search import Search
-from generator.placement.solve import CHOICE_STEPS, Finder, assemble, candidates, solve
+from generator.placement.solve import Finder, assemble, candidates, solve
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Leaf, Scene
 from tests.generator.placement.scenes import TIERS, document_of, paths, snapshot_of, tree_of
@@ -93,7 +93,7 @@ def test_it_counts_what_the_search_finds(preset: Preset, scene: Scene) -> None:
 def test_it_keeps_tiers_and_histogram_without_any_budget(scene: Scene) -> None:
     request = parse_request(document_of(scene, Preset.OPTIMAL))
     problem = build_problem(snapshot_of(scene), request)
-    best, hasty = solve(problem, Effort(STEPS)), solve(problem, Effort(CHOICE_STEPS + 2))
+    best, hasty = solve(problem, Effort(STEPS)), solve(problem, Effort(2))
     assert (best is None) == (hasty is None)
     if best is None or hasty is None:
         return
@@ -106,7 +106,7 @@ def test_it_keeps_tiers_and_histogram_without_any_budget(scene: Scene) -> None:
 def test_it_says_that_a_filling_is_not_proved_when_the_budget_ends() -> None:
     snapshot = cluster(racks(*[7] * 8, per_block=8))
     problem = build_problem(snapshot, request(groups=workers(30)))
-    hasty = solve(problem, Effort(CHOICE_STEPS + 3))
+    hasty = solve(problem, Effort(3))
     assert hasty is not None
     assert not hasty.is_proved
     assert hasty.objective.values[Key.DOMAINS][1] == 5

@@ -11,7 +11,7 @@ from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.problem import build_problem
 from generator.placement.request import parse_request
-from generator.placement.solve import solve, solve_roughly
+from generator.placement.solve import CHOICE_STEPS, solve, solve_roughly
 from tests.generator.placement import referee
 from tests.generator.placement.documents import cluster, racks, request
 from tests.generator.placement.referee import Scene
@@ -35,7 +35,8 @@ class JumpingClock:
 @given(scene=scenes())
 def test_it_keeps_every_rule_without_proof(scene: Scene) -> None:
     problem = build_problem(snapshot_of(scene), parse_request(document_of(scene, Preset.OPTIMAL)))
-    rough, best = solve_roughly(problem), solve(problem, Effort(10_000_000))
+    effort = Effort(10_000_000)
+    rough, best = solve_roughly(problem, effort), solve(problem, effort)
     if rough is None:
         return
     assert best is not None
@@ -70,7 +71,7 @@ def test_it_answers_in_time_when_the_deadline_passes() -> None:
 
 def test_it_does_not_claim_that_nothing_fits_when_it_ran_out_of_time() -> None:
     spec = request(groups=MIXED, deadline_s=0.5)
-    found = place(cluster(racks(5, 5)), spec, clock=JumpingClock())
+    found = place(cluster(racks(5, 5, 5, 5, per_block=4)), spec, clock=JumpingClock())
     assert (found.is_feasible, found.is_proved) == (False, False)
 
 
@@ -90,3 +91,49 @@ def test_it_reaches_a_hundred_groups_of_two_shapes_on_a_thousand_nodes() -> None
     found = place(snapshot, spec, clock=JumpingClock())
     assert found.is_feasible
     assert sum(len(nodes) for nodes in found.assignment.values()) == 599
+
+
+class ReadingClock:
+    """A clock that moves on by a hundredth of a second whenever it is read."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 0.01
+        return self.now_s
+
+
+def test_it_keeps_the_deadline_where_slices_leave_few_counts() -> None:
+    groups = [
+        {"name": f"g{at}", "count": 450, "min": 0, "slices": [{"size": size, "tier": "rack"}]}
+        for at, size in enumerate((150, 225, 90, 50))
+    ]
+    snapshot, clock = cluster(racks(*[150] * 4)), ReadingClock()
+    place(snapshot, request(groups=groups, deadline_s=1), clock=clock)
+    assert clock.now_s < 2
+
+
+def test_it_ends_where_no_whole_slices_make_up_a_total() -> None:
+    groups = [
+        {"name": f"g{at}", "count": 4 * size, "min": 1, "slices": [{"size": size}]}
+        for at, size in enumerate((97, 89, 83, 79, 73))
+    ]
+    found = place(cluster(racks(*[100] * 4)), request(groups=groups))
+    assert not found.is_feasible
+
+
+def test_it_spends_one_deadline_on_all_that_it_does() -> None:
+    groups = [{"name": f"g{at}", "count": 40, "request": {"slots": 1 + at}} for at in range(8)]
+    clock = ReadingClock()
+    place(cluster(racks(5, 5)), request(groups=groups, min=1, deadline_s=1), clock=clock)
+    assert clock.now_s < 1.5
+
+
+def test_it_hands_out_what_it_found_before_the_budget_ended() -> None:
+    groups = [{"name": f"g{at}", "count": 8, "min": 0} for at in range(2)]
+    problem = build_problem(cluster(racks(4, 4)), request(groups=groups))
+    too_many = sum(range(1, 9))  # choices of 16 to 9 pods, for 8 nodes
+    rough = solve_roughly(problem, Effort(too_many * CHOICE_STEPS))
+    assert rough is not None
+    assert sum(map(len, rough.pods)) == 8
