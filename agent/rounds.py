@@ -18,6 +18,7 @@ from agent.collect import (
 from agent.probing import Collected
 from agent.publishing import Change, ReportFolder
 from agent.reporting import build_reports
+from topology.errors import StoreError
 from topology.report import NeighborReport, device_of
 
 log = logging.getLogger(__name__)
@@ -40,11 +41,15 @@ class Rounds:
         self._known = _recalled(last) if last else {}
         self._observed_at = last.status.observed_at if last else None
         self._outcomes: dict[str, Outcome] = {}
+        self._problem: str | None = None
 
     def tick(self) -> None:
         """Run one round; whatever goes wrong is logged and the next round tries again."""
         try:
             self._collect_and_publish()
+            self._note_publishing(None)
+        except StoreError as error:
+            self._note_publishing(str(error))
         except Exception as error:  # the named catch-all: the loop goes on
             log.exception("round failed", extra={"error": str(error)})
 
@@ -61,6 +66,16 @@ class Rounds:
         self._observed_at = reports[0].status.observed_at
         self._log_changes(self._folder.publish(reports))
         self._withdraw(reports, attempts)
+
+    def _note_publishing(self, problem: str | None) -> None:
+        """Tell once that reports cannot be written, and once that they can again."""
+        if problem == self._problem:
+            return
+        if problem is not None:
+            log.error("publishing failed", extra={"error": problem})
+        else:
+            log.info("publishing works again")
+        self._problem = problem
 
     def _withdraw(self, reports: Sequence[NeighborReport], attempts: Sequence[Attempt]) -> None:
         """Remove parts that a newer sweep no longer has, or all when sweeping was turned off.

@@ -172,10 +172,15 @@ def test_it_survives_a_folder_that_vanishes(agent: Agent, caplog: pytest.LogCapt
     agent.reports.rmdir()
     with caplog.at_level(logging.INFO):
         rounds.tick()
-    (record,) = [one for one in caplog.records if one.message == "round failed"]
-    assert "No such file or directory" in vars(record)["error"]
-    agent.folder.prepare()
-    rounds.tick()
+        rounds.tick()
+        agent.folder.prepare()
+        rounds.tick()
+        rounds.tick()
+    failed, works = [one for one in caplog.records if one.message.startswith("publishing")]
+    assert (failed.levelname, failed.message) == ("ERROR", "publishing failed")
+    assert "No such file or directory" in vars(failed)["error"]
+    assert failed.exc_info is None
+    assert works.message == "publishing works again"
     assert agent.heard == ["leaf1"]
 
 
