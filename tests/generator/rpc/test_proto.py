@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.resources import files
 from itertools import pairwise
 
 import pytest
 from google.protobuf.descriptor import EnumDescriptor
 
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from tests.repository import ROOT
 
-TEXT = (ROOT / "generator/rpc/toponaut/v1/placement.proto").read_text()
+TEXT = files("generator.rpc").joinpath("toponaut/v1/placement.proto").read_text()
 ENUMS = list(pb.DESCRIPTOR.enum_types_by_name.values())
 
 
