@@ -56,7 +56,8 @@ def _hosts(fabric: Fabric, plane: Plane, grouping: Grouping, astray: set[int]) -
     spare: dict[int, list[int]] = defaultdict(list)
     for port in sorted(plane.ports - linked):
         spare[fabric.ports[port].device].append(port)
-    for host in plane.hosts:
+    # Without a single cable nothing is known, as in reports without a sweep; nothing is missing.
+    for host in plane.hosts if plane.host_edges else ():
         if num_links[host] == 0 and spare[host] and host not in astray:
             yield _host_gap(fabric, host, (0, len(spare[host])), spare[host])
     for group in grouping.groups:

@@ -155,3 +155,8 @@ def test_it_names_missing_ports_alike_in_whatever_order_they_are_reported() -> N
     assert first == second
     (finding,) = of_kind(first, FindingKind.MISSING_LINK)
     assert [end.port for end in finding.ports] == ["eth1", "eth3"]
+
+
+def test_it_misses_no_link_where_no_cable_is_known_at_all() -> None:
+    dark = [report("h01", {"eth0": []}), report("h02", {"eth0": []})]
+    assert FindingKind.MISSING_LINK not in {one.kind for one in infer_from(dark).findings}
