@@ -129,8 +129,10 @@ def test_it_stops_cleanly_on(serving: Serving, number: signal.Signals) -> None:
     serving.wait_ready()
     assert serving.stop(number) == Exit.OK
     assert not serving.ready_file.exists()
+    # A round that runs when the signal comes is let finish, and may log between the two.
     events = [line["event"] for line in serving.log]
-    assert events[-2:] == ["generator stopping", "generator stopped"]
+    assert events.count("generator stopping") == 1
+    assert events[-1] == "generator stopped"
 
 
 def test_it_answers_place_as_the_same_reports_do_in_process(scene: Scene, serving: Serving) -> None:
