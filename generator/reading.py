@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import click
 
 from generator.app import Observation, observe
+from generator.clock import utc_now
 from generator.exits import Exit
 from generator.inputs import Inputs, Sources, read_bytes, read_inputs, read_inventory
 from generator.outputs.hypernode import HyperNode, tree_of_hypernodes
@@ -58,7 +58,7 @@ def read_observation(
     inputs = read_inputs(sources)
     observation = observe(
         inputs,
-        now=datetime.now(UTC),  # noqa: TID251 - the commands' one clock
+        now=utc_now(),
         previous=last,
         names_of_tiers=_split(names_of_tiers),
     )

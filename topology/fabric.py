@@ -94,6 +94,11 @@ class Fabric:
         found = self.ports[port]
         return PortName(self.devices[found.device].name, found.name)
 
+    def show_link(self, link: Link) -> str:
+        """Return both ends of a link as a message names them."""
+        ends = (self.port_name(link.a), self.port_name(link.b))
+        return " and ".join(f"{end.device} port {end.port}" for end in ends)
+
 
 def build_fabric(claims: Iterable[Claim]) -> Fabric:
     """Join claims to one fabric. The order of claims does not matter.
@@ -338,7 +343,7 @@ def _links(cables: dict[tuple[int, int], _Cable]) -> Iterator[Link]:
 
 
 def link_findings(fabric: Fabric) -> Iterator[Finding]:
-    """Yield what single links show: one-sided ones, and hosts that nothing names."""
+    """Yield a finding per link that only one end reports although the other could have."""
     for link in fabric.links:
         if link.is_one_sided:
             yield _one_sided(fabric, link)
@@ -346,14 +351,13 @@ def link_findings(fabric: Fabric) -> Iterator[Finding]:
 
 def _one_sided(fabric: Fabric, link: Link) -> Finding:
     ends = (fabric.port_name(link.a), fabric.port_name(link.b))
-    shown = " and ".join(f"{end.device} port {end.port}" for end in ends)
     return Finding(
         kind=FindingKind.ONE_SIDED_LINK,
         device=ends[0].device,
         port=ends[0].port,
         severity=Severity.WARNING,
         message=(
-            f"Only one end reports the link between {shown}. "
+            f"Only one end reports the link between {fabric.show_link(link)}. "
             + (
                 "The other end reports another cable there, so it is left out; it goes away "
                 "when the old entry times out."

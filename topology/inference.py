@@ -308,7 +308,7 @@ def _lone_tops(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Fin
     is cabled to. No placement depends on it, but the number of tiers does.
     """
     groups = grouping.groups
-    group_of = {switch: at for at, group in enumerate(groups) for switch in group.switches}
+    group_of = grouping.by_switch()
     children: dict[int, list[int]] = defaultdict(list)
     for at, group in enumerate(groups):
         if group.parent is not None:

@@ -22,7 +22,7 @@ _GIGA = 1_000_000_000
 def slow_links(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
     """Yield a finding per link below the usual rate of its fellows. Cost: O(links)."""
     rates = {(link.a, link.b): link for link in fabric.links if link.rate_bps is not None}
-    group_of = {switch: at for at, group in enumerate(grouping.groups) for switch in group.switches}
+    group_of = grouping.by_switch()
     fellows: dict[Hashable, list[Link]] = defaultdict(list)
     for edge in (*plane.host_edges, *plane.switch_edges):
         link = rates.get((min(edge.a_port, edge.b_port), max(edge.a_port, edge.b_port)))
@@ -51,7 +51,6 @@ def _below_usual(fabric: Fabric, links: list[Link]) -> Iterator[Finding]:
 
 def _slow(fabric: Fabric, link: Link, usual: int) -> Finding:
     ends = (fabric.port_name(link.a), fabric.port_name(link.b))
-    shown = " and ".join(f"{end.device} port {end.port}" for end in ends)
     rate = (link.rate_bps or 0) / _GIGA
     return Finding(
         kind=FindingKind.SLOW_LINK,
@@ -59,8 +58,8 @@ def _slow(fabric: Fabric, link: Link, usual: int) -> Finding:
         port=ends[0].port,
         severity=Severity.WARNING,
         message=(
-            f"The link between {shown} runs at {rate:g} Gb/s where its fellows run at "
-            f"{usual / _GIGA:g}. Check the cable, the transceivers and the lanes."
+            f"The link between {fabric.show_link(link)} runs at {rate:g} Gb/s where its fellows "
+            f"run at {usual / _GIGA:g}. Check the cable, the transceivers and the lanes."
         ),
         ports=ends,
     )

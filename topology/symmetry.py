@@ -65,7 +65,7 @@ def symmetry_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Itera
 
 
 def _lay_out(fabric: Fabric, plane: Plane, grouping: Grouping) -> Layout:
-    group_of = {switch: at for at, group in enumerate(grouping.groups) for switch in group.switches}
+    group_of = grouping.by_switch()
     home = {host: at for at, group in enumerate(grouping.groups) for host in group.hosts}
     used: dict[int, Counter[str]] = defaultdict(Counter)
     for edge in plane.host_edges:

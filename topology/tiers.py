@@ -62,6 +62,10 @@ class Grouping:
     host_ties: tuple[Tie, ...]
     group_ties: tuple[Tie, ...]
 
+    def by_switch(self) -> dict[int, int]:
+        """Return switch to the index of its group; a switch that is set aside is missing."""
+        return {switch: at for at, group in enumerate(self.groups) for switch in group.switches}
+
 
 @dataclass(slots=True)
 class _Draft:
