@@ -134,7 +134,13 @@ class FindingKind(StrEnum):
     STALE_REPORT = "stale-report"
     GUESSED_KIND = "guessed-kind"
     SLOW_LINK = "slow-link"
+    DOWN_PORT = "down-port"
+    FLAPPING_LINK = "flapping-link"
+    NO_LLDP = "no-lldp"
+    SWEEP_REFUSED = "sweep-refused"
     NEAR_TIE = "near-tie"
+    NOT_A_TREE = "not-a-tree"
+    TIER_MISMATCH = "tier-mismatch"
 
 
 class Severity(StrEnum):
