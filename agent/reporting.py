@@ -84,6 +84,9 @@ def _join(first: Port, second: Port) -> Port:
         rdma_device=first.rdma_device or second.rdma_device,
         pci_address=first.pci_address or second.pci_address,
         gpu_distance=first.gpu_distance or second.gpu_distance,
+        numa_node=second.numa_node if first.numa_node is None else first.numa_node,
+        firmware_lldp=second.firmware_lldp if first.firmware_lldp is None else first.firmware_lldp,
+        subnet=first.subnet or second.subnet,
         neighbors=tuple(sorted({*first.neighbors, *second.neighbors}, key=repr)),
     )
 

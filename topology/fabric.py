@@ -63,6 +63,10 @@ class FabricPort(NamedTuple):
     rate_bps: int | None
     rdma_device: str | None
     gpu_distance: GpuDistance | None
+    firmware_lldp: bool | None = None
+    """Whether its card eats LLDP frames; None where nothing tells."""
+    subnet: str | None = None
+    """Prefix of its InfiniBand subnet, where its owner tells."""
 
 
 class Link(NamedTuple):
@@ -198,6 +202,8 @@ class _Ports:
                 rate_bps=port.rate_bps,
                 rdma_device=port.rdma_device,
                 gpu_distance=port.gpu_distance,
+                firmware_lldp=port.firmware_lldp,
+                subnet=port.subnet,
             )
         )
         at = len(self.facts) - 1

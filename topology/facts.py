@@ -91,6 +91,13 @@ class Port(NamedTuple):
     pci_address: str | None = None
     gpu_distance: GpuDistance | None = None
     neighbors: tuple[Neighbor, ...] = ()
+    numa_node: int | None = None
+    """None where the machine has but one, or nothing tells."""
+    firmware_lldp: bool | None = None
+    """Whether the card's own LLDP agent eats the frames before the host sees them; None where
+    nothing tells."""
+    subnet: str | None = None
+    """Prefix of its InfiniBand subnet, 16 hex digits."""
 
 
 @dataclass(frozen=True, slots=True)

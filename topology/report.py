@@ -79,6 +79,11 @@ class ReportPort(_Model):
     rdma_device: Text | None = None
     pci_address: Text | None = None
     gpu_distance: GpuDistance | None = None
+    numa_node: Annotated[int, Field(ge=0)] | None = None
+    firmware_lldp: bool | None = None
+    """Whether the card's own LLDP agent eats the frames before the host sees them."""
+    subnet: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
+    """Prefix of its InfiniBand subnet, 16 hex digits."""
     neighbors: Annotated[tuple[ReportNeighbor, ...], Field(max_length=1024)] = ()
 
 
@@ -315,6 +320,9 @@ def _port_out(port: Port) -> ReportPort:
         rdma_device=port.rdma_device,
         pci_address=port.pci_address,
         gpu_distance=port.gpu_distance,
+        numa_node=port.numa_node,
+        firmware_lldp=port.firmware_lldp,
+        subnet=port.subnet,
         neighbors=tuple(neighbors),
     )
 
@@ -330,6 +338,9 @@ def _port_in(port: ReportPort) -> Port:
         rdma_device=port.rdma_device,
         pci_address=port.pci_address,
         gpu_distance=port.gpu_distance,
+        numa_node=port.numa_node,
+        firmware_lldp=port.firmware_lldp,
+        subnet=port.subnet,
         neighbors=tuple(
             Neighbor(
                 device_ids=_ids_in(heard.ids),

@@ -58,6 +58,9 @@ PORTS = st.builds(
     rdma_device=st.none() | TEXTS,
     pci_address=st.none() | TEXTS,
     gpu_distance=st.none() | st.sampled_from(GpuDistance),
+    numa_node=st.none() | st.integers(0, 1023),
+    firmware_lldp=st.none() | st.booleans(),
+    subnet=st.none() | st.just("fe80000000000000"),
     neighbors=st.frozensets(NEIGHBORS, max_size=3).map(
         lambda found: tuple(sorted(found, key=repr))
     ),
