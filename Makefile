@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test cover check fmt bench golden proto proto-check lock lab-deps wheel clean
+.PHONY: help setup demo test cover check fmt bench golden proto proto-check lock lab-deps kube-assets wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ lock: $(SETUP) ## Rewrite requirements/ from pyproject.toml; UPGRADE=1 takes new
 
 lab-deps: ## Install what the lab tests need (Debian, Ubuntu; root)
 	@tools/lab-deps
+
+kube-assets: ## Build what the API-server lab runs: 10 to 25 minutes, once (Go 1.26)
+	@tools/kube-assets
 
 wheel: $(SETUP) ## Build dist/toponaut-*.whl
 	@$(BIN)/hatchling build -t wheel
