@@ -117,7 +117,13 @@ def run(publish: Path, period: float, jitter: float, **options: Unpack[NodeOptio
         raise click.UsageError(str(error)) from error
     rounds = Rounds(node, folder)
     try:
-        run_periodically(rounds.tick, period_s=period, jitter_s=jitter, clock=node.clock)
+        run_periodically(
+            rounds.tick,
+            period_s=period,
+            jitter_s=jitter,
+            clock=node.clock,
+            stop=node.stop.tell,
+        )
     finally:
         node.close()
 

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Final
 
 from agent.clock import Clock
-from agent.collectors import frames, ib_sweep, ib_sysfs, lldpd, net_sysfs
-from agent.command import Runner
+from agent.collectors import firmware_lldp, frames, ib_sweep, ib_sysfs, lldpd, net_sysfs, nvlink
+from agent.command import Runner, Stop
 from agent.config import FrameUse, Settings
 from agent.listening import Listener
 from agent.probing import Collected, Collector, SourceAbsent
@@ -32,6 +32,8 @@ COLLECTORS: Final[Mapping[str, Collector]] = MappingProxyType(
     {
         _NET: net_sysfs.COLLECTOR,
         "ib_sysfs": ib_sysfs.COLLECTOR,
+        "firmware_lldp": firmware_lldp.COLLECTOR,
+        "nvlink": nvlink.COLLECTOR,
         _LLDPD: lldpd.COLLECTOR,
         SWEEP: ib_sweep.COLLECTOR,
     }
@@ -59,6 +61,8 @@ class Node:
     """The ears for LLDP frames; None where it was told not to listen."""
     wait: Callable[[float], object] | None = None
     """Sleeps until frames had time to come; None where a next collection will find them."""
+    stop: Stop = field(default_factory=Stop)
+    """Makes a collection that runs end soon; what it then tells means nothing."""
 
     def close(self) -> None:
         """Stop listening."""

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess  # noqa: TID251 - the one place
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 STDERR_TAIL_BYTES: Final = 64 * 1024
 TERM_GRACE_S: Final = 1.0
 """From SIGTERM to SIGKILL."""
+STOP_GRACE_S: Final = 0.3
+"""From SIGTERM to SIGKILL when the agent itself has to end."""
 KILL_GRACE_S: Final = 1.0
 """How long a killed process may take to die; one stuck in a driver is left behind."""
 _READ_BYTES = 64 * 1024
@@ -48,6 +51,31 @@ class Limits:
     max_output_bytes: int
 
 
+class Stop:
+    """The word to end: a command that runs is ended at once, and none is started any more."""
+
+    def __init__(self) -> None:
+        """Start untold."""
+        # Never read, so once told it stays readable, for every command that waits on it.
+        self._told = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        weakref.finalize(self, os.close, self._told)
+
+    def tell(self) -> None:
+        """Say it; from any thread, any number of times."""
+        os.eventfd_write(self._told, 1)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it was said."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self, selectors.EVENT_READ)
+            return bool(selector.select(0))
+
+    def fileno(self) -> int:
+        """Return what becomes readable with the word."""
+        return self._told
+
+
 class Runner(Protocol):
     """Runs a command; what a collector sees of processes."""
 
@@ -57,7 +85,7 @@ class Runner(Protocol):
         Raises:
             CommandMissing: there is no such program, or it may not be started.
             CommandTimeout: it did not end before its deadline.
-            CommandFailed: it printed more than its cap.
+            CommandFailed: it printed more than its cap, or the agent has to end.
         """
 
     def find(self, program: str) -> str | None:
@@ -67,9 +95,10 @@ class Runner(Protocol):
 class ProcessRunner:
     """The runner that starts real processes."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
-        """Keep the environment that every command gets, see `command_env`."""
+    def __init__(self, env: Mapping[str, str], stop: Stop | None = None) -> None:
+        """Keep the environment that every command gets, see `command_env`, and what ends them."""
         self._env = dict(env)
+        self._stop = stop or Stop()
 
     def run(self, argv: Sequence[str], limits: Limits) -> CommandResult:
         """Run one command, see `run_command`."""
@@ -78,6 +107,7 @@ class ProcessRunner:
             deadline_s=limits.deadline_s,
             max_output_bytes=limits.max_output_bytes,
             env=self._env,
+            stop=self._stop,
         )
 
     def find(self, program: str) -> str | None:
@@ -92,7 +122,12 @@ def command_env(environ: Mapping[str, str], passed: Sequence[str] = ()) -> dict[
 
 
 def run_command(
-    argv: Sequence[str], *, deadline_s: float, max_output_bytes: int, env: Mapping[str, str]
+    argv: Sequence[str],
+    *,
+    deadline_s: float,
+    max_output_bytes: int,
+    env: Mapping[str, str],
+    stop: Stop,
 ) -> CommandResult:
     """Run a command to its end and return what it printed.
 
@@ -103,12 +138,15 @@ def run_command(
         max_output_bytes: of stdout; a command that prints more is killed. Of stderr only the
             tail is kept.
         env: the whole environment of the command.
+        stop: ends it before its time.
 
     Raises:
         CommandMissing: there is no such program, or it may not be started.
         CommandTimeout: it did not end before its deadline.
-        CommandFailed: it printed more than its cap.
+        CommandFailed: it printed more than its cap, or was stopped.
     """
+    if stop.is_told:
+        raise _stopped(argv[0])
     program = shutil.which(argv[0], path=env.get("PATH", DEFAULT_PATH))
     if program is None:
         raise CommandMissing(f"{show(argv[0])}: not found, or not executable")
@@ -123,7 +161,7 @@ def run_command(
         )
     except (OSError, ValueError) as error:
         raise CommandMissing(f"{show(argv[0])}: {error}") from error
-    running = _Running(argv[0], process, time.monotonic() + deadline_s, max_output_bytes)
+    running = _Running(argv[0], process, time.monotonic() + deadline_s, max_output_bytes, stop)
     try:
         return running.finish(deadline_s)
     finally:
@@ -138,11 +176,12 @@ class _Running:
     process: subprocess.Popen[bytes]
     deadline: float
     max_output_bytes: int
+    stop: Stop
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
 
     def finish(self, deadline_s: float) -> CommandResult:
-        if not (self._drain() and self._await_exit(self.deadline)):
+        if not (self._drain() and self._await_exit(self.deadline, self.stop)):
             problem = f"{show(self.name)}: did not end within {deadline_s:g} s"
             raise CommandTimeout(problem + tail_of(self._stderr_text()))
         # Not reaped yet, so the group id is still ours: nothing the command started outlives it.
@@ -154,7 +193,8 @@ class _Running:
         """End what is left of the group and release the pipes; safe after any outcome."""
         if self.process.returncode is None:
             self._signal_group(signal.SIGTERM)
-            self._await_exit(time.monotonic() + TERM_GRACE_S)
+            grace_s = STOP_GRACE_S if self.stop.is_told else TERM_GRACE_S
+            self._await_exit(time.monotonic() + grace_s)
             self._signal_group(signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=KILL_GRACE_S)
@@ -167,19 +207,27 @@ class _Running:
     def _drain(self) -> bool:
         """Read both pipes to their ends; False when the deadline comes first."""
         with selectors.DefaultSelector() as selector:
+            selector.register(self.stop, selectors.EVENT_READ)
             for pipe in self._pipes():
                 selector.register(pipe, selectors.EVENT_READ)
-            while selector.get_map():
+            while len(selector.get_map()) > 1:
                 left_s = self.deadline - time.monotonic()
-                ready = selector.select(left_s) if left_s > 0 else []
+                ready = [key.fileobj for key, _ in selector.select(left_s)] if left_s > 0 else []
                 if not ready:
                     return False
-                for key, _ in ready:
-                    piece = os.read(key.fd, _READ_BYTES)
-                    self._keep(piece, is_stdout=key.fileobj is self.process.stdout)
-                    if not piece:
-                        selector.unregister(key.fileobj)
+                if self.stop in ready:
+                    raise _stopped(self.name)
+                self._read(ready, selector)
         return True
+
+    def _read(self, ready: Sequence[object], selector: selectors.BaseSelector) -> None:
+        """Take what pipes hold; one at its end leaves the selector."""
+        for pipe in self._pipes():
+            if pipe in ready:
+                piece = os.read(pipe.fileno(), _READ_BYTES)
+                self._keep(piece, is_stdout=pipe is self.process.stdout)
+                if not piece:
+                    selector.unregister(pipe)
 
     def _keep(self, piece: bytes, *, is_stdout: bool) -> None:
         if not is_stdout:
@@ -190,13 +238,20 @@ class _Running:
         if len(self.stdout) > self.max_output_bytes:
             raise CommandFailed(f"{show(self.name)}: printed over {self.max_output_bytes} bytes")
 
-    def _await_exit(self, until: float) -> bool:
+    def _await_exit(self, until: float, stop: Stop | None = None) -> bool:
         """Wait for the exit of the group's leader without reaping it; False when it is late."""
         descriptor = os.pidfd_open(self.process.pid)
         try:
             with selectors.DefaultSelector() as selector:
                 selector.register(descriptor, selectors.EVENT_READ)
-                return bool(selector.select(max(until - time.monotonic(), 0)))
+                if stop is not None:
+                    selector.register(stop, selectors.EVENT_READ)
+                ready = [
+                    key.fileobj for key, _ in selector.select(max(until - time.monotonic(), 0))
+                ]
+                if ready == [stop]:
+                    raise _stopped(self.name)
+                return bool(ready)
         finally:
             os.close(descriptor)
 
@@ -207,6 +262,10 @@ class _Running:
 
     def _stderr_text(self) -> str:
         return self.stderr.decode("utf-8", "replace")
+
+
+def _stopped(name: str) -> CommandFailed:
+    return CommandFailed(f"{show(name)}: ended, as the agent is")
 
 
 def tail_of(stderr: str) -> str:

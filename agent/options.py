@@ -17,7 +17,7 @@ import click
 from agent.clock import SystemClock
 from agent.collect import Node
 from agent.collectors.frames import SystemInterfaces
-from agent.command import ProcessRunner, command_env
+from agent.command import ProcessRunner, Stop, command_env
 from agent.config import (
     FrameSettings,
     FrameUse,
@@ -238,7 +238,8 @@ def open_node(options: NodeOptions) -> Node:
     env = command_env(os.environ, options["pass_env"])
     settings, clock = _settings(options), SystemClock()
     listener = Listener(SystemInterfaces(settings.sysfs_root), clock) if settings.frames else None
-    return Node(settings, ProcessRunner(env), clock, listener)
+    stop = Stop()
+    return Node(settings, ProcessRunner(env, stop), clock, listener, stop=stop)
 
 
 def _settings(options: NodeOptions) -> Settings:

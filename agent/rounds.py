@@ -55,6 +55,8 @@ class Rounds:
 
     def _collect_and_publish(self) -> None:
         attempts = collect(self._node, self._known)
+        if self._node.stop.is_told:
+            return
         self._known = {attempt.collector: attempt.facts for attempt in attempts}
         self._log_outcomes(attempts)
         reports = build_reports(

@@ -22,12 +22,17 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def run_periodically(
-    tick: Callable[[], None], *, period_s: float, jitter_s: float, clock: Clock
+    tick: Callable[[], None],
+    *,
+    period_s: float,
+    jitter_s: float,
+    clock: Clock,
+    stop: Callable[[], None],
 ) -> None:
     """Call `tick` now and every period, until SIGTERM or SIGINT; main thread only.
 
     Rounds never overlap: one that is late is left out. A round that runs when the signal comes
-    is let finish; the deadlines of its commands bound that.
+    is let finish; `stop` is called to make it short.
     """
     with _stop_signals() as wait_for_stop:
         scheduler = BackgroundScheduler(
@@ -45,6 +50,7 @@ def run_periodically(
         log.info("agent started", extra={"period_s": period_s})
         name = wait_for_stop()
         log.info("agent stopping", extra={"signal": name})
+        stop()
         scheduler.shutdown(wait=True)
 
 

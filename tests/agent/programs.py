@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 
 def write_program(path: Path, body: str) -> Path:
@@ -33,3 +37,24 @@ def write_answering(path: Path, answers: Mapping[str, str]) -> Path:
         "    sys.exit('out of order')\n"
     )
     return write_program(path, body)
+
+
+def wait_until_gone(pid: int, within_s: float = 10) -> None:
+    """Return once a process has ended; fail when it does not."""
+    pause, until = threading.Event(), time.monotonic() + within_s
+    while time.monotonic() < until:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if state in "ZX":
+            return
+        pause.wait(0.01)
+    pytest.fail(f"process {pid} still runs")
+
+
+def wait_until_there(file: Path, within_s: float = 10) -> None:
+    """Return once a program has made a file, or when it has had time enough."""
+    pause, until = threading.Event(), time.monotonic() + within_s
+    while not file.exists() and time.monotonic() < until:
+        pause.wait(0.01)

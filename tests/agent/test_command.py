@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,12 @@ from agent.command import (
     CommandResult,
     Limits,
     ProcessRunner,
+    Stop,
     command_env,
     run_command,
     tail_of,
 )
+from tests.agent.programs import wait_until_gone, wait_until_there
 from topology.errors import CollectError, CommandFailed, CommandMissing, CommandTimeout
 
 ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
@@ -27,20 +28,9 @@ ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
 
 def run_python(code: str, *, deadline_s: float = 20, max_output_bytes: int = 1000) -> CommandResult:
     argv = [sys.executable, "-S", "-c", code]
-    return run_command(argv, deadline_s=deadline_s, max_output_bytes=max_output_bytes, env=ENV)
-
-
-def wait_until_gone(pid: int, within_s: float = 10) -> None:
-    pause, until = threading.Event(), time.monotonic() + within_s
-    while time.monotonic() < until:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return
-        if state in "ZX":
-            return
-        pause.wait(0.01)
-    pytest.fail(f"process {pid} still runs")
+    return run_command(
+        argv, deadline_s=deadline_s, max_output_bytes=max_output_bytes, env=ENV, stop=Stop()
+    )
 
 
 def test_it_returns_output_complaints_and_exit_code() -> None:
@@ -92,6 +82,7 @@ def test_it_gives_words_to_the_program_and_never_to_a_shell() -> None:
         deadline_s=20,
         max_output_bytes=1000,
         env=ENV,
+        stop=Stop(),
     )
     assert result.stdout == b"$(id); `id` > /x\n"
 
@@ -99,7 +90,7 @@ def test_it_gives_words_to_the_program_and_never_to_a_shell() -> None:
 @pytest.mark.parametrize("program", ["no-such-program", "/etc/passwd", "/", ""])
 def test_it_tells_that_a_program_is_missing_or_cannot_be_started(program: str) -> None:
     with pytest.raises(CommandMissing, match="not found, or not executable"):
-        run_command([program], deadline_s=5, max_output_bytes=10, env=ENV)
+        run_command([program], deadline_s=5, max_output_bytes=10, env=ENV, stop=Stop())
 
 
 def test_it_tells_that_a_file_is_no_program(tmp_path: Path) -> None:
@@ -107,13 +98,17 @@ def test_it_tells_that_a_file_is_no_program(tmp_path: Path) -> None:
     broken.write_text("\x00not a program")
     broken.chmod(0o755)
     with pytest.raises(CommandMissing, match="broken"):
-        run_command([str(broken)], deadline_s=5, max_output_bytes=10, env=ENV)
+        run_command([str(broken)], deadline_s=5, max_output_bytes=10, env=ENV, stop=Stop())
 
 
 def run_shell(script: str, *, deadline_s: float) -> CommandResult:
     """Run a script whose first act is quick, so that a short deadline comes after it."""
     return run_command(
-        ["/bin/sh", "-c", script], deadline_s=deadline_s, max_output_bytes=10_000, env=ENV
+        ["/bin/sh", "-c", script],
+        deadline_s=deadline_s,
+        max_output_bytes=10_000,
+        env=ENV,
+        stop=Stop(),
     )
 
 
@@ -138,6 +133,49 @@ def test_it_ends_a_command_with_all_its_children(
         run_shell(script.format(family=f"sleep 600 & echo $$ $! > '{file}'"), deadline_s=0.5)
     for pid in file.read_text().split():
         wait_until_gone(int(pid))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("{family}; wait", id="one that hangs"),
+        pytest.param("trap '' TERM; {family}; wait", id="one that ignores SIGTERM"),
+        pytest.param("exec >&- 2>&-; {family}; wait", id="one that has closed its pipes"),
+    ],
+)
+def test_it_ends_a_command_at_once_when_told_to_stop(tmp_path: Path, script: str) -> None:
+    file, stop = tmp_path / "pids", Stop()
+    family = f"sleep 600 & echo $$ $! > '{file}.new' && mv '{file}.new' '{file}'"
+
+    def tell() -> None:
+        wait_until_there(file)
+        stop.tell()
+
+    teller = threading.Thread(target=tell)
+    teller.start()
+    with pytest.raises(CommandFailed, match="ended, as the agent is"):
+        run_command(
+            ["/bin/sh", "-c", script.format(family=family)],
+            deadline_s=600,
+            max_output_bytes=10,
+            env=ENV,
+            stop=stop,
+        )
+    teller.join()
+    for pid in file.read_text().split():
+        wait_until_gone(int(pid))
+
+
+def test_it_starts_nothing_any_more_once_told_to_stop(tmp_path: Path) -> None:
+    stop, trace = Stop(), tmp_path / "trace"
+    told = [stop.is_told]
+    for _ in range(2):
+        stop.tell()
+        told.append(stop.is_told)
+    assert told == [False, True, True]
+    with pytest.raises(CommandFailed, match="touch: ended, as the agent is"):
+        ProcessRunner(ENV, stop).run(["touch", str(trace)], Limits(600, 10))
+    assert not trace.exists()
 
 
 def test_it_leaves_no_child_of_a_command_that_ended_well(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.nodes import card, chassis, heard, plant
-from tests.agent.programs import write_answering
+from tests.agent.programs import wait_until_gone, wait_until_there, write_answering
 from topology.report import NeighborReport, parse_report
 
 MAC = "b8:ce:f6:00:00:01"
@@ -125,18 +125,18 @@ def replace(file: Path, text: str) -> None:
     beside.rename(file)
 
 
-def test_it_lets_a_running_collection_finish_within_its_deadline(lldpcli: Path) -> None:
-    started = lldpcli.with_name("started")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_gives_up_a_running_collection_and_its_command(
+    lldpcli: Path, number: signal.Signals
+) -> None:
+    file = lldpcli.with_name("pid")
     hanging = lldpcli.with_name("hanging")
-    hanging.write_text(f"#!/bin/sh\n: > '{started}'\nexec sleep 600\n")
+    hanging.write_text(f"#!/bin/sh\necho $$ > '{file}.new'; mv '{file}.new' '{file}'\nsleep 600\n")
     hanging.chmod(0o755)
-    with agent_of(lldpcli, "--lldpcli", str(hanging), "--deadline", "1s") as agent:
-        pause, until = threading.Event(), time.monotonic() + DEADLINE_S
-        while not started.exists() and time.monotonic() < until:
-            pause.wait(0.02)
-        exit_code, events = agent.stop(signal.SIGTERM)
-        assert exit_code == 0
-        assert events[-2:] == ["collector failed", "report published"]
-        report = parse_report(json.loads((agent.reports / "node01.yaml").read_text()))
-    assert outcome_of(report, "lldpd") == "failed"
-    assert report.spec.ports[0].name == "eth0"
+    with agent_of(lldpcli, "--lldpcli", str(hanging), "--deadline", "1h") as agent:
+        wait_until_there(file)
+        exit_code, events = agent.stop(number)
+    assert exit_code == 0
+    assert events == ["agent started", "agent stopping"]
+    wait_until_gone(int(file.read_text()))
+    assert list(agent.reports.iterdir()) == []

@@ -13,6 +13,10 @@ from agent.clock import SystemClock
 from agent.schedule import STOP_SIGNALS, run_periodically
 
 
+def untold() -> None:
+    """Let rounds that run go on."""
+
+
 class Ticks:
     """Counts its calls, and asks the process to stop at the last one."""
 
@@ -33,7 +37,7 @@ class Ticks:
 def test_it_ticks_until_a_signal_and_leaves_signals_as_they_were(number: signal.Signals) -> None:
     before = [signal.getsignal(one) for one in STOP_SIGNALS]
     ticks = Ticks(3, number)
-    run_periodically(ticks, period_s=0.05, jitter_s=0, clock=SystemClock())
+    run_periodically(ticks, period_s=0.05, jitter_s=0, clock=SystemClock(), stop=untold)
     assert len(ticks.at) >= ticks.last
     assert len(ticks.threads) == 1
     assert [signal.getsignal(one) for one in STOP_SIGNALS] == before
@@ -43,7 +47,7 @@ def test_it_ticks_until_a_signal_and_leaves_signals_as_they_were(number: signal.
 def test_it_ticks_at_once_and_then_by_the_period() -> None:
     ticks = Ticks(2)
     started = time.monotonic()
-    run_periodically(ticks, period_s=0.4, jitter_s=0.01, clock=SystemClock())
+    run_periodically(ticks, period_s=0.4, jitter_s=0.01, clock=SystemClock(), stop=untold)
     first, second = ticks.at[:2]
     assert first - started < second - first
     assert second - first > 0.3
@@ -54,7 +58,7 @@ def test_it_is_not_stopped_by_other_signals() -> None:
     before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
     try:
         threading.Timer(0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        run_periodically(ticks, period_s=0.1, jitter_s=0, clock=SystemClock())
+        run_periodically(ticks, period_s=0.1, jitter_s=0, clock=SystemClock(), stop=untold)
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert seen == [signal.SIGUSR1]
@@ -69,5 +73,16 @@ def test_it_lets_the_running_round_finish() -> None:
         finished.wait(0.3)
         finished.set()
 
-    run_periodically(tick, period_s=60, jitter_s=0, clock=SystemClock())
+    run_periodically(tick, period_s=60, jitter_s=0, clock=SystemClock(), stop=untold)
     assert finished.is_set()
+
+
+def test_it_tells_the_running_round_to_be_short() -> None:
+    told = threading.Event()
+
+    def tick() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert told.wait(20)
+
+    run_periodically(tick, period_s=60, jitter_s=0, clock=SystemClock(), stop=told.set)
+    assert told.is_set()
