@@ -48,7 +48,6 @@ _ValueT = TypeVar("_ValueT")
 # What the classes' own constructors do, without a call of Python code for each.
 _new_id = cast("Callable[[Iterable[object]], Id]", partial(tuple.__new__, Id))
 _new_neighbor = cast("Callable[[Iterable[object]], Neighbor]", partial(tuple.__new__, Neighbor))
-_new_port = cast("Callable[[Iterable[object]], Port]", partial(tuple.__new__, Port))
 
 
 @dataclass(slots=True)
@@ -133,7 +132,7 @@ class _Builder:
         )
         neighbors = self._neighbors(rows)
         ports = map(
-            _new_port,
+            Port._make,
             zip(
                 names,
                 _port_ids(owners, zip(numbers, [row[0] for row in rows], strict=True)),
@@ -145,6 +144,9 @@ class _Builder:
                 repeat(None),
                 repeat(None),
                 neighbors,
+                repeat(None),
+                repeat(None),
+                repeat(None),
             ),
         )
         made = list(ports)
