@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from topology.errors import ConfigError
 from topology.fabric import Fabric, link_findings
 from topology.facts import Finding, FindingKind, PortName, Severity, sort_findings
+from topology.homes import Tie
 from topology.ids import IdKind, natural_key
 from topology.names import Nameless, assign_names
 from topology.planes import Plane, select_compute
 from topology.ranks import Ranks, rank_switches
 from topology.rates import slow_links
 from topology.symmetry import symmetry_findings
-from topology.tiers import SPINE_RANK, Group, Grouping, Tie, group_switches
+from topology.tiers import SPINE_RANK, Group, Grouping, group_switches
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
 _TIER_NAMES = ("leaf", "spine", "core")
@@ -187,8 +188,14 @@ def _unplaced(
 
 def _tie_reason(fabric: Fabric, tie: Tie) -> str:
     groups = [_list(fabric.devices[at].name for at in group) for group in tie.groups]
-    each = f"{tie.count} link{'s' if tie.count > 1 else ''} each"
-    return f"undecided: {each} to {' and to '.join(groups)}"
+    if len(set(tie.counts)) == 1:
+        return f"undecided: {_links(tie.counts[0])} each to {' and to '.join(groups)}"
+    ways = (f"{_links(count)} to {to}" for count, to in zip(tie.counts, groups, strict=True))
+    return f"undecided: {', '.join(ways)}"
+
+
+def _links(count: int) -> str:
+    return f"{count} link{'s' if count > 1 else ''}"
 
 
 def _list(names: Iterable[str]) -> str:

@@ -8,10 +8,11 @@ decided afterwards.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from topology.homes import Tie, attach, choose_homes, shared_groups
 from topology.overlap import Side, join_switches
 from topology.planes import Plane
 from topology.ranks import Ranks
@@ -19,8 +20,6 @@ from topology.ranks import Ranks
 SPINE_RANK = 2
 THIN_SHARE = 0.25
 """Share of the links below it under which a lone top is a leaf without hosts, not a tier."""
-MIN_WITNESSES = 2
-"""Units that must speak for an attachment: a single host on two leaves may as well be astray."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +35,6 @@ class Group:
     """How far its units' decisions were from a tie, 0 to 1; the closest one counts."""
     parent: int | None = None
     """Index of the group above."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tie:
-    """A unit that has as many links to one group as to another."""
-
-    unit: int
-    """A host's device number, or a group's index."""
-    groups: tuple[tuple[int, ...], ...]
-    """The switches of the groups that it hangs between."""
-    count: int
-    """Links to each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +88,11 @@ def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
         if ranks.rank.get(edge.b) == 1:
             weights[edge.b][edge.a] += 1
     joined = join_switches(weights, Side.BOTH)
-    shared = _shared(joined, weights)
+    shared = shared_groups(joined, weights)
     draft.set_aside += [(1, joined[at]) for at in sorted(shared)]
     groups = [switches for at, switches in enumerate(joined) if at not in shared]
-    groups = _attach(groups, weights)
-    homes = _choose_homes(groups, weights)
+    groups = attach(groups, weights)
+    homes = choose_homes(groups, weights)
     units = homes.units()
     for at, switches in enumerate(groups):
         if at not in units:
@@ -127,8 +114,8 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
             root = draft.root_of.get(lower)
             if ranks.rank.get(upper) == rank and root is not None:
                 weights[upper][root] += 1
-    groups = join_switches(weights, Side.SMALLER)
-    homes = _choose_homes(groups, weights)
+    groups = attach(join_switches(weights, Side.SMALLER), weights)
+    homes = choose_homes(groups, weights)
     units = homes.units()
     for at, switches in enumerate(groups):
         num_links = _num_links(switches, weights)
@@ -183,131 +170,3 @@ def _adopt(draft: _Draft, number: int, units: Iterable[int]) -> None:
             draft.root_of[switch] = number
     draft.root_of.update(dict.fromkeys(draft.groups[number].switches, number))
     draft.roots.add(number)
-
-
-@dataclass(frozen=True, slots=True)
-class _Homes:
-    home: Mapping[int, int]
-    """Unit to the index of the group that holds most of its links."""
-    margin: Mapping[int, float]
-    ties: tuple[Tie, ...]
-
-    def units(self) -> dict[int, list[int]]:
-        """Return group index to its units."""
-        units: dict[int, list[int]] = defaultdict(list)
-        for unit, group in self.home.items():
-            units[group].append(unit)
-        return units
-
-
-def _choose_homes(
-    groups: Sequence[tuple[int, ...]], weights: Mapping[int, Mapping[int, int]]
-) -> _Homes:
-    links = _links_by_unit(groups, weights)
-    home: dict[int, int] = {}
-    margin: dict[int, float] = {}
-    ties: list[Tie] = []
-    for unit in sorted(links):
-        ranked = sorted(links[unit].items(), key=lambda row: (-row[1], row[0]))
-        most = ranked[0][1]
-        tied = [at for at, count in ranked if count == most]
-        if len(tied) > 1:
-            ties.append(Tie(unit, tuple(groups[at] for at in tied), most))
-            continue
-        home[unit] = ranked[0][0]
-        second = ranked[1][1] if len(ranked) > 1 else 0
-        margin[unit] = (most - second) / (most + second)
-    return _Homes(home, margin, tuple(ties))
-
-
-def _shared(
-    groups: Sequence[tuple[int, ...]], weights: Mapping[int, Mapping[int, int]]
-) -> set[int]:
-    """Return groups on which hosts of several others have as many links as at home.
-
-    Two storage leaves that all pods share, next to pods of two leaves: the groups nest in it, so
-    it is no rival to any of them. Where groups tie crosswise none is shared.
-    """
-    own = Counter[int]()
-    rivals: dict[int, Counter[int]] = defaultdict(Counter)
-    for counts in _links_by_unit(groups, weights).values():
-        most = max(counts.values())
-        tied = [at for at, count in counts.items() if count == most]
-        if len(tied) == 1:
-            own[tied[0]] += 1
-        for at in tied:
-            rivals[at].update(other for other in tied if other != at)
-    firm = {
-        at: {other for other, count in found.items() if count >= MIN_WITNESSES}
-        for at, found in rivals.items()
-    }
-    return {
-        at
-        for at, others in firm.items()
-        if len(others) > 1
-        and 2 * own[at] < rivals[at].total()
-        and all(firm[other] == {at} for other in others)
-    }
-
-
-def _attach(
-    groups: list[tuple[int, ...]], weights: Mapping[int, Mapping[int, int]]
-) -> list[tuple[int, ...]]:
-    """Put groups that are home to less than half of their links into the group that is.
-
-    A rail leaf that only some hosts of its group use overlaps the others by less than half, and
-    so does one of a pair that lost many cables, yet nearly all of its links are theirs. One
-    larger group must have a hold on over half of the links, so a leaf that several groups share
-    (storage) attaches to none.
-    """
-    while True:
-        links = _links_by_unit(groups, weights)
-        size = Counter[int]()
-        for counts in links.values():
-            size.update(counts)
-        target = {
-            at: taker for at in range(len(groups)) if (taker := _taker(at, links, size)) is not None
-        }
-        moving = {at: taker for at, taker in target.items() if taker not in target}
-        if not moving:
-            return groups
-        merged = {at: list(group) for at, group in enumerate(groups) if at not in moving}
-        for at, taker in moving.items():
-            merged[taker] += groups[at]
-        groups = sorted(tuple(sorted(switches)) for switches in merged.values())
-
-
-def _taker(at: int, links: Mapping[int, Counter[int]], size: Mapping[int, int]) -> int | None:
-    """Return the larger group that holds, at least as firmly, the units of over half of links."""
-    own = 0
-    held = Counter[int]()
-    holders = Counter[int]()
-    for counts in links.values():
-        mine = counts.get(at, 0)
-        if not mine:
-            continue
-        others = {other: count for other, count in counts.items() if other != at}
-        most = max(others.values(), default=0)
-        own += mine if mine > most else 0
-        for other, count in others.items():
-            if count == most >= mine:
-                held[other] += mine
-                holders[other] += 1
-    taker = max(held, key=lambda other: (held[other], size[other], -other), default=None)
-    if taker is None or 2 * own >= size[at] or 2 * held[taker] <= size[at]:
-        return None
-    if holders[taker] < MIN_WITNESSES:
-        return None
-    return taker if (size[taker], -taker) > (size[at], -at) else None
-
-
-def _links_by_unit(
-    groups: Sequence[tuple[int, ...]], weights: Mapping[int, Mapping[int, int]]
-) -> dict[int, Counter[int]]:
-    """Return unit to its number of links per group."""
-    links: dict[int, Counter[int]] = defaultdict(Counter)
-    for at, switches in enumerate(groups):
-        for switch in switches:
-            for unit, count in weights[switch].items():
-                links[unit][at] += count
-    return links
