@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 import yaml
@@ -22,6 +22,13 @@ MAX_DEPTH: Final = 64
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS: Final = frozenset({None, "!", "tag:yaml.org,2002:str"})
 _COLLECTION_TAGS: Final = frozenset({None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
+_STEPS: Final[Mapping[type[yaml.Event], int]] = {
+    yaml.MappingStartEvent: 1,
+    yaml.SequenceStartEvent: 1,
+    yaml.MappingEndEvent: -1,
+    yaml.SequenceEndEvent: -1,
+}
+"""How an event changes the depth."""
 _WORDS: Final = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})\Z")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,4})?\Z")
@@ -96,8 +103,15 @@ def _parse_yaml(text: str, source: str) -> Iterator[Document | ParseError]:
 
 def _build(events: Iterable[yaml.Event], source: str) -> Iterator[Document | ParseError]:
     builder = _Builder()
-    start = 1
+    start, depth = 1, 0
     for event in events:
+        depth += _STEPS.get(type(event), 0)
+        if depth > MAX_DEPTH:
+            # libyaml takes quadratic time for deep flow collections, so nothing more is read,
+            # not even of a document that is refused already.
+            line = _line(event.start_mark)
+            yield ParseError(f"nested deeper than {MAX_DEPTH}", source=source, line=line)
+            return
         if isinstance(event, yaml.DocumentStartEvent):
             builder = _Builder()
             start = _line(event.end_mark)
@@ -106,11 +120,6 @@ def _build(events: Iterable[yaml.Event], source: str) -> Iterator[Document | Par
                 yield ParseError(builder.problem, source=source, line=builder.line)
             else:
                 yield Document(builder.value, start)
-        elif builder.is_full:
-            # libyaml takes quadratic time for deep flow collections, so nothing more is read.
-            line = _line(event.start_mark)
-            yield ParseError(f"nested deeper than {MAX_DEPTH}", source=source, line=line)
-            return
         elif not builder.problem:
             builder.problem = builder.add(event)
             builder.line = _line(event.start_mark)
@@ -132,11 +141,6 @@ class _Builder:
         self._open: list[dict[str, Any] | list[Any]] = []
         self._keys: list[str | None] = []
         """Per open container the key that waits for its value."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the nesting is deeper than any document of ours."""
-        return len(self._open) > MAX_DEPTH
 
     def add(self, event: yaml.Event) -> str:
         """Take the next event; return what is wrong with it, empty if nothing is."""

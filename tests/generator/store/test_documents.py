@@ -73,6 +73,7 @@ def test_it_reads_documents(text: str, expected: list[object] | None) -> None:
         ("[" * 100_000, [f"1: nested deeper than {MAX_DEPTH}"]),
         ("- " * 100_000, [f"1: nested deeper than {MAX_DEPTH}"]),
         ("{a: " * 100_000, [f"1: nested deeper than {MAX_DEPTH}"]),
+        ("{" * 100_000, [f"1: nested deeper than {MAX_DEPTH}"]),
         ("\n".join(" " * depth + "a:" for depth in range(300)), ["65: nested deeper than 64"]),
         ('{"a":' * 100_000, ["None: nested too deeply"]),
     ],
