@@ -32,9 +32,9 @@ COLLECTORS: Final[Mapping[str, Collector]] = MappingProxyType(
     {
         _NET: net_sysfs.COLLECTOR,
         "ib_sysfs": ib_sysfs.COLLECTOR,
+        _LLDPD: lldpd.COLLECTOR,
         "firmware_lldp": firmware_lldp.COLLECTOR,
         "nvlink": nvlink.COLLECTOR,
-        _LLDPD: lldpd.COLLECTOR,
         SWEEP: ib_sweep.COLLECTOR,
     }
 )

@@ -76,6 +76,10 @@ class Settings:
     """A switch can run the agent too; it is no node of the cluster."""
     frames: FrameSettings | None = None
     """None: this node does not listen."""
+    proc_root: Path = Path("/proc")
+    """Where addresses of bonds' slaves stand that sysfs lacks."""
+    ethtool: str = "ethtool"
+    nvidia_smi: str = "nvidia-smi"
 
 
 def parse_delay(text: str) -> float:

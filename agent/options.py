@@ -50,9 +50,12 @@ class NodeOptions(TypedDict):
     hostname: str | None
     kind: str
     sysfs_root: Path
+    proc_root: Path
     interfaces: tuple[str, ...]
     lldpcli: str
     lldpd_socket: str | None
+    ethtool: str
+    nvidia_smi: str
     frames: str
     listen_for: float
     deadline: float
@@ -115,6 +118,14 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         help="Where sysfs is mounted.",
     ),
     click.option(
+        "--proc-root",
+        envvar=env_of("proc-root"),
+        default="/proc",
+        show_default=True,
+        type=click.Path(path_type=Path),
+        help="Where proc is mounted.",
+    ),
+    click.option(
         "--interfaces",
         envvar=env_of("interfaces"),
         multiple=True,
@@ -133,6 +144,20 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "-u",
         envvar=env_of("lldpd-socket"),
         help="Socket of lldpd.  [default: lldpcli's own]",
+    ),
+    click.option(
+        "--ethtool",
+        envvar=env_of("ethtool"),
+        default="ethtool",
+        show_default=True,
+        help="The ethtool program; asked only about cards whose firmware may eat LLDP frames.",
+    ),
+    click.option(
+        "--nvidia-smi",
+        envvar=env_of("nvidia-smi"),
+        default="nvidia-smi",
+        show_default=True,
+        help="The nvidia-smi program; tells which NVLink domain the GPUs are in.",
     ),
     click.option(
         "--frames",
@@ -267,4 +292,7 @@ def _settings(options: NodeOptions) -> Settings:
         sweep=sweep if options["sweep"] else None,
         kind=DeviceKind(options["kind"]),
         frames=FrameSettings(use, listen_s) if is_listening else None,
+        proc_root=options["proc_root"],
+        ethtool=options["ethtool"],
+        nvidia_smi=options["nvidia_smi"],
     )

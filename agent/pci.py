@@ -35,7 +35,7 @@ def find_gpus(root: Sysfs) -> tuple[Gpu, ...]:
         base = f"{_DEVICES}/{address}"
         is_gpu = (root.read(f"{base}/class") or "").startswith(_CLASSES)
         if is_gpu and root.read(f"{base}/vendor") in _MAKERS:
-            gpus.append(Gpu(_path(root, base), _numa_node(root, base)))
+            gpus.append(Gpu(_path(root, base), numa_node(root, base)))
     return tuple(gpus)
 
 
@@ -55,18 +55,19 @@ def gpu_distance(root: Sysfs, device: str, gpus: tuple[Gpu, ...]) -> GpuDistance
         return None
     if any(gpu.path[:1] == path[:1] for gpu in gpus if len(gpu.path) > 1):
         return GpuDistance.SWITCH
-    numa_node = _numa_node(root, device)
-    if numa_node is not None and any(gpu.numa_node == numa_node for gpu in gpus):
+    own = numa_node(root, device)
+    if own is not None and any(gpu.numa_node == own for gpu in gpus):
         return GpuDistance.NUMA
     return GpuDistance.OTHER
+
+
+def numa_node(root: Sysfs, device: str) -> int | None:
+    """Return the NUMA node of a device's link; None where the machine has but one, or is mute."""
+    node = root.read_int(f"{device}/numa_node")
+    return node if node is not None and node >= 0 else None  # -1: the machine has but one
 
 
 def _path(root: Sysfs, device: str) -> tuple[str, ...]:
     place = root.place(device)
     parts = place.parts if place is not None else ()
     return tuple(part for part in parts if _ADDRESS.match(part))
-
-
-def _numa_node(root: Sysfs, device: str) -> int | None:
-    node = root.read_int(f"{device}/numa_node")
-    return node if node is not None and node >= 0 else None  # -1: the machine has but one

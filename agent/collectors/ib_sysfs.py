@@ -11,7 +11,7 @@ from typing import Final
 
 from agent.command import Runner
 from agent.config import Settings
-from agent.pci import Gpu, find_gpus, gpu_distance, pci_address
+from agent.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
 from agent.probing import Collected, Collector
 from agent.sysfs import Sysfs
 from topology.errors import CollectError
@@ -97,5 +97,7 @@ def _files(root: Sysfs) -> Iterator[tuple[str, str]]:
 def _placed(root: Sysfs, port: Port, gpus: tuple[Gpu, ...]) -> Port:
     device = f"{_INFINIBAND}/{port.rdma_device}/device"
     return port._replace(
-        pci_address=pci_address(root, device), gpu_distance=gpu_distance(root, device, gpus)
+        pci_address=pci_address(root, device),
+        gpu_distance=gpu_distance(root, device, gpus),
+        numa_node=numa_node(root, device),
     )

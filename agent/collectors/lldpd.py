@@ -65,6 +65,7 @@ def recall(device: Device) -> Collected:
     heard = (
         (port.name, tuple(one for one in port.neighbors if one.source is not Source.IB))
         for port in device.ports
+        if port.medium is Medium.ETHERNET
     )
     return Collected(
         # The name that the agent was told is in every report, whether lldpd said it or not.

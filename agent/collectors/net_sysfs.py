@@ -7,17 +7,19 @@ cable. InfiniBand interfaces (IPoIB) are left to the InfiniBand collector.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
 from agent.command import Runner
 from agent.config import Settings
-from agent.pci import Gpu, find_gpus, gpu_distance, pci_address
+from agent.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
 from agent.probing import Collected, Collector, SourceAbsent
 from agent.sysfs import Sysfs
 from topology.errors import CollectError
 from topology.facts import Device, Medium, Port, PortState
 from topology.ids import Id, IdKind, natural_key, parse_mac
+from topology.sources.bonding import parse_permanent_macs
 
 MAX_PORTS: Final = 512
 """Of a report; more are patterns gone wrong, not cables."""
@@ -56,7 +58,8 @@ def collect(settings: Settings, _runner: Runner) -> Collected:
     # Physical ones first: they survive the cap whatever the patterns ask for.
     wanted.sort(key=lambda name: not root.exists(f"{_NET}/{name}/device"))
     gpus = find_gpus(root)
-    ports = tuple(_port(root, name, gpus) for name in wanted[:MAX_PORTS])
+    bonds = _Bonds(root, Sysfs(settings.proc_root))
+    ports = _share_rdma([_port(root, name, gpus, bonds) for name in wanted[:MAX_PORTS]])
     kept = {port.name for port in ports}
     note = "" if ports else "no physical network port"
     if len(wanted) > MAX_PORTS:
@@ -91,37 +94,70 @@ def _is_port(root: Sysfs, name: str, patterns: tuple[str, ...]) -> bool:
     return not (root.exists(f"{base}/device/physfn") or _REPRESENTOR.match(label))
 
 
-def _port(root: Sysfs, name: str, gpus: tuple[Gpu, ...]) -> Port:
+class _Bonds:
+    """Whose slave an interface is, and its own address behind the bond's."""
+
+    def __init__(self, root: Sysfs, proc: Sysfs) -> None:
+        self._root = root
+        self._proc = proc
+
+    def master(self, name: str) -> str | None:
+        """Return the bond of an interface, None where it is in none."""
+        master = self._root.link_name(f"{_NET}/{name}/master")
+        is_bond = master is not None and self._root.exists(f"{_NET}/{master}/bonding")
+        return master if is_bond else None
+
+    def mac(self, name: str, master: str | None) -> str | None:
+        """Return an interface's own address: the slaves of a bond all show the bond's."""
+        permanent = self._root.read(f"{_NET}/{name}/bonding_slave/perm_hwaddr")
+        if permanent or not master:
+            return parse_mac(permanent or self._root.read(f"{_NET}/{name}/address") or "")
+        # Kernels before 3.14 tell it here only; the bond's own address would join two ports.
+        told = self._proc.read(f"net/bonding/{master}") or ""
+        return parse_permanent_macs(told).get(name)
+
+
+def _port(root: Sysfs, name: str, gpus: tuple[Gpu, ...], bonds: _Bonds) -> Port:
     base = f"{_NET}/{name}"
     state = _state(root, base)
     speed = root.read_int(f"{base}/speed")
     is_known = speed is not None and 0 < speed < _UNKNOWN_SPEED and state is PortState.UP
     rdma_devices = root.names(f"{base}/device/infiniband")
-    master = root.link_name(f"{base}/master")
-    is_bond = master is not None and root.exists(f"{_NET}/{master}/bonding")
+    master = bonds.master(name)
+    mac = bonds.mac(name, master)
+    # The ifindex is left out: it differs after each boot, and no host sends it as its port id.
+    ids = (Id(IdKind.IFNAME, name), *([Id(IdKind.MAC, mac)] if mac else []))
     return Port(
         name=name,
-        ids=_ids(root, name),
+        ids=tuple(sorted(ids)),
         medium=Medium.ETHERNET,
         state=state,
         rate_bps=speed * _MBPS if is_known and speed is not None else None,
-        bond_master=master if is_bond else None,
+        bond_master=master,
         rdma_device=rdma_devices[0] if rdma_devices else None,
         pci_address=pci_address(root, f"{base}/device"),
         gpu_distance=gpu_distance(root, f"{base}/device", gpus),
+        numa_node=numa_node(root, f"{base}/device"),
     )
 
 
-def _ids(root: Sysfs, name: str) -> tuple[Id, ...]:
-    base = f"{_NET}/{name}"
-    # The slaves of a bond all show the bond's address; their own stands elsewhere.
-    text = root.read(f"{base}/bonding_slave/perm_hwaddr") or root.read(f"{base}/address")
-    found = [Id(IdKind.IFNAME, name)]
-    mac = parse_mac(text or "")
-    if mac:
-        found.append(Id(IdKind.MAC, mac))
-    # The ifindex is left out: it differs after each boot, and no host sends it as its port id.
-    return tuple(sorted(found))
+def _share_rdma(ports: Sequence[Port]) -> tuple[Port, ...]:
+    """Give both ports of a bonded card the RDMA device that the first alone shows.
+
+    `mlx5_bond_0` sits below the first function of the card and sends through both.
+    """
+    shared = {_card(port): port.rdma_device for port in ports if port.rdma_device}
+    return tuple(
+        port
+        if port.rdma_device or not port.bond_master
+        else port._replace(rdma_device=shared.get(_card(port)))
+        for port in ports
+    )
+
+
+def _card(port: Port) -> tuple[str | None, str]:
+    """Return the bond and the PCI slot of a port, without its function number."""
+    return port.bond_master, (port.pci_address or port.name).partition(".")[0]
 
 
 def _state(root: Sysfs, base: str) -> PortState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -20,6 +20,7 @@ class FakeRunner:
     """By a blank-separated run of words of the command line, such as `show chassis`."""
     asked: list[tuple[str, ...]] = field(default_factory=list)
     limits: list[Limits] = field(default_factory=list)
+    installed: Collection[str] = ("lldpcli", "ibnetdiscover")
 
     def run(self, argv: Sequence[str], limits: Limits) -> CommandResult:
         """Return or raise the answer of the first key that the command line contains."""
@@ -33,8 +34,9 @@ class FakeRunner:
         return answer
 
     def find(self, program: str) -> str | None:
-        """Return a path while there is any answer."""
-        return f"/usr/bin/{program}" if self.answers else None
+        """Return a path of an installed program while there is any answer."""
+        is_found = self.answers and program.rpartition("/")[2] in self.installed
+        return f"/usr/bin/{program}" if is_found else None
 
 
 @dataclass

@@ -52,7 +52,8 @@ class Bench:
     @property
     def options(self) -> list[str]:
         values = {"node-name": "node01", "sysfs-root": self.sysfs, "lldpcli": self.lldpcli}
-        values["frames"] = "never"  # this machine's own ports are no part of the bench
+        # This machine's own ports and GPUs are no part of the bench.
+        values |= {"frames": "never", "nvidia-smi": "no-nvidia-smi"}
         return [word for name, value in values.items() for word in (f"--{name}", str(value))]
 
     def sweeping(self, body: str) -> list[str]:
@@ -94,11 +95,25 @@ def test_it_prints_a_summary_for_people(bench: Bench) -> None:
     assert lines[0] == ["node", "node01"]
     assert ["mac", MAC] in lines
     assert ["eth0", "ethernet", "up", "25G", r"leaf\x1b1", "swp1", "lldp"] in lines
-    assert lines[-5:] == [
+    assert lines[-7:] == [
         ["COLLECTOR", "OUTCOME", "MESSAGE"],
         ["net_sysfs", "ok"],
         ["ib_sysfs", "no-data", "no", "InfiniBand", "or", "RoCE", "device"],
         ["lldpd", "ok"],
+        [
+            "firmware_lldp",
+            "no-data",
+            "no",
+            "card",
+            "with",
+            "an",
+            "LLDP",
+            "agent",
+            "of",
+            "its",
+            "own",
+        ],
+        ["nvlink", "no-data", "no-nvidia-smi", "not", "found"],
         ["ib_sweep", "ok"],
     ]
     assert "of subnet fe80000000000000: 1 part(s)" in result.stdout
@@ -151,7 +166,8 @@ def test_it_still_prints_the_report_when_all_failed(bench: Bench) -> None:
     result = bench.once("-o", "json")
     assert result.exit_code == 4
     (report,) = json.loads(result.stdout)["items"]
-    assert [one["outcome"] for one in report["status"]["collectors"]] == ["failed"] * 3
+    outcomes = [one["outcome"] for one in report["status"]["collectors"]]
+    assert outcomes == ["failed", "failed", "failed", "no-data", "no-data"]
     assert "observedAt" not in report["status"]
 
 
@@ -220,6 +236,12 @@ def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
         {"name": "net_sysfs", "available": True, "reason": ""},
         {"name": "ib_sysfs", "available": False, "reason": "no InfiniBand or RoCE device"},
         {"name": "lldpd", "available": True, "reason": ""},
+        {
+            "name": "firmware_lldp",
+            "available": False,
+            "reason": "no card with an LLDP agent of its own",
+        },
+        {"name": "nvlink", "available": False, "reason": "no-nvidia-smi not found"},
         {"name": "ib_sweep", "available": False, "reason": "not asked to sweep (--sweep)"},
         {
             "name": "frames",
@@ -256,9 +278,9 @@ def test_it_is_told_when_to_listen_to_frames(
 def test_it_lists_the_collectors_for_people(bench: Bench) -> None:
     result = CliRunner().invoke(cli, ["collectors", *bench.options])
     assert result.stdout.splitlines()[:3] == [
-        "COLLECTOR  AVAILABLE  REASON",
-        "net_sysfs  yes",
-        "ib_sysfs   no         no InfiniBand or RoCE device",
+        "COLLECTOR      AVAILABLE  REASON",
+        "net_sysfs      yes",
+        "ib_sysfs       no         no InfiniBand or RoCE device",
     ]
 
 
@@ -279,7 +301,7 @@ def test_it_is_a_program(bench: Bench) -> None:
     (item,) = json.loads(ended.stdout)["items"]
     assert item["metadata"]["name"] == "node01"
     events = [json.loads(line)["event"] for line in ended.stderr.splitlines()]
-    assert events == ["collector finished"] * 3
+    assert events == ["collector finished"] * 5
 
 
 def test_it_tells_its_version() -> None:

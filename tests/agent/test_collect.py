@@ -148,6 +148,8 @@ def test_it_runs_every_collector_although_one_fails(tmp_path: Path) -> None:
         "net_sysfs": Outcome.OK,
         "ib_sysfs": Outcome.NO_DATA,
         "lldpd": Outcome.FAILED,
+        "firmware_lldp": Outcome.NO_DATA,
+        "nvlink": Outcome.NO_DATA,
     }
 
 
@@ -176,6 +178,8 @@ def test_it_tells_which_collectors_can_work(tmp_path: Path) -> None:
         Availability("net_sysfs", ""),
         Availability("ib_sysfs", "no InfiniBand or RoCE device"),
         Availability("lldpd", ""),
+        Availability("firmware_lldp", "no card with an LLDP agent of its own"),
+        Availability("nvlink", "nvidia-smi not found"),
         Availability("ib_sweep", "not asked to sweep (--sweep)"),
         Availability("frames", "not told to listen (--frames, --listen-for)"),
     )

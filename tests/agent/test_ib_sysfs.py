@@ -69,6 +69,7 @@ def test_it_tells_guids_port_and_place_of_an_hca(tmp_path: Path) -> None:
                 rdma_device="mlx5_0",
                 pci_address=ADDRESS,
                 gpu_distance=GpuDistance.SWITCH,
+                subnet="fe80000000000000",
             ),
         ),
     )

@@ -70,7 +70,13 @@ def agent(tmp_path: Path) -> Agent:
 def test_it_publishes_what_it_collected(agent: Agent) -> None:
     agent.start().tick()
     assert agent.heard == ["leaf1"]
-    assert agent.outcomes == {"net_sysfs": "ok", "ib_sysfs": "no-data", "lldpd": "ok"}
+    assert agent.outcomes == {
+        "net_sysfs": "ok",
+        "ib_sysfs": "no-data",
+        "lldpd": "ok",
+        "firmware_lldp": "no-data",
+        "nvlink": "no-data",
+    }
 
 
 def test_it_keeps_the_facts_of_a_collector_that_fails(agent: Agent) -> None:
@@ -126,7 +132,7 @@ def test_it_lets_facts_grow_old_when_nothing_can_be_observed(agent: Agent) -> No
     agent.hear(LATE)
     agent.sysfs.rename(agent.sysfs.with_name("gone"))
     rounds.tick()
-    assert set(agent.outcomes.values()) == {"failed"}
+    assert set(agent.outcomes.values()) == {"failed", "no-data"}
     assert agent.report.spec == before.spec
     assert agent.report.status.observed_at == before.status.observed_at
 
@@ -199,6 +205,8 @@ def test_it_logs_a_change_of_state_once(agent: Agent, caplog: pytest.LogCaptureF
             ("collector works", "net_sysfs"),
             ("collector has nothing to read", "ib_sysfs"),
             works,
+            ("collector has nothing to read", "firmware_lldp"),
+            ("collector has nothing to read", "nvlink"),
             ("report published", None),
         ],
         [],

@@ -19,7 +19,7 @@ from topology.facts import Device, DeviceKind, Medium, Port, PortState
 from topology.ids import Id, IdKind, natural_key, parse_guid
 
 _GUID: Final = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}")
-_GID: Final = re.compile(r"(?:[0-9a-fA-F]{4}:){4}((?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4})")
+_GID: Final = re.compile(r"((?:[0-9a-fA-F]{4}:){4})((?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4})")
 _RATE: Final = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec\b")
 _PHYSICAL_STATE: Final = re.compile(r"([0-9]): ?\w*")
 _LINK_UP: Final = "5"
@@ -142,7 +142,8 @@ class _Reader:
         if node_guid:
             ids.append(Id(IdKind.NODE_GUID, node_guid, str(number)))
         gid = self._match(f"{folder}/gids/0", _GID)
-        port_guid = parse_guid(gid[1]) if gid else None
+        port_guid = parse_guid(gid[2]) if gid else None
+        is_up = state is PortState.UP
         if port_guid:
             ids.append(Id(IdKind.PORT_GUID, port_guid))
         return Port(
@@ -150,8 +151,10 @@ class _Reader:
             ids=tuple(ids),
             medium=Medium.INFINIBAND,
             state=state,
-            rate_bps=self._rate_bps(folder) if state is PortState.UP else None,
+            rate_bps=self._rate_bps(folder) if is_up else None,
             rdma_device=name,
+            # Without a link it is the default one, whatever the cable leads to.
+            subnet=parse_guid(gid[1]) if gid and is_up else None,
         )
 
     def _state(self, folder: str) -> PortState:

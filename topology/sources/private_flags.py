@@ -1,0 +1,29 @@
+"""`ethtool --show-priv-flags`: whether a card's own LLDP agent keeps frames from the host.
+
+Intel's cards run one in their firmware, and its flag was renamed twice. What a flag's absence
+means nothing tells, so it stays unknown.
+
+Sources: i40e_ethtool.c and ice_ethtool.c of Linux (`disable-fw-lldp` of i40e and of ice before
+5.2, `enable-fw-lldp` of ice in 5.2, `fw-lldp-agent` of ice since 5.4); dump_strings of ethtool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+_EATS_WHEN: Final[Mapping[str, str]] = MappingProxyType(
+    {"fw-lldp-agent": "on", "enable-fw-lldp": "on", "disable-fw-lldp": "off"}
+)
+"""The value at which the agent runs, by flag."""
+_VALUES: Final = frozenset({"on", "off"})
+
+
+def parse_firmware_lldp(text: str) -> bool | None:
+    """Return whether the card eats LLDP frames; None where no flag of the text tells."""
+    for line in text.splitlines():
+        name, _, value = (part.strip() for part in line.rpartition(":"))
+        if name in _EATS_WHEN and value in _VALUES:
+            return value == _EATS_WHEN[name]
+    return None
