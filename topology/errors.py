@@ -12,6 +12,12 @@
     │  ├─ SwitchSilent
     │  └─ SwitchRefused
     ├─ StoreError               a folder or file of the store cannot be read or written
+    ├─ KubeError                the Kubernetes API refused a request, or did not answer
+    │  ├─ KubeNotFound          404
+    │  ├─ KubeConflict          409: changed since it was read, or a field belongs to another
+    │  ├─ KubeForbidden         401, 403
+    │  ├─ KubeExpired           410: too old a version or page; list again
+    │  └─ KubeUnavailable       no answer, 408, 429 or 5xx: the same request may work later
     └─ PlacementRequestError    a placement request that makes no sense
 
 Expected outcomes (no data, one-sided link, infeasible gang) are values, not errors.
@@ -19,6 +25,8 @@ Expected outcomes (no data, one-sided link, infeasible gang) are values, not err
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 EXCERPT_CHARS = 120
 
@@ -109,6 +117,55 @@ class SwitchRefused(SwitchError):  # noqa: N818 - reads as what happened
 
 class StoreError(TopologyError):
     """A folder or file of the store cannot be read or written."""
+
+
+class KubeError(TopologyError):
+    """The Kubernetes API refused a request, or did not answer; the subclasses say what helps."""
+
+    def __init__(
+        self, problem: str, *, status: int = 0, reason: str = "", retry_after_s: float | None = None
+    ) -> None:
+        """Keep the fields.
+
+        Args:
+            problem: one line: what was asked, and what the answer said; foreign text escaped.
+            status: of HTTP; 0 where there was no answer.
+            reason: the server's word, such as `AlreadyExists`.
+            retry_after_s: how long the server asks to wait.
+        """
+        super().__init__(problem)
+        self.status = status
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive pickling although the fields are keywords."""
+        fields = {"status": self.status, "reason": self.reason, "retry_after_s": self.retry_after_s}
+        return _kube_error, (type(self), self.args[0], fields)
+
+
+def _kube_error(kind: type[KubeError], problem: str, fields: dict[str, Any]) -> KubeError:
+    return kind(problem, **fields)
+
+
+class KubeNotFound(KubeError):  # noqa: N818 - reads as what happened
+    """There is no such object, or no such kind."""
+
+
+class KubeConflict(KubeError):  # noqa: N818 - reads as what happened
+    """The object changed since it was read, exists already, or a field belongs to another."""
+
+
+class KubeForbidden(KubeError):  # noqa: N818 - reads as what happened
+    """The server does not know us, or does not let us."""
+
+
+class KubeExpired(KubeError):  # noqa: N818 - reads as what happened
+    """The version to go on from, or the page of a list, is too old: list again."""
+
+
+class KubeUnavailable(KubeError):  # noqa: N818 - reads as what happened
+    """No answer, or none now: the same request may work later."""
 
 
 class PlacementRequestError(TopologyError):

@@ -1,0 +1,264 @@
+"""One request to the API server, and one stream from it, over the official client's connections.
+
+Bodies stay bytes: the client's own models cost more time and memory than the objects are worth,
+and drop what they do not know. Nothing is tried again here but a request that the server did not
+know us for: then the credentials are read afresh, once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from threading import Lock
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+from urllib.parse import urlencode
+
+from kubernetes.client.api_client import ApiClient
+from urllib3.response import BaseHTTPResponse
+
+from generator.kube.credentials import Load
+from generator.kube.failures import UNANSWERED, error_of_silence, error_of_status
+from topology.errors import ConfigError, KubeUnavailable
+
+JSON: Final = "application/json"
+APPLY: Final = "application/apply-patch+yaml"
+"""Server-side apply; JSON is YAML."""
+MAX_ANSWER_BYTES: Final = 256 << 20  # a page of 500 objects of half a MiB
+MAX_LINE_BYTES: Final = 8 << 20  # etcd takes objects of 1.5 MiB, and escaping makes them larger
+CONNECT_TIMEOUT_S: Final = 10.0
+_READ_BYTES: Final = 64 << 10
+_UNAUTHORIZED: Final = 401
+_OK: Final = range(200, 300)
+_TOO_LARGE: Final = f"answered more than {MAX_ANSWER_BYTES} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask."""
+
+    method: str
+    path: str
+    """From the root; names in it are those of objects, so nothing needs escaping."""
+    query: tuple[tuple[str, str], ...] = ()
+    body: object = None
+    """What JSON can say, None for no body."""
+    content_type: str = JSON
+
+    def __str__(self) -> str:
+        """Return what stands in errors and logs."""
+        return f"{self.method} {self.path}"
+
+
+class Lines(Protocol):
+    """The lines of an answer as they come. Leave the context to end it early."""
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connection."""
+        ...
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield each complete line, without its end; what is cut off at the end is left out.
+
+        Raises:
+            KubeUnavailable: the connection broke, was silent for too long, or makes no sense.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """End the iteration from another thread; to cancel what has ended is no mistake."""
+        ...
+
+
+class Transport(Protocol):
+    """Asks the API server."""
+
+    def ask(self, request: Request, *, timeout_s: float) -> bytes:
+        """Return the body of an answer that grants the request.
+
+        Args:
+            request: what to ask.
+            timeout_s: without a byte; a connection that falls silent after its first bytes costs
+                it twice.
+
+        Raises:
+            KubeError: it is refused, or there is no answer.
+        """
+        ...
+
+    def open(self, request: Request, *, idle_s: float) -> Lines:
+        """Return an answer that goes on, such as a watch.
+
+        Args:
+            request: what to ask.
+            idle_s: the longest silence of a healthy connection.
+
+        Raises:
+            KubeError: it is refused, or there is no answer.
+        """
+        ...
+
+
+class KubeTransport:
+    """The API server that the credentials name; may be used by several threads at once."""
+
+    def __init__(self, load: Load) -> None:
+        """Read the credentials; no connection is made yet.
+
+        Raises:
+            ConfigError: they are no use.
+        """
+        self._load = load
+        self._lock = Lock()
+        self._client = ApiClient(load())
+        self._agent = f"toponaut/{version('toponaut')}"
+
+    def ask(self, request: Request, *, timeout_s: float) -> bytes:
+        """Return the body, as the protocol says."""
+        try:
+            response = self._send(request, (min(timeout_s, CONNECT_TIMEOUT_S), timeout_s))
+            body: bytes = response.read(MAX_ANSWER_BYTES + 1, decode_content=True)
+            if len(body) > MAX_ANSWER_BYTES:
+                response.close()
+                raise KubeUnavailable(f"{request}: {_TOO_LARGE}")
+            response.release_conn()
+        except UNANSWERED as error:
+            raise error_of_silence(str(request), error) from error
+        _refuse(request, response, body)
+        return body
+
+    def open(self, request: Request, *, idle_s: float) -> KubeLines:
+        """Return the lines, as the protocol says."""
+        try:
+            response = self._send(request, (CONNECT_TIMEOUT_S, idle_s))
+            if response.status not in _OK:
+                _refuse(request, response, response.read(_READ_BYTES, decode_content=True))
+        except UNANSWERED as error:
+            raise error_of_silence(str(request), error) from error
+        return KubeLines(str(request), response)
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._client.close()
+
+    def _send(self, request: Request, timeouts_s: tuple[float, float]) -> BaseHTTPResponse:
+        client = self._client
+        response = self._send_by(client, request, timeouts_s)
+        if response.status != _UNAUTHORIZED:
+            return response
+        fresh = self._renew(client)
+        if fresh is client:
+            return response
+        response.close()
+        return self._send_by(fresh, request, timeouts_s)
+
+    def _send_by(
+        self, client: ApiClient, request: Request, timeouts_s: tuple[float, float]
+    ) -> BaseHTTPResponse:
+        """Send it once and return the answer, its body unread."""
+        headers = {"User-Agent": self._agent, "Accept": JSON, "Content-Type": request.content_type}
+        client.update_params_for_auth(
+            headers, [], ["BearerToken"], request.path, request.method, request.body
+        )
+        headers = {key: value.strip() for key, value in headers.items()}
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        is_json = request.content_type == JSON or request.body is None
+        # The client encodes JSON itself, and passes on as it is what has another type.
+        body = request.body if is_json else json.dumps(request.body).encode()
+        answer = client.rest_client.request(
+            request.method,
+            f"{client.configuration.host}{request.path}{query}",
+            headers=headers,
+            body=body,
+            _request_timeout=timeouts_s,
+        )
+        found: BaseHTTPResponse = answer.response
+        return found
+
+    def _renew(self, refused: ApiClient) -> ApiClient:
+        """Return a client of fresh credentials; the same one where there are none.
+
+        A token may have been replaced before its time, a certificate in its file, too.
+        """
+        with self._lock:
+            if self._client is not refused:
+                return self._client  # another thread was quicker
+            try:
+                self._client = ApiClient(self._load())
+            except ConfigError:
+                return refused
+            return self._client
+
+
+class KubeLines:
+    """The lines of one answer of the official client's connection."""
+
+    def __init__(self, what: str, response: BaseHTTPResponse) -> None:
+        """Take over an answer whose body is unread."""
+        self._what = what
+        self._response = response
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connection: what is left of the answer would be in the way of another."""
+        self._response.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the lines, as the protocol says."""
+        rest = b""
+        try:
+            for piece in self._response.stream(_READ_BYTES, decode_content=True):
+                *lines, rest = (rest + piece).split(b"\n")
+                yield from lines
+                if len(rest) > MAX_LINE_BYTES:
+                    raise KubeUnavailable(f"{self._what}: a line of more than {MAX_LINE_BYTES} B")
+        except UNANSWERED as error:
+            raise error_of_silence(self._what, error) from error
+
+    def cancel(self) -> None:
+        """End the iteration, as the protocol says."""
+        try:
+            self._response.shutdown()
+        except (OSError, RuntimeError, ValueError):
+            return  # it has ended already
+
+
+def _refuse(request: Request, response: BaseHTTPResponse, body: bytes) -> None:
+    """Raise the error of a refusing answer."""
+    if response.status not in _OK:
+        retry_after = response.headers.get("Retry-After")
+        raise error_of_status(str(request), response.status, body, retry_after=retry_after)
+
+
+def decode(what: str, body: bytes) -> dict[str, Any]:
+    """Return the object of an answer.
+
+    Raises:
+        KubeUnavailable: it is none; something between us and the server has answered.
+    """
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise error_of_silence(what, error) from error
+    if not isinstance(found, dict):
+        raise KubeUnavailable(f"{what}: expected an object, got {type(found).__name__}")
+    return found
