@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,11 +26,11 @@ from topology.synthetic import (
     lldpcli_captures,
     render_truth,
     report_claims,
+    subnet_of,
     sweep_devices,
     sysfs_files,
 )
 
-SUBNET: Final = "fe80000000000000"
 TRUTH: Final = "truth.json"
 _MEDIA: Final = (Medium.INFINIBAND, Medium.ETHERNET)
 _OURS: Final = frozenset({"reports", "nodes.yaml", "ibnetdiscover", "lldpcli", "sysfs", TRUTH})
@@ -72,9 +72,13 @@ def fabric_files(simulation: Simulation) -> Iterator[tuple[str, str]]:
     truth = render_truth(derive_truth(damaged), damaged.faults)
     yield TRUTH, _pretty(truth)
     yield "nodes.yaml", _node_list(*map(inventory, by_medium.values()))
-    sweep = render_ibnetdiscover(sweep_devices(by_medium[Medium.INFINIBAND]))
-    yield f"ibnetdiscover/{SUBNET}.txt", sweep
-    for report in _reports(damaged, sweep):
+    sweeps = {
+        subnet_of(plane): render_ibnetdiscover(sweep_devices(by_medium[Medium.INFINIBAND], plane))
+        for plane in range(simulation.spec.num_planes)
+    }
+    for subnet, sweep in sweeps.items():
+        yield f"ibnetdiscover/{subnet}.txt", sweep
+    for report in _reports(damaged, sweeps):
         yield f"reports/{report.metadata.name}.yaml", _pretty(render_report(report))
     for name, text in lldpcli_captures(damaged):
         yield f"lldpcli/{name}", text
@@ -83,14 +87,15 @@ def fabric_files(simulation: Simulation) -> Iterator[tuple[str, str]]:
             yield f"sysfs/{host.name}/{path}", text
 
 
-def _reports(damaged: Damaged, sweep: str) -> Iterator[NeighborReport]:
+def _reports(damaged: Damaged, sweeps: Mapping[str, str]) -> Iterator[NeighborReport]:
     for claim in report_claims(damaged):
         yield report_of(claim.device, name=claim.report)
     if damaged.wiring.spec.medium is Medium.INFINIBAND:
         hosts = (host.name for host in damaged.wiring.hosts)
-        sweeper = next((name for name in hosts if name not in damaged.silent), None)
-        if sweeper is not None:
-            yield from split_sweep(sweep, node=sweeper, subnet=SUBNET)
+        sweepers = (name for name in hosts if name not in damaged.silent)
+        # Each sweeps one subnet, for a reporter's parts are numbered.
+        for sweeper, (subnet, sweep) in zip(sweepers, sweeps.items(), strict=False):
+            yield from split_sweep(sweep, node=sweeper, subnet=subnet)
 
 
 def _pretty(document: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from topology.synthetic.damaging import damage
 from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec, RandomSource, undamaged
 from topology.synthetic.host_files import inventory, sysfs_files
 from topology.synthetic.lldp_text import lldpcli_captures
+from topology.synthetic.sight import subnet_of
 from topology.synthetic.spec import FabricKind, FabricSpec, NamePolicy
 from topology.synthetic.truth import derive_truth, render_truth
 from topology.synthetic.wiring import Cable, Host, Nic, Switch, Wiring, build_wiring
@@ -37,6 +38,7 @@ __all__ = [
     "lldpcli_captures",
     "render_truth",
     "report_claims",
+    "subnet_of",
     "sweep_devices",
     "sysfs_files",
     "undamaged",

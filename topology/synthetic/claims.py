@@ -7,7 +7,7 @@ from typing import NamedTuple
 from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortName, PortState, Source
 from topology.ids import Id, IdKind
 from topology.synthetic.faults import Damaged
-from topology.synthetic.sight import Sight, hca_description, hca_port_ids
+from topology.synthetic.sight import Sight, hca_description, hca_port_ids, subnet_of
 from topology.synthetic.wiring import Host, Nic, Switch
 
 SWITCH_MODEL = "MQM9700"
@@ -42,18 +42,21 @@ def report_claims(damaged: Damaged) -> list[Reported]:
     return claims
 
 
-def sweep_devices(damaged: Damaged) -> list[Device]:
-    """Return what ibnetdiscover tells of an InfiniBand fabric, by whatever island it sees.
+def sweep_devices(damaged: Damaged, plane: int | None = None) -> list[Device]:
+    """Return what ibnetdiscover tells of an InfiniBand fabric, or of one of its planes.
 
     Sorted by GUID. Only ports with a cable are printed, so an HCA that lost its own is missing.
     """
     sight = Sight(damaged)
-    switches = [_swept_switch(sight, switch) for switch in sight.switches.values()]
+    planes = range(damaged.wiring.spec.num_planes) if plane is None else (plane,)
+    switches = [
+        _swept_switch(sight, switch) for switch in sight.switches.values() if switch.plane in planes
+    ]
     hcas = [
         _swept_hca(sight, host, nic)
         for host in damaged.wiring.hosts
         for nic in host.nics
-        if sight.far_end(host.name, nic.port)
+        if nic.plane in planes and sight.far_end(host.name, nic.port)
     ]
     return sorted(hcas + switches, key=lambda device: device.ids)
 
@@ -87,6 +90,7 @@ def _ib_host(sight: Sight, host: Host) -> Device:
                 state=PortState.UP if is_up else PortState.DOWN,
                 rate_bps=sight.rate_bps if is_up else None,
                 rdma_device=nic.device,
+                subnet=subnet_of(nic.plane) if is_up else None,
             )
         )
     return Device(DeviceKind.HOST, host.name, host_ids(host, sight.medium), tuple(ports))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from topology.errors import ConfigError
+from topology.errors import ConfigError, show
 from topology.facts import PortName
 from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec, RandomSource
 from topology.synthetic.swaps import draw_swaps
@@ -20,14 +20,17 @@ def damage(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Damaged:
     much again for each lost switch.
 
     Raises:
-        ConfigError: a fraction or number is out of range, or `num_swaps` is more than the
-            fabric has pairs of cables to swap.
+        ConfigError: a fraction or number is out of range, a named device is none of the fabric's,
+            or `num_swaps` is more than the fabric has pairs of cables to swap.
     """
     _check(wiring, faults)
-    names = [switch.name for switch in wiring.switches]
-    lost_switches = frozenset(rng.sample(names, faults.lose_switches))
+    if faults.shuffle:
+        wiring = _shuffled(wiring, rng)
+    lost_switches = _drawn_switches(wiring, faults, rng)
     hosts = [host.name for host in wiring.hosts]
-    lost_hosts = frozenset(rng.sample(hosts, faults.lose_hosts))
+    lost_hosts = frozenset(rng.sample(hosts, faults.lose_hosts)).union(
+        set(faults.lost).intersection(hosts)
+    )
     gone = lost_switches | lost_hosts
     alive = {
         at: cable
@@ -57,14 +60,48 @@ def _check(wiring: Wiring, faults: FaultSpec) -> None:
             raise ConfigError(f"expected a share from 0 to 100 %, got {fraction:.4g}")
     if faults.num_swaps < 0:
         raise ConfigError(f"expected a number of swaps, got {faults.num_swaps}")
-    if not 0 <= faults.lose_switches <= len(wiring.switches):
+    switches = _switches_to_lose(wiring, faults)
+    if not 0 <= faults.lose_switches <= len(switches):
+        where = "" if faults.lose_rank is None else f" of rank {faults.lose_rank}"
         raise ConfigError(
-            f"expected to lose 0 to {len(wiring.switches)} switches, got {faults.lose_switches}"
+            f"expected to lose 0 to {len(switches)} switches{where}, got {faults.lose_switches}"
         )
     if not 0 <= faults.lose_hosts <= len(wiring.hosts):
         raise ConfigError(
             f"expected to lose 0 to {len(wiring.hosts)} hosts, got {faults.lose_hosts}"
         )
+    names = {switch.name for switch in wiring.switches} | {host.name for host in wiring.hosts}
+    unknown = sorted(set(faults.lost) - names)
+    if unknown:
+        raise ConfigError(
+            f"expected a switch or host of the fabric to lose, got {show(unknown[0])}"
+        )
+
+
+def _switches_to_lose(wiring: Wiring, faults: FaultSpec) -> list[str]:
+    """Return the names of the switches that losses are drawn from."""
+    ranks = {switch.rank for switch in wiring.switches}
+    wanted = ranks if faults.lose_rank is None else {faults.lose_rank}
+    return [switch.name for switch in wiring.switches if switch.rank in wanted]
+
+
+def _drawn_switches(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> frozenset[str]:
+    drawn = rng.sample(_switches_to_lose(wiring, faults), faults.lose_switches)
+    named = {switch.name for switch in wiring.switches}.intersection(faults.lost)
+    return frozenset(named.union(drawn))
+
+
+def _shuffled(wiring: Wiring, rng: RandomSource) -> Wiring:
+    """Return the fabric with every host, its HCAs included, in the place of a random one."""
+    hosts = tuple(rng.sample(wiring.hosts, len(wiring.hosts)))
+    taker = {old.name: new.name for old, new in zip(wiring.hosts, hosts, strict=True)}
+    cables = tuple(
+        cable._replace(low=cable.low._replace(device=taker[cable.low.device]))
+        if cable.low.device in taker
+        else cable
+        for cable in wiring.cables
+    )
+    return replace(wiring, hosts=hosts, cables=cables)
 
 
 def _share(fraction: float, total: int) -> int:

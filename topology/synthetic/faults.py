@@ -32,7 +32,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FaultSpec:
-    """How much shall go wrong; what exactly is drawn at random."""
+    """How much shall go wrong; what exactly is drawn at random where it is not named."""
 
     lose_links: float = 0.0
     """Fraction of all cables that are gone, 0 to 1; above 0 at least one cable."""
@@ -42,12 +42,18 @@ class FaultSpec:
     """Fraction of hosts without a report, 0 to 1; above 0 at least one host. The HCAs of a silent
     InfiniBand host still answer a sweep, under the name that its driver gave them."""
     lose_switches: int = 0
-    """Switches that are gone with all of their cables."""
+    """Switches that are gone with all of their cables, drawn at random."""
     lose_hosts: int = 0
     """Hosts that are gone with all of their cables; the inventory still lists them."""
     swap: float = 0.0
     """Fraction of all cables that exchange an end with another, 0 to 1, on top of `num_swaps`;
     as many of them as fit."""
+    lose_rank: int | None = None
+    """Rank of the switches that are drawn to be lost; any where None."""
+    lost: tuple[str, ...] = ()
+    """Names of switches and hosts that are gone besides those that are drawn."""
+    shuffle: bool = False
+    """Whether hosts are cabled in an order that neither their names nor their GUIDs follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ class Damaged:
     """A fabric after its faults."""
 
     wiring: Wiring
-    """As it was planned."""
+    """As it was planned, or with its hosts in another order."""
     cables: tuple[Cable, ...]
     """As they are now, in the order of the wiring."""
     silent: frozenset[str] = frozenset()

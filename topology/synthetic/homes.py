@@ -1,4 +1,4 @@
-"""Where hosts and units of switches belong by the cables they have now, by strict majority."""
+"""Where hosts and units of switches belong by the cables they have now: most of them decide."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ def unit_of(switch: Switch) -> Unit:
 
 
 class Attachments(NamedTuple):
-    """How many cables lead where: upward cables only."""
+    """How many cables lead where."""
 
     hosts: Mapping[str, Counter[Unit]]
     """Per host with a cable left, its cables by leaf group."""
     units: Mapping[Unit, Counter[Unit]]
     """Per unit with an upward cable left, these by the unit above."""
+    peers: frozenset[tuple[Unit, Unit]]
+    """Pairs of units of one rank with a cable between them, the lesser first."""
 
 
 def count_attachments(damaged: Damaged) -> Attachments:
@@ -38,13 +40,18 @@ def count_attachments(damaged: Damaged) -> Attachments:
     unit_by_name = {switch.name: unit_of(switch) for switch in damaged.wiring.switches}
     hosts: dict[str, Counter[Unit]] = {}
     units: dict[Unit, Counter[Unit]] = {}
+    peers: set[tuple[Unit, Unit]] = set()
     for cable in damaged.cables:
         above = unit_by_name[cable.high.device]
         if is_host_cable(cable, unit_by_name):
             hosts.setdefault(cable.low.device, Counter())[above] += 1
-        else:
-            units.setdefault(unit_by_name[cable.low.device], Counter())[above] += 1
-    return Attachments(hosts, units)
+            continue
+        below = unit_by_name[cable.low.device]
+        if below.rank < above.rank:
+            units.setdefault(below, Counter())[above] += 1
+        elif below != above:
+            peers.add((min(below, above), max(below, above)))
+    return Attachments(hosts, units, frozenset(peers))
 
 
 def is_host_cable(cable: Cable, switches: Mapping[str, object]) -> bool:

@@ -9,11 +9,10 @@ from topology.ids import IdKind
 from topology.sources.ibnetdiscover_names import RATES_BPS
 from topology.synthetic.claims import host_ids
 from topology.synthetic.faults import Damaged
-from topology.synthetic.sight import hca_description
+from topology.synthetic.sight import hca_description, subnet_of
 from topology.synthetic.wiring import GUID_STEP, Host, Nic
 
 SLOTS = 8
-GIDS_PREFIX = "fe80:0000:0000:0000"
 NUM_LIDS = 0xBFFF
 _INVENTORY_KINDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.MAC})
 _TOKENS: Final = {rate: token for token, rate in reversed(RATES_BPS.items())}
@@ -71,7 +70,7 @@ def _infiniband_files(damaged: Damaged, host: Host, nic: Nic, *, is_up: bool) ->
         "ports/1/link_layer": "InfiniBand",
         "ports/1/lid": f"{lid:#x}" if is_up else "0x0",
         "ports/1/sm_lid": "0x1" if is_up else "0x0",
-        "ports/1/gids/0": f"{GIDS_PREFIX}:{guid}",
+        "ports/1/gids/0": f"{_colons(subnet_of(nic.plane))}:{guid}",
     }
     return {f"class/infiniband/{nic.device}/{name}": text for name, text in files.items()}
 

@@ -10,6 +10,8 @@ from topology.ids import Id, IdKind
 from topology.synthetic.faults import Damaged
 from topology.synthetic.wiring import Host, Nic, switch_port
 
+FIRST_SUBNET = 0xFE80_0000_0000_0000
+
 
 class Swept(NamedTuple):
     """How a sweep names one port, whichever end of its cable tells."""
@@ -67,6 +69,11 @@ class Sight:
         return {
             PortName(host.name, nic.port): nic for host in self.hosts.values() for nic in host.nics
         }
+
+
+def subnet_of(plane: int) -> str:
+    """Return the prefix of the InfiniBand subnet that a plane is, 16 hex digits."""
+    return f"{FIRST_SUBNET + plane:016x}"
 
 
 def hca_description(host: Host, nic: Nic) -> str:

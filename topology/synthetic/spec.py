@@ -1,7 +1,8 @@
-"""What a synthetic fabric shall be, and the shape of the Clos network that carries it.
+"""What a synthetic fabric shall be, and the shape of the network that carries it.
 
-Every fabric is a folded Clos: leaf groups, pods of leaf groups, units of pods. Half of a switch's
-ports look down, half up; at the top all look down. Nothing here names or wires anything.
+Every fabric but one is a folded Clos: leaf groups, pods of leaf groups, units of pods. Half of a
+switch's ports look down, half up; at the top all look down. A dragonfly+ is pods whose spines are
+cabled to each other instead: its top has no switch. Nothing here names or wires anything.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ class FabricKind(StrEnum):
     """Rail-optimised: port r to leaf r of its leaf group."""
     DUAL_HOMED = "dual-homed"
     """Two ports, to the two leaves of an MLAG pair."""
+    DUAL_PLANE = "dual-plane"
+    """A port per rail to each of two fabrics, which nothing but the hosts joins."""
+    DRAGONFLY_PLUS = "dragonfly-plus"
+    """One port to one leaf; groups of leaves and spines, and cables between spines of any two."""
 
 
 class NamePolicy(StrEnum):
@@ -48,20 +53,32 @@ class FabricSpec:
     num_hosts: int
     """The last leaf group need not be full."""
     rails: int = 8
-    """Ports of a host and leaves of a group; counts for rail fabrics only."""
+    """Ports of a host, and leaves of a group, in each plane; of kinds rail and dual-plane."""
     radix: int = 64
     """Ports of every switch, even."""
     tiers: int | None = None
-    """Ranks of switches, 2 to 4; as few as the hosts need where None."""
+    """Ranks of switches, 2 to 4; as few as the hosts need where None. A dragonfly+ has two."""
     medium: Medium = Medium.INFINIBAND
     names: NamePolicy = NamePolicy.PLAIN
     rate_bps: int = 400_000_000_000
     """Of every cable; one that InfiniBand knows, on Ethernet too: 25, 50, 100, 200, 400 Gb/s."""
 
     @property
+    def num_planes(self) -> int:
+        """Fabrics that only hosts join."""
+        return 2 if self.kind is FabricKind.DUAL_PLANE else 1
+
+    @property
+    def ports_per_plane(self) -> int:
+        """Ports that a host has in one plane, which is the number of leaves of a group there."""
+        if self.kind is FabricKind.DUAL_HOMED:
+            return 2
+        return self.rails if self.kind in {FabricKind.RAIL, FabricKind.DUAL_PLANE} else 1
+
+    @property
     def ports_per_host(self) -> int:
-        """Number of ports of a host, which is the number of leaves of a group too."""
-        return {FabricKind.FAT_TREE: 1, FabricKind.DUAL_HOMED: 2}.get(self.kind, self.rails)
+        """Number of ports of a host, which is the number of leaves of a group in all planes."""
+        return self.num_planes * self.ports_per_plane
 
     @property
     def half(self) -> int:
@@ -71,7 +88,7 @@ class FabricSpec:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The Clos network of a spec."""
+    """The network of a spec."""
 
     num_groups: int
     """Leaf groups; the last may hold fewer hosts."""
@@ -79,12 +96,13 @@ class Shape:
     """Units of the rank below that one unit joins, one entry per rank from 2; the last unit of a
     rank may join fewer."""
     widths: tuple[int, ...]
-    """Switches that one plane has, one entry per rank from 2. Rank 2 has one plane per unit,
-    which joins all its leaves; above, plane j joins the j-th switch of each lower unit."""
+    """Switches that one set of parallel ones has, one entry per rank from 2. At rank 2 a set joins
+    all leaves of a unit's plane; above, set j joins the j-th switch of each lower unit. The top
+    of a dragonfly+ has none."""
 
     @property
     def num_tiers(self) -> int:
-        """Ranks of switches."""
+        """Tiers of units: ranks of switches, and the top of a dragonfly+."""
         return 1 + len(self.fan_outs)
 
     def path(self, rank: int, index: int) -> tuple[int, ...]:
@@ -101,16 +119,19 @@ class Shape:
 
 
 def derive_shape(spec: FabricSpec) -> Shape:
-    """Return the smallest non-blocking Clos network for a spec.
+    """Return the smallest non-blocking network for a spec.
 
     There are as few switches at the top as its ports allow, but two, hence parallel cables.
-    Demanded tiers that are not needed split the hosts into smaller pods.
+    Demanded tiers that are not needed split the hosts into smaller pods, and so does a dragonfly+
+    that one group would do for.
 
     Raises:
         ConfigError: a number is out of range, or the hosts do not fit.
     """
     _check(spec)
     num_groups = -(-spec.num_hosts // spec.half)
+    if spec.kind is FabricKind.DRAGONFLY_PLUS:
+        return _dragonfly(spec, num_groups)
     wanted = (spec.tiers,) if spec.tiers else range(MIN_TIERS, len(TIER_NAMES) + 1)
     for num_tiers in wanted:
         fan_outs = _fan_outs(spec, num_groups, num_tiers)
@@ -123,6 +144,19 @@ def derive_shape(spec: FabricSpec) -> Shape:
     )
 
 
+def _dragonfly(spec: FabricSpec, num_leaves: int) -> Shape:
+    """Return groups with as many spines as leaves, half of whose ports lead to other groups."""
+    fan_out = min(spec.half, max(1, num_leaves // 2))
+    num_groups = -(-num_leaves // fan_out)
+    width = _width(spec, fan_out * spec.half, spec.half)
+    if num_groups - 1 > width * spec.half:
+        raise ConfigError(
+            f"{num_groups} groups of {width} spines with {spec.half} ports to other groups do not "
+            "reach each other: take a larger radix"
+        )
+    return Shape(num_leaves, (fan_out, num_groups), (width, 0))
+
+
 def _check(spec: FabricSpec) -> None:
     if spec.num_hosts < 1:
         raise ConfigError(f"expected at least one host, got {spec.num_hosts}")
@@ -132,6 +166,8 @@ def _check(spec: FabricSpec) -> None:
         raise ConfigError(f"expected at least one rail, got {spec.rails}")
     if spec.tiers is not None and not MIN_TIERS <= spec.tiers <= len(TIER_NAMES):
         raise ConfigError(f"expected {MIN_TIERS} to {len(TIER_NAMES)} tiers, got {spec.tiers}")
+    if spec.kind is FabricKind.DRAGONFLY_PLUS and spec.tiers not in {None, MIN_TIERS}:
+        raise ConfigError(f"a dragonfly+ has {MIN_TIERS} ranks of switches, got {spec.tiers}")
     if spec.medium is Medium.NVLINK:
         raise ConfigError("expected infiniband or ethernet: NVLink has no leaves and spines")
     if spec.rate_bps not in RATES_BPS.values():
@@ -156,15 +192,22 @@ def _fan_outs(spec: FabricSpec, num_groups: int, num_tiers: int) -> tuple[int, .
 def _room(spec: FabricSpec, rank: int, num_tiers: int) -> int:
     """Return how many lower units the downward ports of a rank's switches can join."""
     ports = spec.radix if rank == num_tiers else spec.half
-    return ports // spec.ports_per_host if rank == SPINE_RANK else ports
+    return ports // spec.ports_per_plane if rank == SPINE_RANK else ports
 
 
 def _widths(spec: FabricSpec, fan_outs: tuple[int, ...]) -> tuple[int, ...]:
     widths = []
     for rank, fan_out in enumerate(fan_outs, 2):
         down = spec.radix if rank == 1 + len(fan_outs) else spec.half
-        members = fan_out * (spec.ports_per_host if rank == SPINE_RANK else 1)
-        need = max(2, -(-members * spec.half // down))
-        # Only a divisor spreads the upward cables of a switch evenly.
-        widths.append(next(n for n in range(need, spec.half + 1) if spec.half % n == 0))
+        members = fan_out * (spec.ports_per_plane if rank == SPINE_RANK else 1)
+        widths.append(_width(spec, members * spec.half, down))
     return tuple(widths)
+
+
+def _width(spec: FabricSpec, num_cables: int, down: int) -> int:
+    """Return how many switches with `down` ports downwards take cables from below, at least two.
+
+    Only a divisor spreads the upward cables of a switch evenly.
+    """
+    need = max(2, -(-num_cables // down))
+    return next(num for num in range(need, spec.half + 1) if spec.half % num == 0)

@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from topology.synthetic.faults import RandomSource
 from topology.synthetic.homes import is_host_cable
-from topology.synthetic.spec import SPINE_RANK
 from topology.synthetic.wiring import Cable, Switch, Wiring
 
 
@@ -20,6 +19,8 @@ class SwapSort(StrEnum):
     """Host cables of one group, on two leaves."""
     UPLINK = "uplink"
     """Leaf to spine, neither end shared: within a pod or across pods."""
+    TRUNK = "trunk"
+    """Spine to core, core to the next, or spine to spine of another group; neither end shared."""
 
 
 def draw_swaps(
@@ -58,11 +59,14 @@ def _pools(
 ) -> dict[SwapSort, list[int]]:
     """Return the cables that each sort of swap draws from, each in a random order."""
     of_hosts = [at for at, cable in cables.items() if is_host_cable(cable, switches)]
-    uplinks = [at for at, cable in cables.items() if switches[cable.high.device].rank == SPINE_RANK]
+    upper = [(at, cable) for at, cable in cables.items() if cable.low.device in switches]
+    uplinks = [at for at, cable in upper if switches[cable.low.device].rank == 1]
+    trunks = [at for at, cable in upper if switches[cable.low.device].rank > 1]
     return {
         SwapSort.MOVED_HOST: rng.sample(of_hosts, len(of_hosts)),
         SwapSort.WRONG_RAIL: rng.sample(of_hosts, len(of_hosts)),
         SwapSort.UPLINK: rng.sample(uplinks, len(uplinks)),
+        SwapSort.TRUNK: rng.sample(trunks, len(trunks)),
     }
 
 
@@ -71,8 +75,9 @@ def _fits(cables: Mapping[int, Cable], switches: Mapping[str, Switch]) -> _Fits:
         one, other = cables[first], cables[second]
         if one.high.device == other.high.device:
             return False
-        if sort is SwapSort.UPLINK:
-            return one.low.device != other.low.device
+        if sort in {SwapSort.UPLINK, SwapSort.TRUNK}:
+            is_one_rank = switches[one.low.device].rank == switches[other.low.device].rank
+            return is_one_rank and one.low.device != other.low.device
         is_one_group = switches[one.high.device].path == switches[other.high.device].path
         return is_one_group == (sort is SwapSort.WRONG_RAIL)
 

@@ -40,17 +40,25 @@ class Symmetry:
         if is_host_cable(cable, self._switches):
             rail = (unit_of(self._switches[high]), self._nic_indices[cable.low.port])
             self._leaves_by_rail.setdefault(rail, Counter())[high] += 1
-        else:
+        elif not self._joins_peers(cable):
             self._uppers.setdefault(low, Counter())[high] += 1
             self._lowers.setdefault(high, Counter())[low] += 1
+
+    def _joins_peers(self, cable: Cable) -> bool:
+        """Return whether a cable is between switches of one rank, where any pair would do."""
+        low, high = (self._switches.get(end.device) for end in cable)
+        return low is not None and high is not None and low.rank == high.rank
 
     def shows_misplaced(self, cable: Cable) -> bool:
         """Return whether a present cable is seen to lead to the wrong switch.
 
         An up-link on another spine of its own pod is not: it looks like a spare cable there and
-        a lost one elsewhere, and which two were exchanged nobody can tell.
+        a lost one elsewhere, and which two were exchanged nobody can tell. Nor is a cable between
+        peers.
         """
         high = self._switches[cable.high.device]
+        if self._joins_peers(cable):
+            return False
         if not is_host_cable(cable, self._switches):
             below = unit_of(self._switches[cable.low.device])
             home = majority(self._attachments.units[below])
@@ -67,10 +75,15 @@ class Symmetry:
         return usual is not None and usual != leaf.name
 
     def shows_missing(self, cable: Cable) -> bool:
-        """Return whether a cable that is gone is missed by its ends or their fellows."""
+        """Return whether a cable that is gone is missed by its ends or their fellows.
+
+        One between peers is not: which of them have one, and how many, is no pattern.
+        """
         low, high = cable.low.device, cable.high.device
         if is_host_cable(cable, self._switches):
             return low not in self._damaged.silent or low in self._attachments.hosts
+        if self._joins_peers(cable):
+            return False
         ups, downs = self._uppers.get(low, Counter()), self._lowers.get(high, Counter())
         have = ups[high]
         sideways = [num for name, num in ups.items() if name != high]
@@ -87,7 +100,11 @@ class Symmetry:
         to it have fewer cables that way than is usual for their rank.
         """
         lost = self._damaged.lost_switches
-        cables = [cable for cable in self._damaged.wiring.cables if switch in _devices(cable)]
+        cables = [
+            cable
+            for cable in self._damaged.wiring.cables
+            if switch in _devices(cable) and not self._joins_peers(cable)
+        ]
         if any(self._is_dark_report(cable) for cable in cables):
             return True
         below = {cable.low.device for cable in cables if cable.high.device == switch}

@@ -1,13 +1,16 @@
 """The right tree of a damaged fabric: worked out from its plan and its cables, not inferred.
 
 A host is in the leaf group, and a unit below the unit, that holds most of its cables. A tie leaves
-a host unplaced and a unit standing alone, and so does having no cable at all.
+a host unplaced and a unit standing alone, and so does having no cable at all. Units of one rank
+that are cabled to each other, as the groups of a dragonfly+ are, meet one tier up.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import permutations
 from typing import Any
 
 from topology.synthetic.faults import Damaged, Fault
@@ -38,7 +41,7 @@ def derive_truth(damaged: Damaged) -> TopologyTree:
                 tier=unit.rank,
                 parent=None if parent is None else unit_name(*parent),
                 nodes=tuple(members.get(unit, ())),
-                switches=switches[unit],
+                switches=switches.get(unit, ()),
             )
             for unit, parent in parents.items()
         ],
@@ -78,7 +81,30 @@ def _parents(
         for unit in below:
             parents[unit] = most_held(attachments.units.get(unit, Counter()))
         below = sorted({home for unit in below if (home := parents[unit])} - parents.keys())
+    joined = _joined_by_peers(parents.keys(), attachments)
+    for tops in joined:
+        above = Unit(tops[0].rank + 1, tops[0].path if len(joined) > 1 else ())
+        parents.update(dict.fromkeys(tops, above))
+        parents[above] = None
     return parents
+
+
+def _joined_by_peers(units: AbstractSet[Unit], attachments: Attachments) -> list[list[Unit]]:
+    """Return the units that cables between equals join, set by set, each sorted."""
+    around: dict[Unit, set[Unit]] = {}
+    for pair in attachments.peers:
+        if units >= set(pair):
+            for one, other in permutations(pair):
+                around.setdefault(one, set()).add(other)
+    joined = []
+    while around:
+        found: set[Unit] = set()
+        frontier = {min(around)}
+        while frontier:
+            found |= frontier
+            frontier = {near for unit in frontier for near in around.pop(unit)} - found
+        joined.append(sorted(found))
+    return joined
 
 
 def _switches_by_unit(damaged: Damaged) -> dict[Unit, tuple[str, ...]]:

@@ -24,8 +24,12 @@ HCA_GUIDS = 0x0200_4C00_0000_0000
 GUID_STEP = 0x10
 SWITCH_MACS = 0x025C_0000_0000
 NIC_MACS = 0x024C_0000_0000
+NUM_SERIALS = 1 << 28
+SCRAMBLE = 0x9E37_79B1
+"""Odd, so that its multiples below a power of two are all different."""
 MIN_HOST_DIGITS = 4
 UNIT_LETTERS = "gpst"
+PLANE_LETTERS = "ab"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Switch:
     path: tuple[int, ...]
     """The units it belongs to, outermost first; empty at the top. Equal paths of equal rank are
     one unit: a leaf group, a pod's spines."""
+    plane: int
+    """Which of the fabrics that only hosts join, from 0."""
     guid: str
     """Canonical node GUID."""
     mac: str
@@ -56,6 +62,8 @@ class Nic:
     """Canonical node GUID, which is the port GUID too."""
     mac: str
     """Canonical and permanent."""
+    plane: int
+    """The fabric that it is meant for, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +73,11 @@ class Host:
     name: str
     """A valid name of a Kubernetes node."""
     nics: tuple[Nic, ...]
-    """Port r of a rail fabric belongs to rail r."""
+    """By plane, then by rail."""
 
 
 class Cable(NamedTuple):
-    """Two ports; the lower one is nearer the hosts."""
+    """Two ports; the lower one is nearer the hosts, or comes first where neither is."""
 
     low: PortName
     high: PortName
@@ -88,7 +96,7 @@ class Wiring:
     """By rank of the lower end, then by position; host cables come first."""
 
     @property
-    def num_tiers(self) -> int:
+    def num_ranks(self) -> int:
         """Ranks of switches."""
         return self.switches[-1].rank
 
@@ -104,11 +112,14 @@ def build_wiring(spec: FabricSpec) -> Wiring:
     units = _leaf_groups(spec, shape)
     switches = [leaf for group in units for leaf in group]
     cables = list(_host_cables(spec, hosts, units))
-    for rank in range(2, shape.num_tiers + 1):
-        units, planes = _next_rank(spec, shape, units, rank=rank, start=len(switches))
+    num_ranks = sum(width > 0 for width in (1, *shape.widths))
+    for rank in range(2, num_ranks + 1):
+        units, sets = _next_rank(spec, shape, units, rank=rank, start=len(switches))
         switches.extend(switch for unit in units for switch in unit)
-        for lower, upper in planes:
-            cables.extend(_plane_cables(spec, lower, upper))
+        for lower, upper in sets:
+            cables.extend(_cables_up(spec, lower, upper))
+    if num_ranks < shape.num_tiers:
+        cables.extend(_global_cables(spec, units))
     return Wiring(spec, tuple(switches), hosts, tuple(cables))
 
 
@@ -129,18 +140,19 @@ def _hosts(spec: FabricSpec) -> Iterator[Host]:
         numbers.sort(key=lambda number: _digest(f"host {number}"))
     for at, number in enumerate(numbers):
         first = at * spec.ports_per_host
-        nics = (_nic(spec.medium, index, first + index) for index in range(spec.ports_per_host))
+        nics = (_nic(spec, index, first + index) for index in range(spec.ports_per_host))
         yield Host(f"node-{number + 1:0{digits}}", tuple(nics))
 
 
-def _nic(medium: Medium, index: int, serial: int) -> Nic:
-    is_ethernet = medium is Medium.ETHERNET
+def _nic(spec: FabricSpec, index: int, serial: int) -> Nic:
+    is_ethernet = spec.medium is Medium.ETHERNET
     device = f"eth{index}" if is_ethernet else f"mlx5_{index}"
     return Nic(
         device=device,
         port=device if is_ethernet else f"{device}/1",
-        guid=_guid(HCA_GUIDS, serial),
-        mac=_mac(NIC_MACS, serial),
+        guid=_guid(HCA_GUIDS, _shown(spec, serial)),
+        mac=_mac(NIC_MACS, _shown(spec, serial)),
+        plane=index // spec.ports_per_plane,
     )
 
 
@@ -153,7 +165,8 @@ def _leaf_groups(spec: FabricSpec, shape: Shape) -> list[list[Switch]]:
                 spec,
                 rank=1,
                 path=shape.path(1, group),
-                label=_leaf_label(spec.kind, index),
+                plane=index // spec.ports_per_plane,
+                label=_leaf_label(spec, index % spec.ports_per_plane),
                 serial=group * width + index,
             )
             for index in range(width)
@@ -162,10 +175,10 @@ def _leaf_groups(spec: FabricSpec, shape: Shape) -> list[list[Switch]]:
     ]
 
 
-def _leaf_label(kind: FabricKind, index: int) -> str:
-    if kind is FabricKind.RAIL:
-        return f"r{index + 1}"
-    return "ab"[index] if kind is FabricKind.DUAL_HOMED else ""
+def _leaf_label(spec: FabricSpec, index: int) -> str:
+    if spec.kind is FabricKind.DUAL_HOMED:
+        return "ab"[index]
+    return f"r{index + 1}" if spec.ports_per_plane > 1 or spec.kind is FabricKind.RAIL else ""
 
 
 def _host_cables(
@@ -178,41 +191,53 @@ def _host_cables(
             yield Cable(PortName(host.name, nic.port), PortName(leaf.name, port))
 
 
-_Plane = tuple[list[Switch], list[Switch]]
+_Set = tuple[list[Switch], list[Switch]]
 
 
 def _next_rank(
     spec: FabricSpec, shape: Shape, lower: list[list[Switch]], *, rank: int, start: int
-) -> tuple[list[list[Switch]], list[_Plane]]:
-    """Return the switches of every unit of a rank, and which lower ones each plane joins."""
+) -> tuple[list[list[Switch]], list[_Set]]:
+    """Return the switches of every unit of a rank, and which lower ones each set of them joins."""
     fan_out, width = shape.fan_outs[rank - 2], shape.widths[rank - 2]
     units: list[list[Switch]] = []
-    planes: list[_Plane] = []
+    sets: list[_Set] = []
     for index in range(-(-len(lower) // fan_out)):
         children = lower[index * fan_out : (index + 1) * fan_out]
-        members = _planes_of(children, rank)
+        members = _members_of_sets(spec, children, rank)
+        per_plane = len(members) * width // spec.num_planes
         unit = []
         for at in range(len(members) * width):
             switch = _switch(
-                spec, rank=rank, path=shape.path(rank, index), label=f"{at + 1:02}", serial=start
+                spec,
+                rank=rank,
+                path=shape.path(rank, index),
+                plane=at // per_plane,
+                label=f"{at % per_plane + 1:02}",
+                serial=start,
             )
             unit.append(switch)
             start += 1
         units.append(unit)
-        planes.extend(
-            (plane, unit[at * width : (at + 1) * width]) for at, plane in enumerate(members)
+        sets.extend(
+            (below, unit[at * width : (at + 1) * width]) for at, below in enumerate(members)
         )
-    return units, planes
+    return units, sets
 
 
-def _planes_of(children: list[list[Switch]], rank: int) -> list[list[Switch]]:
-    if rank == SPINE_RANK:
-        return [[leaf for group in children for leaf in group]]
-    return [list(plane) for plane in zip(*children, strict=True)]
+def _members_of_sets(
+    spec: FabricSpec, children: list[list[Switch]], rank: int
+) -> list[list[Switch]]:
+    """Return the lower switches that each set of parallel switches joins, by plane."""
+    if rank > SPINE_RANK:
+        return [list(below) for below in zip(*children, strict=True)]
+    return [
+        [leaf for group in children for leaf in group if leaf.plane == plane]
+        for plane in range(spec.num_planes)
+    ]
 
 
-def _plane_cables(spec: FabricSpec, lower: list[Switch], upper: list[Switch]) -> Iterator[Cable]:
-    """Yield the cables of one plane: every lower switch to every upper, all pairs alike."""
+def _cables_up(spec: FabricSpec, lower: list[Switch], upper: list[Switch]) -> Iterator[Cable]:
+    """Yield the cables of one set: every lower switch to every upper, all pairs alike."""
     parallel = spec.half // len(upper)
     for place, low in enumerate(lower):
         for at in range(spec.half):
@@ -222,13 +247,43 @@ def _plane_cables(spec: FabricSpec, lower: list[Switch], upper: list[Switch]) ->
             yield Cable(PortName(low.name, low_port), high)
 
 
+def _global_cables(spec: FabricSpec, groups: list[list[Switch]]) -> Iterator[Cable]:
+    """Yield the cables between spines: as many between any two groups, dealt out in turn.
+
+    Ports that do not go up evenly stay dark.
+    """
+    num_others = len(groups) - 1
+    for first, group in enumerate(groups):
+        for away in range(1, len(groups) - first):
+            for turn in range(len(group) * spec.half // num_others):
+                own = turn * num_others + away - 1
+                theirs = turn * num_others + num_others - away
+                yield Cable(
+                    _global_port(spec, group, own),
+                    _global_port(spec, groups[first + away], theirs),
+                )
+
+
+def _global_port(spec: FabricSpec, group: list[Switch], index: int) -> PortName:
+    """Return the index-th port of a group that leads to others; neighbors are on other spines."""
+    place, spine = divmod(index, len(group))
+    return PortName(group[spine].name, switch_port(spec.medium, spec.half + place + 1))
+
+
 def _switch(
-    spec: FabricSpec, *, rank: int, path: tuple[int, ...], label: str, serial: int
+    spec: FabricSpec, *, rank: int, path: tuple[int, ...], plane: int, label: str, serial: int
 ) -> Switch:
-    name = "-".join(part for part in (unit_name(rank, path), label) if part)
+    letter = PLANE_LETTERS[plane] if spec.num_planes > 1 else ""
+    name = "-".join(part for part in (unit_name(rank, path), letter, label) if part)
     if spec.names is NamePolicy.OPAQUE:
         name = f"sw-{_digest(name)[:12]}"
-    return Switch(name, rank, path, _guid(SWITCH_GUIDS, serial), _mac(SWITCH_MACS, serial))
+    shown = _shown(spec, serial)
+    return Switch(name, rank, path, plane, _guid(SWITCH_GUIDS, shown), _mac(SWITCH_MACS, shown))
+
+
+def _shown(spec: FabricSpec, serial: int) -> int:
+    """Return the number that a serial's GUID and MAC show; opaque ones have no order either."""
+    return serial * SCRAMBLE % NUM_SERIALS if spec.names is NamePolicy.OPAQUE else serial
 
 
 def unit_name(rank: int, path: tuple[int, ...]) -> str:

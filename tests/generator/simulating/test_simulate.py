@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from generator.exits import Exit
-from generator.simulating import SUBNET, write_folder
+from generator.simulating import write_folder
 from tests.generator.scenes import partition, run
 from topology.errors import ConfigError
 from topology.facts import Medium
 from topology.report import parse_report
 from topology.synthetic import FabricKind
 
+SUBNETS = ("fe80000000000000", "fe80000000000001")
 DAMAGE = ("--lose-links", "1%", "--swap", "1", "--silent", "5%", "--lose-switch", "1")
 
 
@@ -66,20 +67,41 @@ def test_it_writes_every_form_of_a_damaged_fabric(
     assert (has_sweep, has_switches) == (medium is Medium.INFINIBAND, medium is Medium.ETHERNET)
 
 
-@pytest.mark.parametrize("medium", [Medium.INFINIBAND, Medium.ETHERNET])
 @pytest.mark.parametrize(
-    "source", [("--reports", "reports"), ("--ibnetdiscover", f"ibnetdiscover/{SUBNET}.txt")]
+    ("medium", "source"),
+    [
+        (Medium.INFINIBAND, "reports"),
+        (Medium.INFINIBAND, "ibnetdiscover"),
+        (Medium.ETHERNET, "reports"),
+    ],
 )
 def test_it_tells_the_true_tree_in_every_form(
-    tmp_path: Path, medium: Medium, source: tuple[str, str]
+    tmp_path: Path, kind: FabricKind, medium: Medium, source: str
 ) -> None:
     out = tmp_path / "fabric"
-    options = ("--medium", medium, "--hosts", 48, "--silent", "5%", "--lose-links", "1%")
-    truth = json.loads(simulate(out, *options, "--sysfs-hosts", 0)["truth.json"])
-    option, name = source
-    ran = run("tree", option, out / name, "--nodes", out / "nodes.yaml", "-o", "json")
+    options = ("--kind", kind, "--medium", medium, "--hosts", 64, "--silent", "5%")
+    simulate(out, *options, "--lose-links", "1%", "--sysfs-hosts", 0)
+    truth = json.loads((out / "truth.json").read_bytes())
+    given = [out / source] if source == "reports" else sorted((out / source).iterdir())
+    words = [word for path in given for word in (f"--{source}", path)]
+    ran = run("tree", *words, "--nodes", out / "nodes.yaml", "-o", "json")
     assert ran.code == Exit.OK, ran.err
     assert partition(ran.document) == partition(truth)
+
+
+def test_it_sweeps_every_plane_by_itself(tmp_path: Path) -> None:
+    files = simulate(tmp_path / "fabric", "--kind", "dual-plane", "--lose-host", 1)
+    sweeps = [files[f"ibnetdiscover/{subnet}.txt"] for subnet in SUBNETS]
+    assert [(b"leaf-p01-g01-a" in text, b"leaf-p01-g01-b" in text) for text in sweeps] == [
+        (True, False),
+        (False, True),
+    ]
+    reports = [
+        parse_report(json.loads(text)).spec.sweep
+        for name, text in files.items()
+        if ".sweep." in name
+    ]
+    assert {sweep.subnet for sweep in reports if sweep} == set(SUBNETS)
 
 
 def test_it_gives_equal_files_for_equal_options_and_others_for_another_seed(tmp_path: Path) -> None:
@@ -90,7 +112,7 @@ def test_it_gives_equal_files_for_equal_options_and_others_for_another_seed(tmp_
 
 def test_it_hides_positions_behind_opaque_names(tmp_path: Path) -> None:
     files = simulate(tmp_path / "fabric", "--names", "opaque")
-    assert b"leaf-p" not in files[f"ibnetdiscover/{SUBNET}.txt"]
+    assert b"leaf-p" not in files[f"ibnetdiscover/{SUBNETS[0]}.txt"]
 
 
 def test_it_replaces_only_an_earlier_simulation_and_only_by_force(tmp_path: Path) -> None:

@@ -17,6 +17,13 @@ SPECS = {
     "MLAG pairs on Ethernet": FabricSpec(
         FabricKind.DUAL_HOMED, 21, radix=8, medium=Medium.ETHERNET
     ),
+    "two planes of one port": FabricSpec(FabricKind.DUAL_PLANE, 30, rails=1, radix=8),
+    "two planes of rails": FabricSpec(FabricKind.DUAL_PLANE, 30, rails=2, radix=8),
+    "two planes in useless names": FabricSpec(
+        FabricKind.DUAL_PLANE, 12, rails=3, radix=12, names=NamePolicy.OPAQUE
+    ),
+    "a dragonfly+ of four groups": FabricSpec(FabricKind.DRAGONFLY_PLUS, 60, radix=8),
+    "a dragonfly+ of uneven groups": FabricSpec(FabricKind.DRAGONFLY_PLUS, 30, radix=8),
     "one full leaf alone": FabricSpec(FabricKind.FAT_TREE, 4, radix=8),
     "a radix that is no power of two": FabricSpec(FabricKind.FAT_TREE, 17, radix=12),
     "useless names": FabricSpec(FabricKind.RAIL, 30, rails=4, radix=8, names=NamePolicy.OPAQUE),

@@ -113,7 +113,7 @@ def test_it_draws_the_same_faults_from_the_same_seed_and_others_from_another() -
         pytest.param(FaultSpec(silent=-0.1), "0 to 100 %", id="a negative share of hosts"),
         pytest.param(FaultSpec(num_swaps=-1), "number of swaps", id="a negative number of swaps"),
         pytest.param(FaultSpec(lose_switches=1000), "to lose 0 to", id="more switches than all"),
-        pytest.param(FaultSpec(num_swaps=500), "only 124 of 500", id="more swaps than cables"),
+        pytest.param(FaultSpec(num_swaps=500), "only 188 of 500", id="more swaps than cables"),
     ],
 )
 def test_it_refuses_faults_that_the_fabric_cannot_have(faults: FaultSpec, problem: str) -> None:

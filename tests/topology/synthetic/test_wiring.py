@@ -33,7 +33,7 @@ def test_it_numbers_switch_ports_within_the_radix(wiring: Wiring) -> None:
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_it_gives_every_switch_below_the_top_half_of_its_ports_upwards(wiring: Wiring) -> None:
     upward = Counter(cable.low.device for cable in wiring.cables)
-    below_top = [switch.name for switch in wiring.switches if switch.rank < wiring.num_tiers]
+    below_top = [switch.name for switch in wiring.switches if switch.rank < wiring.num_ranks]
     assert {upward[name] for name in below_top} == {wiring.spec.radix // 2}
 
 
@@ -41,35 +41,60 @@ def test_it_gives_every_switch_below_the_top_half_of_its_ports_upwards(wiring: W
 def test_it_joins_adjacent_ranks_only(wiring: Wiring) -> None:
     rank = {switch.name: switch.rank for switch in wiring.switches}
     rank |= {host.name: 0 for host in wiring.hosts}
-    assert all(rank[low.device] + 1 == rank[high.device] for low, high in wiring.cables)
+    steps = {rank[high.device] - rank[low.device] for low, high in wiring.cables}
+    is_dragonfly = wiring.spec.kind is FabricKind.DRAGONFLY_PLUS
+    assert steps == ({0, 1} if is_dragonfly else {1})
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_it_keeps_cables_below_the_top_inside_their_unit(wiring: Wiring) -> None:
-    paths = {switch.name: switch.path for switch in wiring.switches}
+    ups = {switch.name: switch for switch in wiring.switches}
     pairs = [
-        (paths[low.device], paths[high.device])
+        (ups[low.device].path, ups[high.device].path)
         for low, high in wiring.cables
-        if low.device in paths
+        if low.device in ups and ups[low.device].rank < ups[high.device].rank
     ]
     assert pairs
     assert all(below[:-1] == above for below, above in pairs)
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
-def test_it_connects_every_leaf_of_a_pod_to_every_spine_of_it(wiring: Wiring) -> None:
-    spines = {
-        switch.path: {
-            one.name for one in wiring.switches if (one.rank, one.path) == (2, switch.path)
-        }
-        for switch in wiring.switches
-        if switch.rank == 2
-    }
+def test_it_connects_every_leaf_of_a_pod_to_every_spine_of_its_plane(wiring: Wiring) -> None:
+    spines: dict[tuple[int, tuple[int, ...]], set[str]] = {}
+    for switch in wiring.switches:
+        if switch.rank == 2:
+            spines.setdefault((switch.plane, switch.path), set()).add(switch.name)
     seen: dict[str, set[str]] = {}
     for low, high in wiring.cables:
         seen.setdefault(low.device, set()).add(high.device)
     leaves = [switch for switch in wiring.switches if switch.rank == 1]
-    assert all(seen[leaf.name] == spines[leaf.path[:-1]] for leaf in leaves)
+    assert all(seen[leaf.name] == spines[leaf.plane, leaf.path[:-1]] for leaf in leaves)
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_it_joins_planes_by_hosts_alone(wiring: Wiring) -> None:
+    planes = {switch.name: switch.plane for switch in wiring.switches}
+    nics = {(host.name, nic.port): nic.plane for host in wiring.hosts for nic in host.nics}
+    pairs = [
+        (nics[low] if low in nics else planes[low.device], planes[high.device])
+        for low, high in wiring.cables
+    ]
+    assert all(low == high for low, high in pairs)
+    assert {high for _, high in pairs} == set(range(wiring.spec.num_planes))
+
+
+def test_it_joins_any_two_groups_of_a_dragonfly_by_as_many_cables() -> None:
+    wiring = build_wiring(SPECS["a dragonfly+ of uneven groups"])
+    paths = {switch.name: switch.path for switch in wiring.switches if switch.rank == 2}
+    pairs = Counter(
+        frozenset((paths[low.device], paths[high.device]))
+        for low, high in wiring.cables
+        if low.device in paths
+    )
+    num_groups = len(set(paths.values()))
+    assert {len(pair) for pair in pairs} == {2}
+    assert len(pairs) == num_groups * (num_groups - 1) // 2
+    assert len(set(pairs.values())) == 1
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
@@ -78,7 +103,7 @@ def test_it_spreads_parallel_cables_evenly(wiring: Wiring) -> None:
     pairs = Counter(
         (low.device, high.device) for low, high in wiring.cables if low.device in switches
     )
-    for rank in range(1, wiring.num_tiers):
+    for rank in range(1, wiring.num_ranks):
         assert len({num for (low, _), num in pairs.items() if switches[low] == rank}) == 1
 
 
@@ -179,13 +204,16 @@ def test_it_hides_places_behind_opaque_names() -> None:
     names = [host.name for host in wiring.hosts]
     assert names != sorted(names)
     assert sorted(names) == [host.name for host in plain.hosts]
-    assert [host.nics for host in wiring.hosts] == [host.nics for host in plain.hosts]
+    for devices in (wiring.switches, [nic for host in wiring.hosts for nic in host.nics]):
+        guids = [device.guid for device in devices]
+        assert guids != sorted(guids)
+        assert len(set(guids)) == len(guids)
 
 
 def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
     spec = FabricSpec(FabricKind.FAT_TREE, 16, radix=8, tiers=4, names=NamePolicy.PLAIN)
     wiring = build_wiring(spec)
-    assert wiring.num_tiers == 4
+    assert wiring.num_ranks == 4
     assert len({switch.path[:1] for switch in wiring.switches if switch.rank == 1}) == 2
 
 
@@ -207,6 +235,14 @@ def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
             FabricSpec(FabricKind.RAIL, 64, rails=8, radix=8),
             "do not fit into 4 tiers",
             id="more rails than a spine has ports downwards",
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.DRAGONFLY_PLUS, 8, tiers=3), "2 ranks", id="a dragonfly+ of three"
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.DRAGONFLY_PLUS, 41, radix=4),
+            "do not reach each other",
+            id="more groups than spines have ports",
         ),
         pytest.param(
             FabricSpec(FabricKind.RAIL, 8, medium=Medium.NVLINK), "NVLink", id="NVLink cables"
