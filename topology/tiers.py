@@ -9,17 +9,18 @@ decided afterwards.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from topology.homes import Tie, attach, choose_homes, shared_groups
-from topology.overlap import Side, join_switches
+from topology.overlap import Side, Weights, join_switches
 from topology.planes import Plane
 from topology.ranks import Ranks
 
 SPINE_RANK = 2
 THIN_SHARE = 0.25
-"""Share of the links below it under which a lone top is a leaf without hosts, not a tier."""
+"""Share of the links below it under which a lone top is a leaf without hosts, not a tier. One no
+wider than a domain below is such a domain's spines without leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class _Draft:
     groups: list[Group] = field(default_factory=list)
     num_links: list[int] = field(default_factory=list)
     """Links downwards, one entry per group."""
+    widest: list[int] = field(default_factory=list)
+    """Most links to one lower unit of several, one entry per group."""
     roots: set[int] = field(default_factory=set)
     root_of: dict[int, int] = field(default_factory=dict)
     """Switch to the root group above it."""
@@ -102,6 +105,7 @@ def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
         number = len(draft.groups)
         draft.groups.append(Group(1, switches, tuple(sorted(units[at])), margin))
         draft.num_links.append(_num_links(switches, weights))
+        draft.widest.append(0)
         draft.roots.add(number)
         draft.root_of.update(dict.fromkeys(switches, number))
     draft.host_ties += homes.ties
@@ -117,18 +121,31 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
     groups = attach(join_switches(weights, Side.SMALLER), weights)
     homes = choose_homes(groups, weights)
     units = homes.units()
+    draft.set_aside += [(rank, (at,)) for at in ranks.of_rank(rank) if at not in weights]
     for at, switches in enumerate(groups):
         num_links = _num_links(switches, weights)
         is_lone = rank > SPINE_RANK and len(groups) == 1 and len(units.get(at, ())) == 1
-        if at not in units or (is_lone and num_links <= THIN_SHARE * draft.num_links[units[at][0]]):
+        if at not in units or (is_lone and _is_thin(draft, units[at][0], num_links)):
             draft.set_aside.append((rank, switches))
             continue
         margin = min(homes.margin[unit] for unit in units[at])
         number = len(draft.groups)
         draft.groups.append(Group(rank, switches, (), margin))
         draft.num_links.append(num_links)
+        draft.widest.append(_widest(switches, units[at], weights))
         _adopt(draft, number, units[at])
     draft.group_ties += homes.ties
+
+
+def _is_thin(draft: _Draft, below: int, num_links: int) -> bool:
+    return num_links <= max(draft.widest[below], THIN_SHARE * draft.num_links[below])
+
+
+def _widest(switches: Sequence[int], units: Sequence[int], weights: Weights) -> int:
+    """Return the most links to one of several units, 0 where there is but one."""
+    if len(units) == 1:
+        return 0
+    return max(sum(weights[switch].get(unit, 0) for switch in switches) for unit in units)
 
 
 def _join_peers(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
@@ -152,10 +169,11 @@ def _join_peers(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
             frontier.extend(around.pop(root, set()) - joined)
         draft.groups.append(Group(ranks.highest + 1, (), (), 1.0))
         draft.num_links.append(0)
+        draft.widest.append(0)
         _adopt(draft, len(draft.groups) - 1, sorted(joined))
 
 
-def _num_links(switches: Iterable[int], weights: Mapping[int, Mapping[int, int]]) -> int:
+def _num_links(switches: Iterable[int], weights: Weights) -> int:
     return sum(sum(weights[switch].values()) for switch in switches)
 
 

@@ -152,7 +152,7 @@ def test_it_sets_a_leaf_without_hosts_aside_instead_of_making_a_tier_of_it() -> 
 
 
 def test_it_keeps_a_thinner_top_that_joins_nothing_and_says_so() -> None:
-    found = infer_cables([*USUAL, *mesh(SPINES, ["core-1"], parallel=2)])
+    found = infer_cables([*USUAL, *mesh(SPINES, ["core-1"], parallel=3)])
     assert found.tree.tiers == ("leaf", "spine", "core")
     (finding,) = of_kind(found.findings, FindingKind.UNDECIDABLE)
     assert (finding.device, finding.severity) == ("core-1", Severity.INFO)
