@@ -209,6 +209,7 @@ def test_it_is_available_when_it_answers() -> None:
 def test_it_recalls_what_it_once_heard() -> None:
     leaf = Neighbor((), "leaf", (), "swp1", Source.LLDP)
     switch = Neighbor((), "ib", (), "1", Source.IB)
+    domain = Neighbor((), "nvlink-0-1", (), "", Source.OTHER)
     device = Device(
         DeviceKind.HOST,
         "n",
@@ -217,6 +218,7 @@ def test_it_recalls_what_it_once_heard() -> None:
             Port("eth0", (Id(IdKind.MAC, MAC),), rate_bps=1, neighbors=(leaf,)),
             Port("eth1"),
             Port("mlx5_0/1", medium=Medium.INFINIBAND, neighbors=(switch,)),
+            Port("nvlink", medium=Medium.NVLINK, neighbors=(domain,)),
         ),
     )
     found = lldpd.recall(device)

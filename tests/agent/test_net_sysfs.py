@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import net_sysfs
+from agent.config import Settings
 from agent.probing import Collected, SourceAbsent
 from tests.agent.fakes import FakeRunner
 from tests.agent.nodes import card, plant, settings_for, virtual
@@ -144,6 +145,58 @@ def test_it_gives_a_bond_slave_its_own_address_and_its_master(tmp_path: Path) ->
     assert Id(IdKind.MAC, of_bond) not in port.ids
 
 
+def bonded(root: Path, proc: str | None) -> Settings:
+    """Return settings of a node with a bond whose slaves all show its address."""
+    of_bond = "b8:ce:f6:00:00:01"
+    for number, name in enumerate(("eth0", "eth1")):
+        plant(root, card(name, f"0000:03:00.{number}", of_bond))
+        plant(root / f"class/net/{name}", {"master": "->/x/net/bond0"})
+    plant(root, virtual("bond0", of_bond) | {"devices/virtual/net/bond0/bonding/mode": "802.3ad"})
+    if proc is not None:
+        plant(root / "proc", {"net/bonding/bond0": proc})
+    return settings_for(root, proc_root=root / "proc")
+
+
+@pytest.mark.parametrize(
+    ("proc", "macs"),
+    [
+        pytest.param(
+            "Slave Interface: eth1\nPermanent HW addr: b8:ce:f6:00:00:07\n",
+            ["b8:ce:f6:00:00:07"],
+            id="proc tells, where it tells",
+        ),
+        pytest.param(None, [], id="nothing, where nobody tells: the bond's would be another's"),
+    ],
+)
+def test_it_takes_of_slaves_whose_address_sysfs_lacks(
+    tmp_path: Path, proc: str | None, macs: list[str]
+) -> None:
+    found = net_sysfs.collect(bonded(tmp_path, proc), FakeRunner())
+    assert [one.value for one in sorted(found.ids)] == macs
+
+
+def test_it_gives_both_ports_of_a_bonded_card_its_one_rdma_device(tmp_path: Path) -> None:
+    settings = bonded(tmp_path, None)
+    first = "devices/pci0000:00/0000:00:01.0/0000:03:00.0"
+    plant(tmp_path, {f"{first}/infiniband/mlx5_bond_0/node_type": "1: CA"})
+    plant(tmp_path, card("eth2", "0000:04:00.0", MAC))
+    found = net_sysfs.collect(settings, FakeRunner())
+    assert {port.name: port.rdma_device for port in found.ports} == {
+        "eth0": "mlx5_bond_0",
+        "eth1": "mlx5_bond_0",
+        "eth2": None,
+    }
+
+
+def test_it_does_without_attributes_that_refuse_to_be_read(tmp_path: Path) -> None:
+    plant(tmp_path, card("eth0", PF, MAC, carrier="", speed=""))
+    for name in ("carrier", "speed", "phys_port_name"):
+        # A folder answers a read with an error, as drivers do with EINVAL and EOPNOTSUPP.
+        (tmp_path / "class/net/eth0" / name).mkdir()
+    port = only_port(tmp_path)
+    assert (port.state, port.rate_bps) == (PortState.UP, None)
+
+
 def test_it_takes_no_bridge_for_a_bond(tmp_path: Path) -> None:
     plant(tmp_path, card("eth1", PF, MAC) | virtual("br0", MAC))
     plant(tmp_path / "class/net/eth1", {"master": "->/x/net/br0"})
@@ -266,7 +319,9 @@ def test_it_tells_the_distance_to_the_nearest_gpu(
 ) -> None:
     plant(tmp_path, card("eth0", PF, MAC) | gpus)
     plant(tmp_path, {f"devices/pci0000:00/0000:00:01.0/{PF}/numa_node": numa_node})
-    assert only_port(tmp_path).gpu_distance is distance
+    port = only_port(tmp_path)
+    assert port.gpu_distance is distance
+    assert port.numa_node == (None if numa_node == "-1" else int(numa_node))
 
 
 def test_it_finds_the_pci_address_above_a_virtio_device(tmp_path: Path) -> None:

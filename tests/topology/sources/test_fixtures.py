@@ -10,6 +10,7 @@ from tests.topology.sources.plain import case_id, cases, expected_text
 from topology.sources.ib_sysfs import parse_ib_sysfs
 from topology.sources.ibnetdiscover import parse_ibnetdiscover
 from topology.sources.lldpcli import parse_neighbors
+from topology.sources.nvidia_smi import derive_clique, parse_gpu_fabrics, port_of
 
 
 @pytest.mark.parametrize("path", cases("ibnetdiscover"), ids=case_id)
@@ -28,3 +29,16 @@ def test_it_reads_lldpcli_output_as_expected(path: Path, golden: Golden) -> None
 def test_it_reads_a_sysfs_tree_as_expected(path: Path, golden: Golden) -> None:
     parsed = parse_ib_sysfs(json.loads(path.read_bytes()), source="sys")
     golden.check(path.with_name("expected.json"), expected_text(parsed))
+
+
+@pytest.mark.parametrize("path", cases("nvidia_smi"), ids=case_id)
+def test_it_reads_what_nvidia_smi_prints_as_expected(path: Path, golden: Golden) -> None:
+    gpus, errors = parse_gpu_fabrics(path.read_bytes().decode(), source=path.name)
+    found = derive_clique(gpus)
+    told = {
+        "gpus": gpus,
+        "errors": errors,
+        "found": found,
+        "port": port_of(found.clique) if found.clique else None,
+    }
+    golden.check(path.with_name("expected.json"), expected_text(told))

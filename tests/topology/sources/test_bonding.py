@@ -1,0 +1,52 @@
+"""The permanent addresses of a bond's slaves."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topology.ids import parse_mac
+from topology.sources.bonding import parse_permanent_macs
+
+BOND = """Ethernet Channel Bonding Driver: v5.15.0-91-generic
+
+Bonding Mode: IEEE 802.3ad Dynamic link aggregation
+Transmit Hash Policy: layer3+4 (1)
+MII Status: up
+
+802.3ad info
+LACP active: on
+System MAC address: b8:ce:f6:00:00:01
+
+Slave Interface: ens1f0np0
+MII Status: up
+Speed: 100000 Mbps
+Permanent HW addr: b8:ce:f6:00:00:01
+Slave queue ID: 0
+details actor lacp pdu:
+    system mac address: b8:ce:f6:00:00:01
+
+Slave Interface: ens1f1np1
+MII Status: up
+Permanent HW addr: B8:CE:F6:00:00:02
+
+Slave Interface: tap0
+Permanent HW addr: 00:00:00:00:00:00
+"""
+
+
+def test_it_tells_the_own_address_of_each_slave_that_has_one() -> None:
+    assert parse_permanent_macs(BOND) == {
+        "ens1f0np0": "b8:ce:f6:00:00:01",
+        "ens1f1np1": "b8:ce:f6:00:00:02",
+    }
+
+
+def test_it_reads_to_where_the_file_was_cut_off() -> None:
+    assert list(parse_permanent_macs(BOND[: BOND.index("Permanent HW addr: B8") + 25])) == [
+        "ens1f0np0"
+    ]
+
+
+@given(st.text())
+def test_it_tells_usable_addresses_only(text: str) -> None:
+    found = parse_permanent_macs(f"Slave Interface: a\nPermanent HW addr: {text}")
+    assert all(parse_mac(mac) == mac for mac in found.values())
