@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from generator.inputs import Inputs
 from generator.intake import freshness_findings
+from generator.subnets import refusals
 from topology.fabric import build_fabric
 from topology.facts import Finding, sort_findings
 from topology.inference import infer
@@ -50,5 +51,6 @@ def observe(
     inference = infer(fabric, previous=previous, names_of_tiers=names_of_tiers)
     listed = [node.name for node in inputs.inventory.nodes] if inputs.inventory else []
     fresh = freshness_findings(inputs.reports, listed=listed, now=now, period=period)
-    findings = sort_findings([*inference.findings, *fresh])
+    refused = refusals(inputs.reports, unknown=inputs.unknown_subnets)
+    findings = sort_findings([*inference.findings, *fresh, *refused])
     return Observation(inference.tree, findings, inputs.unknown_subnets)

@@ -17,6 +17,7 @@ import click
 from generator.intake import take_reports
 from generator.inventory import Inventory, parse_nodes
 from generator.store.directory import read_reports
+from generator.subnets import uncovered
 from generator.sweeps import parse_sweep
 from topology.errors import ConfigError, ParseError, show
 from topology.facts import Device, DeviceKind, Port
@@ -55,7 +56,7 @@ class Inputs:
     inventory: Inventory | None = None
     problems: tuple[ParseError, ...] = ()
     unknown_subnets: tuple[str, ...] = ()
-    """InfiniBand subnets whose sweep is incomplete, so that what they cable is not known."""
+    """InfiniBand subnets without a whole sweep, so that what they cable is not known."""
 
     @property
     def all_claims(self) -> tuple[Claim, ...]:
@@ -82,6 +83,10 @@ def read_inputs(sources: Sources) -> Inputs:
         found = replace(found, reports=read.reports, unknown_subnets=taken.unknown_subnets)
     for file in sources.ibnetdiscover:
         found = _with(found, *_read_sweep(file))
+    if sources.ibnetdiscover:
+        swept = (claim for claim in found.claims if claim.origin is Origin.SWEEP)
+        unknown = uncovered(found.unknown_subnets, found.reports, swept)
+        found = replace(found, unknown_subnets=unknown)
     if sources.lldpcli:
         found = _with(found, *read_captures(sources.lldpcli))
     return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from generator.subnets import expected_subnets
 from generator.sweeps import parse_sweep
 from topology.errors import ParseError, ReportError, show
 from topology.facts import Device, DeviceKind, Finding, FindingKind, Severity
@@ -27,7 +28,7 @@ class Taken(NamedTuple):
     reporters: frozenset[str]
     """Names of the nodes that reported about themselves."""
     unknown_subnets: tuple[str, ...] = ()
-    """Subnets of which parts of sweeps are there and no whole one."""
+    """Subnets without a whole sweep: only parts of one are there, or it is still waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ def take_reports(reports: Iterable[NeighborReport]) -> Taken:
 
     An incomplete or damaged sweep is a problem and never an empty fabric. Cost: O(facts).
     """
+    reports = tuple(reports)
     claims: list[Claim] = []
     parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
     reporters: set[str] = set()
@@ -67,7 +69,8 @@ def take_reports(reports: Iterable[NeighborReport]) -> Taken:
         parsed = parse_sweep(text.encode(), source=title)
         claims += [Claim(device, Origin.SWEEP) for device in parsed.devices]
         problems += parsed.errors
-    unknown = tuple(sorted({subnet for subnet, _, _ in parts} - swept))
+    awaited = {subnet for subnet, _, _ in parts} | expected_subnets(reports)
+    unknown = tuple(sorted(awaited - swept))
     return Taken(tuple(claims), tuple(problems), frozenset(reporters), unknown)
 
 

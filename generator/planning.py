@@ -81,7 +81,7 @@ def plan_towards(
     """Return the actions towards a tree's HyperNodes, and what stands in their way.
 
     A tree without any domain is a sweep that failed or captures that miss, not a fabric without
-    switches, and a subnet whose sweep is incomplete is unknown: what exists stays.
+    switches, and a subnet without a whole sweep is unknown: what exists stays.
 
     Raises:
         InvariantError: what we rendered is not what Volcano accepts.
@@ -109,5 +109,5 @@ def _unknown(observation: Observation) -> str:
     """Return what is not known of the fabric, empty where that is nothing."""
     if observation.unknown_subnets:
         subnets = ", ".join(map(show, observation.unknown_subnets))
-        return f"the sweep of subnet {subnets} is incomplete, which is no data"
+        return f"there is no whole sweep of subnet {subnets}, which is no data"
     return "" if observation.tree.domains else "no domain was found, which is no data"

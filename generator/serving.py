@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from generator.app import Observation, observe
+from generator.electing import Elections
 from generator.inputs import Inputs, read_inventory
 from generator.intake import freshness_findings, take_reports
 from generator.inventory import Inventory, capacities
@@ -70,6 +71,7 @@ class Rounds:
             StoreError: the folders of the store cannot be read.
         """
         self._store = DirectoryStore(root)
+        self._elections = Elections(self._store, period=period, now=now)
         self._period = period
         self._now = now
         self._publish = publish
@@ -100,6 +102,7 @@ class Rounds:
         problems: list[ParseError] = []
         inventory = self._read_inventory(problems)
         read, stored = self._reports.latest(), self._stored.latest()
+        self._elections.hold(read.reports)
         self._look(read.reports, inventory, self._tree or previous_tree(stored.hypernodes))
         observation = self._seen.observation
         problems += [*read.problems, *self._seen.problems, *stored.problems]
@@ -192,7 +195,9 @@ class Rounds:
 
 
 def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:
-    """Return all that the tree depends on: specs, and times where they choose between sweeps.
+    """Return all that the tree and the plan depend on, of reports.
+
+    That is specs, who takes part in sweeping and how, and times where they choose between sweeps.
 
     Agents renew the times of unchanged facts every period.
     """
@@ -204,7 +209,7 @@ def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:
     return [
         (report.metadata.name, report.spec, report.status.observed_at)
         if report.spec.sweep is not None and len(sweeps[report.spec.sweep.subnet]) > 1
-        else (report.metadata.name, report.spec)
+        else (report.metadata.name, report.spec, report.status.sweeping)
         for report in reports
     ]
 

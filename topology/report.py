@@ -36,9 +36,12 @@ MAX_TEXT = 512  # an LLDP string is at most 511 bytes on the wire
 MAX_CHUNK_BYTES = 192 * 1024  # of compressed facts; base64 makes that 256 KiB
 MAX_SWEEP_BYTES = 1 << 30  # unpacked; 100k HCAs need about 100 MB
 MAX_PARTS = 4096
+MAX_SUBNETS = 64  # that one node has ports in
 
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+Subnet = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+"""Prefix of an InfiniBand subnet."""
 
 
 class _Model(BaseModel):
@@ -82,7 +85,7 @@ class ReportPort(_Model):
     numa_node: Annotated[int, Field(ge=0)] | None = None
     firmware_lldp: bool | None = None
     """Whether the card's own LLDP agent eats the frames before the host sees them."""
-    subnet: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
+    subnet: Subnet | None = None
     """Prefix of its InfiniBand subnet, 16 hex digits."""
     neighbors: Annotated[tuple[ReportNeighbor, ...], Field(max_length=1024)] = ()
 
@@ -124,6 +127,17 @@ class CollectorOutcome(_Model):
     message: Text = ""
 
 
+class SweepStanding(_Model):
+    """How a node that takes part in sweeping stands to it."""
+
+    able: bool = False
+    """Whether the program that sweeps is there."""
+    failed: Annotated[tuple[Subnet, ...], Field(max_length=MAX_SUBNETS)] = ()
+    """Subnets, sorted, that it could not sweep when it last tried."""
+    refused: Annotated[tuple[Subnet, ...], Field(max_length=MAX_SUBNETS)] = ()
+    """Subnets, sorted, that let every query time out when it last tried, as an M_Key does."""
+
+
 class ReportStatus(_Model):
     """When and how the facts were collected."""
 
@@ -131,6 +145,8 @@ class ReportStatus(_Model):
     """RFC 3339 in UTC."""
     agent_version: Text | None = None
     collectors: Annotated[tuple[CollectorOutcome, ...], Field(max_length=64)] = ()
+    sweeping: SweepStanding | None = None
+    """None where the node takes no part in sweeping."""
 
 
 class ReportMetadata(BaseModel):
@@ -218,15 +234,22 @@ def device_of(report: NeighborReport) -> Device | None:
     )
 
 
-def split_sweep(text: str, *, node: str, subnet: str) -> list[NeighborReport]:
-    """Return the numbered reports `NODE.sweep.<i>` that carry one sweep's canonical text."""
+def split_sweep(text: str, *, node: str, subnet: str, first: int = 0) -> list[NeighborReport]:
+    """Return the numbered reports `NODE.sweep.<i>` that carry one sweep's canonical text.
+
+    Args:
+        text: as `render_ibnetdiscover` makes it.
+        node: that swept.
+        subnet: its prefix.
+        first: number of the first report; a node may sweep several subnets.
+    """
     raw = text.encode(errors="replace")
     packed = zlib.compress(raw, 9)
     pieces = [packed[k : k + MAX_CHUNK_BYTES] for k in range(0, len(packed), MAX_CHUNK_BYTES)]
     sweep_id = hashlib.sha256(raw).hexdigest()[:16]
     return [
         NeighborReport(
-            metadata=ReportMetadata(name=f"{node}.sweep.{part}"),
+            metadata=ReportMetadata(name=f"{node}.sweep.{first + part}"),
             spec=ReportSpec(
                 sweep=SweepPart(
                     subnet=subnet,

@@ -1,4 +1,4 @@
-"""`toponaut schema`: JSON schemas of reports, placement requests and trees."""
+"""`toponaut schema`: JSON schemas of what is read, written and printed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,14 @@ def _tree() -> dict[str, Any]:
     return TreeDocument.model_json_schema(by_alias=True)
 
 
+def _fabric() -> dict[str, Any]:
+    from topology.fabric_status import FabricObject  # noqa: PLC0415
+
+    return FabricObject.model_json_schema(by_alias=True)
+
+
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
+    "fabric": _fabric,
     "report": _report,
     "request": _request,
     "tree": _tree,

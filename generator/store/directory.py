@@ -16,11 +16,11 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import yaml
 
@@ -30,12 +30,14 @@ from generator.outputs.hypernode import (
     parse_manifest,
     render_manifest,
 )
-from generator.store.documents import parse_documents
+from generator.store.documents import Document, parse_documents
 from topology.errors import ConfigError, ParseError, ReportError, StoreError, show
+from topology.fabric_status import FABRIC_NAME
 from topology.report import NeighborReport, parse_report, render_report
 
 REPORTS: Final = "neighborreports"
 HYPERNODES: Final = "hypernodes"
+FABRICS: Final = "fabrics"
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -109,7 +111,7 @@ def write_report(folder: Path, report: NeighborReport) -> bool:
     Raises:
         StoreError: the name is not one of an object, or the folder cannot be written.
     """
-    return _write_object(folder, report.metadata.name, _json_text(report))
+    return _write_object(folder, report.metadata.name, _json_text(render_report(report)))
 
 
 class DirectoryStore:
@@ -119,6 +121,7 @@ class DirectoryStore:
         """Keep the root; folders are made by the first write."""
         self.reports = root / REPORTS
         self.hypernodes = root / HYPERNODES
+        self.fabrics = root / FABRICS
 
     def read_reports(self) -> ReadReports:
         """Return all reports, none before the first was written."""
@@ -161,6 +164,32 @@ class DirectoryStore:
         manifest = render_manifest(hypernode)
         text: str = yaml.dump(manifest, Dumper=_DUMPER, sort_keys=False)
         return _write_object(self.hypernodes, hypernode.name, text)
+
+    def read_fabric(self) -> dict[str, Any] | None:
+        """Return the Fabric object that agents read, None before the first was written.
+
+        Raises:
+            StoreError: it cannot be read, or holds no object.
+        """
+        path = _path_of(self.fabrics, FABRIC_NAME)
+        if not path.exists():
+            return None
+        raw = _read_file(path, show(str(path), 1024))
+        found = (
+            [raw] if isinstance(raw, ParseError) else list(parse_documents(raw, source=str(path)))
+        )
+        if len(found) == 1 and isinstance(found[0], Document) and isinstance(found[0].value, dict):
+            return found[0].value
+        why = next((str(one) for one in found if isinstance(one, ParseError)), "not one object")
+        raise StoreError(f"{path}: {why}")
+
+    def write_fabric(self, document: dict[str, Any]) -> bool:
+        """Write the Fabric object; return False where the file has this content already.
+
+        Raises:
+            StoreError: the folder cannot be written.
+        """
+        return _write_object(self.fabrics, FABRIC_NAME, _json_text(document))
 
     def remove(self, name: str) -> bool:
         """Delete a HyperNode's file; return whether there was one.
@@ -273,9 +302,9 @@ def _name(found: HyperNode) -> str:
     return found.name
 
 
-def _json_text(report: NeighborReport) -> str:
+def _json_text(document: Mapping[str, Any]) -> str:
     """Return JSON that YAML reads alike, with nothing that a terminal would act on."""
-    text = json.dumps(render_report(report), indent=2, ensure_ascii=False)
+    text = json.dumps(document, indent=2, ensure_ascii=False)
     return _UNPRINTABLE.sub(_escape, text) + "\n"
 
 

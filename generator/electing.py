@@ -1,0 +1,56 @@
+"""Keeps the store's Fabric object telling who sweeps; written only when that changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from generator.store.directory import DirectoryStore
+from generator.sweepers import elect
+from topology.errors import ConfigError, StoreError
+from topology.fabric_status import FabricStatus, parse_fabric, render_fabric
+from topology.report import NeighborReport
+
+log = logging.getLogger(__name__)
+
+
+class Elections:
+    """The election of sweepers from round to round; what is elected stands in the store."""
+
+    def __init__(
+        self, store: DirectoryStore, *, period: timedelta, now: Callable[[], datetime]
+    ) -> None:
+        """Keep the place.
+
+        Args:
+            store: whose Fabric object the agents read.
+            period: how often agents report.
+            now: the clock.
+        """
+        self._store = store
+        self._period = period
+        self._now = now
+        self._problem: str | None = None
+
+    def hold(self, reports: Iterable[NeighborReport]) -> None:
+        """Elect by what is reported now, and tell the agents; what goes wrong is logged once."""
+        problem = None
+        try:
+            self._hold(reports)
+        except (ConfigError, StoreError) as error:
+            problem = str(error)
+        if problem is not None and problem != self._problem:
+            log.error("election failed", extra={"error": problem})
+        self._problem = problem
+
+    def _hold(self, reports: Iterable[NeighborReport]) -> None:
+        document = self._store.read_fabric()
+        before = parse_fabric(document) if document else FabricStatus()
+        found = elect(reports, previous=before, now=self._now(), period=self._period)
+        if found == before:
+            return
+        self._store.write_fabric(render_fabric(found, document))
+        for sweeper in found.sweepers:
+            if sweeper not in before.sweepers:
+                log.info("sweeper chosen", extra=sweeper.model_dump(mode="json"))

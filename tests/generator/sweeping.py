@@ -1,0 +1,49 @@
+"""Nodes of made-up InfiniBand subnets, by the reports that they send."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from topology.facts import Device, DeviceKind, Medium, Port, PortState
+from topology.ids import Id, IdKind
+from topology.report import NeighborReport, ReportStatus, SweepStanding, report_of, split_sweep
+
+NOW = datetime(2026, 1, 2, 3, 0, tzinfo=UTC)
+PERIOD = timedelta(minutes=1)
+A, B = "fe80000000000001", "fe80000000000002"
+ABLE = SweepStanding(able=True)
+
+
+def stamp(age: timedelta = timedelta()) -> str:
+    return (NOW - age).isoformat()
+
+
+def hca(subnet: str | None, name: str = "mlx5_0/1", state: PortState = PortState.UP) -> Port:
+    guid = f"{sum(map(ord, name)) + sum(map(ord, subnet or '')):016x}"
+    return Port(
+        name=name,
+        ids=(Id(IdKind.NODE_GUID, guid, "1"), Id(IdKind.PORT_GUID, guid)),
+        medium=Medium.INFINIBAND,
+        state=state,
+        rdma_device=name.partition("/")[0],
+        subnet=subnet,
+    )
+
+
+def node(
+    name: str,
+    *ports: Port,
+    age: timedelta = timedelta(),
+    sweeping: SweepStanding | None = ABLE,
+    kind: DeviceKind = DeviceKind.HOST,
+) -> NeighborReport:
+    status = ReportStatus(observed_at=stamp(age), sweeping=sweeping)
+    device = Device(kind, name, (Id(IdKind.HOSTNAME, name),), ports or (hca(A),))
+    return report_of(device, name=name, status=status)
+
+
+def swept(
+    name: str, subnet: str = A, *, text: str = "x", age: timedelta = timedelta()
+) -> NeighborReport:
+    (part,) = split_sweep(text, node=name, subnet=subnet)
+    return part.model_copy(update={"status": ReportStatus(observed_at=stamp(age))})
