@@ -9,12 +9,13 @@ Source: Documentation/ABI/stable/sysfs-class-infiniband of the kernel.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from topology.errors import ParseError
+from topology.errors import ParseError, show
 from topology.facts import Device, DeviceKind, Medium, Port, PortState
 from topology.ids import Id, IdKind, natural_key, parse_guid
 
@@ -93,6 +94,12 @@ class _Reader:
     def __init__(self, files: Mapping[str, str], source: str) -> None:
         self._files = files
         self._source = source
+        self._numbers: dict[str, set[int]] = defaultdict(set)
+        for path in files:
+            name, _, rest = path.partition("/")
+            found = _PORT_FILE.match(rest)
+            if found:
+                self._numbers[name].add(int(found[1]))
         self.errors: list[ParseError] = []
 
     def device_ids(self, name: str) -> Iterator[Id]:
@@ -122,9 +129,7 @@ class _Reader:
             yield net, RdmaOfNet(name, numa_node)
 
     def _port_numbers(self, name: str) -> list[int]:
-        prefix = f"{name}/"
-        paths = (path.removeprefix(prefix) for path in self._files if path.startswith(prefix))
-        return sorted({int(found[1]) for path in paths if (found := _PORT_FILE.match(path))})
+        return sorted(self._numbers.get(name, ()))
 
     def _link_layer(self, name: str, number: int) -> Medium | None:
         """Return the medium; kernels before 2.6.37 knew InfiniBand only and have no such file."""
@@ -187,5 +192,5 @@ class _Reader:
         return found
 
     def _error(self, path: str, text: str) -> None:
-        place = "/".join(part for part in (self._source, path) if part)
+        place = "/".join(part for part in (self._source, show(path)) if part)
         self.errors.append(ParseError("unexpected content", source=place, excerpt=text))

@@ -109,6 +109,17 @@ def test_bad_content_is_named_with_its_file(path: str) -> None:
     assert str(error) == f"/sys/{path}: unexpected content: '\\x1b[31mnonsense'"
 
 
+def test_a_device_with_an_odd_name_is_shown_safely() -> None:
+    (error,) = parse_ib_sysfs({"mlx\x1b[31m/node_guid": "none"}, source="/sys").errors
+    assert str(error) == "/sys/mlx\\x1b[31m/node_guid: unexpected content: 'none'"
+
+
+def test_many_devices_cost_no_more_than_each_one() -> None:
+    # Ten thousand would take minutes if each looked through the files of all.
+    files = {f"mlx5_{k}/ports/1/phys_state": "5: LinkUp\n" for k in range(10_000)}
+    assert len(parse_ib_sysfs(files).devices[0].ports) == 10_000
+
+
 @pytest.mark.parametrize("path", sorted(TREE))
 def test_a_missing_file_is_normal(path: str) -> None:
     assert parse_ib_sysfs(with_file(path, None)).errors == ()
