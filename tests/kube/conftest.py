@@ -1,0 +1,88 @@
+"""One API server for all tests of this folder, with our kinds and Volcano's.
+
+Each test works in a namespace of its own, or with names that no other test has.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from generator.kube.credentials import load_kubeconfig
+from generator.kube.transport import KubeTransport
+from tests.kube.proxy import FaultProxy
+from tests.lab.api_server import ApiServer, find_assets
+from tests.repository import ROOT
+
+CRDS = ROOT / "daemonset" / "crds"
+WRITER = "writer"
+"""Has every right, and is not the administrator whose own requests the tests make."""
+
+
+@pytest.fixture(scope="session")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A server with our kinds; tests that stop it start one of their own."""
+    folder = tmp_path_factory.mktemp("api")
+    with ApiServer(find_assets("programs"), folder, users=[WRITER]) as server:
+        _prepare(server)
+        yield server
+
+
+@pytest.fixture
+def own_api(tmp_path: Path) -> Iterator[ApiServer]:
+    """A server for one test to stop, hang and restart."""
+    with ApiServer(find_assets("programs"), tmp_path, users=[WRITER]) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def volcano(api: ApiServer) -> ApiServer:
+    """The server with Volcano's HyperNode and PodGroup, as its module publishes them."""
+    for file in sorted(find_assets("crds").iterdir()):
+        api.install(yaml.safe_load(file.read_text()))
+    return api
+
+
+@pytest.fixture
+def namespace(api: ApiServer) -> str:
+    """A namespace that no other test has."""
+    return api.namespace()
+
+
+@pytest.fixture
+def transport(api: ApiServer) -> Iterator[KubeTransport]:
+    """Our own connection, with every right."""
+    found = connect(api)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def proxy(api: ApiServer) -> Iterator[FaultProxy]:
+    """What stands between us and the server, and misbehaves when told to."""
+    with FaultProxy(api) as between:
+        yield between
+
+
+def connect(api: ApiServer, url: str = "") -> KubeTransport:
+    """Return a connection with every right, to another address if given."""
+    file = str(api.kubeconfig(WRITER, url=url))
+    return KubeTransport(lambda: load_kubeconfig(file))
+
+
+def _prepare(server: ApiServer) -> None:
+    for file in sorted(CRDS.glob("*.yaml")):
+        server.install(yaml.safe_load(file.read_text()))
+    binding = {
+        "metadata": {"name": WRITER},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "all"},
+        "subjects": [{"kind": "User", "name": WRITER}],
+    }
+    role = {
+        "metadata": {"name": "all"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+    }
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    server.expect("POST", f"{rbac}/clusterroles", role)
+    server.expect("POST", f"{rbac}/clusterrolebindings", binding)

@@ -1,0 +1,386 @@
+"""A genuine Kubernetes API of etcd and kube-apiserver on loopback: no container and no kubelet.
+
+No controllers run either: nothing collects garbage, a namespace once deleted stays `Terminating`,
+and a service account must be made before a pod that names it. So each test gets a namespace of
+its own and nothing is tidied away; the two programs end with the session, however it ends.
+"""
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import secrets
+import signal
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import pytest
+
+from tests.lab.certificates import write_certificates
+from tests.lab.waiting import wait_until
+from tests.repository import ROOT
+
+ADMIN = "admin"
+START_DEADLINE_S = 90  # 3.5 s on two free cores, 11 s on crowded ones
+STOP_DEADLINE_S = 20
+REQUEST_TIMEOUT_S = 30
+_SERVICE_ISSUER = "https://kubernetes.default.svc"
+_AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "users": ["system:apiserver"]},
+        {"level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"]},
+    ],
+}
+_REVIEWS = frozenset({"tokenreviews", "selfsubjectreviews", "subjectaccessreviews"})
+
+
+def find_assets(what: str) -> Path:
+    """Return the folder of `programs` or `crds`; without it the test is skipped, in CI it fails."""
+    asked = subprocess.run(
+        [ROOT / "tools/kube-assets", "--where", what], capture_output=True, text=True, check=False
+    )
+    if asked.returncode == 0:
+        return Path(asked.stdout.strip())
+    if os.environ.get("CI") == "true":
+        pytest.fail(asked.stderr.strip())
+    pytest.skip(asked.stderr.strip())
+
+
+class Write(NamedTuple):
+    """One request that may have changed something."""
+
+    verb: str
+    resource: str
+    """With its subresource, such as `fabrics/status`."""
+    name: str
+    code: int
+
+
+class Answer(NamedTuple):
+    """The answer to one request."""
+
+    status: int
+    body: dict[str, Any]
+
+    @property
+    def message(self) -> str:
+        """What a refused request was told."""
+        return str(self.body.get("message", ""))
+
+
+class _Program:
+    """One program in a process of its own, which the kernel ends with the test session."""
+
+    def __init__(self, argv: Iterable[str], log: Path) -> None:
+        self.log = log
+        with log.open("ab") as output:
+            self._running = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def is_running(self) -> bool:
+        return self._running.poll() is None
+
+    @property
+    def rss_bytes(self) -> int:
+        pages = int(Path(f"/proc/{self._running.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def send(self, number: signal.Signals) -> None:
+        self._running.send_signal(number)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        self.send(signal.SIGCONT)
+        self.send(number)
+        try:
+            self._running.wait(timeout=STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self._running.kill()
+            self._running.wait(timeout=STOP_DEADLINE_S)
+
+
+class ApiServer:
+    """etcd and kube-apiserver: started together, and stopped, hung or restarted at will."""
+
+    def __init__(self, programs: Path, folder: Path, *, users: Iterable[str] = ()) -> None:
+        """Start both and wait until they are ready.
+
+        Args:
+            programs: where the two executables are.
+            folder: for keys, logs and what etcd stores.
+            users: of these each gets a token, and no right to anything.
+        """
+        self.folder = folder
+        self._programs = programs
+        self.tokens = {user: secrets.token_urlsafe(16) for user in (ADMIN, *users)}
+        write_certificates(folder)
+        (folder / "audit.yaml").write_text(json.dumps(_AUDIT_POLICY))
+        self._write_tokens()
+        self._tls = ssl.create_default_context(cafile=str(self.ca))
+        self.port, self._client_port, self._peer_port = 0, 0, 0
+        self._etcd, self._server = self._start()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End both programs."""
+        self._server.end(signal.SIGKILL)
+        self._etcd.end(signal.SIGKILL)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"https://127.0.0.1:{self.port}"
+
+    @property
+    def ca(self) -> Path:
+        """The certificate that its own is signed by."""
+        return self.folder / "ca.crt"
+
+    @property
+    def rss_bytes(self) -> tuple[int, int]:
+        """Resident memory of etcd and of the server."""
+        return self._etcd.rss_bytes, self._server.rss_bytes
+
+    def kubeconfig(self, user: str = ADMIN, *, url: str = "") -> Path:
+        """Write the file by which a client connects as this user, to another address if given."""
+        cluster = {"server": url or self.url, "certificate-authority-data": _base64(self.ca)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "lab", "cluster": cluster}],
+            "users": [{"name": user, "user": {"token": self.tokens[user]}}],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": user}}],
+            "current-context": "lab",
+        }
+        file = self.folder / f"{user}-{secrets.token_hex(4)}.kubeconfig"
+        file.write_text(json.dumps(config))
+        return file
+
+    def request(
+        self, method: str, path: str, body: object = None, *, content_type: str = "application/json"
+    ) -> Answer:
+        """Ask as the administrator, on a connection of its own; any status is an answer."""
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self.port, timeout=REQUEST_TIMEOUT_S, context=self._tls
+        )
+        headers = {"Authorization": f"Bearer {self.tokens[ADMIN]}", "Content-Type": content_type}
+        with contextlib.closing(connection):
+            raw = None if body is None else json.dumps(body).encode()
+            connection.request(method, path, raw, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        is_json = "json" in answer.headers.get("Content-Type", "")
+        return Answer(answer.status, json.loads(text) if is_json else {"message": text.decode()})
+
+    def expect(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """Ask as the administrator and return the body.
+
+        Raises:
+            AssertionError: it is refused; says why.
+        """
+        answer = self.request(method, path, body)
+        assert answer.status < 300, f"{method} {path}: {answer.status} {answer.message}"
+        return answer.body
+
+    def namespace(self) -> str:
+        """Make a namespace that no other test has, and return its name."""
+        name = f"test-{secrets.token_hex(4)}"
+        self.expect("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        return name
+
+    def install(self, crd: Mapping[str, Any]) -> None:
+        """Create a CustomResourceDefinition and wait until its objects can be listed."""
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        answer = self.request("POST", path, crd)
+        assert answer.status in (201, 409), f"{crd['metadata']['name']}: {answer.message}"
+        group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+        for version in crd["spec"]["versions"]:
+            listed = f"/apis/{group}/{version['name']}/{plural}?limit=1"
+            # For a moment after it is established the path is still unknown.
+            wait_until(lambda path=listed: self._refused(path), deadline_s=20, what=listed)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End the server; etcd stays. SIGKILL is a crash."""
+        self._server.end(number)
+
+    def restart(self) -> None:
+        """Start a stopped server again, on the same port and data."""
+        self._server = self._start_server()
+        self._await_ready()
+
+    def suspend(self) -> None:
+        """Let the server hang: connections open, nothing answers."""
+        self._server.send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a hanging server go on."""
+        self._server.send(signal.SIGCONT)
+
+    def compact(self) -> None:
+        """Let etcd forget all versions but the latest; a restarted server then forgets them too."""
+        revision = self._ask_etcd("range", {"key": "eA=="})["header"]["revision"]
+        self._ask_etcd("compaction", {"revision": revision, "physical": True})
+
+    def writes_by(self, user: str) -> list[Write]:
+        """Return what a user has changed or tried to change so far, dry runs and reviews apart."""
+        marker = f"marker-{secrets.token_hex(8)}"
+        configmaps = "/api/v1/namespaces/default/configmaps?dryRun=All"
+        wait_until(
+            lambda: self.request("POST", configmaps, {"metadata": {"name": marker}}).status != 201,
+            deadline_s=10,
+            what="the marker of the audit log is taken",
+        )
+        log = self.folder / "audit.log"
+        wait_until(lambda: marker not in log.read_text(), deadline_s=10, what="the audit log")
+        rows = (json.loads(line) for line in log.read_text().splitlines())
+        return [_write_of(row) for row in rows if _is_write(row, user)]
+
+    def _write_tokens(self) -> None:
+        file = self.folder / "tokens.csv"
+        file.touch(mode=0o600)
+        groups = {ADMIN: ',"system:masters"'}
+        rows = enumerate(self.tokens.items())
+        file.write_text(
+            "".join(f"{token},{user},{at}{groups.get(user, '')}\n" for at, (user, token) in rows)
+        )
+
+    def _start(self) -> tuple[_Program, _Program]:
+        """Start both on free ports; those of another program that was quicker cost a new try."""
+        for _ in range(3):
+            self.port, self._client_port, self._peer_port = _free_ports(3)
+            self._etcd, self._server = self._start_etcd(), self._start_server()
+            if not self._await_ready_or_taken():
+                return self._etcd, self._server
+            self._server.end(signal.SIGKILL)
+            self._etcd.end(signal.SIGKILL)
+        raise AssertionError("three times in a row somebody else took the ports")
+
+    def _start_etcd(self) -> _Program:
+        client, peer = (f"http://127.0.0.1:{at}" for at in (self._client_port, self._peer_port))
+        argv = [
+            str(self._programs / "etcd"),
+            "--name=lab",
+            f"--data-dir={self.folder / f'etcd-{self._client_port}'}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=lab={peer}",
+        ]
+        return _Program(argv, self.folder / "etcd.log")
+
+    def _start_server(self) -> _Program:
+        argv = [
+            str(self._programs / "kube-apiserver"),
+            f"--etcd-servers=http://127.0.0.1:{self._client_port}",
+            "--etcd-compaction-interval=0",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            f"--tls-cert-file={self.folder / 'server.crt'}",
+            f"--tls-private-key-file={self.folder / 'server.key'}",
+            f"--client-ca-file={self.ca}",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
+            "--authorization-mode=Node,RBAC",
+            f"--service-account-issuer={_SERVICE_ISSUER}",
+            f"--api-audiences={_SERVICE_ISSUER}",
+            f"--service-account-key-file={self.folder / 'sa.pub'}",
+            f"--service-account-signing-key-file={self.folder / 'sa.key'}",
+            "--service-cluster-ip-range=10.96.0.0/24",
+            "--endpoint-reconciler-type=none",
+            "--allow-privileged=true",
+            "--enable-admission-plugins=NodeRestriction",
+            "--profiling=false",
+            f"--audit-policy-file={self.folder / 'audit.yaml'}",
+            f"--audit-log-path={self.folder / 'audit.log'}",
+            "--audit-log-mode=blocking",
+            "--v=1",
+        ]
+        return _Program(argv, self.folder / "kube-apiserver.log")
+
+    def _await_ready_or_taken(self) -> bool:
+        """Return True where a port was taken, once that or readiness is known."""
+        programs = (self._etcd, self._server)
+        wait_until(
+            lambda: all(one.is_running for one in programs) and self._refused("/readyz"),
+            deadline_s=START_DEADLINE_S,
+            what=f"the API server is ready, see {self.folder}",
+        )
+        ended = [one.log.read_text()[-2000:] for one in programs if not one.is_running]
+        taken = any("address already in use" in log for log in ended)
+        assert taken or not ended, "\n".join(ended)
+        return taken
+
+    def _await_ready(self) -> None:
+        assert not self._await_ready_or_taken(), "somebody else took the port"
+
+    def _refused(self, path: str) -> str:
+        """Return why a path is not served yet, empty when it is."""
+        try:
+            answer = self.request("GET", path)
+        except (OSError, http.client.HTTPException) as error:
+            return str(error) or type(error).__name__
+        return "" if answer.status == 200 else f"{answer.status} {answer.message[:200]}"
+
+    def _ask_etcd(self, what: str, body: object) -> dict[str, Any]:
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self._client_port, timeout=REQUEST_TIMEOUT_S
+        )
+        with contextlib.closing(connection):
+            connection.request("POST", f"/v3/kv/{what}", json.dumps(body))
+            answer = connection.getresponse()
+            found: dict[str, Any] = json.loads(answer.read())
+        assert answer.status == 200, found
+        return found
+
+
+def _is_write(row: Mapping[str, Any], user: str) -> bool:
+    return (
+        row["user"]["username"] == user
+        and "dryRun=" not in row["requestURI"]
+        and row["objectRef"]["resource"] not in _REVIEWS
+    )
+
+
+def _write_of(row: Mapping[str, Any]) -> Write:
+    target = row["objectRef"]
+    parts = (target["resource"], target.get("subresource", ""))
+    resource = "/".join(part for part in parts if part)
+    return Write(row["verb"], resource, target.get("name", ""), row["responseStatus"]["code"])
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return ports that are free right now, all different."""
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in held:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in held]
+
+
+def _base64(file: Path) -> str:
+    return base64.b64encode(file.read_bytes()).decode()

@@ -1,0 +1,85 @@
+"""Throw-away keys: a certificate authority, a server's certificate, a pair that signs tokens."""
+
+import datetime as dt
+import ipaddress
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from cryptography.x509.oid import NameOID
+
+_DAY = dt.timedelta(days=1)
+
+
+def write_certificates(folder: Path) -> None:
+    """Write `ca.crt`, `server.crt`, `server.key` for 127.0.0.1, and `sa.key`, `sa.pub`."""
+    ca_key = ec.generate_private_key(ec.SECP256R1())
+    ca_name = _name("lab-ca")
+    authority = x509.BasicConstraints(ca=True, path_length=0)
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=True,
+        crl_sign=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    ca = _builder(ca_name, ca_name, ca_key).add_extension(authority, critical=True)
+    ca = ca.add_extension(usage, critical=True).add_extension(
+        x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False
+    )
+    _write(folder / "ca.crt", ca.sign(ca_key, hashes.SHA256()).public_bytes(Encoding.PEM))
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    local = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    server = _builder(_name("lab-server"), ca_name, key).add_extension(
+        x509.SubjectAlternativeName(local), critical=False
+    )
+    # From Python 3.13 on a certificate without it is refused.
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+    server = server.add_extension(signer, critical=False)
+    _write(folder / "server.crt", server.sign(ca_key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    _write(folder / "server.key", _private(key))
+
+    signing = ec.generate_private_key(ec.SECP256R1())
+    public = signing.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    _write(folder / "sa.key", _private(signing))
+    _write(folder / "sa.pub", public)
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
+    now = dt.datetime.now(dt.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _DAY)
+        .not_valid_after(now + _DAY)
+    )
+
+
+def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _write(file: Path, content: bytes) -> None:
+    file.touch(mode=0o600)
+    file.write_bytes(content)
