@@ -115,7 +115,7 @@ def test_a_device_with_an_odd_name_is_shown_safely() -> None:
 
 
 def test_many_devices_cost_no_more_than_each_one() -> None:
-    # Ten thousand would take minutes if each looked through the files of all.
+    # Ten thousand would take very long if each looked through the files of all.
     files = {f"mlx5_{k}/ports/1/phys_state": "5: LinkUp\n" for k in range(10_000)}
     assert len(parse_ib_sysfs(files).devices[0].ports) == 10_000
 
