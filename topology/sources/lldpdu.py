@@ -25,6 +25,8 @@ GROUPS: Final = tuple(bytes.fromhex(f"0180c20000{last}") for last in ("0e", "03"
 
 _TAGS: Final = frozenset({0x8100, 0x88A8})
 _MAX_TAGS: Final = 2
+MAX_FRAME_BYTES: Final = 65535
+"""No link carries longer frames; most of them end at 9 kB, and LLDP's at 1.5."""
 _END, _CHASSIS, _PORT, _TTL, _PORT_DESCRIPTION, _SYSTEM_NAME = range(6)
 _ADDRESS: Final = 8
 _ORGANISATION: Final = 127
@@ -138,6 +140,8 @@ def _payload(raw: bytes) -> tuple[int | None, bytes]:
     Raises:
         ParseError: it is none of LLDP, or not sent to one of its groups.
     """
+    if len(raw) > MAX_FRAME_BYTES:
+        raise ParseError(f"longer than any frame: {len(raw)} bytes")
     if raw[:6] not in GROUPS:
         raise ParseError("not sent to an LLDP group", excerpt=raw[:6].hex(":"))
     at, vlan = 12, None

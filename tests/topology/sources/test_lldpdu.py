@@ -14,7 +14,15 @@ from tests.topology.sources.frames import CASES, read_frame
 from tests.topology.sources.plain import case_id, expected_text
 from topology.facts import Neighbor, Source
 from topology.ids import Id, IdKind
-from topology.sources.lldpdu import ETHERTYPE, GROUPS, Aggregation, Frame, Lldpdu, parse_frame
+from topology.sources.lldpdu import (
+    ETHERTYPE,
+    GROUPS,
+    MAX_FRAME_BYTES,
+    Aggregation,
+    Frame,
+    Lldpdu,
+    parse_frame,
+)
 
 MAC = "02:aa:00:00:00:11"
 HEAD = GROUPS[0] + bytes.fromhex("02aa00000011") + ETHERTYPE.to_bytes(2, "big")
@@ -68,6 +76,13 @@ def test_a_frame_cut_anywhere_tells_no_more_than_the_whole(path: Path) -> None:
         if frame.pdu is not None and whole is not None:
             assert frame.pdu.chassis_id == whole.chassis_id
             assert set(frame.pdu.addresses) <= set(whole.addresses)
+
+
+def test_it_refuses_what_is_longer_than_any_frame() -> None:
+    longest = (HEAD + MANDATORY).ljust(MAX_FRAME_BYTES, b"\0")
+    assert parse_frame(longest).pdu is not None
+    (error,) = parse_frame(longest + b"\0").errors
+    assert str(error) == "longer than any frame: 65536 bytes"
 
 
 def test_it_keeps_a_frame_cut_after_its_mandatory_tlvs() -> None:
