@@ -15,6 +15,6 @@ def parse_sweep(raw: bytes, *, source: str) -> Parsed:
     """Return the devices of an ibnetdiscover dump; the same by either reader."""
     if len(raw) < FAST_BYTES:
         return parse_ibnetdiscover(raw, source=source)
-    from topology.sources.ibnetdiscover_fast import NumpyReader  # noqa: PLC0415 - only if needed
+    from topology.sources.ibnetdiscover_pieces import NumpyReader  # noqa: PLC0415 - only if needed
 
     return parse_ibnetdiscover(raw, source=source, fast=NumpyReader())

@@ -5,7 +5,7 @@ Everything here is frozen. `Device` is a *claim* by one source; `fabric` joins c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -119,7 +119,7 @@ class Device:
 class Parsed:
     """What a parser made of an input: every good line's facts, and an error per bad one."""
 
-    devices: tuple[Device, ...] = ()
+    devices: Sequence[Device] = ()
     errors: tuple[ParseError, ...] = ()
 
 

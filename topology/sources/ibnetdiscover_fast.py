@@ -1,289 +1,346 @@
-"""Plain pieces of `ibnetdiscover` by numpy: port lines are taken apart a whole piece at once.
+"""Plain pieces of `ibnetdiscover` by numpy: all lines of a piece at once, to columns.
 
-The one file of the core that imports numpy; whoever may load it passes a `NumpyReader` to
-`parse_ibnetdiscover`. It takes lines exactly as the tool prints them and decides nothing: a piece
-with any other line is handed back to the careful reader, which is the measure of what is right.
+It takes lines exactly as the tool prints them and decides nothing: a piece with any other line is
+refused as a whole, and `ibnetdiscover_pieces` hands it to the careful reader, which is the
+measure of what is right. What stands between the quotes of a description may be anything.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise, repeat
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.ids import parse_guid
-from topology.sources.ibnetdiscover_devices import FarPort, Key, Memo, Record, Row
+from topology.sources.ibnetdiscover_columns import RATE_CODES, SWITCH, Columns
 from topology.sources.ibnetdiscover_lines import RATE
 from topology.sources.ibnetdiscover_names import RATES_BPS
-
-_Characters: TypeAlias = NDArray[np.uint8]
-_Index: TypeAlias = NDArray[np.intp]
-_Flags: TypeAlias = NDArray[np.bool_]
-
-_QUOTES: Final = 4
-"""Of a port line: around the peer's node id and its description; more are inside of the latter."""
-_PAD: Final = "\n" * 8  # so that looking a few characters ahead stays inside
-_GUID_DIGITS: Final = 16
-_MAX_LID_DIGITS: Final = 5
-_NOBODY: Final = ("0" * _GUID_DIGITS, "f" * _GUID_DIGITS)
-_NEWLINE, _QUOTE, _OPEN, _CLOSE, _LEFT, _ZERO, _BLANK = b'\n"[](0 '
-
-_HEX: Final = "[0-9a-f]{1,16}"
-_REST: Final = r"(?:[( \t#][^\n]*+)?\n"
-_HEAD: Final = re.compile(
-    r"(?:(?:#[^\n]*+)?\n)*+"
-    rf"(?:vendid=0x{_HEX}{_REST})?+(?:devid=0x({_HEX}){_REST})?+"
-    rf"(?:sysimgguid=0x({_HEX}){_REST})?+(?:switchguid|caguid|rtguid)=0x{_HEX}{_REST}"
-    r'(?:Switch|Ca|Rt)\t[0-9]+ "([SHR])-([0-9a-f]{16})"\t\t# "([^"\n]*+)"(?: [^"\n]*+)?\n'
+from topology.sources.ibnetdiscover_words import (
+    GUID_DIGITS,
+    PAD,
+    WORD,
+    Flags,
+    Index,
+    NotPlain,
+    Window,
+    Words,
+    are_decimal,
+    byte,
+    last_tokens,
+    numbers,
+    require,
+    says,
+    skip,
 )
-_GAP: Final = re.compile(r"(?:(?:#[^\n]*+)?\n)*+\Z")
-_OWN_LID: Final = re.compile(r"\t\t# lid [0-9]+ lmc [0-9]+ ")
+
+_EMPTY, _PORT, _HEAD, _ID, _ODD = range(5)
+_CLASSES: Final = np.full(256, _ODD, np.uint8)
+"""By first character: what a line is."""
+for _starts, _class in ((b"\n#", _EMPTY), (b"[", _PORT), (b"SCR", _HEAD), (b"vdscr", _ID)):
+    _CLASSES[list(_starts)] = _class
+_IS_NODE: Final = np.zeros(256, np.bool_)
+_IS_NODE[list(b"SHR")] = True
+_ENDS_ID: Final = np.zeros(256, np.bool_)
+_ENDS_ID[list(b"\n\t (#")] = True
+
+_ID_WORDS: Final = (
+    "vendid=0x",
+    "devid=0x",
+    "sysimgguid=0x",
+    "switchguid=0x",
+    "caguid=0x",
+    "rtguid=0x",
+)
+_VENDOR, _DEVICE, _IMAGE = range(3)
+_HEAD_WORDS: Final = ("Switch\t", "Ca\t", "Rt\t")
+_ALL_ONES: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
+_OPEN, _QUOTE, _LEFT, _TAB, _HYPHEN, _NEWLINE = b'["(\t-\n'
 _RATE: Final = re.compile(RATE)
-
-_ODD_DIGIT: Final = np.ones(256, np.uint8)
-"""By character: 1 where it is no hex digit."""
-_ODD_DIGIT[np.frombuffer(b"0123456789abcdef", np.uint8)] = 0
+_MAX_RATES: Final = 64
+"""Different rates in one piece; fabrics have a handful."""
 
 
-class _NotPlain(Exception):  # noqa: N818 - control flow within this file, never an error
-    """A line is not plainly the tool's, so the piece is not for this reader."""
+class _Nodes(NamedTuple):
+    letters: NDArray[np.uint8]
+    guids: Words
+    text_starts: Index
+    text_stops: Index
 
 
-class _Run(NamedTuple):
-    """Port lines without any other line in between."""
+class _Near(NamedTuple):
+    """The near ends of port lines."""
 
-    stop: int
-    """Where the line after the last one starts in the piece."""
-    first: int
-    """Index of the first one among all port lines of the piece."""
-    last: int
-    """Index after that of the last one."""
+    numbers: Words
+    guids: Words
+    quotes: Index
+    """Where the first quote stands, that of the peer."""
 
 
-class NumpyReader:
-    """Reads pieces of one dump; keeps GUIDs and descriptions, because dumps repeat them."""
+class _Far(NamedTuple):
+    """The far ends of port lines."""
 
-    def __init__(self) -> None:
-        """Start without anything read."""
-        self._peers: dict[Key, Key] = {}
-        self._far_ports: dict[FarPort, FarPort] = {}
-        self._texts: dict[str, str] = {}
-        self._rates = Memo(_rate)
+    letters: NDArray[np.uint8]
+    peers: Words
+    numbers: Words
+    guids: Words
+    texts: Index
+    """Where the description starts."""
 
-    def __call__(self, text: str) -> list[Record] | None:
-        """Return the records of a piece that starts and ends between records, in its order.
 
-        None where anything in it asks for care: characters beyond printable ASCII, an unusual
-        line, quotes in a description, an unknown rate, a port that stands twice.
-        Cost: O(characters), under 2 µs a line, a third of it for the strings alone.
-        """
-        if not (text.isascii() and text.endswith("\n")):
-            return None
-        try:
-            return list(self._records(text))
-        except _NotPlain:
-            return None
+def read_piece(dump: bytes, start: int, stop: int) -> Columns:
+    """Return the nodes of a piece that starts and ends between records, in its order.
 
-    def _records(self, text: str) -> Iterator[Record]:
-        numbers, rows, runs = self._port_lines(text + _PAD)
-        waiting = iter(runs)
-        at = 0
-        while found := _HEAD.match(text, at):
-            at = found.end()
-            record = _open(found)
-            if text.startswith("[", at):
-                run = next(waiting)
-                at = run.stop
-                _fill(record, numbers[run.first : run.last], rows[run.first : run.last])
-            yield record
-        if not _GAP.match(text, at):
-            raise _NotPlain
+    Places of texts count from the start of the dump. Cost: O(characters), about 0.2 µs a line.
 
-    def _port_lines(self, text: str) -> tuple[list[int], list[Row], list[_Run]]:
-        """Return port numbers, rows and runs of all port lines of a piece."""
-        lines = _Lines(text)
-        numbers, own_guids = lines.own_ports()
-        peers = lines.peers()
-        far_ports = lines.far_ports()
-        texts = lines.texts()
-        rows: list[Row] = list(
-            zip(
-                own_guids,
-                map(self._peers.setdefault, peers, peers),
-                map(self._far_ports.setdefault, far_ports, far_ports),
-                map(self._texts.setdefault, texts, texts),
-                map(self._rates.__getitem__, lines.rates()),
-                strict=True,
-            )
+    Raises:
+        NotPlain: anything in it asks for care: an unusual line, an unknown rate, a port that
+            stands twice, a GUID that is none.
+    """
+    return _Piece(dump, start, stop).columns()
+
+
+class _Piece:
+    """One piece while it is read."""
+
+    def __init__(self, dump: bytes, start: int, stop: int) -> None:
+        self._dump, self._start = dump, start
+        raw = np.frombuffer(dump, np.uint8, min(stop + PAD, len(dump)) - start, start)
+        if len(raw) < stop - start + PAD:
+            raw = np.concatenate((raw[: stop - start], np.full(PAD, _NEWLINE, np.uint8)))
+        self._window = Window(raw, stop - start)
+        self._characters = raw
+        size = self._window.size
+        if size and raw[size - 1] != _NEWLINE:
+            raise NotPlain
+        ends = np.flatnonzero(raw[:size] == _NEWLINE)
+        starts = np.empty_like(ends)
+        starts[1:] = ends[:-1] + 1
+        starts[:1] = 0
+        classes = _CLASSES[raw[starts]]
+        kept = np.flatnonzero(classes)
+        self._starts, self._ends, self._classes = starts[kept], ends[kept], classes[kept]
+
+    def columns(self) -> Columns:
+        """Return everything that the piece tells."""
+        is_port, is_head, is_id = self._split()
+        heads_before = np.cumsum(is_head, dtype=np.intp)
+        num_nodes = int(heads_before[-1]) if len(heads_before) else 0
+        nodes = self._heads(self._starts[is_head], self._ends[is_head])
+        images, device_ids = self._id_lines(is_id, heads_before, num_nodes)
+        owners = heads_before[is_port] - 1
+        near = self._near_ends(self._starts[is_port])
+        far = self._far_ends(near.quotes)
+        text_stops, rates = self._tails(self._ends[is_port], far.texts)
+        is_known = nodes.letters[owners] != SWITCH  # a switch's is a label of its front panel
+        found = Columns(
+            letters=nodes.letters,
+            guids=nodes.guids,
+            images=images,
+            device_ids=device_ids,
+            text_starts=self._places(nodes.text_starts),
+            text_stops=self._places(nodes.text_stops),
+            num_rows=np.bincount(owners, minlength=num_nodes),
+            numbers=near.numbers.astype(np.uint16),
+            own_guids=near.guids * is_known,
+            peer_letters=far.letters,
+            peers=far.peers,
+            far_numbers=far.numbers.astype(np.uint16),
+            far_guids=far.guids,
+            peer_starts=self._places(far.texts),
+            peer_stops=self._places(text_stops),
+            rates=rates,
         )
-        return numbers, rows, lines.runs()
+        return _sorted_ports(found, owners)
 
+    def _places(self, at: Index) -> NDArray[np.uint32]:
+        return (at + self._start).astype(np.uint32)
 
-class _Lines:
-    """The port lines of a piece, as columns: one entry per line each."""
+    def _split(self) -> tuple[Flags, Flags, Flags]:
+        """Return which lines are port lines, heads and id lines, in an order that makes sense."""
+        classes = self._classes
+        if (classes == _ODD).any():
+            raise NotPlain
+        before = np.concatenate(([_ID], classes[:-1])) if len(classes) else classes
+        is_port, is_head, is_id = (classes == one for one in (_PORT, _HEAD, _ID))
+        require(~is_port | (before != _ID))  # else its record has no head
+        if len(classes) and classes[-1] == _ID:
+            raise NotPlain
+        return is_port, is_head, is_id
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._characters = characters = np.frombuffer(text.encode("ascii"), np.uint8)
-        if np.count_nonzero(characters < _BLANK) != text.count("\n") + text.count("\t"):
-            raise _NotPlain
-        ends = np.flatnonzero(characters == _NEWLINE)
-        starts = np.concatenate(([0], ends[:-1] + 1))
-        is_port = characters[starts] == _OPEN
-        self._starts, self._ends = starts[is_port], ends[is_port]
-        quotes = np.flatnonzero(characters == _QUOTE)
-        first = np.searchsorted(quotes, self._starts)
-        _require(np.searchsorted(quotes, self._ends) - first == _QUOTES)
-        self._quotes = [quotes[first + number] for number in range(_QUOTES)]
-        self._odd_digits = np.cumsum(_ODD_DIGIT[characters], dtype=np.int32)
+    def _heads(self, starts: Index, ends: Index) -> _Nodes:
+        r"""Read `Ca\t1 "H-0002c90"\t\t# "n1 mlx5_0"`."""
+        window = self._window
+        words = window.words(starts)
+        size = np.zeros_like(starts)
+        for word in _HEAD_WORDS:
+            size[says(words, word)] = len(word)
+        require(size > 0)
+        blanks = starts + size
+        blanks += numbers(window.words(blanks), " ", most=4)[1]
+        words = window.words(blanks)
+        letters = byte(words, 2)
+        require(says(words, ' "') & _IS_NODE[letters] & (byte(words, 3) == _HYPHEN))
+        at = blanks + len(' "S-')
+        guids = window.guids(at)
+        texts = at + GUID_DIGITS + len('"\t\t# "')
+        require(_is_somebody(guids) & window.says('"\t\t# "', at + GUID_DIGITS))
+        return _Nodes(letters.astype(np.uint8), guids, texts, self._last_quotes(texts, ends))
 
-    def own_ports(self) -> tuple[list[int], list[str | None]]:
-        """Return the number of each port, and its GUID where it is told: `[1](2c90) `."""
-        stop = self._quotes[0]
-        numbers, after = self._bracketed(self._starts)
-        is_bare = self._says("\t", after) & (after + 1 == stop)
-        is_told = self._says(") \t", stop - 3)
-        _require(is_bare | is_told)
-        guids = self._short_guids(is_told & ~is_bare, after, stop - 3)
-        return numbers.tolist(), guids
+    def _last_quotes(self, starts: Index, ends: Index) -> Index:
+        """Return where descriptions end: usually with the line, else at its last quote."""
+        stops = ends - 1
+        for at in np.flatnonzero(self._characters[stops] != _QUOTE).tolist():
+            line = self._start + int(starts[at]), self._start + int(ends[at])
+            stops[at] = self._dump.rfind(b'"', *line) - self._start
+        require(stops >= starts)
+        return stops
 
-    def peers(self) -> list[Key]:
-        """Return the letter and the GUID of each node at the far end: `"S-0002c90"`."""
-        start, stop = self._quotes[0] + 1, self._quotes[1]
-        letters = self._characters[start]
-        is_known = (letters == ord("S")) | (letters == ord("H")) | (letters == ord("R"))
-        is_whole = (stop - start == _GUID_DIGITS + 2) & self._says("-", start + 1)
-        _require(is_known & is_whole & self._is_hex(start + 2, stop))
-        guids = self._cut(start + 2, stop)
-        if any(nobody in guids for nobody in _NOBODY):
-            raise _NotPlain
-        return list(zip(letters.tobytes().decode("ascii"), guids, strict=True))
+    def _id_lines(self, is_id: Flags, heads: Index, num_nodes: int) -> tuple[Words, Words]:
+        """Return system image and device id of each node: `sysimgguid=0x2c90`."""
+        window, starts = self._window, self._starts[is_id]
+        words = window.words(starts)
+        size = np.zeros_like(starts)
+        kinds = np.zeros(len(starts), np.uint8)
+        for number, word in enumerate(_ID_WORDS):
+            found = np.flatnonzero(says(words, word[:WORD]))
+            found = found[window.says(word[WORD:], starts[found] + WORD)]
+            size[found], kinds[found] = len(word), number
+        values, num_digits = window.hex_runs(starts + size)
+        ends = self._characters[starts + size + num_digits]
+        require((size > 0) & (num_digits > 0) & _ENDS_ID[ends])
+        owners = heads[is_id]
+        found_by_word = []
+        for number in (_IMAGE, _DEVICE):
+            of_word = kinds == number
+            where = owners[of_word]
+            require(where[1:] > where[:-1])  # the later of two would count
+            column = np.zeros(num_nodes, np.uint64)
+            column[where] = values[of_word]
+            found_by_word.append(column)
+        require((kinds[1:] != _VENDOR) | (owners[1:] > owners[:-1]))  # it voids those before it
+        images, device_ids = found_by_word
+        return _known(images), device_ids
 
-    def far_ports(self) -> list[FarPort]:
-        """Return number and GUID of each port at the far end: `[7]`, `[1](2c90) `, `[7] … lid`."""
-        start, stop = self._quotes[1] + 1, self._quotes[2]
-        numbers, after = self._bracketed(start)
-        is_comment = self._says("\t\t# ", stop - 4)
-        is_bare = is_comment & (after == stop - 4)
-        is_told = is_comment & self._says("(", after) & self._says(") ", stop - 6)
-        rest = np.flatnonzero(~(is_bare | is_told))
-        if not all(map(_OWN_LID.fullmatch, self._cut(after[rest], stop[rest]))):
-            raise _NotPlain
-        guids = self._short_guids(is_told & ~is_bare, after, stop - 6)
-        return list(zip(numbers.tolist(), guids, strict=True))
+    def _near_ends(self, starts: Index) -> _Near:
+        r"""Read `[1](2c90) \t"` and `[1]\t"`."""
+        words = self._window.words(starts)
+        port_numbers, num_digits = numbers(skip(words, 1), "]", most=3)
+        after = starts + num_digits + len("[]")
+        is_bare = byte(words, num_digits + 2) == _TAB
+        require((byte(words, 0) == _OPEN) & (~is_bare | (byte(words, num_digits + 3) == _QUOTE)))
+        guids, quotes = self._guids_in_parentheses(after, ~is_bare, ') \t"')
+        return _Near(port_numbers, guids, quotes + is_bare)
 
-    def texts(self) -> list[str]:
-        """Return the descriptions of the far ends."""
-        return self._cut(self._quotes[2] + 1, self._quotes[3])
+    def _far_ends(self, quotes: Index) -> _Far:
+        r"""Read `"S-0002c90"[7]\t\t# "`, with `(2c90) ` or `lid 7 lmc 0 ` where they are told."""
+        words = self._window.words(quotes)
+        letters = byte(words, 1)
+        require(_IS_NODE[letters] & (byte(words, 0) == _QUOTE) & (byte(words, 2) == _HYPHEN))
+        peers = self._window.guids(quotes + len('"S-'))
+        stops = quotes + len('"S-') + GUID_DIGITS
+        words = self._window.words(stops)
+        port_numbers, num_digits = numbers(skip(words, 2), "]", most=3)
+        is_told = byte(words, num_digits + 3) == _LEFT
+        require(says(words, '"[') & _is_somebody(peers))
+        guids, at = self._guids_in_parentheses(stops + num_digits + 3, is_told, ") \t\t# ")
+        at -= is_told * len("\t\t#")
+        texts = self._skip_own_lids(at)
+        return _Far(letters.astype(np.uint8), peers, port_numbers, guids, texts)
 
-    def rates(self) -> list[str]:
-        """Return the rate tokens: what follows ` lid 7 `."""
-        lid = self._quotes[3] + len('" lid ')
-        blanks = np.flatnonzero(self._characters == _BLANK)
-        blank = blanks[np.searchsorted(blanks, self._ends) - 1]
-        num_digits = blank - lid
-        is_number = (num_digits > 0) & (num_digits <= _MAX_LID_DIGITS)
-        for at in range(_MAX_LID_DIGITS):
-            is_number &= (at >= num_digits) | (self._digits(lid + at) <= 9)  # noqa: PLR2004 - ten digits
-        _require(is_number & self._says(" lid ", self._quotes[3] + 1))
-        return self._cut(blank + 1, self._ends)
+    def _guids_in_parentheses(self, at: Index, is_told: Flags, end: str) -> tuple[Words, Index]:
+        """Read `(2c90)`.
 
-    def runs(self) -> list[_Run]:
-        """Return the runs of port lines, in their order."""
-        breaks = np.flatnonzero(self._starts[1:] != self._ends[:-1] + 1) + 1
-        bounds = [0, *breaks.tolist(), len(self._starts)]
-        stops = (self._ends + 1).tolist()
-        pairs = pairwise(bounds)
-        return [_Run(stops[last - 1], first, last) for first, last in pairs if last > first]
+        Args:
+            at: where each starts.
+            is_told: whether there is one.
+            end: what must follow, from the parenthesis on.
 
-    def _cut(self, starts: _Index, stops: _Index) -> list[str]:
-        pairs = zip(starts.tolist(), stops.tolist(), strict=True)
-        return [self._text[start:stop] for start, stop in pairs]
-
-    def _says(self, word: str, at: _Index) -> _Flags:
-        """Tell where a word stands."""
-        found = np.ones(len(at), np.bool_)
-        for offset, character in enumerate(word.encode("ascii")):
-            found &= self._characters[at + offset] == character
-        return found
-
-    def _is_hex(self, starts: _Index, stops: _Index) -> _Flags:
-        """Tell which spans hold hex digits alone; none of them is at the start of the text."""
-        return np.equal(self._odd_digits[stops - 1], self._odd_digits[starts - 1])
-
-    def _digits(self, at: _Index) -> _Characters:
-        """Return the digits there; what is none is more than 9."""
-        return self._characters[at] - np.uint8(_ZERO)
-
-    def _bracketed(self, at: _Index) -> tuple[_Index, _Index]:
-        """Return the numbers of one to three digits in brackets, and where the brackets end."""
-        numbers = np.zeros(len(at), np.intp)
-        stops = np.zeros(len(at), np.intp)
-        is_good = self._characters[at] == _OPEN
-        is_open = is_good.copy()
-        for offset in (1, 2, 3):
-            digits = self._digits(at + offset)
-            is_good &= ~is_open | (digits <= 9)  # noqa: PLR2004 - ten digits
-            numbers = np.where(is_open, numbers * 10 + digits, numbers)
-            is_last = is_open & (self._characters[at + offset + 1] == _CLOSE)
-            stops = np.where(is_last, at + offset + 2, stops)
-            is_open &= ~is_last
-        _require(is_good & ~is_open)
-        return numbers, stops
-
-    def _short_guids(self, is_told: _Flags, at: _Index, stops: _Index) -> list[str | None]:
-        """Return GUIDs printed without leading zeros after a parenthesis, None elsewhere."""
-        found: list[str | None] = [None] * len(at)
+        Returns:
+            The GUIDs, 0 elsewhere, and where the last character of `end` is, elsewhere `at`.
+        """
+        guids = np.zeros(len(at), np.uint64)
+        stops = at.copy()
         where = np.flatnonzero(is_told)
-        starts, stops = at[where] + 1, stops[where]
-        num_digits = stops - starts
-        is_guid = (num_digits > 0) & (num_digits <= _GUID_DIGITS)
-        is_guid &= (self._characters[starts - 1] == _LEFT) & (self._characters[starts] != _ZERO)
-        _require(is_guid & self._is_hex(starts, stops))
-        guids = list(map(str.zfill, self._cut(starts, stops), repeat(_GUID_DIGITS)))
-        if _NOBODY[1] in guids:
-            raise _NotPlain
-        for index, guid in zip(where.tolist(), guids, strict=True):
-            found[index] = guid
+        starts = at[where] + 1
+        values, num_digits = self._window.hex_runs(starts)
+        ends = starts + num_digits
+        is_open = self._characters[starts - 1] == _LEFT
+        require(is_open & (num_digits > 0) & self._window.says(end, ends))
+        guids[where] = _known(values)
+        stops[where] = ends + len(end) - 1
+        return guids, stops
+
+    def _skip_own_lids(self, at: Index) -> Index:
+        r"""Return where descriptions start after `\t\t# "` or `\t\t# lid 7 lmc 0 "`."""
+        window = self._window
+        words = window.words(at)
+        is_text = byte(words, 4) == _QUOTE
+        texts = at + len('\t\t# "')
+        where = np.flatnonzero(~is_text)
+        require(says(words, "\t\t# "))
+        require(says(words[where], "\t\t# lid "))
+        lids = at[where] + WORD
+        blanks = lids + numbers(window.words(lids), " ", most=5)[1]
+        words = window.words(blanks)
+        num_digits = numbers(skip(words, len(" lmc ")), " ", most=1)[1]
+        quotes = blanks + len(" lmc ") + num_digits + 1
+        require(says(words, " lmc ") & (self._characters[quotes] == _QUOTE))
+        texts[where] = quotes + 1
+        return texts
+
+    def _tails(self, ends: Index, starts: Index) -> tuple[Index, NDArray[np.uint8]]:
+        """Read `" lid 7 4xNDR` from the end; return where descriptions end, and rate codes."""
+        window = self._window
+        rates, size = last_tokens(window.words(ends - WORD))
+        blanks = ends - size - 1
+        lids, num_digits = last_tokens(window.words(blanks - WORD))
+        stops = blanks - num_digits - len('" lid ')
+        is_lid = are_decimal(lids, num_digits) & window.says('" lid ', stops)
+        require(is_lid & (stops >= starts))
+        return stops, _rates(rates)
+
+
+def _is_somebody(guids: Words) -> Flags:
+    found: Flags = (guids != 0) & (guids != _ALL_ONES)
+    return found
+
+
+def _known(guids: Words) -> Words:
+    """Return GUIDs; all ones identify nobody, as all zeros do."""
+    return np.where(guids == _ALL_ONES, np.uint64(0), guids)
+
+
+def _sorted_ports(found: Columns, owners: Index) -> Columns:
+    """Return columns with the ports of each node ascending, as the tool prints them already."""
+    places = (owners << 16) | found.numbers
+    if (places[1:] > places[:-1]).all():
         return found
+    order = np.argsort(places, kind="stable")
+    places = places[order]
+    require(places[1:] > places[:-1])  # the first of two lines of one port would count
+    at = Columns._fields.index("numbers")
+    return Columns._make((*found[:at], *(column[order] for column in found[at:])))
 
 
-def _require(is_plain: _Flags) -> None:
-    if not is_plain.all():
-        raise _NotPlain
+def _rates(tokens: Words) -> NDArray[np.uint8]:
+    codes = np.zeros(len(tokens), np.uint8)
+    left = np.arange(len(tokens))
+    for _ in range(_MAX_RATES):
+        if not len(left):
+            return codes
+        token = tokens[left[0]]
+        is_same = tokens[left] == token
+        codes[left[is_same]] = _rate_code(int(token).to_bytes(WORD, "little").rstrip(b"\0"))
+        left = left[~is_same]
+    raise NotPlain
 
 
-def _open(found: re.Match[str]) -> Record:
-    device_id, image, letter, guid, description = found.groups()
-    if guid in _NOBODY:
-        raise _NotPlain
-    return Record(
-        letter,
-        guid,
-        image=parse_guid(image) if image else None,
-        device_id=int(device_id, 16) if device_id else 0,
-        description=description,
-    )
-
-
-def _fill(record: Record, numbers: list[int], rows: list[Row]) -> None:
-    """Add ports to a record; the first parentheses of a switch port are no GUID."""
-    if record.letter == "S" and any(row[0] for row in rows):
-        raise _NotPlain
-    record.rows = dict(zip(numbers, rows, strict=True))
-    if len(record.rows) != len(rows):
-        raise _NotPlain
-
-
-def _rate(token: str) -> int | None:
-    """Return the rate of a token, read as the careful reader does."""
-    found = _RATE.fullmatch(f" lid 0 {token}")
+def _rate_code(token: bytes) -> int:
+    """Return the code of a rate, read as the careful reader does."""
+    found = _RATE.fullmatch(f" lid 0 {token.decode('latin-1')}")
     spelled = "".join(part or "" for part in found.groups()) if found else ""
     rate = RATES_BPS.get(spelled)
     if rate is None and "?" not in spelled:
-        raise _NotPlain
-    return rate
+        raise NotPlain
+    return RATE_CODES[rate]

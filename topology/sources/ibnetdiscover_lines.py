@@ -11,7 +11,6 @@ Source: infiniband-diags 44, ibnetdiscover.c; formats seen in collected dumps.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import Final
 
 from topology.errors import ParseError
@@ -74,19 +73,21 @@ class LineReader:
         """Whether the next id line opens a record that owes nothing to the lines before."""
         return self._record is not None or not self._id_lines
 
-    def take(self, records: Sequence[Record]) -> bool:
-        """Add whole records as if their lines had been read here, unless a node is not new."""
-        found = {record.key: record for record in records}
-        if len(found) < len(records) or any(key in self.records for key in found):
-            return False
-        self.records |= found
-        if records:
-            self._record, self._id_lines = records[-1], {}
-        return True
+    def resume(self, record: Record) -> None:
+        """Go on after a record that was read elsewhere, as if its lines had been read here."""
+        self.records[record.key] = record
+        self._record, self._id_lines = record, {}
 
     def error(self, problem: str, line: int | None = None, excerpt: str = "") -> None:
         """Note what is wrong with a line, or with the whole."""
         self.errors.append(ParseError(problem, source=self.source, line=line, excerpt=excerpt))
+
+    def close(self, *, is_empty: bool) -> None:
+        """Say what is wrong with the whole, once everything is read."""
+        if self.form:
+            self.error(f"this is {self.form}: run `ibnetdiscover` without options")
+        elif is_empty:
+            self.error("no Switch, Ca or Rt record: expected the output of `ibnetdiscover`")
 
     def read(self, text: str, first: int = 1) -> None:
         """Dispatch every line on its first character; `first` is the number of the first one."""
@@ -251,17 +252,3 @@ def _split_unquoted(rest: str) -> tuple[str, str | None, str | None]:
     found = _TAIL.match(tail)
     width, speed = found.groups() if found else (None, None)
     return _unquoted(text), width, speed
-
-
-def read_chunks(text: str, size: int) -> Iterator[tuple[int, str]]:
-    """Yield (number of its first line, piece) of a text cut at blank lines after `size` characters.
-
-    A piece ends with its blank line; where there is none it goes on, to the end if need be.
-    """
-    start, first = 0, 1
-    while start < len(text):
-        cut = text.find("\n\n", start + size)
-        stop = len(text) if cut < 0 else cut + 2
-        piece = text[start:stop]
-        yield first, piece
-        start, first = stop, first + piece.count("\n")

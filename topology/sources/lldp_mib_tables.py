@@ -32,6 +32,7 @@ LLDP_V2: Final[Oid] = (1, 3, 111, 2, 802, 1, 1, 13, 1)
 CDP_CACHE: Final[Oid] = (1, 3, 6, 1, 4, 1, 9, 9, 23, 1, 2, 1, 1)
 
 SYS_DESCR: Final = (*SYSTEM, 1)
+SYS_UP_TIME: Final = (*SYSTEM, 3)
 SYS_NAME: Final = (*SYSTEM, 5)
 IF_DESCR: Final = (*IF_ENTRY, 2)
 IF_TYPE: Final = (*IF_ENTRY, 3)
@@ -40,20 +41,47 @@ IF_OPER_STATUS: Final = (*IF_ENTRY, 8)
 IF_NAME: Final = (*IFX_ENTRY, 1)
 IF_HIGH_SPEED: Final = (*IFX_ENTRY, 15)
 IF_ALIAS: Final = (*IFX_ENTRY, 18)
+REMOTE_STATS: Final = tuple((*LLDP, 2, at) for at in range(1, 6))
+"""When any neighbor changed (0: never), then how many came, went, were dropped and aged out."""
 
-BASE_ROOTS: Final[tuple[Oid, ...]] = (
-    SYS_DESCR,
-    SYS_NAME,
-    *(IF_DESCR, IF_TYPE, IF_PHYS_ADDRESS, IF_OPER_STATUS),
-    *(IF_NAME, IF_HIGH_SPEED, IF_ALIAS),
-    (*LLDP, 3),
-    (*LLDP, 4, 1, 1),
-    (*LLDP, 4, 2, 1),
-    CDP_CACHE,
+
+class Span(NamedTuple):
+    """Columns to walk in one go: a subtree, or some that follow each other."""
+
+    first: Oid
+    last: Oid
+    """Included; as long as `first`."""
+    is_any_column: bool = False
+    """Whether the first of them that has rows tells it all, since the index does."""
+    num_rows: int | None = None
+    """How many rows there are at most, where that is known."""
+
+    def holds(self, oid: Oid) -> bool:
+        """Return whether an OID is in one of the columns."""
+        return self.first <= oid[: len(self.first)] <= self.last
+
+
+def _one(column: Oid) -> Span:
+    return Span(column, column)
+
+
+SYSTEM_SPAN: Final = Span(SYS_DESCR, SYS_NAME, num_rows=5)
+STATS_SPAN: Final = Span(REMOTE_STATS[0], REMOTE_STATS[-1], num_rows=5)
+BASE_SPANS: Final[tuple[Span, ...]] = (
+    Span(IF_DESCR, IF_TYPE),
+    *map(_one, (IF_PHYS_ADDRESS, IF_OPER_STATUS, IF_NAME, IF_HIGH_SPEED, IF_ALIAS)),
+    Span((*LLDP, 3, 1), (*LLDP, 3, 8)),
+    Span((*LLDP, 4, 1, 1, 4), (*LLDP, 4, 1, 1, 9)),
+    Span((*LLDP, 4, 2, 1, 3), (*LLDP, 4, 2, 1, 5), is_any_column=True),
+    Span((*CDP_CACHE, 3), (*CDP_CACHE, 7)),
 )
-"""Subtrees to walk on every switch."""
-V2_ROOTS: Final[tuple[Oid, ...]] = ((*LLDP_V2, 3), (*LLDP_V2, 4, 1, 1), (*LLDP_V2, 4, 2, 1))
-"""Subtrees to walk where lldpRemTable is empty."""
+"""What to walk on every switch, the system apart."""
+V2_SPANS: Final[tuple[Span, ...]] = (
+    Span((*LLDP_V2, 3, 1), (*LLDP_V2, 3, 8)),
+    Span((*LLDP_V2, 4, 1, 1, 5), (*LLDP_V2, 4, 1, 1, 10)),
+    Span((*LLDP_V2, 4, 2, 1, 3), (*LLDP_V2, 4, 2, 1, 5), is_any_column=True),
+)
+"""What to walk where lldpRemTable is empty."""
 
 
 class _Kept(IntEnum):

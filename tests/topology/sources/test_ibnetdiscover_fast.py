@@ -11,8 +11,10 @@ from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
 from topology.facts import Parsed
 from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
-from topology.sources.ibnetdiscover_fast import NumpyReader
-from topology.sources.ibnetdiscover_lines import read_chunks
+from topology.sources.ibnetdiscover_columns import SweptDevices
+from topology.sources.ibnetdiscover_fast import read_piece
+from topology.sources.ibnetdiscover_pieces import NumpyReader
+from topology.sources.ibnetdiscover_words import NotPlain
 from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
 
 LEAF = "00a0000000000001"
@@ -41,25 +43,35 @@ Ca\t1 "H-00b0000000000020"\t\t# "n2 mlx5_0"
 """
 
 
-def both(raw: bytes) -> tuple[tuple[object, ...], tuple[object, ...]]:
+SMALL = NumpyReader(piece_bytes=512, smallest_bytes=64)
+"""Cuts even these dumps into pieces, so that plain and odd ones meet."""
+
+
+def both(raw: bytes, fast: NumpyReader = SMALL) -> tuple[tuple[object, ...], tuple[object, ...]]:
     """Return what each reader makes of an input, errors as text."""
     careful = parse_ibnetdiscover(raw, source="dump")
-    return shown(careful), shown(parse_ibnetdiscover(raw, source="dump", fast=NumpyReader()))
+    return shown(careful), shown(parse_ibnetdiscover(raw, source="dump", fast=fast))
 
 
 def shown(parsed: Parsed) -> tuple[object, ...]:
-    return parsed.devices, tuple(map(str, parsed.errors))
+    return tuple(parsed.devices), tuple(map(str, parsed.errors))
+
+
+def is_plain(text: str) -> bool:
+    """Tell whether the fast reader takes a text as one piece."""
+    try:
+        read_piece(text.encode(), 0, len(text.encode()))
+    except NotPlain:
+        return False
+    return True
 
 
 def test_it_takes_a_plain_dump() -> None:
-    records = NumpyReader()(PLAIN)
-    assert records is not None
-    assert [(record.letter, sorted(record.rows)) for record in records] == [
-        ("S", [7, 8]),
-        ("H", [1]),
-        ("H", []),
-    ]
-    careful, fast = both(PLAIN.encode())
+    found = read_piece(PLAIN.encode(), 0, len(PLAIN))
+    assert found.letters.tobytes() == b"SHH"
+    assert found.num_rows.tolist() == [2, 1, 0]
+    assert found.numbers.tolist() == [7, 8, 1]
+    careful, fast = both(PLAIN.encode(), NumpyReader())
     assert fast == careful
 
 
@@ -72,13 +84,20 @@ def test_it_takes_what_holds_no_record(text: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param("n1 mlx5_0", "n\u00e9", id="a character beyond ASCII"),
-        pytest.param("n1 mlx5_0", 'n1 "x"', id="a quote in a description"),
-        pytest.param("n1 mlx5_0", "n1\x1c", id="a control character"),
+        pytest.param("n1 mlx5_0", "n1\n", id="a description that ends the line"),
+        pytest.param('# "n1 mlx5_0"', "# n1 mlx5_0", id="a description without quotes"),
         pytest.param("4xNDR", "4xZDR", id="an unknown rate"),
         pytest.param("[8]", "[7]", id="a port that stands twice"),
         pytest.param("[8]", "[]", id="a port without a number"),
+        pytest.param("[8]\t", "[1234]\t", id="a port with four digits"),
         pytest.param("[8]\t", " [8]\t", id="an indented line"),
+        pytest.param("lid 4", "lid -4", id="a negative LID"),
+        pytest.param("lid 4", "lid 12345678", id="a LID that is none"),
+        pytest.param("(b0000000000011)", "(B0000000000011)", id="upper-case digits"),
+        pytest.param("(b0000000000011)", "()", id="empty parentheses"),
+        pytest.param("(b0000000000011)", "(00000b0000000000011)", id="17 digits"),
+        pytest.param("vendid=0x2c9\n", "devid=0x1\nvendid=0x2c9\n", id="ids made void"),
+        pytest.param("devid=0x1021", "devid=0x1\ndevid=0x1021", id="an id line twice"),
         pytest.param('"S-00a0000000000002"', "S-00a0000000000002", id="lost quotes"),
         pytest.param("00a0000000000002", "00a00000<redacted>", id="a redacted peer"),
         pytest.param("00a0000000000002", "0" * 16, id="a peer that is nobody"),
@@ -93,7 +112,7 @@ def test_it_takes_what_holds_no_record(text: str) -> None:
 def test_it_hands_back_what_is_not_plain(old: str, new: str) -> None:
     assert old in PLAIN
     text = PLAIN.replace(old, new)
-    assert NumpyReader()(text) is None
+    assert not is_plain(text)
     careful, fast = both(text.encode())
     assert fast == careful
 
@@ -101,7 +120,38 @@ def test_it_hands_back_what_is_not_plain(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        pytest.param("n1 mlx5_0", "n\u00e9", id="a character beyond ASCII"),
+        pytest.param("n1 mlx5_0", 'n1 "x" lid 3', id="quotes in a description"),
+        pytest.param("n1 mlx5_0", "n1\x1c ", id="control characters and blanks"),
+        pytest.param("n1 mlx5_0", "", id="an empty description"),
+        pytest.param("(b0000000000011)", "(ffffffffffffffff)", id="a port GUID of nobody"),
+        pytest.param("(b0000000000011)", "(00b0000000000011)", id="leading zeros"),
+        pytest.param("\n\n", "\n# Chassis 1\n\n\n", id="more comments and blank lines"),
+        pytest.param("\t\t# lid 9", "(a0000000000001) \t\t# lid 9", id="a far GUID and a LID"),
+    ],
+)
+def test_it_takes_what_the_tool_may_print(old: str, new: str) -> None:
+    assert old in PLAIN
+    text = PLAIN.replace(old, new)
+    assert is_plain(text)
+    careful, fast = both(text.encode())
+    assert fast == careful
+
+
+def test_it_sorts_the_ports_of_a_node() -> None:
+    lines = PLAIN.splitlines(keepends=True)
+    at = next(at for at, line in enumerate(lines) if line.startswith("[7]"))
+    lines[at : at + 2] = lines[at + 1], lines[at]
+    assert is_plain("".join(lines))
+    careful, fast = both("".join(lines).encode())
+    assert fast == careful
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
         pytest.param("\n", "\r\n", id="CRLF"),
+        pytest.param("#\n#", "\ufeff#\n#", id="a byte order mark"),
         pytest.param("\n\n", "\n", id="no blank lines"),
         pytest.param("[7]\t", "[7](1) \t", id="labels of a front panel"),
         pytest.param("[7]\t", "[7][ext 4]\t", id="external port numbers"),
@@ -139,18 +189,20 @@ def test_it_makes_the_same_of_damaged_files(raw: bytes) -> None:
 
 
 @pytest.fixture(scope="module")
-def sweep() -> str:
+def sweep() -> bytes:
     """Return the sweep of a fabric that is read in several pieces."""
     spec = FabricSpec(FabricKind.RAIL, 256, rails=8, radix=64)
-    text = render_ibnetdiscover(sweep_devices(undamaged(build_wiring(spec))))
-    assert len(list(read_chunks(text, 256 * 1024))) > 2
-    return text
+    return render_ibnetdiscover(sweep_devices(undamaged(build_wiring(spec)))).encode()
 
 
-def test_it_takes_every_piece_of_a_large_sweep(sweep: str) -> None:
-    reader = NumpyReader()
-    assert all(reader(piece) is not None for _, piece in read_chunks(sweep, 64 * 1024))
-    careful, fast = both(sweep.encode())
+PIECES = NumpyReader(piece_bytes=64 << 10, smallest_bytes=2 << 10)
+
+
+def test_it_takes_every_piece_of_a_large_sweep(sweep: bytes) -> None:
+    pieces = list(PIECES.read(sweep, 0, len(sweep)))
+    assert len(pieces) > 2
+    assert all(piece.columns is not None for piece in pieces)
+    careful, fast = both(sweep, PIECES)
     assert fast == careful
 
 
@@ -160,24 +212,32 @@ def test_it_takes_every_piece_of_a_large_sweep(sweep: str) -> None:
         pytest.param("noise\n", id="a bad line"),
         pytest.param("caguid=0xb0000000000099\n\n", id="a record without a head"),
         pytest.param("sysimgguid=0xb0000000000099\n", id="an id line before those of a record"),
+        pytest.param('[9]\t"S-00a0000000000002"[9]\t\t# "x" lid 4 4xNDR\n', id="a lone port"),
         pytest.param(PLAIN, id="another dump"),
     ],
 )
-def test_a_line_that_is_not_plain_changes_nothing_around_it(sweep: str, spoiler: str) -> None:
-    pieces = [piece for _, piece in read_chunks(sweep, 256 * 1024)]
-    careful, fast = both((pieces[0] + spoiler + "".join(pieces[1:])).encode())
+def test_a_line_that_is_not_plain_changes_nothing_around_it(sweep: bytes, spoiler: str) -> None:
+    middle = sweep.index(b"\n\n", len(sweep) // 2) + 2
+    careful, fast = both(sweep[:middle] + spoiler.encode() + sweep[middle:], PIECES)
     assert fast == careful
 
 
-def test_a_sweep_that_comes_twice_is_the_same_once(sweep: str) -> None:
-    careful, fast = both((sweep + "\n" + sweep).encode())
-    assert fast == careful == both(sweep.encode())[0]
+def test_an_odd_line_costs_its_neighborhood_alone(sweep: bytes) -> None:
+    middle = sweep.index(b"\n\n", len(sweep) // 2) + 2
+    spoiled = sweep[:middle] + b"noise\n" + sweep[middle:]
+    odd = [piece for piece in PIECES.read(spoiled, 0, len(spoiled)) if piece.columns is None]
+    assert [len(sweep) > 16 * (piece.stop - piece.start) for piece in odd] == [True]
 
 
-def test_pieces_keep_the_text_and_the_numbers_of_its_lines() -> None:
-    pieces = list(read_chunks(PLAIN, 1))
-    assert "".join(piece for _, piece in pieces) == PLAIN
-    assert [PLAIN.split("\n")[first - 1] for first, _ in pieces] == [
-        piece.split("\n")[0] for _, piece in pieces
-    ]
-    assert len(pieces) == 4
+def test_a_sweep_that_comes_twice_is_the_same_once(sweep: bytes) -> None:
+    careful, fast = both(sweep + b"\n" + sweep, PIECES)
+    assert fast == careful == both(sweep, PIECES)[0]
+
+
+def test_devices_are_counted_without_being_made(sweep: bytes) -> None:
+    devices = parse_ibnetdiscover(sweep, fast=PIECES).devices
+    assert isinstance(devices, SweptDevices)
+    assert len(devices) == len(parse_ibnetdiscover(sweep).devices)
+    assert devices[0] == parse_ibnetdiscover(sweep).devices[0]
+    assert devices[-2:] == tuple(devices)[-2:]
+    assert hash(devices) == hash(tuple(devices))

@@ -1,0 +1,266 @@
+"""A sweep as columns: every node and every port line a row of arrays, and devices made on demand.
+
+A sweep of 65,536 HCAs has 400,000 port lines. As arrays they are 15 MB and ready to be joined;
+as devices with ports and neighbors they are millions of objects that take longer to make than
+everything that is done with them. So objects are made only for who asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topology.facts import Device
+from topology.sources.ibnetdiscover_devices import Key, Record, Row, build_devices
+from topology.sources.ibnetdiscover_names import AGGREGATION_DEVID, RATES_BPS
+
+Index: TypeAlias = NDArray[np.intp]
+Guids: TypeAlias = NDArray[np.uint64]
+
+RATES: Final[tuple[int | None, ...]] = (None, *sorted(set(RATES_BPS.values())))
+"""Bits per second by rate code; code 0 is an unknown rate."""
+RATE_CODES: Final = {rate: code for code, rate in enumerate(RATES)}
+SWITCH, HCA, ROUTER = b"SHR"
+"""Letters of nodes, as numbers; small ones name a CA or router by a port GUID, as -p does."""
+NOBODY: Final = 0
+"""Letter of the peer of a port that nobody answered on, and GUID where none is told."""
+
+
+class Columns(NamedTuple):
+    """Nodes and their port lines; one entry per node, or one per port line."""
+
+    letters: NDArray[np.uint8]
+    guids: Guids
+    images: Guids
+    """System image GUIDs."""
+    device_ids: Guids
+    text_starts: NDArray[np.uint32]
+    text_stops: NDArray[np.uint32]
+    num_rows: Index
+    """Port lines of each node; they follow each other in the order of nodes."""
+    numbers: NDArray[np.uint16]
+    """Port numbers, ascending within a node. The first of the columns of port lines."""
+    own_guids: Guids
+    peer_letters: NDArray[np.uint8]
+    peers: Guids
+    far_numbers: NDArray[np.uint16]
+    far_guids: Guids
+    peer_starts: NDArray[np.uint32]
+    """Where the peer's description starts, as this end printed it."""
+    peer_stops: NDArray[np.uint32]
+    rates: NDArray[np.uint8]
+    """Rate codes."""
+
+
+NUM_NODE_COLUMNS: Final = Columns._fields.index("numbers")
+"""Columns of nodes; those of port lines follow."""
+_TYPES: Final = (
+    *(np.uint8, np.uint64, np.uint64, np.uint64, np.uint32, np.uint32, np.intp),
+    *(np.uint16, np.uint64, np.uint8, np.uint64, np.uint16, np.uint64),
+    *(np.uint32, np.uint32, np.uint8),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Descriptions by where they stand: in the dump, or in what follows it."""
+
+    dump: bytes
+    more: bytes = b""
+    """Descriptions that the careful reader found; their places count on from the dump's end."""
+
+    def __getitem__(self, place: tuple[int, int]) -> str:
+        """Return the text between two places."""
+        start, stop = place
+        size = len(self.dump)
+        raw = self.dump[start:stop] if start < size else self.more[start - size : stop - size]
+        return raw.decode("utf-8", "replace")
+
+
+class SweepColumns:
+    """A whole sweep: nodes sorted by GUID, and where the port lines of each are."""
+
+    def __init__(self, columns: Columns, texts: Texts) -> None:
+        """Sort the nodes; their port lines stay where they are."""
+        stops = np.cumsum(columns.num_rows)
+        order = _order(columns)
+        nodes = (column[order] for column in columns[:NUM_NODE_COLUMNS])
+        self.columns = Columns._make((*nodes, *columns[NUM_NODE_COLUMNS:]))
+        self.row_stops: Index = stops[order]
+        """One entry per node: the index after its last port line."""
+        self.texts = texts
+
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+        return len(self.columns.guids)
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a node stands twice, which no sweep that is put together does."""
+        guids, letters = self.columns.guids, self.columns.letters
+        return bool(((guids[1:] == guids[:-1]) & (letters[1:] == letters[:-1])).any())
+
+    @property
+    def row_starts(self) -> Index:
+        """One entry per node: the index of its first port line."""
+        return self.row_stops - self.columns.num_rows
+
+    def row_nodes(self) -> Index:
+        """Return the node of every port line."""
+        by_place = np.argsort(self.row_stops, kind="stable")
+        return np.repeat(by_place, self.columns.num_rows[by_place])
+
+    def aggregation(self) -> NDArray[np.bool_]:
+        """Return which nodes are SHARP aggregation nodes: by device id and system image."""
+        found = self.columns
+        is_switch = found.letters == SWITCH
+        images = np.where(found.images == NOBODY, found.guids, found.images)[is_switch]
+        is_known = (found.letters == HCA) & (found.device_ids == AGGREGATION_DEVID)
+        is_tied: NDArray[np.bool_] = is_known & np.isin(found.images, images)
+        return is_tied
+
+    def description(self, node: int) -> str:
+        """Return what a node calls itself."""
+        found = self.columns
+        return self.texts[int(found.text_starts[node]), int(found.text_stops[node])]
+
+    def records(self, nodes: Iterable[int] | None = None) -> Iterator[Record]:
+        """Yield nodes as records, all of them or some."""
+        chosen = range(len(self)) if nodes is None else nodes
+        guid_of = _Spelled()
+        for node in chosen:
+            yield self._record(node, guid_of)
+
+    def _record(self, node: int, guid_of: _Spelled) -> Record:
+        found = self.columns
+        stop = int(self.row_stops[node])
+        rows = slice(stop - int(found.num_rows[node]), stop)
+        return Record(
+            chr(found.letters[node]),
+            guid_of[int(found.guids[node])] or "",
+            image=guid_of[int(found.images[node])],
+            device_id=int(found.device_ids[node]),
+            description=self.description(node),
+            rows=dict(
+                zip(found.numbers[rows].tolist(), self._rows(rows, guid_of), strict=True),
+            ),
+        )
+
+    def _rows(self, rows: slice, guid_of: _Spelled) -> Iterator[Row]:
+        columns = [column[rows].tolist() for column in self.columns[NUM_NODE_COLUMNS + 1 :]]
+        for own, letter, peer, number, far, start, stop, rate in zip(*columns, strict=True):
+            key: Key | None = (chr(letter), guid_of[peer] or "") if letter else None
+            text = self.texts[start, stop]
+            yield guid_of[own], key, (number, guid_of[far]), text, RATES[rate]
+
+
+class _Spelled(dict[int, str | None]):
+    """GUIDs as text; a sweep repeats every one of them."""
+
+    def __missing__(self, guid: int) -> str | None:
+        found = self[guid] = f"{guid:016x}" if guid != NOBODY else None
+        return found
+
+
+def columns_of(records: Iterable[Record], texts: Texts) -> tuple[Columns, Texts]:
+    """Return records as columns, and the texts with their descriptions."""
+    nodes: list[tuple[int, ...]] = []
+    rows: list[tuple[int, ...]] = []
+    more = bytearray(texts.more)
+    start = len(texts.dump)
+
+    def note(text: str) -> tuple[int, int]:
+        at = start + len(more)
+        more.extend(text.encode())
+        return at, start + len(more)
+
+    for record in records:
+        place = note(record.description)
+        ids = (ord(record.letter), _number(record.guid), _number(record.image), record.device_id)
+        nodes.append((*ids, *place, len(record.rows)))
+        for number, (own, key, far, text, rate) in sorted(record.rows.items()):
+            peer = (ord(key[0]), _number(key[1])) if key else (NOBODY, NOBODY)
+            far_end = (far[0], _number(far[1]))
+            rows.append((number, _number(own), *peer, *far_end, *note(text), RATE_CODES[rate]))
+    table = [*_turn(nodes, NUM_NODE_COLUMNS), *_turn(rows, len(_TYPES) - NUM_NODE_COLUMNS)]
+    typed = (np.array(column, kind) for column, kind in zip(table, _TYPES, strict=True))
+    return Columns._make(typed), Texts(texts.dump, bytes(more))
+
+
+def _turn(rows: list[tuple[int, ...]], width: int) -> list[tuple[int, ...]]:
+    return list(zip(*rows, strict=True)) if rows else [()] * width
+
+
+def _number(guid: str | None) -> int:
+    return int(guid, 16) if guid else NOBODY
+
+
+def split_last(columns: Columns) -> tuple[Columns, Columns]:
+    """Return all nodes but the last, and that one."""
+    at, row = len(columns.guids) - 1, len(columns.numbers) - int(columns.num_rows[-1])
+    nodes, rows = columns[:NUM_NODE_COLUMNS], columns[NUM_NODE_COLUMNS:]
+    return (
+        Columns._make((*(one[:at] for one in nodes), *(one[:row] for one in rows))),
+        Columns._make((*(one[at:] for one in nodes), *(one[row:] for one in rows))),
+    )
+
+
+def join_columns(parts: Sequence[Columns]) -> Columns:
+    """Return all columns one after the other."""
+    if not parts:
+        return Columns._make(np.empty(0, kind) for kind in _TYPES)
+    return Columns._make(
+        np.concatenate([part[at] for part in parts]) for at in range(len(Columns._fields))
+    )
+
+
+def _order(columns: Columns) -> Index:
+    """Return the order of nodes by GUID, then letter; many sweeps have it already."""
+    guids = columns.guids
+    if (guids[1:] > guids[:-1]).all():
+        return np.arange(len(guids))
+    return np.lexsort((columns.letters, guids))
+
+
+@dataclass(frozen=True, slots=True)
+class SweptDevices(Sequence[Device]):
+    """The devices of a sweep, sorted by GUID; made when somebody looks at them."""
+
+    sweep: SweepColumns
+    _made: list[tuple[Device, ...]] = field(default_factory=list, repr=False)
+
+    @property
+    def _devices(self) -> tuple[Device, ...]:
+        if not self._made:
+            self._made.append(
+                build_devices({record.key: record for record in self.sweep.records()})
+            )
+        return self._made[0]
+
+    def __len__(self) -> int:
+        """Return the number of devices, without making them."""
+        return len(self.sweep)
+
+    @overload
+    def __getitem__(self, at: int) -> Device: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Device, ...]: ...
+    def __getitem__(self, at: int | slice) -> Device | tuple[Device, ...]:
+        """Return one device, or some."""
+        return self._devices[at]
+
+    def __iter__(self) -> Iterator[Device]:
+        """Yield all devices."""
+        return iter(self._devices)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with any sequence of devices, as tuples compare."""
+        return isinstance(other, Sequence) and self._devices == tuple(other)
+
+    def __hash__(self) -> int:
+        """Return the hash of the devices as a tuple."""
+        return hash(self._devices)

@@ -1,0 +1,213 @@
+"""Characters of a dump by numpy, eight at a time: numbers, GUIDs and fixed words at many places.
+
+Eight characters are one 64-bit word, so that a comparison or a digit's value costs one operation
+per word and not one per character. Every function takes a column of places and returns columns;
+what it cannot read it refuses by `NotPlain`, because nothing here may guess.
+
+Source of the word tricks: H. S. Warren, Hacker's Delight, 2nd ed., 6-1 (find a byte) and 2-18.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Characters: TypeAlias = NDArray[np.uint8]
+Index: TypeAlias = NDArray[np.intp]
+Words: TypeAlias = NDArray[np.uint64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+PAD: Final = 64
+"""Characters after the last place of interest that may be looked at."""
+GUID_DIGITS: Final = 16
+WORD: Final = 8
+"""Characters of a word."""
+
+
+class NotPlain(Exception):  # noqa: N818 - control flow among the fast readers, never an error
+    """Something is not exactly as the tool prints it, so it is for the careful reader."""
+
+
+def _each(byte: int) -> np.uint64:
+    """Return a word that holds a byte eight times."""
+    return np.uint64(int.from_bytes(bytes([byte] * WORD), "little"))
+
+
+_ONES, _LOW7, _HIGH = _each(0x01), _each(0x7F), _each(0x80)
+_NIBBLE, _UPPER, _SIX, _DIGIT = _each(0x0F), _each(0xF0), _each(0x06), _each(ord("0"))
+_LETTER: Final = np.uint64(ord("a") - ord("0") - 10)
+_NINE: Final = np.uint64(9)
+_NOT_A_DIGIT: Final = _each(0x80 - 10)
+_PAIRS, _FOURS, _EIGHT = (
+    np.uint64(0x00FF00FF00FF00FF),
+    np.uint64(0x0000FFFF0000FFFF),
+    np.uint64(0xFFFFFFFF),
+)
+_KEEP: Final = np.array([(1 << WORD * count) - 1 for count in range(WORD + 1)], np.uint64)
+"""By number of characters: a mask of the first ones of a word."""
+
+
+class Window:
+    """A piece of a dump, and the words that start at each of its characters."""
+
+    def __init__(self, characters: Characters, size: int) -> None:
+        """Look at a piece.
+
+        Args:
+            characters: the piece and at least PAD more characters.
+            size: length of the piece alone.
+        """
+        self.characters = characters
+        self.size = size
+        self._words = self._strided("V8")
+        self._pairs = self._strided("V16")
+
+    def _strided(self, kind: str) -> NDArray[np.void]:
+        """View the characters as overlapping items, one from each character on."""
+        width = np.dtype(kind).itemsize
+        return np.ndarray((len(self.characters) - width + 1,), kind, self.characters, strides=(1,))
+
+    def words(self, at: Index) -> Words:
+        """Return the eight characters from each place on, the first one lowest."""
+        return self._words[at].view("<u8")
+
+    def says(self, word: str, at: Index) -> Flags:
+        """Tell where a word of at most eight characters stands."""
+        return says(self.words(at), word)
+
+    def guids(self, at: Index) -> Words:
+        """Return the values of GUIDs of 16 lower-case digits."""
+        found = self._pairs[at].view("<u8")
+        digits = _digits(found)
+        require(_odd(found, digits) == 0)
+        halves = _pack(digits)
+        return (halves[0::2] << np.uint64(32)) | halves[1::2]
+
+    def hex_runs(self, at: Index) -> tuple[Words, Index]:
+        """Return the values of the up to 16 lower-case hex digits from each place on.
+
+        Returns:
+            The values, and how many digits there are; 0 and 0 where there are none.
+        """
+        found = self._pairs[at].view("<u8")
+        digits = _digits(found)
+        flags = _nonzero(_odd(found, digits))
+        lowest = flags & (~flags + np.uint64(1))
+        size = (np.bitwise_count(lowest - np.uint64(1)) >> 3).astype(np.intp)
+        size[1::2][size[0::2] < WORD] = 0
+        halves = _pack(digits & _KEEP[size])
+        num_digits = size[0::2] + size[1::2]
+        rest = (GUID_DIGITS - num_digits).astype(np.uint64)
+        rest[num_digits == 0] = 0  # a shift by all bits is not defined, and the value is 0 already
+        value = (halves[0::2] << np.uint64(32)) | halves[1::2]
+        return value >> (rest << np.uint64(2)), num_digits
+
+
+def require(is_plain: Flags) -> None:
+    """Refuse what is not plain at every place.
+
+    Raises:
+        NotPlain: somewhere it is not.
+    """
+    if not is_plain.all():
+        raise NotPlain
+
+
+def says(words: Words, word: str) -> Flags:
+    """Tell which words start with at most eight characters."""
+    wanted = np.uint64(int.from_bytes(word.encode("ascii"), "little"))
+    found: Flags = (words & _KEEP[len(word)]) == wanted
+    return found
+
+
+def byte(words: Words, at: int | Index) -> Words:
+    """Return the character at a place of each word."""
+    shift = np.uint64(WORD * at) if isinstance(at, int) else (at << 3).astype(np.uint64)
+    return (words >> shift) & np.uint64(0xFF)
+
+
+def skip(words: Words, num_characters: int) -> Words:
+    """Return words without their first characters; the end is filled up with NUL."""
+    return words >> np.uint64(WORD * num_characters)
+
+
+def numbers(words: Words, stop: str, most: int) -> tuple[Words, Index]:
+    """Return the decimal number that each word starts with, and how many digits it has.
+
+    Args:
+        words: characters.
+        stop: the character right after the number.
+        most: digits that it may have, 1 to 7.
+
+    Raises:
+        NotPlain: a word without such a number.
+    """
+    found = _equal(words, stop)
+    lowest = found & (~found + np.uint64(1))
+    num_digits = (np.bitwise_count(lowest - np.uint64(1)) >> 3).astype(np.intp)
+    kept = (words ^ _DIGIT) & ((lowest >> np.uint64(7)) - np.uint64(1))
+    is_odd = ((kept + _NOT_A_DIGIT) | kept) & _HIGH
+    require((lowest != 0) & (num_digits > 0) & (num_digits <= most) & (is_odd == 0))
+    kept <<= ((WORD - num_digits) << 3).astype(np.uint64)
+    value = kept >> np.uint64(WORD * (WORD - 1))
+    for place in range(1, most):
+        value += byte(kept, WORD - 1 - place) * np.uint64(10**place)
+    return value, num_digits
+
+
+def last_tokens(words: Words) -> tuple[Words, Index]:
+    """Return what stands after the last blank of each word, and how many characters that is.
+
+    Raises:
+        NotPlain: a word without a blank, or with nothing after it.
+    """
+    size = _AFTER_BLANK[_gather(_equal(words, " "))]
+    require((size > 0) & (size < WORD))
+    return words >> ((WORD - size) << 3).astype(np.uint64), size
+
+
+def are_decimal(words: Words, num_digits: Index) -> Flags:
+    """Tell which words start with so many decimal digits."""
+    kept = (words ^ _DIGIT) & _KEEP[num_digits]
+    flags: Flags = (((kept + _NOT_A_DIGIT) | kept) & _HIGH) == 0
+    return flags
+
+
+def _nonzero(words: Words) -> Words:
+    """Return the highest bit of each byte that is not zero."""
+    return (((words & _LOW7) + _LOW7) | words) & _HIGH
+
+
+def _equal(words: Words, character: str) -> Words:
+    """Return the highest bit of each byte that is the character."""
+    return ~(_nonzero(words ^ _each(ord(character))) | _LOW7)
+
+
+def _gather(flags: Words) -> Index:
+    """Return the highest bits of the bytes as one number each."""
+    together = (flags >> np.uint64(7)) * np.uint64(0x0102040810204080)
+    return (together >> np.uint64(WORD * (WORD - 1))).astype(np.intp)
+
+
+_AFTER_BLANK: Final = np.array([WORD - flags.bit_length() for flags in range(256)], np.intp)
+"""By flags of the blanks in a word: characters after the last one, 8 without any."""
+
+
+def _digits(words: Words) -> Words:
+    """Return the value of each character that is a hex digit, and something else for others."""
+    return (words & _NIBBLE) + _NINE * ((words >> np.uint64(6)) & _ONES)
+
+
+def _odd(words: Words, digits: Words) -> Words:
+    """Return words whose bytes are 0 where the character is a lower-case hex digit."""
+    is_letter = ((digits + _SIX) >> np.uint64(4)) & _ONES
+    return ((digits + _DIGIT + is_letter * _LETTER) ^ words) | (digits & _UPPER)
+
+
+def _pack(digits: Words) -> Words:
+    """Return the value of eight hex digits each, the first one highest."""
+    pairs = ((digits << np.uint64(4)) | (digits >> np.uint64(8))) & _PAIRS
+    fours = ((pairs << np.uint64(8)) | (pairs >> np.uint64(16))) & _FOURS
+    return ((fours << np.uint64(16)) | (fours >> np.uint64(32))) & _EIGHT
