@@ -7,13 +7,16 @@ and by majorities: a stray host does not make a spine a leaf, a stray cable no c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from topology.planes import Plane
 
 STRONG_SHARE = 0.25
 """Share of its switch links that ties a switch to the rank below; half in a full Clos."""
+PEER_SHARE = 0.125
+"""Links among switches of one rank, by those that lead on from them, above which they are peers.
+The cable between two MLAG spines is one for eight or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,9 @@ def _next_rank(
 ) -> set[int]:
     """Return the unranked switches that stand on the given rank.
 
-    A switch with few links down (a core reached by one swapped cable) waits when the rest of its
-    links leads to switches that stand there firmly: it is above those.
+    A switch with few links down (a core reached by one swapped cable) waits when most of its
+    links lead to switches that stand there firmly: it is above those, unless such switches are
+    cabled to each other anyhow.
     """
     near: dict[int, int] = defaultdict(int)
     for switch, found in rank.items():
@@ -109,10 +113,30 @@ def _next_rank(
     }
     if not firm:
         return set(near)
-    weak = {
+    waiting = {
         switch
         for switch in near.keys() - firm
-        if 2 * sum(count for peer, count in around[switch].items() if peer in firm)
-        <= sum(around[switch].values())
+        if 2 * _num_links(switch, firm, around) > sum(around[switch].values())
     }
-    return firm | weak
+    is_peering = waiting and _are_peers(firm, rank, around)
+    return set(near) if is_peering else near.keys() - waiting
+
+
+def _num_links(
+    switch: int, others: Collection[int], around: Mapping[int, Mapping[int, int]]
+) -> int:
+    return sum(count for peer, count in around[switch].items() if peer in others)
+
+
+def _are_peers(
+    firm: Collection[int], rank: Mapping[int, int], around: Mapping[int, Mapping[int, int]]
+) -> bool:
+    """Return whether switches of the new rank are cabled to each other as a rule.
+
+    So they are in a dragonfly+, where a spine has nothing above it: one with many global links
+    and few leaves is no core, but the spine of a small group.
+    """
+    among = sum(_num_links(switch, firm, around) for switch in firm) / 2
+    down = sum(_num_links(switch, rank, around) for switch in firm)
+    on = sum(sum(around[switch].values()) for switch in firm) - down - 2 * among
+    return among > PEER_SHARE * on

@@ -8,7 +8,7 @@ decided afterwards.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -121,11 +121,15 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
     groups = attach(join_switches(weights, Side.SMALLER), weights)
     homes = choose_homes(groups, weights)
     units = homes.units()
+    peers = _num_peers(draft, plane, ranks, rank - 1)
     draft.set_aside += [(rank, (at,)) for at in ranks.of_rank(rank) if at not in weights]
     for at, switches in enumerate(groups):
         num_links = _num_links(switches, weights)
         is_lone = rank > SPINE_RANK and len(groups) == 1 and len(units.get(at, ())) == 1
-        if at not in units or (is_lone and _is_thin(draft, units[at][0], num_links)):
+        is_thin = is_lone and _is_thin(draft, units[at][0], num_links)
+        # A tier is the main way between what it joins; else these are peers, and it is a spine
+        # of theirs that lost its leaves.
+        if at not in units or is_thin or 2 * num_links < sum(peers[unit] for unit in units[at]):
             draft.set_aside.append((rank, switches))
             continue
         margin = min(homes.margin[unit] for unit in units[at])
@@ -135,6 +139,17 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
         draft.widest.append(_widest(switches, units[at], weights))
         _adopt(draft, number, units[at])
     draft.group_ties += homes.ties
+
+
+def _num_peers(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> Counter[int]:
+    """Return for each root its links to other roots between switches of a rank."""
+    peers = Counter[int]()
+    for edge in plane.switch_edges:
+        if ranks.rank.get(edge.a) == ranks.rank.get(edge.b) == rank:
+            one, other = draft.root_of.get(edge.a), draft.root_of.get(edge.b)
+            if one is not None and other is not None and one != other:
+                peers.update((one, other))
+    return peers
 
 
 def _is_thin(draft: _Draft, below: int, num_links: int) -> bool:

@@ -311,7 +311,7 @@ def _shallow(
                     f"{groups[at].rank - highest}. The tree keeps it so; check that no spines are "
                     "missing between."
                 ),
-                ports=tuple(PortName(name, "") for name in names),
+                ports=tuple(PortName(name, "") for name in (*names, *above)),
             )
 
 
