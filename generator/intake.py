@@ -39,7 +39,7 @@ class _Sweep:
 
     @property
     def title(self) -> str:
-        return f"{self.node}.sweep.* of subnet {self.parts[0].subnet}"
+        return show(f"{self.node}.sweep.* of subnet {self.parts[0].subnet}")
 
 
 def take_reports(reports: Iterable[NeighborReport]) -> Taken:
@@ -166,8 +166,8 @@ def _stale(report: NeighborReport, age: timedelta) -> Finding:
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"The report of {name} is {int(age.total_seconds())} s old; its facts still count. "
-            "Check the agent there."
+            f"The report of {show(name, 253)} is {int(age.total_seconds())} s old; its facts still "
+            "count. Check the agent there."
         ),
         since=report.status.observed_at,
     )

@@ -36,6 +36,10 @@ MAX_TEXT = 512  # an LLDP string is at most 511 bytes on the wire
 MAX_CHUNK_BYTES = 192 * 1024  # of compressed facts; base64 makes that 256 KiB
 MAX_SWEEP_BYTES = 1 << 30  # unpacked; 100k HCAs need about 100 MB
 MAX_PARTS = 4096
+MAX_RATIO = 100
+"""Unpacked to packed; sweeps of real fabrics have up to 20, and a bomb of zeros 1000."""
+SMALL_SWEEP_BYTES = 1 << 20
+"""What a sweep may unpack to whatever its ratio."""
 MAX_SUBNETS = 64  # that one node has ports in
 
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
@@ -280,7 +284,8 @@ def join_sweep(parts: Iterable[SweepPart]) -> str:
     try:
         packed = b"".join(base64.b64decode(part.facts, validate=True) for part in ordered)
         unpacker = zlib.decompressobj()
-        raw = unpacker.decompress(packed, MAX_SWEEP_BYTES)
+        limit = min(MAX_SWEEP_BYTES, max(SMALL_SWEEP_BYTES, MAX_RATIO * len(packed)))
+        raw = unpacker.decompress(packed, limit)
     except (binascii.Error, ValueError, zlib.error) as error:
         raise ReportError(f"sweep damaged: {error}") from error
     if unpacker.unconsumed_tail or not unpacker.eof:

@@ -77,6 +77,15 @@ def test_it_falls_back_to_the_older_sweep_when_the_newest_is_damaged() -> None:
     assert "b.sweep.* of subnet fe80: sweep damaged" in str(problem)
 
 
+def test_it_shows_the_names_of_reports_and_subnets_safely() -> None:
+    (part,) = sweep("a", 1, minute=1, subnet="\x1b[31mfe80")
+    assert part.spec.sweep is not None
+    damaged = part.spec.sweep.model_copy(update={"facts": "????"})
+    spec = part.spec.model_copy(update={"sweep": damaged})
+    (problem,) = take_reports([part.model_copy(update={"spec": spec})]).problems
+    assert str(problem).startswith("a.sweep.* of subnet \\x1b[31mfe80: sweep damaged")
+
+
 def test_it_counts_no_sweep_of_which_a_part_is_missing() -> None:
     (whole,) = sweep("a", 1, 1)
     part = whole.spec.sweep

@@ -212,6 +212,7 @@ def changed(**fields: object) -> list[SweepPart]:
         pytest.param(
             [one.model_copy(update={"sweep_id": "other"}) for one in WHOLE], "hash", id="a wrong id"
         ),
+        pytest.param(parts_of("0" * (4 << 20)), "damaged or larger", id="a bomb of zeros"),
     ],
 )
 def test_it_refuses_a_sweep(parts: list[SweepPart], problem: str) -> None:
