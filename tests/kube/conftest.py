@@ -4,7 +4,6 @@ Each test works in a namespace of its own, or with names that no other test has.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
@@ -22,18 +21,27 @@ WRITER = "writer"
 
 @pytest.fixture(scope="session")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A server with our kinds; tests that stop it start one of their own."""
+    """A server with our kinds that no test stops."""
     folder = tmp_path_factory.mktemp("api")
     with ApiServer(find_assets("programs"), folder, users=[WRITER]) as server:
         _prepare(server)
         yield server
 
 
-@pytest.fixture
-def own_api(tmp_path: Path) -> Iterator[ApiServer]:
-    """A server for one test to stop, hang and restart."""
-    with ApiServer(find_assets("programs"), tmp_path, users=[WRITER]) as server:
+@pytest.fixture(scope="session")
+def spare_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A second server, for `other_api`."""
+    folder = tmp_path_factory.mktemp("other-api")
+    with ApiServer(find_assets("programs"), folder, users=[WRITER]) as server:
+        _prepare(server)
         yield server
+
+
+@pytest.fixture
+def other_api(spare_api: ApiServer) -> ApiServer:
+    """A server to stop, hang and restart; it runs when the test begins."""
+    spare_api.revive()
+    return spare_api
 
 
 @pytest.fixture(scope="session")

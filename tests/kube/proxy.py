@@ -158,6 +158,11 @@ class _Exchange(BaseHTTPRequestHandler):
         with self.server.proxy.holding(self.connection), contextlib.suppress(OSError):
             super().handle()
 
+    def finish(self) -> None:
+        with contextlib.suppress(OSError):
+            super().finish()
+        self.connection.close()
+
     def log_message(self, *args: object) -> None:
         """Say nothing."""
 

@@ -230,13 +230,20 @@ class ApiServer:
         self._server = self._start_server()
         self._await_ready()
 
+    def revive(self) -> None:
+        """Make it run again, whatever a test has left it in."""
+        self.resume()
+        if not self._server.is_running:
+            self.restart()
+
     def suspend(self) -> None:
         """Let the server hang: connections open, nothing answers."""
         self._server.send(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let a hanging server go on."""
-        self._server.send(signal.SIGCONT)
+        if self._server.is_running:
+            self._server.send(signal.SIGCONT)
 
     def compact(self) -> None:
         """Let etcd forget all versions but the latest; a restarted server then forgets them too."""
