@@ -145,6 +145,8 @@ class Target(NamedTuple):
     """IP address or host name."""
     port: int
     credentials: Credentials
+    is_expected: bool = True
+    """Whether a switch must be there; not so at each address of a network, or of any neighbor."""
 
 
 class Targets(NamedTuple):
@@ -178,8 +180,12 @@ def parse_switches(raw: bytes, *, source: str, read_secret: Callable[[str], str]
     targets: dict[tuple[str, int], Target] = {}
     for group in found.switches:
         credentials = _credentials(group, source, read_secret)
-        for address in _addresses(group, source):
-            targets.setdefault((address, group.port), Target(address, group.port, credentials))
+        for address, is_expected in _addresses(group, source):
+            target = Target(address, group.port, credentials, is_expected=is_expected)
+            kept = targets.setdefault((address, group.port), target)
+            targets[address, group.port] = kept._replace(
+                is_expected=kept.is_expected or is_expected
+            )
     return Targets(tuple(targets.values()), found.discover)
 
 
@@ -202,17 +208,18 @@ def _credentials(group: SwitchGroup, source: str, read_secret: Callable[[str], s
     )
 
 
-def _addresses(group: SwitchGroup, source: str) -> Iterator[str]:
+def _addresses(group: SwitchGroup, source: str) -> Iterator[tuple[str, bool]]:
+    """Yield addresses, and whether a switch must be there."""
     for text in group.addresses:
         if "/" in text:
-            yield from _hosts(text, source)
+            yield from ((address, False) for address in _hosts(text, source))
         elif ":" in text or text.replace(".", "").isdecimal():
             try:
-                yield str(ipaddress.ip_address(text))
+                yield str(ipaddress.ip_address(text)), True
             except ValueError as error:
                 raise ConfigError(f"{source}: no address: '{show(text)}'") from error
         elif _HOST.match(text):
-            yield text.lower()
+            yield text.lower(), True
         else:
             raise ConfigError(f"{source}: no address, name or network: '{show(text)}'")
 

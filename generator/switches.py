@@ -1,7 +1,9 @@
 """SNMP to switches, v2c and v3: the only file that knows pysnmp.
 
-Numeric OIDs and raw values only: nothing is looked up in a MIB, since names of MIB files and
-printed forms differ by device and version. Source: pysnmp 7.1, hlapi.v3arch.asyncio.
+Numeric OIDs and raw values only, as with `lookupMib=False`: nothing is looked up in a MIB, since
+names of MIB files and printed forms differ by device and version. pysnmp carries, checks and
+decrypts messages; the cells in them, nine tenths of its work, are unpacked by `snmp_binds`.
+Source: pysnmp 7.1, hlapi.v3arch.asyncio and what it is made of.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from pyasn1.error import PyAsn1Error
-from pyasn1.type.univ import Integer, Null, ObjectIdentifier, OctetString
+from pyasn1.type.namedtype import NamedType, NamedTypes
+from pyasn1.type.univ import Any as RawElement
+from pyasn1.type.univ import Null, ObjectIdentifier, SequenceOf
+from pysnmp.entity.rfc3413.cmdgen import BulkCommandGenerator
 from pysnmp.error import PySnmpError
 from pysnmp.hlapi.v3arch.asyncio import (
     USM_AUTH_HMAC96_MD5,
@@ -29,18 +34,27 @@ from pysnmp.hlapi.v3arch.asyncio import (
     USM_PRIV_CFB256_AES,
     USM_PRIV_NONE,
     CommunityData,
-    ContextData,
     SnmpEngine,
     Udp6TransportTarget,
     UdpTransportTarget,
     UsmUserData,
-    bulk_cmd,
 )
+from pysnmp.hlapi.v3arch.asyncio.lcd import CommandGeneratorLcdConfigurator
+from pysnmp.proto.api import v2c
 from pysnmp.proto.errind import RequestTimedOut
+from pysnmp.proto.mpmod.rfc2576 import SnmpV2cMessageProcessingModel
+from pysnmp.proto.mpmod.rfc3412 import (
+    ScopedPDU,
+    ScopedPduData,
+    SNMPv3Message,
+    SnmpV3MessageProcessingModel,
+)
+from pysnmp.proto.rfc1905 import PDUs, ResponsePDU
 
+from generator.snmp_binds import parse_binds
 from generator.switch_targets import AuthProtocol, Credentials, PrivProtocol, Target
 from topology.errors import SwitchRefused, SwitchSilent, show
-from topology.sources.lldp_mib_tables import Oid, Value, WalkRow
+from topology.sources.lldp_mib_tables import Oid, Span, WalkRow
 
 log = logging.getLogger(__name__)
 
@@ -63,12 +77,65 @@ _PRIV: Final = {
 }
 
 
-class _Answer(NamedTuple):
-    """What one request brought."""
+def _with(kind: type, **others: object) -> NamedTypes:
+    """Return the components of a type, some of them replaced by name."""
+    return NamedTypes(
+        *(
+            NamedType(part.name, others.get(part.name, part.asn1Object))
+            for part in kind.componentType.namedTypes  # type: ignore[attr-defined]
+        )
+    )
 
-    rows: list[tuple[Oid, Value | None]]
-    is_end: bool
-    """Whether the switch shows nothing after these rows."""
+
+class _RawBinds(RawElement):  # type: ignore[misc]
+    """A VarBindList that stays octets."""
+
+    tagSet = SequenceOf.tagSet  # noqa: N815 - pyasn1's
+
+
+class _RawResponse(ResponsePDU):  # type: ignore[misc]
+    componentType = _with(ResponsePDU, **{"variable-bindings": _RawBinds()})  # noqa: N815
+
+
+class _RawPdus(PDUs):  # type: ignore[misc]
+    componentType = _with(PDUs, response=_RawResponse())  # noqa: N815
+
+
+class _RawMessage(v2c.Message):  # type: ignore[misc]
+    componentType = _with(v2c.Message, data=_RawPdus())  # noqa: N815
+
+
+class _RawScopedPdu(ScopedPDU):  # type: ignore[misc]
+    componentType = _with(ScopedPDU, data=_RawPdus())  # noqa: N815
+
+
+class _RawScopedPduData(ScopedPduData):  # type: ignore[misc]
+    componentType = _with(ScopedPduData, plaintext=_RawScopedPdu())  # noqa: N815
+
+
+class _RawV3Message(SNMPv3Message):  # type: ignore[misc]
+    componentType = _with(SNMPv3Message, msgData=_RawScopedPduData())  # noqa: N815
+
+
+class _RawV2c(SnmpV2cMessageProcessingModel):  # type: ignore[misc]
+    SNMP_MSG_SPEC = _RawMessage
+
+
+class _RawV3(SnmpV3MessageProcessingModel):  # type: ignore[misc]
+    SNMP_MSG_SPEC = _RawV3Message
+
+
+class _Asker(BulkCommandGenerator):  # type: ignore[misc]
+    """Hands over the answer as it is, where the library would unpack its cells."""
+
+    def process_response_varbinds(
+        self, engine: object, handle: object, failure: object, pdu: object, context: tuple[Any, ...]
+    ) -> None:
+        """Resolve the future that came with the question; nobody waits for a late answer."""
+        del engine, handle
+        answered: asyncio.Future[tuple[object, object]] = context[-1]
+        if not answered.done():
+            answered.set_result((failure, pdu))
 
 
 class SnmpSession:
@@ -87,6 +154,7 @@ class SnmpSession:
         # one name by different keys. It takes 0.2 s to make.
         self._engines: dict[Credentials, SnmpEngine] = {}
         self._addresses: dict[tuple[str, int], Any] = {}
+        self._names = CommandGeneratorLcdConfigurator()
 
     async def __aenter__(self) -> Self:
         """Take over what pysnmp leaves to the event loop: answers that nobody can use."""
@@ -104,58 +172,57 @@ class SnmpSession:
             engine.close_dispatcher()
         await asyncio.sleep(0)  # answers that came late are still on their way to the engines
 
-    async def rows(self, target: Target, root: Oid) -> AsyncIterator[WalkRow]:
-        """Yield the rows of a subtree in order; nothing where the switch lacks it.
+    async def rows(self, target: Target, span: Span) -> AsyncIterator[WalkRow]:
+        """Yield the rows of a span in order; nothing where the switch lacks it.
 
         Raises:
             SwitchSilent: no answer within the timeouts, or no such host.
             SwitchRefused: an answer that refuses, or does not get on.
         """
-        at = root
+        at, last = span.first, span.last
         while True:
-            found, is_end = await self._request(target, at)
-            for oid, value in found:
-                if oid[: len(root)] != root:
+            num_cells = 0
+            for oid, value, is_absent in parse_binds(await self._request(target, at, span)):
+                num_cells += 1
+                if is_absent or oid[: len(last)] > last:
                     return
                 if oid <= at:
                     raise SwitchRefused("its OIDs do not increase")
                 at = oid
+                last = oid[: len(last)] if span.is_any_column else last
                 if value is not None:
                     yield oid, value
-            if is_end:
+            if not num_cells:
                 return
 
-    async def _request(self, target: Target, at: Oid) -> _Answer:
-        """Return what follows an OID."""
+    async def _request(self, target: Target, at: Oid, span: Span) -> bytes:
+        """Return the cells that follow an OID, as they came."""
+        count = MAX_REPETITIONS if span.num_rows is None else span.num_rows + 1
+        asked = ((ObjectIdentifier(at), Null("")),)
+        answered: asyncio.Future[tuple[Any, Any]] = asyncio.get_running_loop().create_future()
         try:
-            failure, status, _, binds = await bulk_cmd(
-                self._engine(target.credentials),
-                _auth(target.credentials),
-                await self._address(target),
-                ContextData(),
-                0,
-                MAX_REPETITIONS,
-                (ObjectIdentifier(at), Null("")),
-                lookupMib=False,
-            )
+            place = await self._address(target)
+            engine = self._engine(target.credentials)
+            name, _ = self._names.configure(engine, _auth(target.credentials), place, b"")
+            _Asker().send_varbinds(engine, name, None, b"", 0, count, asked, None, answered)
+            failure, pdu = await answered
         except (PySnmpError, PyAsn1Error, OSError, UnicodeError) as error:
             raise SwitchSilent(show(str(error))) from error
         if isinstance(failure, RequestTimedOut):
             raise SwitchSilent("no answer: down, or it does not know the community")
         if failure:
             raise SwitchRefused(show(str(failure)))
+        status = v2c.apiPDU.get_error_status(pdu)
         if status:
             raise SwitchRefused(show(f"error status {status.prettyPrint()}"))
-        rows: list[tuple[Oid, Value | None]] = []
-        for name, value in binds:
-            if isinstance(value, Null):  # endOfMibView is one too
-                return _Answer(rows, is_end=True)
-            rows.append((tuple(name), _value(value)))
-        return _Answer(rows, is_end=not rows)
+        return bytes(v2c.apiPDU.get_varbind_list(pdu))
 
     def _engine(self, credentials: Credentials) -> SnmpEngine:
         if credentials not in self._engines:
-            self._engines[credentials] = SnmpEngine()
+            engine = SnmpEngine()
+            for model in (_RawV2c(), _RawV3()):
+                engine.message_processing_subsystems[model.MESSAGE_PROCESSING_MODEL_ID] = model
+            self._engines[credentials] = engine
         return self._engines[credentials]
 
     async def _address(self, target: Target) -> UdpTransportTarget | Udp6TransportTarget:
@@ -189,10 +256,3 @@ def _auth(credentials: Credentials) -> CommunityData | UsmUserData:
         authProtocol=_AUTH[credentials.auth_protocol] if credentials.auth_key else USM_AUTH_NONE,
         privProtocol=_PRIV[credentials.priv_protocol] if credentials.priv_key else USM_PRIV_NONE,
     )
-
-
-def _value(value: object) -> Value | None:
-    """Return a number or octets; None for what no column of ours holds, such as an OID."""
-    if isinstance(value, Integer):
-        return int(value)
-    return bytes(value) if isinstance(value, OctetString) else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from generator.switch_targets import Credentials, Target
 from topology.errors import SwitchError
-from topology.sources.lldp_mib_tables import IF_NAME, LLDP, SYS_NAME, Oid, Value, WalkRow
+from topology.sources.lldp_mib_tables import IF_NAME, LLDP, SYS_NAME, Span, Value, WalkRow
 
 CREDENTIALS = Credentials(community="cables")
 REMOTE = (*LLDP, 4, 1, 1)
@@ -56,7 +56,7 @@ class FakeSession:
     """Raised where the tables of an address end, at once where it has none."""
     hanging: frozenset[str] = frozenset()
     """Addresses that never answer."""
-    roots: list[tuple[str, Oid]] = field(default_factory=list)
+    spans: list[tuple[str, Span]] = field(default_factory=list)
     """What was asked for."""
     most_at_once: int = 0
     _running: int = 0
@@ -64,11 +64,11 @@ class FakeSession:
     @property
     def walked(self) -> list[str]:
         """Addresses in the order in which their walks began."""
-        return list(dict.fromkeys(address for address, _ in self.roots))
+        return list(dict.fromkeys(address for address, _ in self.spans))
 
-    async def rows(self, target: Target, root: Oid) -> AsyncIterator[WalkRow]:
-        """Yield the rows of a subtree."""
-        self.roots.append((target.address, root))
+    async def rows(self, target: Target, span: Span) -> AsyncIterator[WalkRow]:
+        """Yield the rows of a span."""
+        self.spans.append((target.address, span))
         self._running += 1
         self.most_at_once = max(self.most_at_once, self._running)
         try:
@@ -76,9 +76,9 @@ class FakeSession:
             if target.address in self.hanging:
                 await asyncio.Event().wait()
             for row in self.tables.get(target.address, []):
-                if row[0][: len(root)] == root:
+                if span.holds(row[0]):
                     yield row
-            if target.address in self.failures and root[: len(REMOTE)] == REMOTE:
+            if target.address in self.failures and span.first[: len(REMOTE)] == REMOTE:
                 raise self.failures[target.address]
             if target.address not in self.tables and target.address in self.failures:
                 raise self.failures[target.address]

@@ -14,20 +14,31 @@ from generator.switch_targets import AuthProtocol, Credentials, PrivProtocol, Ta
 from generator.switches import MAX_REPETITIONS, SnmpSession
 from tests.generator.snmp_agent import Manner, SnmpAgent
 from topology.errors import SwitchError, SwitchRefused, SwitchSilent
-from topology.sources.lldp_mib_tables import IF_DESCR, IF_NAME, IFX_ENTRY, SYS_NAME, Oid, WalkRow
+from topology.sources.lldp_mib_tables import (
+    IF_DESCR,
+    IF_NAME,
+    IFX_ENTRY,
+    SYS_NAME,
+    Oid,
+    Span,
+    WalkRow,
+)
 
 API: Any = PROTOCOL_MODULES[SNMP_VERSION_2C]
 COMMUNITY = "cables"
 NAMES: list[WalkRow] = [((*IF_NAME, at), f"swp{at}".encode()) for at in range(1, 100)]
 
 
-def fetch(port: int, root: Oid, *, community: str = COMMUNITY, host: str = "127.0.0.1") -> Any:  # noqa: ANN401 - the rows
-    """Return the rows of a subtree; a request waits 0.2 s for its answer."""
+def fetch(
+    port: int, wanted: Oid | Span, *, community: str = COMMUNITY, host: str = "127.0.0.1"
+) -> Any:  # noqa: ANN401 - the rows
+    """Return the rows of a subtree or a span; a request waits 0.2 s for its answer."""
+    span = wanted if isinstance(wanted, Span) else Span(wanted, wanted)
     target = Target(host, port, Credentials(community=community))
 
     async def collect() -> list[WalkRow]:
         async with SnmpSession(timeout_s=0.2, retries=1) as session:
-            return [row async for row in session.rows(target, root)]
+            return [row async for row in session.rows(target, span)]
 
     return asyncio.run(collect())
 
@@ -127,7 +138,9 @@ def test_it_speaks_every_protocol_of_version_3(auth: AuthProtocol, priv: PrivPro
 
     async def ask() -> None:
         async with SnmpSession(timeout_s=0.05, retries=0) as session:
-            async for _ in session.rows(Target("127.0.0.1", 9, credentials), IF_NAME):
+            async for _ in session.rows(
+                Target("127.0.0.1", 9, credentials), Span(IF_NAME, IF_NAME)
+            ):
                 pass
 
     with pytest.raises(SwitchError):  # silence there, but no protocol that is unknown here

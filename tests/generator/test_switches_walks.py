@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.switch_backoff import MAX_BACKOFF_S, Backoff, due_targets
+from generator.switch_discovery import Frontier
+from generator.switch_reports import report_name, reports_of
 from generator.switch_targets import Credentials, Discovery, Target
-from generator.switch_walks import (
-    MAX_BACKOFF_S,
-    MAX_ROWS,
-    Backoff,
-    Outcome,
-    SwitchWalk,
-    due_targets,
-    further_targets,
-    report_name,
-    reports_of,
-    walk_all,
-)
+from generator.switch_walks import MAX_ROWS, Outcome, SwitchWalk, walk_all, walk_switch
 from tests.generator.switchboard import CREDENTIALS, REMOTE, FakeSession, mac, switch_rows, target
 from topology.errors import SwitchRefused, SwitchSilent
 from topology.facts import Device, DeviceKind
@@ -29,11 +22,12 @@ from topology.ids import Id, IdKind
 from topology.report import device_of
 from topology.sources.lldp_mib import parse_walk
 from topology.sources.lldp_mib_tables import (
+    BASE_SPANS,
     CDP_CACHE,
     LLDP,
     LLDP_V2,
     SYS_NAME,
-    V2_ROOTS,
+    V2_SPANS,
     Value,
     WalkRow,
 )
@@ -54,16 +48,16 @@ def walk(
     parallel: int = 32,
     discovery: Discovery | None = None,
 ) -> tuple[SwitchWalk, ...]:
-    return asyncio.run(
-        walk_all(
-            map(target, addresses),
-            session=session,
-            clock=ticking,
-            deadline_s=deadline_s,
-            parallel=parallel,
-            discovery=discovery,
-        )
-    )
+    """Return the walks in the order in which they ended."""
+    targets = list(dict.fromkeys(map(target, addresses)))
+    one = partial(walk_switch, session=session, clock=ticking, deadline_s=deadline_s)
+    frontier = Frontier(targets, discovery)
+
+    async def collect() -> tuple[SwitchWalk, ...]:
+        walks = walk_all(targets, walk=one, frontier=frontier, parallel=parallel)
+        return tuple([found async for found in walks])
+
+    return asyncio.run(collect())
 
 
 def outcomes(walks: Iterable[SwitchWalk]) -> dict[str, Outcome]:
@@ -74,7 +68,7 @@ def test_it_walks_each_address_once_and_keeps_their_order() -> None:
     session = FakeSession({f"10.0.0.{at}": switch_rows(at) for at in range(1, 6)})
     addresses = [f"10.0.0.{at}" for at in (3, 1, 5, 3, 2)]
     walks = walk(session, *addresses)
-    assert [one.target.address for one in walks] == ["10.0.0.3", "10.0.0.1", "10.0.0.5", "10.0.0.2"]
+    assert session.walked == ["10.0.0.3", "10.0.0.1", "10.0.0.5", "10.0.0.2"]
     assert set(outcomes(walks).values()) == {Outcome.OK}
     assert [one.device.name for one in walks if one.device] == [
         "switch-3",
@@ -98,7 +92,7 @@ def test_it_lets_no_dead_switch_delay_another() -> None:
     found = outcomes(walks)
     assert found.pop("10.0.0.100") is Outcome.UNREACHABLE
     assert set(found.values()) == {Outcome.OK}
-    assert walks[0].reason == "not done within 0.2 s"
+    assert walks[-1].reason == "not done within 0.2 s"
 
 
 @pytest.mark.parametrize(
@@ -145,9 +139,10 @@ def test_it_asks_for_the_newer_mib_only_where_the_older_has_no_neighbors() -> No
         {"10.0.0.1": switch_rows(1, [(2, "")]), "10.0.0.2": [*switch_rows(2), *newer]}
     )
     walks = walk(session, "10.0.0.1", "10.0.0.2")
-    asked = {root: address for address, root in session.roots if root in V2_ROOTS}
-    assert asked == dict.fromkeys(V2_ROOTS, "10.0.0.2")
-    assert all(REMOTE in {root for at, root in session.roots if at == a} for a in session.tables)
+    asked = {span: address for address, span in session.spans if span in V2_SPANS}
+    assert asked == dict.fromkeys(V2_SPANS, "10.0.0.2")
+    for address in session.tables:
+        assert set(BASE_SPANS) <= {span for at, span in session.spans if at == address}
     assert [sum(len(p.neighbors) for p in one.device.ports) for one in walks if one.device] == [
         1,
         1,
@@ -243,8 +238,9 @@ def test_it_tries_the_next_address_where_one_does_not_answer() -> None:
 def test_it_sends_the_credentials_of_the_switch_that_hears() -> None:
     other = Credentials(community="other")
     device, _ = parse_walk(switch_rows(1, [(2, "10.0.0.2")]))
-    heard = SwitchWalk(Target("10.0.0.1", 1161, other), Outcome.OK, 0.1, device)
-    assert further_targets([heard], NETWORK) == [Target("10.0.0.2", 1161, other)]
+    hearing = Target("10.0.0.1", 1161, other)
+    found = Frontier([hearing], NETWORK).after(hearing, device)
+    assert found == [Target("10.0.0.2", 1161, other, is_expected=False)]
 
 
 def test_it_waits_twice_as_long_after_each_failure_up_to_an_hour() -> None:
@@ -276,7 +272,7 @@ def test_it_forgives_a_switch_that_answers_and_never_waits_for_ever(
 
 def test_it_leaves_out_who_failed_until_it_is_time() -> None:
     targets = [target("10.0.0.1"), target("10.0.0.2")]
-    waits = {("10.0.0.1", 161): Backoff(1, 100.0)}
+    waits = {targets[0]: Backoff(1, 100.0)}
     assert due_targets(targets, waits, now_s=99.9) == targets[1:]
     assert due_targets(targets, waits, now_s=100) == targets
 

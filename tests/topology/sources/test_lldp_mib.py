@@ -16,15 +16,14 @@ from topology.ids import Id, IdKind
 from topology.report import device_of, report_of
 from topology.sources.lldp_mib import MAX_NEIGHBORS, MAX_PORTS, parse_snmpwalk_text, parse_walk
 from topology.sources.lldp_mib_tables import (
-    BASE_ROOTS,
+    BASE_SPANS,
     CDP_CACHE,
     IF_HIGH_SPEED,
     IF_NAME,
     IF_PHYS_ADDRESS,
     LLDP,
-    LLDP_V2,
     SYS_NAME,
-    V2_ROOTS,
+    V2_SPANS,
     Oid,
     Value,
     WalkRow,
@@ -224,7 +223,8 @@ def test_it_passes_by_rows_of_the_cdp_cache_without_a_port() -> None:
     assert not errors
 
 
-ROOTS = [*BASE_ROOTS, *V2_ROOTS, (*LLDP, 3, 2), REMOTE, (*LLDP_V2, 4, 1, 1), CDP_CACHE]
+SPANS = [*BASE_SPANS, *V2_SPANS]
+ROOTS = [span.first for span in SPANS] + [span.last for span in SPANS] + [SYS_NAME, (*LLDP, 3, 2)]
 OIDS = st.one_of(
     st.builds(
         lambda root, rest: (*root, *rest),

@@ -1,0 +1,100 @@
+"""Variable bindings of an SNMP answer: BER octets to (OID, value) pairs. Pure.
+
+pysnmp opens messages, checks who sent them and decrypts them. What remains, a thousand cells of
+a 64-port switch, is unpacked here in a fiftieth of the time that a general ASN.1 library takes.
+
+Source: RFC 3416, 3; RFC 2578, 7.1; ITU-T X.690, 8 (lengths are definite in SNMP: RFC 3417, 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from topology.errors import SwitchRefused
+from topology.sources.lldp_mib_tables import Oid, Value
+
+_INTEGER: Final = 0x02
+_OID: Final = 0x06
+_SEQUENCE: Final = 0x30
+_OCTETS: Final = frozenset({0x04, 0x40, 0x44})  # OCTET STRING, IpAddress, Opaque
+_UNSIGNED: Final = frozenset({0x41, 0x42, 0x43, 0x46})  # Counter32, Gauge32, TimeTicks, Counter64
+_NOTHING: Final = frozenset({0x05, 0x80, 0x81, 0x82})  # NULL, no such object, instance, end of view
+_MAX_INTEGER_BYTES: Final = 9
+_MAX_LENGTH_BYTES: Final = 3
+_MAX_SUBIDS: Final = 128
+_LONG: Final = 0x80
+
+
+class Bind(NamedTuple):
+    """One cell."""
+
+    oid: Oid
+    value: Value | None
+    """None for what no column of ours holds, such as an OID."""
+    is_absent: bool
+    """Whether there is nothing at this OID, nor after it where it was asked for by GETBULK."""
+
+
+def parse_binds(raw: bytes) -> Iterator[Bind]:
+    """Yield the cells of a VarBindList, whose own tag and length are left out. O(bytes).
+
+    Raises:
+        SwitchRefused: the octets are no list of cells; those before have been yielded.
+    """
+    at = 0
+    while at < len(raw):
+        tag, start, at = _element(raw, at)
+        if tag != _SEQUENCE:
+            raise _senseless()
+        name_tag, name_start, name_end = _element(raw, start)
+        value_tag, value_start, value_end = _element(raw, name_end)
+        if name_tag != _OID or value_end != at:
+            raise _senseless()
+        oid = _oid(raw[name_start:name_end])
+        yield Bind(oid, _value(value_tag, raw[value_start:value_end]), value_tag in _NOTHING)
+
+
+def _element(raw: bytes, at: int) -> tuple[int, int, int]:
+    """Return (tag, start, end) of the content of the element that begins here."""
+    if at + 2 > len(raw):
+        raise _senseless()
+    tag, length, start = raw[at], raw[at + 1], at + 2
+    if length >= _LONG:
+        num_bytes = length - _LONG
+        if not 0 < num_bytes <= _MAX_LENGTH_BYTES:
+            raise _senseless()
+        length, start = int.from_bytes(raw[start : start + num_bytes]), start + num_bytes
+    if start + length > len(raw):
+        raise _senseless()
+    return tag, start, start + length
+
+
+def _oid(raw: bytes) -> Oid:
+    """Return an OID; its first octet holds two numbers."""
+    parts: list[int] = []
+    part = 0
+    for octet in raw:
+        part = part << 7 | octet & 0x7F
+        if octet < _LONG:
+            parts.append(part)
+            part = 0
+    if not parts or raw[-1] >= _LONG or len(parts) > _MAX_SUBIDS:
+        raise _senseless()
+    first = min(parts[0] // 40, 2)
+    return (first, parts[0] - 40 * first, *parts[1:])
+
+
+def _value(tag: int, content: bytes) -> Value | None:
+    if tag in _OCTETS:
+        return content
+    if len(content) > _MAX_INTEGER_BYTES:
+        return None
+    if tag == _INTEGER:
+        return int.from_bytes(content, signed=True)
+    # Some agents leave out the zero octet in front of a large unsigned number.
+    return int.from_bytes(content) if tag in _UNSIGNED else None
+
+
+def _senseless() -> SwitchRefused:
+    return SwitchRefused("its answer makes no sense")

@@ -1,0 +1,54 @@
+"""Reading the list of switches to walk, and the files of secrets that it names."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from generator.inputs import read_bytes
+from generator.switch_targets import Targets, parse_switches
+from topology.errors import ConfigError, ParseError, show
+
+_MAX_CONFIG_BYTES: Final = 4 << 20
+_MAX_SECRET_BYTES: Final = 4096
+_OTHERS: Final = 0o077
+
+
+class ReadTargets(NamedTuple):
+    """The list, and what is doubtful about it."""
+
+    targets: Targets
+    problems: tuple[ParseError, ...]
+
+
+def read_targets(config: Path) -> ReadTargets:
+    """Read the list of switches and the files of secrets that it names, beside it if relative.
+
+    Raises:
+        ConfigError: one of them cannot be read or is wrong.
+    """
+    raw = read_bytes(config, _MAX_CONFIG_BYTES)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    problems: list[ParseError] = []
+    read_secret = partial(_read_secret, config.parent, problems)
+    found = parse_switches(raw, source=show(str(config), 1024), read_secret=read_secret)
+    return ReadTargets(found, tuple(problems))
+
+
+def _read_secret(folder: Path, problems: list[ParseError], name: str) -> str:
+    file = folder / name
+    source = show(str(file), 1024)
+    raw = read_bytes(file, _MAX_SECRET_BYTES)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    if file.stat().st_mode & _OTHERS:
+        problems.append(ParseError("a secret that others may read: chmod 600", source=source))
+    try:
+        secret = raw.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{source}: a secret that is not UTF-8") from None
+    if not secret:
+        raise ConfigError(f"{source}: an empty secret")
+    return secret

@@ -1,0 +1,98 @@
+"""Walks to reports `switch-MAC`, and what walks that failed leave of the reports before. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from generator.switch_walks import Outcome, SwitchWalk
+from topology.errors import show
+from topology.facts import Device, Finding, FindingKind, Severity
+from topology.ids import IdKind
+from topology.report import CollectorOutcome, NeighborReport, ReportStatus, report_of
+
+COLLECTOR: Final = "snmp"
+
+
+def report_name(device: Device) -> str:
+    """Return the name of a switch's report: its chassis MAC, else its first; else a hash.
+
+    Nothing that a switch says of itself but a MAC becomes a part of a file's name.
+    """
+    chassis = [
+        found.value
+        for found in device.ids
+        if found.kind is IdKind.CHASSIS_ID and found.subtype == "mac"
+    ]
+    macs = chassis or [found.value for found in device.ids if found.kind is IdKind.MAC]
+    told = macs[0].replace(":", "") if macs else ""
+    return f"switch-{told or hashlib.sha256(repr(device.ids).encode()).hexdigest()[:12]}"
+
+
+def reports_of(walks: Iterable[SwitchWalk], *, observed_at: str) -> list[NeighborReport]:
+    """Return a report per switch, whole walks before partial ones, sorted by name.
+
+    A switch that was walked under two addresses has one report: of the first whole walk.
+    """
+    chosen: dict[str, SwitchWalk] = {}
+    for walk in walks:
+        if walk.device is None:
+            continue
+        name = report_name(walk.device)
+        kept = chosen.get(name)
+        is_better = kept is not None and walk.outcome is Outcome.OK is not kept.outcome
+        if kept is None or is_better:
+            chosen[name] = walk
+    return [
+        report_of(
+            walk.device,
+            name=name,
+            status=ReportStatus(observed_at=observed_at, collectors=(_collector(walk),)),
+        )
+        for name, walk in sorted(chosen.items())
+        if walk.device is not None
+    ]
+
+
+def failed_report(last: NeighborReport, walk: SwitchWalk) -> NeighborReport:
+    """Return the last report of a switch whose walk failed: old facts, their time, the failure."""
+    status = last.status.model_copy(update={"collectors": (_collector(walk),)})
+    return last.model_copy(update={"status": status})
+
+
+def is_walked(report: NeighborReport) -> bool:
+    """Return whether a report is of a walk, and not an agent's."""
+    return any(row.name == COLLECTOR for row in report.status.collectors)
+
+
+def is_whole(report: NeighborReport) -> bool:
+    """Return whether everything that was collected for a report was told."""
+    return all(row.outcome == "ok" for row in report.status.collectors)
+
+
+def walk_findings(reports: Iterable[NeighborReport]) -> Iterator[Finding]:
+    """Yield a finding per report whose switch did not tell everything the last time."""
+    for report in reports:
+        for row in report.status.collectors:
+            if row.name == COLLECTOR and row.outcome == "failed" and report.spec.device:
+                name = report.spec.device.name or report.metadata.name
+                yield Finding(
+                    kind=FindingKind.STALE_REPORT,
+                    device=name,
+                    port=None,
+                    severity=Severity.WARNING,
+                    message=(
+                        f"Switch {show(name)} was not walked to the end: {row.message}. What it "
+                        "told before still counts. Check that it answers SNMP."
+                    ),
+                    since=report.status.observed_at,
+                )
+
+
+def _collector(walk: SwitchWalk) -> CollectorOutcome:
+    return CollectorOutcome(
+        name=COLLECTOR,
+        outcome="ok" if walk.outcome is Outcome.OK else "failed",
+        message=show(walk.reason),
+    )
