@@ -19,6 +19,7 @@ from topology.planes import Plane, select_compute
 from topology.ranks import Ranks, rank_switches
 from topology.rates import slow_links
 from topology.symmetry import symmetry_findings
+from topology.tier_findings import tier_findings
 from topology.tiers import Group, Grouping, group_switches
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 from topology.tree_findings import list_names, tie_reason, tree_findings
@@ -72,6 +73,7 @@ def infer(
         *symmetry_findings(fabric, plane, grouping),
         *slow_links(fabric, plane, grouping),
         *tree_findings(fabric, plane, ranks=ranks, grouping=grouping, tree=tree),
+        *tier_findings(fabric, plane, ranks=ranks, grouping=grouping),
     }
     return Inference(tree, sort_findings(findings))
 

@@ -1,0 +1,240 @@
+"""What is odd about the tiers of a tree: tiers that join nothing, that are skipped, that are torn.
+
+Decides nothing about the tree, only what people are told of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from topology.fabric import Fabric
+from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.planes import Edge, Plane
+from topology.ranks import Ranks
+from topology.tiers import SPINE_RANK, Group, Grouping
+from topology.tree_findings import list_names, switch_names
+
+FIRM_MARGIN = 0.5  # three of four links
+
+
+def tier_findings(
+    fabric: Fabric, plane: Plane, *, ranks: Ranks, grouping: Grouping
+) -> Iterator[Finding]:
+    """Yield what is odd about a tree's tiers. Cost: O(links)."""
+    below = _children(grouping.groups)
+    yield from _lone_tops(fabric, grouping.groups, below)
+    yield from _lone_leaves(fabric, grouping.groups, below)
+    yield from _halves(fabric, grouping.groups, below)
+    yield from _torn_off(fabric, grouping.groups, below)
+    yield from _shallow(fabric, grouping.groups, below)
+    yield from _skipping(fabric, plane, grouping)
+    yield from _unjoined(fabric, plane, ranks, grouping)
+
+
+def _children(groups: Sequence[Group]) -> dict[int, list[int]]:
+    """Return group to the groups below it, all by index, ascending."""
+    below: dict[int, list[int]] = defaultdict(list)
+    for at, group in enumerate(groups):
+        if group.parent is not None:
+            below[group.parent].append(at)
+    return below
+
+
+def _lone_tops(
+    fabric: Fabric, groups: Sequence[Group], below: Mapping[int, Sequence[int]]
+) -> Iterator[Finding]:
+    """Yield a finding per top above spines that joins nothing.
+
+    No placement depends on it, but the number of tiers does; and a leaf without hosts, a pod
+    without leaves, or pods fused by exchanged cables look the same.
+    """
+    for at, children in sorted(below.items()):
+        top = groups[at]
+        if top.parent is None and len(children) == 1 and top.rank > SPINE_RANK:
+            names, low = switch_names(fabric, top), switch_names(fabric, groups[children[0]])
+            yield Finding(
+                kind=FindingKind.UNDECIDABLE,
+                device=names[0],
+                port=None,
+                severity=Severity.INFO,
+                message=(
+                    f"{list_names(names)} joins nothing but what {list_names(low)} joins already. "
+                    "It counts as a tier of its own; a leaf without hosts, spines without leaves, "
+                    "or pods whose up-links were exchanged look the same. Check that it is meant "
+                    "to stand there."
+                ),
+                ports=tuple(PortName(name, "") for name in (*names, *low)),
+            )
+
+
+def _lone_leaves(
+    fabric: Fabric, groups: Sequence[Group], below: Mapping[int, Sequence[int]]
+) -> Iterator[Finding]:
+    """Yield a finding where several domains above leaves hold a single switch each.
+
+    Only that switch's own cables tell which spines are its; exchanged with another such leaf's
+    they leave no trace.
+    """
+    lone = [
+        (children[0], at)
+        for at, children in sorted(below.items())
+        if len(children) == 1 and len(groups[children[0]].switches) == 1
+    ]
+    if len(lone) > 1:
+        leaves = [name for leaf, _ in lone for name in switch_names(fabric, groups[leaf])]
+        uppers = [name for _, at in lone for name in switch_names(fabric, groups[at])]
+        yield Finding(
+            kind=FindingKind.UNDECIDABLE,
+            device=leaves[0],
+            port=None,
+            severity=Severity.INFO,
+            message=(
+                f"{list_names(leaves)} have spines of their own that no other leaf uses: if "
+                "up-links of theirs were exchanged with each other's, no cable would tell. Check "
+                "them against the plan."
+            ),
+            ports=tuple(PortName(name, "") for name in (*leaves, *uppers)),
+        )
+
+
+def _halves(
+    fabric: Fabric, groups: Sequence[Group], below: Mapping[int, Sequence[int]]
+) -> Iterator[Finding]:
+    """Yield a finding per domain with leaf groups that are parts of one, by their fellows' size.
+
+    Only hosts on both leaves of a pair show that it is one. Where the few hosts of a small pair
+    lost a cable each, nothing is left that does.
+    """
+    sizes = Counter[int]()
+    for group in groups:
+        sizes[len(group.switches)] += len(group.hosts)
+    usual, fellows = max(sizes.items(), key=lambda row: (row[1], row[0]), default=(0, 0))
+    for _, children in sorted(below.items()):
+        parts = [at for at in children if groups[at].rank == 1 and len(groups[at].switches) < usual]
+        names = [name for at in parts for name in switch_names(fabric, groups[at])]
+        if len(parts) > 1 and len(names) <= usual and 2 * fellows > sizes.total():
+            yield Finding(
+                kind=FindingKind.UNDECIDABLE,
+                device=names[0],
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"{list_names(names)} share no host, so they count as {len(parts)} domains, "
+                    f"where {usual} leaves are one elsewhere. Check for missing host links."
+                ),
+                ports=tuple(PortName(name, "") for name in names),
+            )
+
+
+def _torn_off(
+    fabric: Fabric, groups: Sequence[Group], below: Mapping[int, Sequence[int]]
+) -> Iterator[Finding]:
+    """Yield a finding per domain above one leaf that many of the leaf's links lead away from.
+
+    Lost and swapped cables together can tear a leaf and a spine off their pod, and then they are
+    each other's majority.
+    """
+    for at, children in sorted(below.items()):
+        if len(children) == 1 and groups[at].margin <= FIRM_MARGIN:
+            low, high = switch_names(fabric, groups[children[0]]), switch_names(fabric, groups[at])
+            yield Finding(
+                kind=FindingKind.UNDECIDABLE,
+                device=low[0],
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"{list_names(low)} is all that {list_names(high)} holds, and many of its "
+                    "links lead to others, so it may belong to their domain. Check its up-links."
+                ),
+                ports=tuple(PortName(name, "") for name in (*low, *high)),
+            )
+
+
+def _shallow(
+    fabric: Fabric, groups: Sequence[Group], below: Mapping[int, Sequence[int]]
+) -> Iterator[Finding]:
+    """Yield a finding per domain that hangs more tiers below its parent than its siblings do."""
+    for at, children in sorted(below.items()):
+        highest = max(groups[child].rank for child in children)
+        for child in children:
+            if groups[child].rank == highest or not groups[child].switches:
+                continue
+            names = switch_names(fabric, groups[child])
+            above = switch_names(fabric, groups[at])
+            yield Finding(
+                kind=FindingKind.TIER_MISMATCH,
+                device=names[0],
+                port=None,
+                severity=Severity.INFO,
+                message=(
+                    f"{list_names(names)} hangs {groups[at].rank - groups[child].rank} tiers below "
+                    f"{list_names(above) or 'the whole'}, where other domains hang "
+                    f"{groups[at].rank - highest}. The tree keeps it so; check that no spines are "
+                    "missing between."
+                ),
+                ports=tuple(PortName(name, "") for name in (*names, *above)),
+            )
+
+
+def _skipping(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+    """Yield a finding per switch with cables to a tier above the one that it hangs below."""
+    groups, group_of = grouping.groups, grouping.by_switch()
+    skipping: dict[int, list[Edge]] = defaultdict(list)
+    for edge in plane.switch_edges:
+        for low, high in ((edge.a, edge.b), (edge.b, edge.a)):
+            parent = groups[group_of[low]].parent if low in group_of else None
+            if parent is None or high not in group_of:
+                continue
+            if groups[group_of[high]].rank > groups[parent].rank:
+                skipping[low].append(edge)
+    for low, edges in sorted(skipping.items()):
+        ends = [fabric.port_name(port) for edge in edges for port in (edge.a_port, edge.b_port)]
+        name = fabric.devices[low].name
+        parent = groups[group_of[low]].parent
+        spines = switch_names(fabric, groups[parent]) if parent is not None else []
+        others = {end.device for end in ends} - {name}
+        yield Finding(
+            kind=FindingKind.TIER_MISMATCH,
+            device=name,
+            port=next(end.port for end in ends if end.device == name) if len(edges) == 1 else None,
+            severity=Severity.WARNING,
+            message=(
+                f"{name} is cabled to {list_names(others)}, past {list_names(spines)}, which its "
+                "other up-links lead to. Move the cable there if it is not meant as a shortcut."
+            ),
+            ports=tuple(sorted(ends)),
+        )
+
+
+def _unjoined(fabric: Fabric, plane: Plane, ranks: Ranks, grouping: Grouping) -> Iterator[Finding]:
+    """Yield a finding per top most of whose cables to peers lead to switches of no domain."""
+    groups, group_of = grouping.groups, grouping.by_switch()
+    adrift: dict[int, set[int]] = defaultdict(set)
+    num_adrift = Counter[int]()
+    num_peers = Counter[int]()
+    for edge in plane.switch_edges:
+        for one, other in ((edge.a, edge.b), (edge.b, edge.a)):
+            at = group_of.get(one)
+            if at is None or groups[at].parent is not None:
+                continue
+            if ranks.rank.get(other) == groups[at].rank and group_of.get(other) != at:
+                num_peers[at] += 1
+                if other not in group_of:
+                    num_adrift[at] += 1
+                    adrift[at].add(other)
+    for at, count in sorted(num_adrift.items()):
+        if 2 * count >= num_peers[at]:
+            names = switch_names(fabric, groups[at])
+            others = [fabric.devices[switch].name for switch in adrift[at]]
+            yield Finding(
+                kind=FindingKind.UNDECIDABLE,
+                device=names[0],
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"{list_names(names)} is joined with others by {list_names(others)}, which "
+                    "are in no domain themselves. Check what is reported of them first."
+                ),
+                ports=tuple(PortName(name, "") for name in (*names, *sorted(others))),
+            )
