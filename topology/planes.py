@@ -1,31 +1,30 @@
-"""Which links belong to which network: the selection policy for the compute plane.
+"""Which links belong to which network: planes out of a fabric.
 
 A plane is one network that jobs can use. Rails, and the two planes of a dual-plane host, are not
-planes in this sense: they serve one job together and are joined by the hosts they share.
+planes in this sense: they serve one job together and are joined by the hosts they share. NVLink
+is below every network, so its cables are in none.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from topology.fabric import Fabric, FabricPort, Link
-from topology.facts import DeviceKind, GpuDistance, Medium, PortState
+from topology.fabric import Fabric
+from topology.plane_cables import Cables, Edge, find_cables, reach, subnets_of_switches
+from topology.plane_default import is_management_port, plane_in_name, share_by_names, share_host
+from topology.plane_policy import (
+    COMPUTE,
+    MANAGEMENT,
+    STORAGE,
+    PlanePolicy,
+    PortView,
+    Share,
+    share_of,
+)
 
-COMPUTE = "compute"
-SLOWEST_SHARE = 4  # a compute port has at least a quarter of the fastest rate on its node
-_NEARNESS = (GpuDistance.SWITCH, GpuDistance.NUMA, GpuDistance.OTHER)
-
-
-class Edge(NamedTuple):
-    """A link of a plane: two devices and the ports it joins."""
-
-    a: int
-    b: int
-    a_port: int
-    b_port: int
+_USUAL = (COMPUTE, STORAGE, MANAGEMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Plane:
 
     name: str
     hosts: tuple[int, ...]
-    """Device numbers, ascending; also hosts that are no cluster nodes."""
+    """Device numbers, ascending; all hosts, also those that are no cluster nodes."""
     switches: tuple[int, ...]
     """Device numbers, ascending."""
     host_edges: tuple[Edge, ...]
@@ -44,89 +43,129 @@ class Plane:
     """Ports of hosts that the policy puts into this plane, linked or not."""
 
 
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A fabric, told apart into planes."""
+
+    fabric: Fabric
+    cables: Cables
+    shares: Mapping[int, Share]
+    """By port; those of hosts that are in a plane."""
+    named: Mapping[int, str]
+    """By switch the plane that its name tells, where names tell planes apart."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The planes that have ports: compute, storage, management, then others by name."""
+        found = {share.plane for share in self.shares.values()}
+        return (*(name for name in _USUAL if name in found), *sorted(found.difference(_USUAL)))
+
+    def plane(self, name: str) -> Plane:
+        """Return a plane, empty where no port is in it. Cost: O(ports + links)."""
+        own = frozenset(at for at, share in self.shares.items() if share.plane == name)
+        host_edges = tuple(edge for edge in self.cables.host_edges if edge.a_port in own)
+        leaves = {edge.b for edge in host_edges}
+        switch_edges = tuple(self._switch_edges(name, leaves))
+        reached = reach(leaves, switch_edges)
+        return Plane(
+            name=name,
+            hosts=tuple(self.cables.ports_of_host),
+            switches=tuple(sorted(reached)),
+            host_edges=host_edges,
+            switch_edges=tuple(edge for edge in switch_edges if edge.a in reached),
+            ports=own,
+        )
+
+    def _switch_edges(self, name: str, leaves: Collection[int]) -> Iterator[Edge]:
+        """Yield the cables between switches that a plane may have.
+
+        Not those by which switches are managed, and none of a switch that is there for the hosts
+        of another plane: without its hosts it would look like a spine.
+        """
+        foreign = self._foreign(name, leaves)
+        ports = self.fabric.ports
+        for edge in self.cables.switch_edges:
+            if edge.a in foreign or edge.b in foreign:
+                continue
+            if name == MANAGEMENT or not (
+                is_management_port(ports[edge.a_port]) or is_management_port(ports[edge.b_port])
+            ):
+                yield edge
+
+    def _foreign(self, name: str, leaves: Collection[int]) -> set[int]:
+        hosts = Counter(
+            edge.b
+            for edge in self.cables.host_edges
+            if edge.b not in leaves and edge.a_port in self.shares
+        )
+        if not hosts and not self.named:
+            return set()
+        links = Counter(end for edge in self.cables.switch_edges for end in (edge.a, edge.b))
+        crowded = {switch for switch, count in hosts.items() if count >= links[switch]}
+        named = {switch for switch, plane in self.named.items() if plane != name}
+        return crowded | (named - set(leaves))
+
+
 def select_compute(fabric: Fabric) -> Plane:
-    """Return the compute plane by the default policy.
+    """Return the compute plane by the default policy, see `plane_default`."""
+    return split_planes(fabric).plane(COMPUTE)
 
-    On each host: the ports nearest to a GPU, where its report tells; of these (of all, where it
-    does not) the InfiniBand and RDMA-capable ones, at or above a quarter of the fastest rate;
-    where neither rate nor RDMA tells ports apart, all of them. Disputed links, loop-backs and
-    aggregation nodes are no part of a plane. Cost: O(ports + links).
+
+def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> Split:
+    """Tell the networks of a fabric apart. Cost: O(ports + links).
+
+    Args:
+        fabric: all devices and links.
+        policies: looked at in their order; ports that fit none go where the default puts them,
+            but into no plane that a policy names.
     """
-    chosen = frozenset(_host_ports(fabric))
-    kinds = [device.kind for device in fabric.devices]
-    host_edges: list[Edge] = []
-    switch_edges: list[Edge] = []
-    for link in fabric.links:
-        edge = _edge(fabric, link)
-        pair = (kinds[edge.a], kinds[edge.b])
-        if link.is_disputed or edge.a == edge.b:
-            continue
-        if pair == (DeviceKind.SWITCH, DeviceKind.SWITCH):
-            switch_edges.append(edge)
-        elif pair == (DeviceKind.HOST, DeviceKind.SWITCH) and edge.a_port in chosen:
-            host_edges.append(edge)
-        elif pair == (DeviceKind.SWITCH, DeviceKind.HOST) and edge.b_port in chosen:
-            host_edges.append(Edge(edge.b, edge.a, edge.b_port, edge.a_port))
-    reached = _reach(host_edges, switch_edges)
-    return Plane(
-        name=COMPUTE,
-        hosts=tuple(at for at, kind in enumerate(kinds) if kind is DeviceKind.HOST),
-        switches=tuple(sorted(reached)),
-        host_edges=tuple(host_edges),
-        switch_edges=tuple(edge for edge in switch_edges if edge.a in reached),
-        ports=chosen,
-    )
+    cables = find_cables(fabric)
+    defined = {policy.name for policy in policies}
+    shares = dict(_shares_by_policy(fabric, cables, policies)) if policies else {}
+    in_name = _planes_in_names(fabric, cables, defined)
+    left = {
+        host: [at for at in numbers if at not in shares]
+        for host, numbers in cables.ports_of_host.items()
+    }
+    linked = {
+        edge.a_port: in_name.get(edge.b) for edge in cables.host_edges if edge.a_port not in shares
+    }
+    by_name = share_by_names(fabric.ports, left.values(), linked)
+    shares |= by_name
+    for numbers in left.values():
+        rest = [at for at in numbers if at not in by_name]
+        for at, share in share_host(fabric.ports, rest, linked):
+            if share.plane not in defined:
+                shares[at] = share
+    return Split(fabric, cables, shares, in_name if by_name else {})
 
 
-def _edge(fabric: Fabric, link: Link) -> Edge:
-    return Edge(fabric.ports[link.a].device, fabric.ports[link.b].device, link.a, link.b)
+def _planes_in_names(fabric: Fabric, cables: Cables, defined: Collection[str]) -> dict[int, str]:
+    """Return by switch the plane that its name tells, but planes that a policy names."""
+    switches = {edge.b for edge in cables.host_edges}
+    switches.update(end for edge in cables.switch_edges for end in (edge.a, edge.b))
+    told = ((at, plane_in_name(fabric.devices[at].name)) for at in switches)
+    return {at: plane for at, plane in told if plane and plane not in defined}
 
 
-def _host_ports(fabric: Fabric) -> list[int]:
-    linked = {port for link in fabric.links for port in (link.a, link.b)}
-    by_host: dict[int, list[int]] = defaultdict(list)
-    for number, port in enumerate(fabric.ports):
-        if fabric.devices[port.device].kind is DeviceKind.HOST:
-            by_host[port.device].append(number)
-    return [
-        number
-        for numbers in by_host.values()
-        for number in _compute_ports(fabric.ports, numbers, linked)
-    ]
-
-
-def _compute_ports(ports: Sequence[FabricPort], numbers: list[int], linked: set[int]) -> list[int]:
-    near = [ports[number].gpu_distance for number in numbers]
-    nearest = next((distance for distance in _NEARNESS[:-1] if distance in near), None)
-    if nearest is not None:
-        numbers = [number for number in numbers if ports[number].gpu_distance is nearest]
-    capable = [number for number in numbers if _is_rdma(ports[number])]
-    chosen = capable if any(number in linked for number in capable) else numbers
-    fastest = max((ports[number].rate_bps or 0 for number in chosen if number in linked), default=0)
-    return [
-        number
-        for number in chosen
-        if ports[number].state is PortState.DOWN  # some drivers tell its slowest rate then
-        or (rate := ports[number].rate_bps) is None
-        or rate * SLOWEST_SHARE >= fastest
-    ]
-
-
-def _is_rdma(port: FabricPort) -> bool:
-    return port.medium is Medium.INFINIBAND or port.rdma_device is not None
-
-
-def _reach(host_edges: list[Edge], switch_edges: list[Edge]) -> set[int]:
-    """Return the switches that the plane's hosts reach."""
-    around: dict[int, set[int]] = defaultdict(set)
-    for edge in switch_edges:
-        around[edge.a].add(edge.b)
-        around[edge.b].add(edge.a)
-    reached = {edge.b for edge in host_edges}
-    frontier = list(reached)
-    while frontier:
-        for near in around.get(frontier.pop(), ()):
-            if near not in reached:
-                reached.add(near)
-                frontier.append(near)
-    return reached
+def _shares_by_policy(
+    fabric: Fabric, cables: Cables, policies: Sequence[PlanePolicy]
+) -> Iterator[tuple[int, Share]]:
+    near: dict[int, set[int]] = defaultdict(set)
+    for edge in cables.host_edges:
+        near[edge.a_port].add(edge.b)
+    is_asked = any(rule.subnets for policy in policies for rule in policy.rules)
+    subnets = subnets_of_switches(fabric, cables) if is_asked else {}
+    for host, numbers in cables.ports_of_host.items():
+        for at in numbers:
+            port, switches = fabric.ports[at], near.get(at, set())
+            heard = (one for switch in switches for one in subnets.get(switch, ()))
+            view = PortView(
+                port=port,
+                host=fabric.devices[host].name,
+                switches=tuple(fabric.devices[one].name for one in switches),
+                subnets=frozenset([port.subnet] if port.subnet else heard),
+            )
+            share = share_of(view, policies)
+            if share:
+                yield at, share

@@ -1,0 +1,132 @@
+"""Which network a host's port belongs to where no policy tells: compute, storage, management.
+
+Names of switches come first, where they tell: `oob-sw1` is no network for jobs. Then the ports of
+each host are judged among themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from topology.fabric import FabricPort
+from topology.facts import Medium, PortState
+from topology.plane_policy import COMPUTE, MANAGEMENT, NEARNESS, STORAGE, Share, Why
+
+SLOWEST_SHARE: Final = 4
+"""A compute port has at least a quarter of the fastest rate on its node."""
+
+_WORDS: Final = (
+    (MANAGEMENT, frozenset({"mgmt", "mgt", "management", "oob", "ipmi", "bmc", "ilo", "idrac"})),
+    (STORAGE, frozenset({"storage", "stor", "nfs", "lustre", "ceph", "gpfs", "beegfs"})),
+)
+_LETTERS = re.compile(r"[a-z]+")
+# How makers of switches call the port that leads to the management network, and to no host.
+_MANAGEMENT_PORT = re.compile(
+    r"(?i)(eth0|mgmt\d*(/\d+)*|management\d*(/\d+)*|(fxp|em|me)\d|vme|ma\d|meth[\d/]+|oob\d*"
+    r"|m-gigabitethernet[\d/]+)\Z"
+)
+
+
+def plane_in_name(name: str) -> str | None:
+    """Return the plane that a switch's name tells by a word of its own, such as `stor-leaf-3`."""
+    words = set(_LETTERS.findall(name.lower()))
+    if COMPUTE in words:
+        return None
+    return next((plane for plane, known in _WORDS if words & known), None)
+
+
+def is_management_port(port: FabricPort) -> bool:
+    """Return whether a switch's port is the one by which people manage the switch."""
+    return port.medium is Medium.ETHERNET and bool(_MANAGEMENT_PORT.match(port.name))
+
+
+def share_by_names(
+    ports: Sequence[FabricPort], hosts: Iterable[Collection[int]], named: Mapping[int, str | None]
+) -> dict[int, Share]:
+    """Return the ports whose switch's name tells a plane, and dark ports that are like them.
+
+    Args:
+        ports: of the fabric.
+        hosts: numbers of the ports of each host.
+        named: per port with a link to a switch the plane in the switch's name. Where all of them
+            tell one, nobody would have a network for jobs: then names tell nothing.
+    """
+    if not any(named.values()) or all(named.values()):
+        return {}
+    told = {at: Share(plane, Why.SWITCH_NAME) for at, plane in named.items() if plane}
+    fellows: dict[str, Counter[str | None]] = defaultdict(Counter)
+    for at, plane in named.items():
+        fellows[ports[at].name][plane] += 1
+    for at in (at for numbers in hosts for at in numbers if at not in named):
+        votes = fellows.get(ports[at].name)
+        plane = max(votes, key=lambda one: (votes[one], one or "")) if votes else None
+        if plane:
+            told[at] = Share(plane, Why.FELLOWS)
+    return told
+
+
+def share_host(
+    ports: Sequence[FabricPort], numbers: Collection[int], linked: Collection[int]
+) -> Iterator[tuple[int, Share]]:
+    """Yield the plane of each of a host's ports.
+
+    The ports nearest to a GPU, where its report tells; of these (of all, where it does not) the
+    InfiniBand and RDMA-capable ones of the medium that carries most, at or above a quarter of the
+    fastest rate; where neither rate nor RDMA tells ports apart, all of them are compute. Of the
+    others the fast ones are storage, the slow ones management.
+    """
+    chosen, why = _compute_ports(ports, numbers, linked)
+    fastest = max((ports[at].rate_bps or 0 for at in chosen), default=0)
+    for at in numbers:
+        if at in chosen:
+            yield at, Share(COMPUTE, why)
+        elif _is_rdma(ports[at]) or (ports[at].rate_bps or 0) * SLOWEST_SHARE >= fastest > 0:
+            yield at, Share(STORAGE, Why.FARTHER)
+        else:
+            yield at, Share(MANAGEMENT, Why.SLOW)
+
+
+def _compute_ports(
+    ports: Sequence[FabricPort], numbers: Collection[int], linked: Collection[int]
+) -> tuple[set[int], Why]:
+    near = {ports[at].gpu_distance for at in numbers}
+    nearest = next((distance for distance in NEARNESS[:-1] if distance in near), None)
+    why = Why.FAST
+    if nearest is not None:
+        numbers = [at for at in numbers if ports[at].gpu_distance is nearest]
+        why = Why.NEAREST
+    capable = _of_one_medium(ports, [at for at in numbers if _is_rdma(ports[at])])
+    if any(at in linked for at in capable):
+        numbers, why = capable, (Why.RDMA if nearest is None else why)
+    fastest = max((ports[at].rate_bps or 0 for at in numbers if at in linked), default=0)
+    return {at for at in numbers if _is_fast(ports[at], fastest)}, why
+
+
+def _is_fast(port: FabricPort, fastest: int) -> bool:
+    # Some drivers tell the slowest rate of a port without a link.
+    is_unknown = port.state is PortState.DOWN or port.rate_bps is None
+    return is_unknown or (port.rate_bps or 0) * SLOWEST_SHARE >= fastest
+
+
+def _of_one_medium(ports: Sequence[FabricPort], numbers: list[int]) -> list[int]:
+    """Return the ports of the medium that carries most; another is another network."""
+    by_medium: dict[Medium, list[int]] = defaultdict(list)
+    for at in numbers:
+        by_medium[ports[at].medium].append(at)
+    if len(by_medium) < 2:  # noqa: PLR2004 - one medium needs no choice
+        return numbers
+
+    def weight(medium: Medium) -> tuple[int, int, bool]:
+        rates = [ports[at].rate_bps for at in by_medium[medium]]
+        count, fastest = len(rates), max((rate or 0 for rate in rates), default=0)
+        # A port without a link tells no rate, and is meant to carry what its fellows do.
+        return count * fastest, count, medium is Medium.INFINIBAND
+
+    return by_medium[max(by_medium, key=weight)]
+
+
+def _is_rdma(port: FabricPort) -> bool:
+    return port.medium is Medium.INFINIBAND or port.rdma_device is not None
