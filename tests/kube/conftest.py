@@ -4,6 +4,7 @@ Each test works in a namespace of its own, or with names that no other test has.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import yaml
@@ -61,9 +62,8 @@ def namespace(api: ApiServer) -> str:
 @pytest.fixture
 def transport(api: ApiServer) -> Iterator[KubeTransport]:
     """Our own connection, with every right."""
-    found = connect(api)
-    yield found
-    found.close()
+    with connecting(api) as found:
+        yield found
 
 
 @pytest.fixture
@@ -73,10 +73,22 @@ def proxy(api: ApiServer) -> Iterator[FaultProxy]:
         yield between
 
 
-def connect(api: ApiServer, url: str = "") -> KubeTransport:
-    """Return a connection with every right, to another address if given."""
+@pytest.fixture
+def through(proxy: FaultProxy, api: ApiServer) -> Iterator[KubeTransport]:
+    """A connection through the proxy."""
+    with connecting(api, proxy.url) as found:
+        yield found
+
+
+@contextmanager
+def connecting(api: ApiServer, url: str = "") -> Iterator[KubeTransport]:
+    """Yield a connection with every right, to another address if given."""
     file = str(api.kubeconfig(WRITER, url=url))
-    return KubeTransport(lambda: load_kubeconfig(file))
+    found = KubeTransport(lambda: load_kubeconfig(file))
+    try:
+        yield found
+    finally:
+        found.close()
 
 
 def _prepare(server: ApiServer) -> None:

@@ -84,6 +84,11 @@ class FaultProxy:
         with self._lock:
             self._faults += [(re.compile(pattern), fault) for fault in faults]
 
+    def relent(self) -> None:
+        """Let nothing fail any more."""
+        with self._lock:
+            self._faults.clear()
+
     def cut(self) -> None:
         """Break every connection at once."""
         with self._lock:

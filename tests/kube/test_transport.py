@@ -4,7 +4,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from kubernetes.client.configuration import Configuration
 
 from generator.kube.credentials import load_in_cluster, load_kubeconfig
 from generator.kube.transport import APPLY, KubeTransport, Request, decode
-from tests.kube.conftest import WRITER, connect
+from tests.kube.conftest import WRITER, connecting
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
 from topology.errors import (
@@ -28,13 +28,6 @@ from topology.errors import (
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
 
 NAMESPACES = Request("GET", "/api/v1/namespaces")
-
-
-@pytest.fixture
-def through(proxy: FaultProxy, api: ApiServer) -> Iterator[KubeTransport]:
-    found = connect(api, proxy.url)
-    yield found
-    found.close()
 
 
 def test_it_reads_writes_and_deletes(transport: KubeTransport, namespace: str) -> None:
@@ -131,23 +124,25 @@ def test_it_never_repeats_a_write_by_itself(
 
 
 def test_it_gives_up_on_a_server_that_hangs_or_is_gone(other_api: ApiServer) -> None:
-    transport = connect(other_api)
-    transport.ask(NAMESPACES, timeout_s=10)
-    other_api.suspend()
-    started = time.monotonic()
-    with pytest.raises(KubeUnavailable):
-        transport.ask(NAMESPACES, timeout_s=0.5)
-    assert time.monotonic() - started < 5
-    other_api.resume()
-    transport.ask(NAMESPACES, timeout_s=10)
-    other_api.stop()
-    with pytest.raises(KubeUnavailable, match=r"GET /api/v1/namespaces: .*[Rr]efused"):
-        transport.ask(NAMESPACES, timeout_s=0.5)
+    with connecting(other_api) as transport:
+        transport.ask(NAMESPACES, timeout_s=10)
+        other_api.suspend()
+        started = time.monotonic()
+        with pytest.raises(KubeUnavailable):
+            transport.ask(NAMESPACES, timeout_s=0.5)
+        assert time.monotonic() - started < 5
+        other_api.resume()
+        transport.ask(NAMESPACES, timeout_s=10)
+        other_api.stop()
+        with pytest.raises(KubeUnavailable, match=r"GET /api/v1/namespaces: .*[Rr]efused"):
+            transport.ask(NAMESPACES, timeout_s=0.5)
 
 
 def test_it_refuses_a_server_with_another_authority(api: ApiServer, other_api: ApiServer) -> None:
-    stranger = connect(other_api, api.url)
-    with pytest.raises(KubeUnavailable, match=r"[Cc]ertificate"):
+    with (
+        connecting(other_api, api.url) as stranger,
+        pytest.raises(KubeUnavailable, match=r"[Cc]ertificate"),
+    ):
         stranger.ask(NAMESPACES, timeout_s=10)
 
 

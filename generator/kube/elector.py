@@ -1,0 +1,249 @@
+"""One leader among the replicas, by a Lease that it renews.
+
+Nobody compares times of two machines: a lease has expired when its holder was not *seen* to change
+it for its duration, on the own monotonic clock. The leader counts from before it sent the renewal
+that was granted, and stops before the others may begin. So two never lead at once, whatever the
+clocks say, as long as they run at about the same speed. Every request is capped by what is left.
+
+The number of transitions grows with each new leader: what it writes can carry it, so that a
+store may refuse what a former leader sends late.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from generator.kube.lease import LeaseRecord, micro_time, parse_lease, render_lease
+from generator.kube.pacing import Pace
+from generator.kube.resources import LEASES
+from generator.kube.transport import Request, Transport, decode
+from topology.errors import KubeConflict, KubeError, KubeNotFound
+
+log = logging.getLogger(__name__)
+
+RELEASE_S: Final = 2.0
+"""Longest wait of a release; the others can wait for the expiry as well."""
+_RELEASED_S: Final = 1
+"""Duration of a lease that nobody holds: 0 is refused by the API."""
+_JITTER: Final = 0.2
+_LEAST_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long a leader leads without renewing."""
+
+    lease_s: float = 15.0
+    """After this the others may take over."""
+    renew_s: float = 10.0
+    """After this the leader gives up."""
+    retry_s: float = 2.0
+    """Between renewals, and between tries to become leader."""
+
+
+class LeaseName(NamedTuple):
+    """Which lease, and who wants it."""
+
+    namespace: str
+    name: str
+    identity: str
+    """Of this process alone: with a part that is drawn anew at every start."""
+
+    @property
+    def path(self) -> str:
+        """Where the object is."""
+        return LEASES.path(self.name, namespace=self.namespace)
+
+
+class _Seen(NamedTuple):
+    """A lease as it was last read or written."""
+
+    record: LeaseRecord
+    version: str
+    at: float
+    """When it was first seen to be so, on our clock."""
+
+
+class Elector:
+    """Tries to lead, and leads as long as it can renew; `run` in a thread of its own."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        lease: LeaseName,
+        *,
+        now: Callable[[], datetime],
+        pace: Pace,
+        terms: Terms = Terms(),
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            transport: to the API server.
+            lease: which one, and who we are.
+            now: the wall clock, for people who read the lease.
+            pace: how to wait, and until when.
+            terms: how long a leader leads.
+        """
+        self._transport = transport
+        self._lease = lease
+        self._now = now
+        self._pace = pace
+        self._terms = terms
+        self._seen: _Seen | None = None
+        self._held_until: float | None = None
+        """When leadership ends unless renewed, None while another leads."""
+        self._problem = ""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether we lead at this moment, even where the thread of `run` has not noticed yet."""
+        held = self._held_until
+        return held is not None and self._pace.clock() < held
+
+    @property
+    def epoch(self) -> int:
+        """How often leadership had passed when we last saw the lease."""
+        return 0 if self._seen is None else self._seen.record.transitions
+
+    def run(self, *, on_gained: Callable[[int], None], on_lost: Callable[[], None]) -> None:
+        """Try until the end is wished, then release the lease if we hold it.
+
+        Args:
+            on_gained: called with the epoch when leadership begins; must return soon.
+            on_lost: called when it ends, by the end that was wished, too.
+        """
+        while not self._pace.ending.is_wished:
+            if self._acquire():
+                log.info("leading", extra={"lease": self._lease.name, "epoch": self.epoch})
+                on_gained(self.epoch)
+                self._keep()
+                self._held_until = None
+                log.info("leading no more", extra={"lease": self._lease.name})
+                on_lost()
+            else:
+                self._rest()
+        self._release()
+
+    def _keep(self) -> None:
+        """Renew until that fails for too long, another holds the lease, or the end is wished."""
+        while not self._rest():
+            held = self._held_until
+            if held is None or self._pace.clock() >= held:
+                return
+            self._try(self._renew, held)
+
+    def _acquire(self) -> bool:
+        """Try once to become leader."""
+        self._try(self._take_over, self._pace.clock() + self._terms.renew_s)
+        return self.is_leader
+
+    def _try(self, attempt: Callable[[float], None], deadline: float) -> None:
+        """Make one attempt; what fails is told once and tried again later."""
+        try:
+            attempt(deadline)
+        except KubeError as error:
+            if str(error) != self._problem:
+                fields = {"lease": self._lease.name, "error": str(error)}
+                log.warning("lease out of reach", extra=fields)
+            self._problem = str(error)
+        else:
+            self._problem = ""
+
+    def _take_over(self, deadline: float) -> None:
+        """Read the lease, and take it where nobody holds it any more."""
+        seen = self._read(deadline)
+        if seen is not None and seen.record.holder not in ("", self._lease.identity):
+            expires = seen.at + max(seen.record.duration_s, self._terms.lease_s)
+            if self._pace.clock() < expires:
+                return
+        self._claim(seen, deadline)
+
+    def _renew(self, deadline: float) -> None:
+        """Write the lease again; where it changed meanwhile, see whether it is still ours."""
+        try:
+            self._claim(self._seen, deadline)
+        except (KubeConflict, KubeNotFound):
+            seen = self._read(deadline)
+            if seen is not None and seen.record.holder != self._lease.identity:
+                self._held_until = None  # somebody took it: an administrator, or our clock lied
+                return
+            self._claim(seen, deadline)
+
+    def _read(self, deadline: float) -> _Seen | None:
+        """Return the lease as it stands, None where there was none as long as we know.
+
+        A lease that was deleted under its holder binds us like one that was renewed just now.
+        """
+        try:
+            record, version = self._ask(Request("GET", self._lease.path), deadline)
+        except KubeNotFound:
+            if self._seen is not None and self._seen.version:
+                self._seen = _Seen(self._seen.record, "", self._pace.clock())
+            return self._seen
+        if self._seen is None or self._seen.version != version:
+            self._seen = _Seen(record, version, self._pace.clock())
+        return self._seen
+
+    def _claim(self, seen: _Seen | None, deadline: float) -> None:
+        """Write that we hold the lease, in place of what was seen and of nothing else."""
+        record = LeaseRecord(
+            holder=self._lease.identity,
+            duration_s=max(1, round(self._terms.lease_s)),
+            transitions=0,
+            acquired=micro_time(self._now()),
+        )
+        if seen is not None:
+            last = seen.record
+            is_ours = last.holder == self._lease.identity
+            record = replace(
+                record,
+                transitions=last.transitions + (0 if is_ours else 1),
+                acquired=last.acquired if is_ours else record.acquired,
+            )
+        sent = self._pace.clock()
+        self._seen = self._write(record, "" if seen is None else seen.version, deadline)
+        self._held_until = sent + self._terms.renew_s
+
+    def _write(self, record: LeaseRecord, version: str, deadline: float) -> _Seen:
+        """Write the lease in place of this version, or anew where it is empty."""
+        namespace, name = self._lease.namespace, self._lease.name
+        body = render_lease(
+            record, namespace=namespace, name=name, version=version, now=self._now()
+        )
+        request = (
+            Request("PUT", self._lease.path, body=body)
+            if version
+            else Request("POST", LEASES.path(namespace=namespace), body=body)
+        )
+        written, version = self._ask(request, deadline)
+        return _Seen(written, version, self._pace.clock())
+
+    def _ask(self, request: Request, deadline: float) -> tuple[LeaseRecord, str]:
+        """Ask for at most half of the time that is left.
+
+        A connection that falls silent half way costs its limit twice.
+        """
+        limit_s = max(_LEAST_S, (deadline - self._pace.clock()) / 2)
+        return parse_lease(decode(str(request), self._transport.ask(request, timeout_s=limit_s)))
+
+    def _release(self) -> None:
+        """Let go of the lease, so that another need not wait for its expiry."""
+        seen = self._seen
+        if seen is None or seen.record.holder != self._lease.identity:
+            return
+        empty = replace(seen.record, holder="", duration_s=_RELEASED_S)
+        try:
+            self._write(empty, seen.version, self._pace.clock() + RELEASE_S)
+        except KubeError as error:
+            fields = {"lease": self._lease.name, "error": str(error)}
+            log.warning("lease not released", extra=fields)
+
+    def _rest(self) -> bool:
+        """Wait for the next try; return whether the end is wished."""
+        wait_s = self._terms.retry_s
+        return self._pace.ending.pause(self._pace.uniform(wait_s, wait_s * (1 + _JITTER)))

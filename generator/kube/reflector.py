@@ -1,0 +1,233 @@
+"""All objects of one kind, kept current: a list in pages, then a watch that goes on from it.
+
+The watch starts at the version of the list, never at none, and is renewed every few minutes from
+the last version that an event or a bookmark told. A version that is too old (410) costs a new
+list, whose differences are told as if they had been watched, deletions too. Every failure is
+waited for with full jitter, at least as long as the server asks; meanwhile the last state stands.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from generator.kube.cache import Cache, Change, Parse
+from generator.kube.failures import error_of_status
+from generator.kube.pacing import Backoff, Pace
+from generator.kube.resources import Resource
+from generator.kube.transport import Lines, Request, Transport, decode
+from topology.errors import KubeError, KubeExpired, KubeUnavailable
+
+log = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+
+_GONE: Final = 410
+_MAX_REFUSALS: Final = 3
+"""Refused so often in a row, a watch is given up for a new list."""
+_SHORT_WATCH_S: Final = 1.0
+"""A watch that ends sooner without a word is a failure: renewing it at once would be a hot loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to list and watch."""
+
+    page: int = 500
+    """Objects in one answer of a list."""
+    request_s: float = 60.0
+    """Longest wait for a page."""
+    watch_s: tuple[float, float] = (300.0, 600.0)
+    """A watch is asked to last between these, so that many do not end together."""
+    idle_s: float = 150.0
+    """Longest silence of a watch; the server sends a bookmark about once a minute."""
+    backoff: Backoff = field(default_factory=Backoff)
+    query: tuple[tuple[str, str], ...] = ()
+    """More for every request, such as a label selector."""
+
+
+class Reflector(Generic[Value]):
+    """Follows one kind of object in a thread of its own; any thread may read what it knows."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        resource: Resource,
+        *,
+        parse: Parse[Value],
+        on_change: Callable[[list[Change[Value]]], None],
+        pace: Pace,
+        settings: Settings = Settings(),
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            transport: to the API server.
+            resource: what to follow, in all namespaces.
+            parse: what to keep of each object.
+            on_change: called in the reflector's thread, never with nothing; must not raise. The
+                first list is a change, too, unless it is empty.
+            pace: how to wait, and until when.
+            settings: how to list and watch.
+        """
+        self.cache = Cache(parse)
+        self.is_synced = False
+        """Whether a list was complete: before that, nothing known does not mean nothing there."""
+        self.problem = ""
+        """Why it does not follow at the moment, empty while it does."""
+        self.num_lists = 0
+        """Complete ones."""
+        self.num_watches = 0
+        """Begun."""
+        self._transport = transport
+        self._resource = resource
+        self._on_change = on_change
+        self._pace = pace
+        self._settings = settings
+        self._version = ""
+        self._failures = 0
+
+    @property
+    def version(self) -> str:
+        """From where the next watch goes on, empty where a list comes first."""
+        return self._version
+
+    def run(self) -> None:
+        """Follow until the end is wished."""
+        while not self._pace.ending.is_wished:
+            try:
+                if not self._version:
+                    self._list()
+                self._watch()
+            except KubeError as error:
+                if not self._pace.ending.is_wished:
+                    self._fail(error)
+
+    def _fail(self, error: KubeError) -> None:
+        """Tell a failure once, and wait."""
+        self._failures += 1
+        is_refused = error.status != 0 and self._failures >= _MAX_REFUSALS
+        if isinstance(error, KubeExpired) or is_refused:
+            self._version = ""
+        fields = {"resource": self._resource.plural, "error": str(error)}
+        if isinstance(error, KubeExpired):
+            log.info("watch too old, listing again", extra=fields)
+        elif str(error) != self.problem:
+            log.warning("cannot follow objects", extra=fields)
+        self.problem = str(error)
+        self._pace.ending.pause(
+            self._settings.backoff.delay_s(
+                self._failures, self._pace.uniform, asked_s=error.retry_after_s
+            )
+        )
+
+    def _list(self) -> None:
+        try:
+            version, changes = self._replace(self._settings.page)
+        except KubeExpired:
+            # The pages outlived their version: all at once is dear, but cannot.
+            version, changes = self._replace(0)
+        self._version, self.is_synced = version, True
+        self.num_lists += 1
+        self._tell(changes)
+
+    def _replace(self, page: int) -> tuple[str, list[Change[Value]]]:
+        """Return the version of a whole list and what it changed."""
+        versions: list[str] = []
+        changes = self.cache.replace(self._objects(page, versions))
+        return versions[-1], changes
+
+    def _objects(self, page: int, versions: list[str]) -> Iterator[Mapping[str, Any]]:
+        """Yield all objects page by page, and put the version of each page in the list."""
+        token = ""
+        while True:
+            limits = (("limit", str(page)),) if page else ()
+            more = (("continue", token),) if token else ()
+            request = self._request(*limits, *more)
+            body = self._transport.ask(request, timeout_s=self._settings.request_s)
+            found = decode(str(request), body)
+            metadata, items = found.get("metadata"), found.get("items", ())
+            version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+            if not isinstance(metadata, dict) or not version or not isinstance(items, list):
+                raise KubeUnavailable(f"{request}: expected a list with its version")
+            versions.append(str(version))
+            yield from items
+            token = metadata.get("continue") or ""
+            if not token:
+                return
+
+    def _watch(self) -> None:
+        settings = self._settings
+        seconds = int(self._pace.uniform(*settings.watch_s))
+        request = self._request(
+            ("watch", "1"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", self._version),
+            ("timeoutSeconds", str(max(1, seconds))),
+        )
+        started = self._pace.clock()
+        self.num_watches += 1
+        with self._transport.open(request, idle_s=settings.idle_s) as lines:
+            num_events = self._follow(lines, str(request))
+        is_short = self._pace.clock() - started < _SHORT_WATCH_S
+        if not num_events and is_short and not self._pace.ending.is_wished:
+            raise KubeUnavailable(f"{request}: ended at once")
+        self._succeed()
+
+    def _follow(self, lines: Lines, what: str) -> int:
+        """Take events until the stream ends; return how many."""
+        count = 0
+        with self._pace.ending.breaking(lines.cancel):
+            for count, line in enumerate(lines, 1):  # noqa: B007 - the last one is the number
+                self._take(line, what)
+                self._succeed()
+        return count
+
+    def _take(self, line: bytes, what: str) -> None:
+        kind, found = _event_of(line, what)
+        match kind:
+            case "ADDED" | "MODIFIED":
+                changes = self.cache.put(found)
+            case "DELETED":
+                changes = self.cache.drop(found)
+            case "BOOKMARK":
+                changes = []
+            case _:
+                raise KubeExpired(f"{what}: an event of an unknown kind")
+        self._version = str(found["metadata"]["resourceVersion"])
+        self._tell(changes)
+
+    def _tell(self, changes: list[Change[Value]]) -> None:
+        if changes:
+            self._on_change(changes)
+
+    def _succeed(self) -> None:
+        self._failures, self.problem = 0, ""
+
+    def _request(self, *query: tuple[str, str]) -> Request:
+        return Request("GET", self._resource.path(), (*self._settings.query, *query))
+
+
+def _event_of(line: bytes, what: str) -> tuple[str, Mapping[str, Any]]:
+    """Return kind and object of a line of a watch.
+
+    Raises:
+        KubeError: the event is an error of the server.
+        KubeExpired: the line is no event, so that what was missed is unknown.
+    """
+    try:
+        event = json.loads(line)
+        kind, found = event["type"], event["object"]
+        metadata = found.get("metadata", {})
+        is_usable = kind == "ERROR" or isinstance(metadata.get("resourceVersion"), str)
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise KubeExpired(f"{what}: a line that is no event") from error
+    if kind == "ERROR":
+        status = found.get("code")
+        raise error_of_status(what, status if isinstance(status, int) else 500, found)
+    if not is_usable:
+        raise KubeExpired(f"{what}: an event without a version")
+    return str(kind), found

@@ -1,0 +1,41 @@
+"""Kinds of objects and where the API server keeps them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Resource(NamedTuple):
+    """One kind of object."""
+
+    group: str
+    """Empty for the core."""
+    version: str
+    plural: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """What stands in an object."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, name: str = "", *, namespace: str = "") -> str:
+        """Return the path of all objects, or of one; without a namespace those of the cluster."""
+        parts = ["/apis", self.group] if self.group else ["/api"]
+        parts.append(self.version)
+        if namespace:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        return "/".join(parts)
+
+
+NODES: Final = Resource("", "v1", "nodes", "Node")
+LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+HYPERNODES: Final = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
+REPORTS: Final = Resource("toponaut.io", "v1alpha1", "neighborreports", "NeighborReport")
+FABRICS: Final = Resource("toponaut.io", "v1alpha1", "fabrics", "Fabric")
+RESERVATIONS: Final = Resource(
+    "toponaut.io", "v1alpha1", "placementreservations", "PlacementReservation"
+)

@@ -1,0 +1,283 @@
+"""Lists that stay current, against a real server and a network that fails."""
+
+import re
+import signal
+from dataclasses import replace
+
+import pytest
+
+from generator.kube.cache import ChangeKind
+from generator.kube.transport import KubeTransport
+from tests.kube.conftest import connecting
+from tests.kube.following import Words, following, quick_settings
+from tests.kube.proxy import Fault, FaultProxy, status_body
+from tests.lab.api_server import ApiServer
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+
+WATCH = r"GET .*watch=1"
+LIST = r"GET .*configmaps\?(?!.*watch)"
+
+
+@pytest.fixture
+def words(api: ApiServer, namespace: str) -> Words:
+    found = Words(api, namespace)
+    for at in range(5):
+        found.put(f"w{at}", "old")
+    return found
+
+
+OLD = [f"w{at}=old" for at in range(5)]
+
+
+def error_event(code: int, reason: str) -> bytes:
+    return b'{"type":"ERROR","object":%s}\n' % status_body(code, reason, "injected")
+
+
+def test_it_lists_in_pages_and_follows(
+    words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
+) -> None:
+    with following(through, replace(quick_settings(namespace), page=2)) as seen:
+        seen.expect(*OLD)
+        assert proxy.count(LIST) == 3
+        assert proxy.count(r"limit=2&continue=") == 2
+        words.put("w0", "new")
+        words.drop("w1")
+        words.put("w9", "new")
+        seen.expect("w0=new", "w2=old", "w3=old", "w4=old", "w9=new")
+        assert [change.kind for change in seen.told[5:]] == ["modified", "deleted", "added"]
+        assert seen.replay() == seen.words
+        assert (seen.reflector.num_lists, seen.reflector.num_watches) == (1, 1)
+
+
+def test_it_never_watches_from_nowhere(
+    words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
+) -> None:
+    with following(through, quick_settings(namespace)) as seen:
+        seen.expect(*OLD)
+        seen.await_that(lambda: proxy.count(WATCH) > 0, "a watch")
+        proxy.cut()
+        words.put("w0", "new")
+        seen.expect("w0=new", *OLD[1:])
+    watches = [one for one in proxy.requests if re.search(WATCH, one)]
+    versions = [int(re.findall(r"resourceVersion=(\d+)", one)[0]) for one in watches]
+    assert versions == sorted(versions)
+    assert all(versions)
+    assert all("allowWatchBookmarks=true" in one for one in watches)
+
+
+def test_it_goes_on_after_cuts_without_a_new_list(
+    words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
+) -> None:
+    with following(through, quick_settings(namespace)) as seen:
+        seen.expect(*OLD)
+        for turn in range(5):
+            proxy.cut()
+            words.put("w0", f"turn{turn}")
+            words.drop("w1")
+            words.put("w1", "old")
+            seen.expect(f"w0=turn{turn}", *OLD[1:])
+        assert seen.reflector.num_lists == 1
+        assert seen.replay() == seen.words
+
+
+def test_it_tells_deletions_that_it_missed_once_history_is_gone(other_api: ApiServer) -> None:
+    namespace = other_api.namespace()
+    words = Words(other_api, namespace)
+    for at in range(5):
+        words.put(f"w{at}", "old")
+    with (
+        FaultProxy(other_api) as proxy,
+        connecting(other_api, proxy.url) as transport,
+        following(transport, quick_settings(namespace)) as seen,
+    ):
+        seen.expect(*OLD)
+        parsed = seen.num_parsed
+        seen.await_that(lambda: proxy.count(WATCH) > 0, "a watch")
+        proxy.fail(r"GET", *[Fault(503)] * 10_000)
+        proxy.cut()
+        words.drop("w1")
+        words.put("w2", "new")
+        words.put("w7", "new")
+        other_api.compact()
+        other_api.stop()
+        other_api.restart()
+        proxy.relent()
+        seen.expect("w0=old", "w2=new", "w3=old", "w4=old", "w7=new")
+        assert seen.reflector.num_lists == 2
+        assert [(one.kind, one.name) for one in seen.told[5:]] == [
+            (ChangeKind.DELETED, f"{namespace}/w1"),
+            (ChangeKind.MODIFIED, f"{namespace}/w2"),
+            (ChangeKind.ADDED, f"{namespace}/w7"),
+        ]
+        assert seen.num_parsed == parsed + 2, "what has its old version is not parsed again"
+
+
+def test_it_survives_a_crash_and_a_hang(other_api: ApiServer) -> None:
+    namespace = other_api.namespace()
+    words = Words(other_api, namespace)
+    words.put("w0", "old")
+    settings = replace(quick_settings(namespace), idle_s=1.0, request_s=1.0)
+    with connecting(other_api) as transport, following(transport, settings) as seen:
+        seen.expect("w0=old")
+        other_api.stop(signal.SIGKILL)
+        seen.await_that(lambda: bool(seen.reflector.problem), "told that the server is gone")
+        assert seen.words == {"w0=old"}
+        other_api.restart()
+        words.put("w0", "new")
+        seen.expect("w0=new")
+        other_api.suspend()
+        seen.await_that(lambda: bool(seen.reflector.problem), "told that the server hangs")
+        other_api.resume()
+        words.put("w0", "newer")
+        seen.expect("w0=newer")
+        assert seen.replay() == seen.words
+
+
+@pytest.mark.parametrize(
+    ("fault", "least_s"),
+    [
+        pytest.param(Fault(429, {"Retry-After": "7"}), 7.0, id="too many requests"),
+        pytest.param(Fault(500), 0.05, id="a broken server"),
+        pytest.param(Fault(403), 0.05, id="rights that come later"),
+        pytest.param(Fault(404), 0.05, id="a kind that comes later"),
+        pytest.param(Fault(cut_after=0), 0.05, id="a cut before the answer"),
+        pytest.param(Fault(cut_after=100), 0.05, id="a cut within the list"),
+        pytest.param(Fault(is_silent=True), 0.05, id="silence"),
+        pytest.param(Fault(lines=(b"[]",)), 0.05, id="an answer that is no object"),
+        pytest.param(Fault(lines=(b'{"items":[]}',)), 0.05, id="a list without a version"),
+        pytest.param(
+            Fault(lines=(b'{"metadata":{"resourceVersion":"1"},"items":[{}]}',)),
+            0.05,
+            id="a list of nothing known",
+        ),
+    ],
+)
+def test_it_waits_and_lists_again_after(
+    words: Words,
+    namespace: str,
+    through: KubeTransport,
+    proxy: FaultProxy,
+    fault: Fault,
+    least_s: float,
+) -> None:
+    words.put("w5", "old")
+    proxy.fail(LIST, fault)
+    with following(through, replace(quick_settings(namespace), request_s=0.5)) as seen:
+        seen.expect(*OLD, "w5=old")
+        assert len(seen.ending.pauses) >= 1
+        assert seen.ending.pauses[0] >= least_s
+        assert seen.reflector.num_lists == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "lists"),
+    [
+        pytest.param(Fault(410, body=status_body(410, "Expired", "old")), 2, id="refused as old"),
+        pytest.param(Fault(lines=(error_event(410, "Expired"),)), 2, id="told that it is old"),
+        pytest.param(Fault(lines=(error_event(500, "InternalError"),)), 1, id="told to begin anew"),
+        pytest.param(Fault(lines=(error_event(429, "TooManyRequests"),)), 1, id="told to wait"),
+        pytest.param(Fault(lines=(b"{not json\n",)), 2, id="told junk"),
+        pytest.param(Fault(lines=(b'{"type":"ADDED"}\n',)), 2, id="told half an event"),
+        pytest.param(
+            Fault(lines=(b'{"type":"NEW","object":{"metadata":{"resourceVersion":"9"}}}\n',)),
+            2,
+            id="told of an unknown event",
+        ),
+        pytest.param(Fault(lines=(b'{"type":"ADDED","object":{"meta',)), 1, id="cut in an event"),
+        pytest.param(Fault(429, {"Retry-After": "1"}), 1, id="refused for a while"),
+        pytest.param(Fault(is_silent=True), 1, id="left in silence"),
+    ],
+)
+def test_it_follows_again_after_its_watch_was(
+    words: Words,
+    namespace: str,
+    through: KubeTransport,
+    proxy: FaultProxy,
+    fault: Fault,
+    lists: int,
+) -> None:
+    proxy.fail(WATCH, fault)
+    with following(through, replace(quick_settings(namespace), idle_s=0.5)) as seen:
+        seen.expect(*OLD)
+        words.put("w0", "new")
+        seen.expect("w0=new", *OLD[1:])
+        assert seen.reflector.num_lists == lists
+        assert seen.replay() == seen.words
+        assert len(seen.ending.pauses) >= 1, "it does not come back at once"
+
+
+def test_it_loses_nothing_when_a_relist_ends_half_way(
+    words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
+) -> None:
+    with following(through, replace(quick_settings(namespace), page=2)) as seen:
+        seen.expect(*OLD)
+        seen.await_that(lambda: proxy.count(WATCH) > 0, "a watch")
+        proxy.fail(WATCH, Fault(lines=(error_event(410, "Expired"),)))
+        proxy.fail("continue=", *[Fault(500)] * 20)
+        proxy.cut()
+        seen.await_that(lambda: len(seen.ending.pauses) > 8, "failures")
+        assert seen.words == set(OLD)
+        proxy.relent()
+        words.drop("w4")
+        seen.expect(*OLD[:4])
+        assert [one.kind for one in seen.told[5:]] == [ChangeKind.DELETED]
+
+
+@pytest.mark.usefixtures("words")
+def test_it_lists_at_once_what_expires_page_by_page(
+    namespace: str, through: KubeTransport, proxy: FaultProxy
+) -> None:
+    proxy.fail("continue=", Fault(410, body=status_body(410, "Expired", "old")))
+    with following(through, replace(quick_settings(namespace), page=2)) as seen:
+        seen.expect(*OLD)
+        assert seen.reflector.num_lists == 1
+        assert not re.search(
+            "limit|continue", [it for it in proxy.requests if "watch" not in it][-1]
+        )
+
+
+def test_it_goes_on_from_a_bookmark(
+    words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
+) -> None:
+    with following(through, quick_settings(namespace)) as seen:
+        seen.expect(*OLD)
+        words.put("w0", "new")
+        seen.expect("w0=new", *OLD[1:])
+        newest = seen.reflector.version
+        mark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%d"}}}\n'
+        proxy.fail(WATCH, Fault(lines=(mark % int(newest),)))
+        proxy.cut()
+        seen.await_that(lambda: proxy.count(f"watch=1.*resourceVersion={newest}") > 1, "a watch on")
+        assert seen.reflector.num_lists == 1
+
+
+def test_it_comes_back_slower_and_slower_to_a_watch_that_ends_at_once(
+    words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
+) -> None:
+    proxy.fail(WATCH, *[Fault(lines=(b"",))] * 12)
+    with following(through, quick_settings(namespace)) as seen:
+        seen.expect(*OLD)
+        words.put("w0", "new")
+        seen.expect("w0=new", *OLD[1:])
+        pauses = seen.ending.pauses
+        assert all(
+            least <= pause <= 10 * least
+            for pause, least in zip(pauses, [0.05 * 2**n for n in range(6)], strict=False)
+        )
+        assert max(pauses) <= 30
+        assert min(pauses[6:12]) >= 3
+
+
+def test_it_pays_for_a_bad_object_with_that_object_alone(
+    words: Words, namespace: str, through: KubeTransport
+) -> None:
+    words.put("w0", "bad")
+    with following(through, quick_settings(namespace)) as seen:
+        seen.expect(*OLD[1:])
+        assert [str(it) for it in seen.reflector.cache.problems] == [f"{namespace}/w0: a bad word"]
+        words.put("w0", "good")
+        words.put("w1", "bad")
+        seen.expect("w0=good", *OLD[2:])
+        assert [str(it) for it in seen.reflector.cache.problems] == [f"{namespace}/w1: a bad word"]
+        assert seen.replay() == seen.words
