@@ -151,6 +151,8 @@ class ReportStatus(_Model):
     collectors: Annotated[tuple[CollectorOutcome, ...], Field(max_length=64)] = ()
     sweeping: SweepStanding | None = None
     """None where the node takes no part in sweeping."""
+    flapping: Annotated[tuple[Text, ...], Field(max_length=4096)] = ()
+    """Names, sorted, of the ports that lost their link several times within the last hour."""
 
 
 class ReportMetadata(BaseModel):
