@@ -14,11 +14,20 @@ import click
 
 from agent.collect import Attempt, Outcome, availability, collect
 from agent.config import FrameUse, parse_delay, parse_duration
-from agent.options import Command, NodeOptions, env_of, node_options, open_node, parsed_by
+from agent.options import (
+    Command,
+    NodeOptions,
+    env_of,
+    node_options,
+    open_fabric,
+    open_node,
+    parsed_by,
+)
 from agent.printing import columns, render_text
-from agent.publishing import ReportFolder, document_of, render_document
+from agent.publishing import REPORTS, ReportFolder, document_of, render_document
 from agent.reporting import build_reports
 from agent.rounds import Rounds
+from agent.sweeping import SweepTurns, sweep_attempt
 from topology.errors import StoreError
 
 
@@ -67,11 +76,15 @@ def once(output: str, **options: Unpack[NodeOptions]) -> None:
     if _is_default("listen_for") and options["frames"] == FrameUse.AUTO:
         options["listen_for"] = 0.0
     node = replace(open_node(options), wait=time.sleep)
+    turns = SweepTurns(node.settings, node.clock, open_fabric(options))
+    node = replace(node, settings=turns.current())
     try:
         attempts = collect(node, {})
     finally:
         node.close()
-    reports = build_reports(node.settings, attempts, now=node.clock.now())
+    sweep = sweep_attempt(attempts)
+    standing = turns.note(node.settings, sweep) if sweep else None
+    reports = build_reports(node.settings, attempts, now=node.clock.now(), sweeping=standing)
     if output == "text":
         _print(render_text(reports))
     else:
@@ -84,9 +97,9 @@ def once(output: str, **options: Unpack[NodeOptions]) -> None:
 @click.option(
     "--publish",
     envvar=env_of("publish"),
-    required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder that gets this node's reports, one file each.",
+    help="Folder that gets this node's reports, one file each.  [default: neighborreports/ in "
+    "--store]",
 )
 @click.option(
     "--period",
@@ -105,17 +118,20 @@ def once(output: str, **options: Unpack[NodeOptions]) -> None:
     help="Up to this much is added to each period, so that nodes do not act as one.",
 )
 @node_options
-def run(publish: Path, period: float, jitter: float, **options: Unpack[NodeOptions]) -> None:
+def run(publish: Path | None, period: float, jitter: float, **options: Unpack[NodeOptions]) -> None:
     """Collect again and again, and publish what changed, until SIGTERM or SIGINT."""
     from agent.schedule import run_periodically  # noqa: PLC0415 - the others do without
 
-    node = open_node(options)
-    folder = ReportFolder(publish, node.settings.node_name)
+    place = publish or (options["store"] / REPORTS if options["store"] else None)
+    if place is None:
+        raise click.UsageError("name where reports go: --store or --publish")
+    node, fabric = open_node(options), open_fabric(options)
+    folder = ReportFolder(place, node.settings.node_name)
     try:
         folder.prepare()
     except StoreError as error:
         raise click.UsageError(str(error)) from error
-    rounds = Rounds(node, folder)
+    rounds = Rounds(node, folder, fabric)
     try:
         run_periodically(
             rounds.tick,

@@ -18,7 +18,7 @@ from agent.collectors import firmware_lldp, frames, ib_sweep, ib_sysfs, lldpd, n
 from agent.command import Runner, Stop
 from agent.config import FrameUse, Settings
 from agent.listening import Listener
-from agent.probing import Collected, Collector, SourceAbsent
+from agent.probing import Collected, Collector, SourceAbsent, SweepFailed
 from topology.errors import CollectError, show
 from topology.facts import Device
 
@@ -82,6 +82,8 @@ class Attempt:
     """What now counts: the new facts, or after a failure the last good ones."""
     is_absent: bool = field(default=False, compare=False)
     """Whether what it reads is not on this node."""
+    is_repeated: bool = field(default=False, compare=False)
+    """Whether it is an earlier one told again."""
 
     @property
     def is_complete(self) -> bool:
@@ -98,18 +100,23 @@ class Availability:
     """Empty when it can."""
 
 
-def collect(node: Node, known: Mapping[str, Collected]) -> tuple[Attempt, ...]:
+def collect(
+    node: Node, known: Mapping[str, Collected], *, last_sweep: Attempt | None = None
+) -> tuple[Attempt, ...]:
     """Run every collector that is wanted, in the order of the table.
 
     Args:
         node: what to collect from.
         known: last good facts by collector.
+        last_sweep: stands for a new sweep where none is due.
     """
     attempts = {
         name: attempt(name, node, collector=collector, known=known.get(name, Collected()))
         for name, collector in COLLECTORS.items()
-        if name != SWEEP or node.settings.sweep is not None
+        if name != SWEEP or (node.settings.sweep is not None and last_sweep is None)
     }
+    if node.settings.sweep is not None and last_sweep is not None:
+        attempts[SWEEP] = replace(last_sweep, is_repeated=True)
     heard = _listen(node, attempts, known.get(FRAMES, Collected()))
     if heard is None:
         return tuple(attempts.values())
@@ -136,13 +143,15 @@ def _listen(node: Node, attempts: Mapping[str, Attempt], known: Collected) -> At
 def attempt(name: str, node: Node, *, collector: Collector, known: Collected) -> Attempt:
     """Run one collector; whatever goes wrong in it is its outcome."""
     started_s = node.clock.monotonic()
-    facts, is_absent = Collected(), False
+    facts, is_absent, lost = Collected(), False, SweepFailed("")
     try:
         facts = collector.collect(node.settings, node.runner)
         outcome, message = (Outcome.NO_DATA if facts.is_empty else Outcome.OK), _message(facts)
     except SourceAbsent as error:
         is_absent = True
         outcome, message = (Outcome.NO_DATA if known.is_empty else Outcome.FAILED), str(error)
+    except SweepFailed as error:
+        outcome, message, lost = Outcome.FAILED, str(error), error
     except CollectError as error:
         outcome, message = Outcome.FAILED, str(error)
     except Exception as error:  # the named catch-all: collectors are isolated
@@ -150,7 +159,7 @@ def attempt(name: str, node: Node, *, collector: Collector, known: Collected) ->
         log.debug("collector raised", extra={"collector": name}, exc_info=True)
     duration_s = round(node.clock.monotonic() - started_s, 3)
     if outcome is Outcome.FAILED:
-        facts = known
+        facts = replace(known, failed=lost.failed, refused=lost.refused)
         message += "" if known.is_empty else "; its last good facts are kept"
     log.debug(
         "collector finished",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from topology.errors import ConfigError, show
 from topology.facts import DeviceKind
@@ -23,16 +23,38 @@ _SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)\Z")
 _BYTES: Final[Mapping[str, int]] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
+class SweepUse(StrEnum):
+    """When this node sweeps InfiniBand subnets."""
+
+    ALWAYS = "always"
+    ELECTED = "elected"
+    """Where the store's Fabric object says so."""
+    NEVER = "never"
+
+
+class SweepTarget(NamedTuple):
+    """A subnet that this node is elected to sweep, and the port to do it from."""
+
+    subnet: str
+    """Prefix, 16 hex digits."""
+    device: str
+    port: int
+
+
 @dataclass(frozen=True, slots=True)
 class SweepSettings:
-    """How this node sweeps an InfiniBand subnet, when it is asked to."""
+    """How this node sweeps InfiniBand subnets, when it is asked to."""
 
     command: tuple[str, ...]
-    """An argv that prints the form of ibnetdiscover."""
+    """An argv that prints the form of ibnetdiscover; of a target, its device and port follow."""
     deadline_s: float
     max_output_bytes: int
     subnet: str | None
     """Prefix, 16 hex digits; None reads it from the local port."""
+    targets: tuple[SweepTarget, ...] | None = None
+    """What it is elected for, in order; None: whatever subnet the command sweeps."""
+    every_s: float = 0.0
+    """From one sweep to the next at least."""
 
 
 class FrameUse(StrEnum):

@@ -23,6 +23,7 @@ from agent.config import (
     FrameUse,
     Settings,
     SweepSettings,
+    SweepUse,
     checked_node_name,
     parse_argv,
     parse_delay,
@@ -32,6 +33,7 @@ from agent.config import (
 )
 from agent.listening import Listener
 from agent.logs import start_logging
+from agent.sweeping import FabricFile
 from topology.errors import ConfigError
 from topology.facts import DeviceKind
 from topology.ids import short_name
@@ -61,7 +63,9 @@ class NodeOptions(TypedDict):
     deadline: float
     max_output: int
     pass_env: tuple[str, ...]
-    sweep: bool
+    store: Path | None
+    sweep: str | None
+    sweep_every: float
     sweep_command: tuple[str, ...]
     sweep_subnet: str | None
     sweep_deadline: float
@@ -200,10 +204,25 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         help="Variable that commands may see beside PATH. Repeatable.",
     ),
     click.option(
-        "--sweep/--no-sweep",
+        "--store",
+        envvar=env_of("store"),
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Folder of the generator's store, in which fabrics/ tells who sweeps.",
+    ),
+    click.option(
+        "--sweep",
         envvar=env_of("sweep"),
-        default=False,
-        help="Also sweep the InfiniBand subnet; only a few nodes of a subnet should.",
+        type=click.Choice([use.value for use in SweepUse]),
+        help="When to sweep the InfiniBand subnets that this node is in; elected is where the "
+        "store says so.  [default: elected with --store, else never]",
+    ),
+    click.option(
+        "--sweep-every",
+        envvar=env_of("sweep-every"),
+        default="5m",
+        show_default=True,
+        callback=parsed_by(parse_delay),
+        help="Time from one sweep to the next at least; 0s: with each collection.",
     ),
     click.option(
         "--sweep-command",
@@ -212,7 +231,7 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         show_default=True,
         callback=parsed_by(parse_argv),
         help="What sweeps, with its arguments, such as 'ibnetdiscover -C mlx5_0 -P 1'; "
-        "words and quotes as in a shell, but no shell.",
+        "words and quotes as in a shell, but no shell. Elected, -C and -P are added.",
     ),
     click.option(
         "--sweep-subnet",
@@ -267,6 +286,25 @@ def open_node(options: NodeOptions) -> Node:
     return Node(settings, ProcessRunner(env, stop), clock, listener, stop=stop)
 
 
+def sweep_use(options: NodeOptions) -> SweepUse:
+    """Return when this node sweeps.
+
+    Raises:
+        click.UsageError: where it is elected, but no store tells that.
+    """
+    default = SweepUse.ELECTED if options["store"] else SweepUse.NEVER
+    use = SweepUse(options["sweep"] or default)
+    if use is SweepUse.ELECTED and options["store"] is None:
+        raise click.UsageError("--sweep elected needs --store, which tells who is")
+    return use
+
+
+def open_fabric(options: NodeOptions) -> FabricFile | None:
+    """Return where elections are told, None where none is asked for."""
+    store = options["store"]
+    return FabricFile(store) if store and sweep_use(options) is SweepUse.ELECTED else None
+
+
 def _settings(options: NodeOptions) -> Settings:
     try:
         node_name = options["node_name"] or checked_node_name(short_name(socket.gethostname()))
@@ -277,7 +315,9 @@ def _settings(options: NodeOptions) -> Settings:
         deadline_s=options["sweep_deadline"],
         max_output_bytes=options["sweep_max_output"],
         subnet=options["sweep_subnet"],
+        every_s=options["sweep_every"],
     )
+    is_sweeping = sweep_use(options) is not SweepUse.NEVER
     use, listen_s = FrameUse(options["frames"]), options["listen_for"]
     is_listening = use is not FrameUse.NEVER and listen_s > 0
     return Settings(
@@ -289,7 +329,7 @@ def _settings(options: NodeOptions) -> Settings:
         lldpd_socket=options["lldpd_socket"],
         deadline_s=options["deadline"],
         max_output_bytes=options["max_output"],
-        sweep=sweep if options["sweep"] else None,
+        sweep=sweep if is_sweeping else None,
         kind=DeviceKind(options["kind"]),
         frames=FrameSettings(use, listen_s) if is_listening else None,
         proc_root=options["proc_root"],

@@ -20,6 +20,18 @@ class SourceAbsent(CollectError):  # noqa: N818 - reads as what happened
     """
 
 
+class SweepFailed(CollectError):  # noqa: N818 - reads as what happened
+    """No subnet could be swept."""
+
+    def __init__(
+        self, problem: str, *, failed: tuple[str, ...] = (), refused: tuple[str, ...] = ()
+    ) -> None:
+        """Keep which subnets failed, and which let every query time out."""
+        super().__init__(problem)
+        self.failed = failed
+        self.refused = refused
+
+
 class Sweep(NamedTuple):
     """An InfiniBand subnet as this node's sweep saw it."""
 
@@ -40,7 +52,12 @@ class Collected:
     """Interfaces that are no cable's end; no other collector may make ports of them."""
     rdma_of_net: frozenset[tuple[str, str]] = frozenset()
     """(interface, RDMA device) pairs."""
-    sweep: Sweep | None = None
+    sweeps: tuple[Sweep, ...] = ()
+    """One a subnet."""
+    failed: tuple[str, ...] = ()
+    """Subnets that this run could not sweep."""
+    refused: tuple[str, ...] = ()
+    """Subnets of which this run let every query time out."""
     skipped: tuple[ParseError, ...] = ()
     """Parts of the input that could not be read."""
     note: str = field(default="", compare=False)
@@ -49,7 +66,7 @@ class Collected:
     @property
     def is_empty(self) -> bool:
         """Whether it holds no facts."""
-        return not (self.ids or self.ports or self.sweep)
+        return not (self.ids or self.ports or self.sweeps)
 
 
 class Collector(NamedTuple):

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from topology.errors import ReportError, StoreError
-from topology.report import NeighborReport, parse_report, render_report
+from topology.report import NeighborReport, SweepPart, parse_report, render_report
 
 log = logging.getLogger(__name__)
 
 MAX_FILE_BYTES: Final = 8 << 20  # far above any report; more was not written by an agent
+REPORTS: Final = "neighborreports"
+"""The folder of reports in a store."""
 _SUFFIX = ".yaml"
 # Legal inside JSON strings, but not as they stand, or not unchanged, inside YAML ones.
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
@@ -55,7 +57,9 @@ class ReportFolder:
         """Keep the place; `node_name` is a checked one, so it is safe as a file name."""
         self._folder = folder
         self._node_name = node_name
-        self._own_part = re.compile(rf"{re.escape(node_name)}\.sweep\.\d+{re.escape(_SUFFIX)}\Z")
+        self._own_part = re.compile(
+            rf"{re.escape(node_name)}\.sweep\.(0|[1-9][0-9]{{0,8}}){re.escape(_SUFFIX)}\Z"
+        )
 
     def prepare(self) -> None:
         """Make the folder, and try whether files can be made in it.
@@ -83,24 +87,31 @@ class ReportFolder:
         """
         return {report.metadata.name: self._write(report) for report in reports}
 
-    def withdraw_parts(self, keep: Iterable[str] = ()) -> list[str]:
-        """Remove parts of sweeps of this node other than `keep`; return their names, sorted.
+    def parts(self) -> dict[int, SweepPart | None]:
+        """Return the parts of this node's sweeps by number, None for what cannot be read.
 
         Raises:
-            StoreError: the folder cannot be read or written.
+            StoreError: the folder cannot be read.
         """
-        kept = {name + _SUFFIX for name in keep}
         try:
-            gone = sorted(
-                entry
-                for entry in self._folder.iterdir()
-                if self._own_part.match(entry.name) and entry.name not in kept
-            )
-            for entry in gone:
-                entry.unlink(missing_ok=True)
+            names = [entry.name for entry in self._folder.iterdir()]
         except OSError as error:
             raise StoreError(f"{self._folder}: {error.strerror}") from error
-        return [entry.name.removesuffix(_SUFFIX) for entry in gone]
+        numbers = sorted(int(own[1]) for own in map(self._own_part.match, names) if own)
+        found = ((number, self._read(f"{self._node_name}.sweep.{number}")) for number in numbers)
+        return {number: report.spec.sweep if report else None for number, report in found}
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove reports.
+
+        Raises:
+            StoreError: the folder cannot be written.
+        """
+        try:
+            for name in names:
+                (self._folder / (name + _SUFFIX)).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"{self._folder}: {error.strerror}") from error
 
     def _read(self, name: str) -> NeighborReport | None:
         path = self._folder / (name + _SUFFIX)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -17,6 +17,7 @@ from topology.report import (
     CollectorOutcome,
     NeighborReport,
     ReportStatus,
+    SweepStanding,
     report_of,
     split_sweep,
 )
@@ -28,8 +29,10 @@ def build_reports(
     *,
     now: datetime,
     last_observed_at: str | None = None,
+    sweeping: SweepStanding | None = None,
+    flapping: Collection[str] = (),
 ) -> list[NeighborReport]:
-    """Return the node's report and, after a sweep that worked, the sweep's.
+    """Return the node's report and, after sweeps that worked, the sweeps'.
 
     A report in which nothing could be observed anew keeps the time of its facts, so that it
     grows stale; so do the reports of a sweep, which are left alone when the sweep failed.
@@ -37,14 +40,23 @@ def build_reports(
     observed_at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     stamp = observed_at if _observed_anything(attempts) else last_observed_at
     device = merge_device(settings, [attempt.facts for attempt in attempts])
-    reports = [report_of(device, name=settings.node_name, status=_status(attempts, stamp))]
+    told = {"sweeping": sweeping, "flapping": _ports_of(device, flapping)}
+    status = _status(attempts, stamp).model_copy(update=told)
+    reports = [report_of(device, name=settings.node_name, status=status)]
     for attempt in attempts:
-        if attempt.collector == SWEEP and attempt.outcome is Outcome.OK and attempt.facts.sweep:
-            subnet, text = attempt.facts.sweep
+        if has_swept(attempt):
             status = _status([attempt], observed_at)
-            parts = split_sweep(text, node=settings.node_name, subnet=subnet)
-            reports += [part.model_copy(update={"status": status}) for part in parts]
+            for subnet, text in attempt.facts.sweeps:
+                first = len(reports) - 1
+                parts = split_sweep(text, node=settings.node_name, subnet=subnet, first=first)
+                reports += [part.model_copy(update={"status": status}) for part in parts]
     return reports
+
+
+def has_swept(attempt: Attempt) -> bool:
+    """Return whether it is a sweep of this very run that found something."""
+    is_new = attempt.collector == SWEEP and not attempt.is_repeated
+    return is_new and attempt.outcome is Outcome.OK
 
 
 def merge_device(settings: Settings, found: Iterable[Collected]) -> Device:
@@ -74,6 +86,11 @@ def merge_device(settings: Settings, found: Iterable[Collected]) -> Device:
     )
 
 
+def _ports_of(device: Device, names: Collection[str]) -> tuple[str, ...]:
+    """Return which of the names are ports that are reported, sorted and capped as they are."""
+    return tuple(sorted(port.name[:MAX_TEXT] for port in device.ports if port.name in names))
+
+
 def _join(first: Port, second: Port) -> Port:
     is_known = first.state is not PortState.UNKNOWN
     return first._replace(
@@ -96,7 +113,7 @@ def _excluded(found: Iterable[Collected]) -> frozenset[str]:
 
 
 def _observed_anything(attempts: Sequence[Attempt]) -> bool:
-    outcomes = {attempt.outcome for attempt in attempts}
+    outcomes = {attempt.outcome for attempt in attempts if not attempt.is_repeated}
     return Outcome.OK in outcomes or Outcome.FAILED not in outcomes
 
 

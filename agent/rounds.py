@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from agent.collect import (
-    SWEEP,
     Attempt,
     Node,
     Outcome,
@@ -15,9 +15,13 @@ from agent.collect import (
     recall,
     silent_collectors,
 )
+from agent.flaps import Flaps, read_downs
+from agent.parts import outdated_parts, place_parts
 from agent.probing import Collected
 from agent.publishing import Change, ReportFolder
-from agent.reporting import build_reports
+from agent.reporting import build_reports, has_swept
+from agent.sweeping import FabricFile, SweepTurns, sweep_attempt
+from agent.sysfs import Sysfs
 from topology.errors import StoreError
 from topology.report import NeighborReport, device_of
 
@@ -33,14 +37,22 @@ _EVENTS: Final = {
 class Rounds:
     """The memory of an agent from one round to the next: last good facts and outcomes."""
 
-    def __init__(self, node: Node, folder: ReportFolder) -> None:
-        """Take up what this node published before a restart."""
+    def __init__(self, node: Node, folder: ReportFolder, fabric: FabricFile | None = None) -> None:
+        """Take up what this node published before a restart.
+
+        Args:
+            node: what to collect from.
+            folder: where its reports go.
+            fabric: tells whether it is elected to sweep; None where that is no matter.
+        """
         self._node = node
         self._folder = folder
+        self._turns = SweepTurns(node.settings, node.clock, fabric)
         last = folder.last_report()
         self._known = _recalled(last) if last else {}
         self._observed_at = last.status.observed_at if last else None
         self._outcomes: dict[str, Outcome] = {}
+        self._flaps = Flaps()
         self._problem: str | None = None
 
     def tick(self) -> None:
@@ -54,20 +66,53 @@ class Rounds:
             log.exception("round failed", extra={"error": str(error)})
 
     def _collect_and_publish(self) -> None:
-        attempts = collect(self._node, self._known)
-        if self._node.stop.is_told:
+        node = replace(self._node, settings=self._turns.current())
+        attempts = collect(node, self._known, last_sweep=self._turns.pending(node.settings))
+        if node.stop.is_told:
             return
         self._known = {attempt.collector: attempt.facts for attempt in attempts}
         self._log_outcomes(attempts)
-        reports = build_reports(
-            self._node.settings,
+        sweep = sweep_attempt(attempts)
+        own, *parts = build_reports(
+            node.settings,
             attempts,
-            now=self._node.clock.now(),
+            now=node.clock.now(),
             last_observed_at=self._observed_at,
+            sweeping=self._turns.note(node.settings, sweep) if sweep else None,
+            flapping=self._flapping(attempts),
         )
-        self._observed_at = reports[0].status.observed_at
-        self._log_changes(self._folder.publish(reports))
-        self._withdraw(reports, attempts)
+        self._observed_at = own.status.observed_at
+        self._publish(own, parts, sweep)
+
+    def _flapping(self, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+        ports = (port for attempt in attempts for port in attempt.facts.ports)
+        downs = read_downs(Sysfs(self._node.settings.sysfs_root), ports)
+        return self._flaps.update(downs, self._node.clock.monotonic())
+
+    def _publish(
+        self, own: NeighborReport, parts: list[NeighborReport], sweep: Attempt | None
+    ) -> None:
+        """Write what changed, and remove parts of sweeps that say nothing any more.
+
+        The parts of the last good sweep stay while sweeps fail, and until another's counts.
+        """
+        existing = {} if sweep and sweep.is_repeated else self._folder.parts()
+        node = self._node.settings.node_name
+        placed = place_parts(parts, existing, node=node)
+        self._log_changes(self._folder.publish([own, *placed]))
+        swept = {one.spec.sweep.subnet for one in placed if one.spec.sweep}
+        if sweep is None or (self._turns.fabric is None and has_swept(sweep)):
+            swept |= {part.subnet for part in existing.values() if part}
+        gone = outdated_parts(
+            existing,
+            swept=swept,
+            placed=[one.metadata.name for one in placed],
+            handed_over=self._turns.handed_over,
+            node=node,
+        )
+        self._folder.remove(gone)
+        for name in gone:
+            log.info("sweep part withdrawn", extra={"report": name})
 
     def _note_publishing(self, problem: str | None) -> None:
         """Tell once that reports cannot be written, and once that they can again."""
@@ -78,17 +123,6 @@ class Rounds:
         else:
             log.info("publishing works again")
         self._problem = problem
-
-    def _withdraw(self, reports: Sequence[NeighborReport], attempts: Sequence[Attempt]) -> None:
-        """Remove parts that a newer sweep no longer has, or all when sweeping was turned off.
-
-        The parts of the last good sweep stay while sweeps fail.
-        """
-        sweeps = [attempt for attempt in attempts if attempt.collector == SWEEP]
-        if all(attempt.outcome is Outcome.OK for attempt in sweeps):
-            names = [report.metadata.name for report in reports]
-            for name in self._folder.withdraw_parts(keep=names):
-                log.info("sweep part withdrawn", extra={"report": name})
 
     def _log_outcomes(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:

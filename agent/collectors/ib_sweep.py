@@ -1,18 +1,23 @@
-"""The whole InfiniBand subnet as ibnetdiscover sees it from this node; only elected nodes sweep.
+"""Whole InfiniBand subnets as ibnetdiscover sees them from this node; only elected nodes sweep.
 
-A sweep that found nothing is a failure and never an empty fabric. One that lost some answers is
-kept: the cables it did see are there.
+A sweep that found nothing is a failure and never an empty fabric, and one in which every query
+timed out was refused: an M_Key guards the fabric, or its first switch is dead. One that lost some
+answers is kept: the cables it did see are there.
+
+Source: rdma-core's libibnetdisc/query_smp.c and ibnetdisc.c for what is complained of lost
+queries; infiniband-diags 44 ends with 255 where not even the own HCA answers, else with 0.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
-from agent.command import Limits, Runner, tail_of
+from agent.command import CommandResult, Limits, Runner, tail_of
 from agent.config import DEFAULT_SUBNET, Settings, SweepSettings
-from agent.probing import Collected, Collector, SourceAbsent, Sweep
+from agent.probing import Collected, Collector, SourceAbsent, Sweep, SweepFailed
 from agent.sysfs import Sysfs
-from topology.errors import CollectError, CommandFailed, show
+from topology.errors import CollectError, CommandFailed, ParseError, show
 from topology.facts import Device, DeviceKind
 from topology.ids import natural_key, parse_guid
 from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
@@ -20,6 +25,27 @@ from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdisc
 _INFINIBAND = "class/infiniband"
 _NO_HARDWARE: Final = "can't open UMAD port"
 _LOST_ANSWER: Final = "timed out"
+_NO_ANSWER: Final = ("_do_madrpc failed", "Failed to resolve self")
+"""What is said where even the first query, which goes to the own HCA, got no answer."""
+
+
+class _Turn(NamedTuple):
+    """One subnet to sweep, and how."""
+
+    subnet: str
+    argv: tuple[str, ...]
+
+
+class _Found(NamedTuple):
+    """What one sweep saw."""
+
+    sweep: Sweep
+    skipped: tuple[ParseError, ...]
+    note: str
+
+
+class _SweepRefused(CollectError):  # noqa: N818 - reads as what happened
+    """Every query timed out."""
 
 
 def absence(settings: Settings, runner: Runner) -> str | None:
@@ -33,32 +59,102 @@ def absence(settings: Settings, runner: Runner) -> str | None:
 
 
 def collect(settings: Settings, runner: Runner) -> Collected:
-    """Return the canonical text of one sweep; nothing when sweeping was not asked for.
+    """Return the canonical text of each subnet; nothing where this node is not to sweep.
 
     Raises:
-        SourceAbsent: this node has no InfiniBand device that can be opened.
-        CollectError: the command is missing, failed, or found no switch at all.
+        SourceAbsent: there is no program to sweep with, or no InfiniBand device to open.
+        SweepFailed: no subnet could be swept.
     """
     sweep = settings.sweep
     if sweep is None:
         return Collected(note="not asked to sweep")
-    result = runner.run(sweep.command, Limits(sweep.deadline_s, sweep.max_output_bytes))
-    if result.exit_code != 0:
-        problem = f"{show(sweep.command[0])}: exit {result.exit_code}" + tail_of(result.stderr)
-        raise SourceAbsent(problem) if _NO_HARDWARE in result.stderr else CommandFailed(problem)
-    parsed = parse_ibnetdiscover(result.stdout, source="ibnetdiscover")
-    num_lost = sum(_LOST_ANSWER in line for line in result.stderr.splitlines())
-    if not any(device.kind is DeviceKind.SWITCH for device in parsed.devices):
-        lost = f", {num_lost} queries timed out" if num_lost else ""
-        raise CollectError(f"the sweep found no switch{lost}" + tail_of(result.stderr))
+    if sweep.targets is not None:
+        reason = absence(settings, runner)
+        if reason is not None:
+            raise SourceAbsent(reason)
+    if sweep.targets == ():
+        return Collected(note="not elected to sweep")
+    found: list[_Found] = []
+    problems: list[tuple[_Turn, CollectError]] = []
+    for turn in _turns(settings, sweep):
+        try:
+            found.append(_sweep(turn, sweep, runner))
+        except CollectError as error:
+            problems.append((turn, error))
+    failed, refused = _lost(problems)
+    message = _told(problems, has_many=len(found) + len(problems) > 1)
+    if not found:
+        if all(isinstance(error, SourceAbsent) for _, error in problems):
+            raise SourceAbsent(message)
+        raise SweepFailed(message, failed=failed, refused=refused)
     return Collected(
-        sweep=Sweep(
-            subnet=sweep.subnet or _local_subnet(settings, sweep),
-            text=render_ibnetdiscover(parsed.devices),
-        ),
-        skipped=parsed.errors,
-        note=f"partial: {num_lost} queries timed out" if num_lost else "",
+        sweeps=tuple(one.sweep for one in found),
+        failed=failed,
+        refused=refused,
+        skipped=tuple(problem for one in found for problem in one.skipped),
+        note="; ".join(part for part in (*(one.note for one in found), message) if part),
     )
+
+
+def _turns(settings: Settings, sweep: SweepSettings) -> tuple[_Turn, ...]:
+    if sweep.targets is None:
+        return (_Turn(sweep.subnet or _local_subnet(settings, sweep), sweep.command),)
+    return tuple(
+        _Turn(one.subnet, (*sweep.command, "-C", one.device, "-P", str(one.port)))
+        for one in sweep.targets
+    )
+
+
+def _lost(
+    problems: Iterable[tuple[_Turn, CollectError]],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the subnets that failed, and those that refused."""
+    lost = {(isinstance(error, _SweepRefused), turn.subnet) for turn, error in problems}
+    failed, refused = (
+        tuple(sorted(subnet for is_refused, subnet in lost if is_refused is wanted))
+        for wanted in (False, True)
+    )
+    return failed, refused
+
+
+def _told(problems: Iterable[tuple[_Turn, CollectError]], *, has_many: bool) -> str:
+    return "; ".join(
+        f"subnet {turn.subnet}: {error}" if has_many else str(error) for turn, error in problems
+    )
+
+
+def _sweep(turn: _Turn, sweep: SweepSettings, runner: Runner) -> _Found:
+    result = runner.run(turn.argv, Limits(sweep.deadline_s, sweep.max_output_bytes))
+    num_lost = sum(_LOST_ANSWER in line for line in result.stderr.splitlines())
+    if result.exit_code != 0:
+        raise _failure(turn.argv[0], result, num_lost)
+    parsed = parse_ibnetdiscover(result.stdout, source="ibnetdiscover")
+    if not any(device.kind is DeviceKind.SWITCH for device in parsed.devices):
+        if num_lost:
+            raise _SweepRefused(_refusal(num_lost) + tail_of(result.stderr))
+        raise CollectError("the sweep found no switch" + tail_of(result.stderr))
+    return _Found(
+        Sweep(turn.subnet, render_ibnetdiscover(parsed.devices)),
+        parsed.errors,
+        f"partial: {num_lost} queries timed out" if num_lost else "",
+    )
+
+
+def _failure(program: str, result: CommandResult, num_lost: int) -> CollectError:
+    problem = f"{show(program)}: exit {result.exit_code}" + tail_of(result.stderr)
+    if _NO_HARDWARE in result.stderr:
+        return SourceAbsent(problem)
+    is_refused = all(part in result.stderr for part in _NO_ANSWER) or (
+        num_lost > 0 and not result.stdout.strip()
+    )
+    return (
+        _SweepRefused(f"{_refusal(num_lost)}; {problem}") if is_refused else CommandFailed(problem)
+    )
+
+
+def _refusal(num_lost: int) -> str:
+    count = f" ({num_lost})" if num_lost else ""
+    return f"refused: every query{count} timed out, as an M_Key makes them"
 
 
 def recall(_device: Device) -> Collected:

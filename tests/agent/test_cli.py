@@ -22,8 +22,9 @@ from agent.cli import cli
 from agent.collectors.frames import SystemInterfaces
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import write_answering, write_program
+from topology.fabric_status import FabricStatus, render_fabric
 from topology.ids import short_name
-from topology.report import parse_report
+from topology.report import SweepStanding, parse_report
 
 MAC = "b8:ce:f6:00:00:01"
 FABRIC = (
@@ -58,7 +59,7 @@ class Bench:
 
     def sweeping(self, body: str) -> list[str]:
         program = write_program(self.root / "sweeper", body)
-        return ["--sweep", "--sweep-command", f"'{program}' -P 1"]
+        return ["--sweep", "always", "--sweep-command", f"'{program}' -P 1"]
 
     def once(self, *words: str, env: dict[str, str] | None = None) -> Result:
         return CliRunner(env=env).invoke(cli, ["once", *self.options, *words])
@@ -87,6 +88,25 @@ def test_it_prints_the_same_as_yaml(bench: Bench) -> None:
         document["items"][0]["status"].pop("observedAt")
         documents.append(document)
     assert documents[0] == documents[1]
+
+
+def test_it_sweeps_where_the_store_says_that_it_is_elected(bench: Bench) -> None:
+    program = write_program(bench.root / "sweeper", f"print({FABRIC!r})")
+    sweeper = {"subnet": "fe80000000000009", "node": "node01", "device": "mlx5_2", "port": 1}
+    store = bench.root / "store"
+    words = ("--store", str(store), "--sweep-command", str(program), "-o", "json")
+    seen = []
+    for role in ("spare", "elected"):
+        (store / "fabrics").mkdir(parents=True, exist_ok=True)
+        status = FabricStatus.model_validate({"sweepers": [sweeper | {"role": role}]})
+        (store / "fabrics" / "default.yaml").write_text(json.dumps(render_fabric(status)))
+        result = bench.once(*words)
+        assert result.exit_code == 0, result.output
+        seen.append([parse_report(item) for item in json.loads(result.stdout)["items"]])
+    (spare,), (elected, part) = seen
+    assert spare.status.sweeping == elected.status.sweeping == SweepStanding(able=True)
+    assert part.spec.sweep is not None
+    assert part.spec.sweep.subnet == "fe80000000000009"
 
 
 def test_it_prints_a_summary_for_people(bench: Bench) -> None:
@@ -131,6 +151,8 @@ def test_it_prints_a_summary_for_people(bench: Bench) -> None:
         pytest.param((), ("--deadline", "60"), 2, id="2 for a time without unit"),
         pytest.param((), ("--sweep-command", "'"), 2, id="2 for half a command line"),
         pytest.param((), ("--sweep-subnet", "?"), 2, id="2 for an impossible subnet"),
+        pytest.param((), ("--sweep", "often"), 2, id="2 for an impossible time to sweep"),
+        pytest.param((), ("--sweep", "elected"), 2, id="2 for an election that nobody tells"),
         pytest.param((), ("--max-output", "1"), 2, id="2 for a size without unit"),
         pytest.param((), ("--no-such-option",), 2, id="2 for an unknown option"),
     ],

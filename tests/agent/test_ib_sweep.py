@@ -9,10 +9,11 @@ import pytest
 
 from agent.collectors import ib_sweep
 from agent.command import Limits
-from agent.probing import Collected, SourceAbsent
+from agent.config import SweepTarget
+from agent.probing import Collected, SourceAbsent, SweepFailed
 from tests.agent.fakes import Answer, FakeRunner, printed
 from tests.agent.nodes import SWEEP, plant, settings_for
-from topology.errors import CollectError, CommandFailed, CommandMissing, CommandTimeout
+from topology.errors import CommandMissing, CommandTimeout
 from topology.facts import Device, DeviceKind
 from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
 
@@ -36,8 +37,7 @@ def collect(answer: Answer, root: Path = Path("/nowhere"), **changes: object) ->
 def test_it_tells_the_fabric_in_canonical_form() -> None:
     found = collect(printed("# Topology file\n#\r\n" + FABRIC.replace("lid 2", "lid 77")))
     devices = parse_ibnetdiscover(FABRIC.encode()).devices
-    assert found.sweep is not None
-    assert found.sweep == ("fe80000000000000", render_ibnetdiscover(devices))
+    assert found.sweeps == (("fe80000000000000", render_ibnetdiscover(devices)),)
     assert len(devices) == 2
     assert (found.skipped, found.note) == ((), "")
 
@@ -53,56 +53,117 @@ def test_it_runs_the_command_as_given_within_its_own_limits() -> None:
 def test_it_keeps_a_sweep_that_lost_answers_and_says_so() -> None:
     lost = "src/query_smp.c:195; umad (DR path slid 0) timed out\n" * 3 + "attached as client 0\n"
     found = collect(printed(FABRIC, stderr=lost))
-    assert found.sweep is not None
+    assert len(found.sweeps) == 1
     assert found.note == "partial: 3 queries timed out"
 
 
 def test_it_counts_lines_that_it_could_not_read() -> None:
     found = collect(printed(FABRIC + "[2]\t???\n"))
-    assert found.sweep is not None
+    assert len(found.sweeps) == 1
     assert len(found.skipped) == 1
 
 
+NO_SELF = (
+    "ibwarn: [9] mad_rpc: _do_madrpc failed; dport (DR path slid 0; dlid 0; 0)\n"
+    "./libibnetdisc/ibnetdisc.c:811; Failed to resolve self\n"
+    "ibnetdiscover: iberror: failed: discover failed\n"
+)
+NO_SWITCH = (
+    "./libibnetdisc/query_smp.c:186; umad (DR path slid 0; dlid 0; 0,1 Attr 0x11:0) bad status "
+    "110; Connection timed out\n"
+)
+
+
 @pytest.mark.parametrize(
-    ("answer", "error", "message"),
+    ("answer", "failed", "refused", "message"),
     [
         pytest.param(
-            printed(
-                b"",
-                stderr="ibwarn: [9] mad_rpc_open_port: can't open UMAD port ((null):0)\nfailed\n",
-                exit_code=255,
-            ),
-            SourceAbsent,
-            "ibnetdiscover: exit 255: failed",
-            id="absent without a device",
-        ),
-        pytest.param(
             printed(FABRIC, stderr="oops\n", exit_code=1),
-            CommandFailed,
-            "ibnetdiscover: exit 1: oops",
-            id="failed by its exit code, whatever was printed",
+            1, 0, "ibnetdiscover: exit 1: oops", id="failed by its exit code, whatever was printed",
         ),
-        pytest.param(printed(b""), CollectError, "no switch", id="failed when nothing is printed"),
+        pytest.param(printed(b""), 1, 0, "found no switch", id="failed when nothing is printed"),
         pytest.param(
-            printed(ALONE), CollectError, "no switch", id="failed when it sees itself only"
+            printed(ALONE), 1, 0, "found no switch", id="failed when it sees itself without a loss"
         ),
         pytest.param(
-            printed(ALONE, stderr="query_smp timed out\n"),
-            CollectError,
-            "no switch, 1 queries timed out",
-            id="failed when every query did",
+            printed(ALONE, stderr=NO_SWITCH), 0, 1,
+            r"every query \(1\) timed out", id="refused when it sees itself and the rest is lost",
         ),
-        pytest.param(printed("garbage\x00\n"), CollectError, "no switch", id="failed on garbage"),
-        pytest.param(CommandTimeout("late"), CommandTimeout, "late", id="failed when late"),
         pytest.param(
-            CommandMissing("gone"), CommandMissing, "gone", id="failed when not installed"
+            printed(b"", stderr=NO_SELF, exit_code=255), 0, 1,
+            "every query timed out.*: exit 255", id="refused when not even its own HCA answers",
         ),
+        pytest.param(
+            printed(b"", stderr=NO_SWITCH + "discover failed\n", exit_code=255), 0, 1,
+            r"every query \(1\) timed out", id="refused when all is lost and nothing printed",
+        ),
+        pytest.param(printed("garbage\x00\n"), 1, 0, "no switch", id="failed on garbage"),
+        pytest.param(CommandTimeout("late"), 1, 0, "late", id="failed when late"),
+        pytest.param(CommandMissing("gone"), 1, 0, "gone", id="failed when not installed"),
+    ],
+)  # fmt: skip
+def test_it_is(answer: Answer, failed: int, refused: int, message: str) -> None:
+    with pytest.raises(SweepFailed, match=message) as caught:
+        collect(answer)
+    lost = (caught.value.failed, caught.value.refused)
+    assert lost == (("fe80000000000000",) * failed, ("fe80000000000000",) * refused)
+
+
+def test_it_is_absent_without_a_device() -> None:
+    complaint = "ibwarn: [9] mad_rpc_open_port: can't open UMAD port ((null):0)\nfailed\n"
+    with pytest.raises(SourceAbsent, match="ibnetdiscover: exit 255: failed"):
+        collect(printed(b"", stderr=complaint, exit_code=255))
+
+
+ONE, TWO_ = SweepTarget("fe80000000000001", "mlx5_0", 1), SweepTarget("fe80000000000002", "ib7", 2)
+
+
+def elected(answers: dict[str, Answer], *targets: SweepTarget) -> tuple[Collected, FakeRunner]:
+    runner = FakeRunner(answers)
+    settings = settings_for(Path("/nowhere"), sweep=replace(SWEEP, targets=targets))
+    return ib_sweep.collect(settings, runner), runner
+
+
+def test_it_sweeps_what_it_is_elected_for_from_the_port_it_is_told() -> None:
+    found, runner = elected({"ibnetdiscover": printed(FABRIC)}, ONE, TWO_)
+    assert runner.asked == [
+        ("ibnetdiscover", "-C", "mlx5_0", "-P", "1"),
+        ("ibnetdiscover", "-C", "ib7", "-P", "2"),
+    ]
+    assert [one.subnet for one in found.sweeps] == [ONE.subnet, TWO_.subnet]
+    assert (found.note, found.failed, found.refused) == ("", (), ())
+
+
+@pytest.mark.parametrize(
+    ("answer", "failed", "refused", "word"),
+    [
+        pytest.param(printed(ALONE, stderr=NO_SWITCH), (), (ONE.subnet,), "refused", id="refuses"),
+        pytest.param(CommandTimeout("late"), (ONE.subnet,), (), "late", id="fails"),
     ],
 )
-def test_it_is(answer: Answer, error: type[CollectError], message: str) -> None:
-    with pytest.raises(error, match=message) as caught:
-        collect(answer)
-    assert type(caught.value) is error
+def test_it_keeps_the_sweep_of_one_subnet_when_another(
+    answer: Answer, failed: tuple[str, ...], refused: tuple[str, ...], word: str
+) -> None:
+    found, _ = elected({"mlx5_0": answer, "ib7": printed(FABRIC)}, ONE, TWO_)
+    assert [one.subnet for one in found.sweeps] == [TWO_.subnet]
+    assert (found.failed, found.refused) == (failed, refused)
+    assert found.note.startswith(f"subnet {ONE.subnet}: {word}")
+
+
+def test_it_tells_of_each_subnet_that_cannot_be_swept() -> None:
+    answers: dict[str, Answer] = {"mlx5_0": CommandTimeout("late"), "ib7": CommandTimeout("late")}
+    with pytest.raises(SweepFailed, match=f"subnet {ONE.subnet}: late; subnet {TWO_.subnet}: late"):
+        elected(answers, ONE, TWO_)
+
+
+def test_it_sweeps_nothing_when_not_elected() -> None:
+    found, runner = elected({"ibnetdiscover": printed(FABRIC)})
+    assert (found.is_empty, found.note, runner.asked) == (True, "not elected to sweep", [])
+
+
+def test_it_says_that_it_could_not_be_elected_without_the_program() -> None:
+    with pytest.raises(SourceAbsent, match="is infiniband-diags installed"):
+        elected({})
 
 
 def port_of(name: str, number: int, prefix: str, **files: str) -> dict[str, str]:
@@ -154,14 +215,12 @@ def test_it_reads_the_subnet(
 ) -> None:
     plant(tmp_path, files)
     found = collect(printed(FABRIC), tmp_path, command=tuple(command.split()))
-    assert found.sweep is not None
-    assert found.sweep.subnet == subnet
+    assert [one.subnet for one in found.sweeps] == [subnet]
 
 
 def test_it_believes_a_subnet_that_it_is_told(tmp_path: Path) -> None:
     found = collect(printed(FABRIC), plant(tmp_path, TWO), subnet="fec0000000000009")
-    assert found.sweep is not None
-    assert found.sweep.subnet == "fec0000000000009"
+    assert [one.subnet for one in found.sweeps] == ["fec0000000000009"]
 
 
 def test_it_finds_nothing_when_not_asked_to_sweep() -> None:

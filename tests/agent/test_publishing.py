@@ -119,14 +119,20 @@ def test_it_has_no_last_report_in_a_new_folder(folder: ReportFolder) -> None:
     assert folder.last_report() is None
 
 
-def test_it_withdraws_its_own_parts_and_nobody_elses(folder: ReportFolder, tmp_path: Path) -> None:
-    folder.publish(split_sweep("x", node="n1", subnet="s"))
-    others = ["n1.yaml", "n10.sweep.0.yaml", "n1.sweep.x.yaml", "n1.sweep.1.yaml.bak", "n1xsweep.1"]
-    for name in [*others, "n1.sweep.1.yaml", "n1.sweep.12.yaml"]:
+def test_it_knows_its_own_parts_and_nobody_elses(folder: ReportFolder, tmp_path: Path) -> None:
+    (part,) = split_sweep("x", node="n1", subnet="s", first=3)
+    folder.publish([part])
+    for name in ["n1.yaml", "n10.sweep.0.yaml", "n1.sweep.x.yaml", "n1.sweep.1.yaml.bak"]:
         (tmp_path / name).touch()
-    assert folder.withdraw_parts(keep=["n1.sweep.0"]) == ["n1.sweep.1", "n1.sweep.12"]
-    assert files_in(tmp_path) == sorted([*others, "n1.sweep.0.yaml"])
-    assert folder.withdraw_parts() == ["n1.sweep.0"]
+    for name in ["n1xsweep.1.yaml", "n1.sweep.07.yaml", "n1.sweep.12.yaml"]:
+        (tmp_path / name).touch()
+    assert folder.parts() == {3: part.spec.sweep, 12: None}
+
+
+def test_it_removes_reports_that_may_be_gone_already(folder: ReportFolder, tmp_path: Path) -> None:
+    folder.publish([report_with("eth0")])
+    folder.remove(["n1", "n1.sweep.0"])
+    assert files_in(tmp_path) == []
 
 
 def test_it_makes_its_folder(tmp_path: Path) -> None:
@@ -147,7 +153,9 @@ def test_it_tells_which_folder_it_cannot_use(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="Not a directory"):
         folder.publish([report_with("eth0")])
     with pytest.raises(StoreError, match="Not a directory"):
-        folder.withdraw_parts()
+        folder.parts()
+    with pytest.raises(StoreError, match="Not a directory"):
+        folder.remove(["n1"])
 
 
 @settings(max_examples=200, deadline=None)

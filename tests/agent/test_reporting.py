@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -16,7 +17,15 @@ from agent.reporting import build_reports, merge_device
 from tests.agent.nodes import settings_for
 from topology.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
 from topology.ids import Id, IdKind
-from topology.report import MAX_TEXT, device_of, join_sweep, parse_report, render_report, report_of
+from topology.report import (
+    MAX_TEXT,
+    SweepStanding,
+    device_of,
+    join_sweep,
+    parse_report,
+    render_report,
+    report_of,
+)
 
 SETTINGS = settings_for(Path("/x"), node_name="n1", hostname="Host.example")
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
@@ -183,7 +192,7 @@ def test_it_dates_the_facts(outcomes: list[Outcome], observed_at: str) -> None:
     assert report.status.observed_at == observed_at
 
 
-FOUND = Collected(sweep=Sweep("fe80000000000000", "the fabric"))
+FOUND = Collected(sweeps=(Sweep("fe80000000000000", "the fabric"),))
 
 
 def test_it_adds_the_numbered_reports_of_a_sweep() -> None:
@@ -191,6 +200,27 @@ def test_it_adds_the_numbered_reports_of_a_sweep() -> None:
     assert [part.metadata.name for part in parts] == ["n1.sweep.0"]
     assert join_sweep(part.spec.sweep for part in parts if part.spec.sweep) == "the fabric"
     assert parts[0].status.observed_at == "2026-01-02T03:04:05Z"
+
+
+def test_it_numbers_the_reports_of_several_sweeps_through() -> None:
+    sweeps = tuple(Sweep(f"fe8000000000000{number}", "a fabric") for number in range(2))
+    attempts = [attempted("ib_sweep", Outcome.OK, Collected(sweeps=sweeps))]
+    _, *parts = build_reports(SETTINGS, attempts, now=NOW)
+    assert [part.metadata.name for part in parts] == ["n1.sweep.0", "n1.sweep.1"]
+    assert [part.spec.sweep.subnet[-1] for part in parts if part.spec.sweep] == ["0", "1"]
+
+
+def test_it_tells_a_sweep_once() -> None:
+    attempts = [replace(attempted("ib_sweep", Outcome.OK, FOUND), is_repeated=True)]
+    (report,) = build_reports(SETTINGS, attempts, now=NOW)
+    assert report.status.collectors[0].outcome == "ok"
+
+
+def test_it_tells_how_the_node_stands_to_sweeping() -> None:
+    standing = SweepStanding(able=True, refused=("fe80000000000000",))
+    (report,) = build_reports(SETTINGS, [], now=NOW, sweeping=standing)
+    assert report.status.sweeping == standing
+    assert parse_report(render_report(report)) == report
 
 
 def test_it_leaves_the_reports_of_an_older_sweep_alone_when_one_fails() -> None:

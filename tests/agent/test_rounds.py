@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent.collect import Node
 from agent.publishing import ReportFolder
 from agent.rounds import Rounds
-from tests.agent.fakes import Answer, FakeRunner, printed
+from agent.sweeping import FabricFile
+from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
 from topology.errors import CommandTimeout
-from topology.report import NeighborReport
+from topology.fabric_status import (
+    CountedSweep,
+    FabricStatus,
+    Sweeper,
+    SweepRole,
+    render_fabric,
+)
+from topology.report import NeighborReport, SweepStanding
 
 MAC = "b8:ce:f6:00:00:01"
 LATE = CommandTimeout("lldpcli: late")
@@ -36,12 +46,26 @@ class Agent:
         own = answer if isinstance(answer, CommandTimeout) else printed(chassis(MAC))
         self.answers |= {"neighbors": answer, "chassis": own}
 
-    def node(self, *, is_sweeping: bool = False) -> Node:
-        runner = FakeRunner(self.answers)
-        return node_for(self.sysfs, runner, sweep=SWEEP if is_sweeping else None)
+    def start(
+        self,
+        *,
+        is_sweeping: bool = False,
+        store: Path | None = None,
+        clock: FakeClock | None = None,
+        **changes: Any,  # noqa: ANN401 - any of the sweep's settings
+    ) -> Rounds:
+        sweep = replace(SWEEP, **changes) if is_sweeping else None
+        node = node_for(self.sysfs, FakeRunner(self.answers), clock, sweep=sweep)
+        return Rounds(node, self.folder, FabricFile(store) if store else None)
 
-    def start(self, *, is_sweeping: bool = False) -> Rounds:
-        return Rounds(self.node(is_sweeping=is_sweeping), self.folder)
+    @property
+    def swept(self) -> dict[int, str]:
+        """Return the subnets of published parts by their numbers."""
+        return {number: part.subnet for number, part in self.folder.parts().items() if part}
+
+    def observed_at(self, number: int) -> str:
+        part = json.loads((self.reports / f"node01.sweep.{number}.yaml").read_text())
+        return str(part["status"]["observedAt"])
 
     @property
     def report(self) -> NeighborReport:
@@ -159,7 +183,7 @@ def test_it_keeps_the_last_good_sweep(agent: Agent) -> None:
     assert agent.outcomes["ib_sweep"] == "failed"
 
 
-def test_it_removes_parts_that_a_smaller_sweep_no_longer_has(agent: Agent) -> None:
+def test_it_removes_parts_that_a_newer_sweep_does_not_have(agent: Agent) -> None:
     (agent.reports / "node01.sweep.1.yaml").touch()
     agent.answers["ibnetdiscover"] = FABRIC
     agent.start(is_sweeping=True).tick()
@@ -171,6 +195,120 @@ def test_it_withdraws_its_sweep_when_it_no_longer_sweeps(agent: Agent) -> None:
     agent.start(is_sweeping=True).tick()
     agent.start().tick()
     assert agent.files == ["node01.yaml"]
+
+
+def test_it_withdraws_the_sweep_of_the_subnet_that_it_was_in_before(agent: Agent) -> None:
+    agent.answers["ibnetdiscover"] = FABRIC
+    agent.start(is_sweeping=True, subnet="fe80000000000001").tick()
+    agent.start(is_sweeping=True, subnet="fe80000000000002").tick()
+    assert agent.swept == {1: "fe80000000000002"}
+
+
+def test_it_sweeps_no_more_often_than_told(agent: Agent) -> None:
+    agent.answers["ibnetdiscover"] = FABRIC
+    clock = FakeClock()
+    rounds = agent.start(is_sweeping=True, clock=clock, every_s=1000.0)
+    times = []
+    for _ in range(3):
+        rounds.tick()
+        times.append(agent.observed_at(0))
+        assert agent.outcomes["ib_sweep"] == "ok"
+    assert times == [times[0]] * 3
+    clock.seconds += 1000
+    rounds.tick()
+    assert agent.observed_at(0) > times[0]
+
+
+A, B = "fe80000000000001", "fe80000000000002"
+
+
+class Elections:
+    """What the generator tells agents, as a test wants it told."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = root
+        self.file = root / "fabrics" / "default.yaml"
+        self.file.parent.mkdir()
+
+    def tell(self, *rows: tuple[str, str, str], counted: dict[str, str] | None = None) -> None:
+        """Write who sweeps, by rows of subnet, node and role, and whose sweeps count."""
+        sweepers = tuple(
+            Sweeper(subnet=subnet, node=name, device="mlx5_0", port=1, role=SweepRole(role))
+            for subnet, name, role in rows
+        )
+        sweeps = tuple(
+            CountedSweep(subnet=subnet, node=name) for subnet, name in (counted or {}).items()
+        )
+        status = FabricStatus(sweepers=sweepers, sweeps=sweeps)
+        self.file.write_text(json.dumps(render_fabric(status)))
+
+
+@pytest.fixture
+def elections(tmp_path: Path) -> Elections:
+    return Elections(tmp_path)
+
+
+def test_it_sweeps_while_it_is_elected_and_withdraws_once_another_has(
+    agent: Agent, elections: Elections
+) -> None:
+    agent.answers["ibnetdiscover"] = FABRIC
+    rounds = agent.start(is_sweeping=True, store=elections.store, every_s=1000.0)
+    rounds.tick()
+    assert (agent.swept, agent.outcomes["ib_sweep"]) == ({}, "no-data")
+    assert agent.report.status.sweeping == SweepStanding(able=True)
+    elections.tell((A, "node01", "spare"), (A, "node02", "elected"))
+    rounds.tick()
+    assert agent.swept == {}
+    elections.tell((A, "node01", "elected"), (B, "node01", "elected"))
+    rounds.tick()
+    assert agent.swept == {0: A, 1: B}
+    elections.tell((A, "node02", "elected"), (B, "node01", "elected"), counted={A: "node01"})
+    rounds.tick()
+    assert agent.swept == {0: A, 1: B}
+    elections.tell(
+        (A, "node02", "elected"), (B, "node01", "elected"), counted={A: "node02", B: "node01"}
+    )
+    for _ in range(2):
+        rounds.tick()
+    agent.start(is_sweeping=True, store=elections.store).tick()
+    assert agent.swept == {1: B}
+
+
+def test_it_goes_on_as_elected_while_it_cannot_read_who_is(
+    agent: Agent, elections: Elections, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent.answers["ibnetdiscover"] = FABRIC
+    elections.tell((A, "node01", "elected"))
+    rounds = agent.start(is_sweeping=True, store=elections.store)
+    rounds.tick()
+    elections.file.write_text("{")
+    for _ in range(2):
+        rounds.tick()
+    assert agent.outcomes["ib_sweep"] == "ok"
+    assert [one.message for one in caplog.records] == ["fabric unreadable"]
+    elections.file.unlink()
+    rounds.tick()
+    assert agent.outcomes["ib_sweep"] == "no-data"
+
+
+def test_it_tells_a_refusal_while_it_sweeps_and_a_failure_until_it_sweeps_again(
+    agent: Agent, elections: Elections
+) -> None:
+    rounds = agent.start(is_sweeping=True, store=elections.store)
+    timed_out = printed('Ca 1 "H-0002c90100000001"\n', stderr="query_smp timed out\n")
+    seen = []
+    turns: list[tuple[Answer, str]] = [
+        (timed_out, "node01"), (timed_out, "node02"), (LATE, "node01"), (LATE, "node02"),
+        (FABRIC, "node01"),
+    ]  # fmt: skip
+    for answer, elected in turns:
+        agent.answers["ibnetdiscover"] = answer
+        elections.tell((A, elected, "elected"))
+        rounds.tick()
+        standing = agent.report.status.sweeping
+        assert standing is not None
+        seen.append((standing.failed, standing.refused))
+    assert seen == [((), (A,)), ((), ()), ((A,), ()), ((A,), ()), ((), ())]
 
 
 def test_it_survives_a_folder_that_vanishes(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:

@@ -75,7 +75,8 @@ def test_it_goes_on_after_a_restart_with_what_was_elected(place: Place, tmp_path
 def test_it_leaves_what_else_stands_in_the_object_alone(place: Place) -> None:
     place.file.parent.mkdir()
     place.file.write_text(
-        "apiVersion: toponaut.io/v1alpha1\nkind: Fabric\nmetadata:\n  {name: default, labels: {a: b}}\n"
+        "apiVersion: toponaut.io/v1alpha1\nkind: Fabric\n"
+        "metadata: {name: default, labels: {a: b}}\n"
         "spec: {planes: [compute]}\nstatus: {generation: 7}\n"
     )
     found = place.hold(node("n1"))

@@ -52,7 +52,8 @@ def test_it_finds_the_tree_and_survives_a_cut_cable(
     for host, root in roots.items():
         plant_sysfs(ib_wiring, host, root)
     reports = tmp_path / "reports"
-    sweep = ("--sweep", "--sweep-command", str(ib_fabric.sweep_command(start=f"{sweeper} mlx5_0")))
+    program = str(ib_fabric.sweep_command(start=f"{sweeper} mlx5_0"))
+    sweep = ("--sweep", "always", "--sweep-command", program)
     with ThreadPoolExecutor(max_workers=2) as pool:
         for items in pool.map(lambda host: collect(host, roots[host]), others):
             write_objects(reports, items)
