@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 from agent.flaps import MIN_DOWNS, WINDOW_S, Flaps, read_downs
+from agent.publishing import ReportFolder
+from agent.rounds import Rounds
 from agent.sysfs import Sysfs
+from tests.agent.fakes import FakeRunner
+from tests.agent.nodes import card, node_for, plant
 from topology.facts import Medium, Port
 
 MINUTE = 60.0
@@ -93,3 +97,18 @@ def test_it_sorts_the_names() -> None:
     flaps = Flaps()
     flaps.update({"b": 0, "a": 0}, 0)
     assert flaps.update({"b": MIN_DOWNS, "a": MIN_DOWNS}, MINUTE) == ("a", "b")
+
+
+def test_a_running_agent_tells_them_and_leaves_its_facts_alone(tmp_path: Path) -> None:
+    sysfs = plant(tmp_path / "sys", card("eth0", "0000:03:00.0", "b8:ce:f6:00:00:01"))
+    folder = ReportFolder(tmp_path / "reports", "node01")
+    folder.prepare()
+    rounds = Rounds(node_for(sysfs, FakeRunner({})), folder)
+    seen = []
+    for downs in (5, 5, 5 + MIN_DOWNS):
+        write(sysfs, "net/eth0/carrier_down_count", f"{downs}\n")
+        rounds.tick()
+        seen.append(folder.last_report())
+    specs, told = {repr(one.spec) for one in seen if one}, [one and one.status for one in seen]
+    assert [status and status.flapping for status in told] == [(), (), ("eth0",)]
+    assert len(specs) == 1
