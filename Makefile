@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test cover check fmt bench golden proto proto-check lock lab-deps kube-assets wheel clean
+.PHONY: help setup demo test cover check fmt bench fuzz golden proto proto-check lock lab-deps kube-assets wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,15 @@ fmt: $(SETUP) ## Format, and mend what can be mended
 
 bench: $(SETUP) ## Times and memory at 128 to 65,536 HCAs, as ratios within one run
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+# Of each parser.
+SECONDS ?= 20
+fuzz: $(SETUP) .venv/.fuzz ## Fuzz every parser, SECONDS=20 each; ARGS="--keep lldpdu" for one
+	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(ARGS)
+
+.venv/.fuzz: requirements/fuzz.txt $(SETUP)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
+	@touch $@
 
 golden: $(SETUP) ## Rewrite the expected files of the fixtures; review the diff
 	@$(PYTEST) --golden $(ARGS)

@@ -1,0 +1,177 @@
+"""Fuzz the parsers, one after the other: python -m tests.fuzz (make fuzz)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from tests.fuzz.corpus import choose, read_corpus, unpack, write_corpus
+from tests.fuzz.judging import judge
+from tests.fuzz.stretching import stretch
+from tests.fuzz.targets import TARGETS
+from tests.repository import ROOT
+
+FAILURES: Final = ROOT / "fuzz-failures"
+STRETCHED_SHARE: Final = 0.1
+"""Of the time of a parser, spent afterwards on long inputs."""
+SPARE_S: Final = 300
+"""What a run may take beyond its time before it is ended."""
+MAX_WORDS: Final = 300
+_WORD: Final = re.compile(rb"[A-Za-z0-9][A-Za-z0-9_.:/-]{2,30}")
+_EXECUTED: Final = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
+
+
+@dataclass(slots=True)
+class Run:
+    """What came of fuzzing one parser."""
+
+    name: str
+    executions: int = 0
+    elapsed_s: float = 0.0
+    corpus: int = 0
+    """Inputs at the end, each of which reached something new."""
+    stretched: int = 0
+    slowest_s: float = 0.0
+    """Of the stretched inputs."""
+    failures: int = 0
+    innocent: int = 0
+    """Inputs that were slow only because the code was instrumented."""
+
+    def row(self) -> str:
+        """Return the run as a row of the table in docs/fuzzing.md."""
+        cells = (
+            self.name,
+            f"{self.elapsed_s:.0f}",
+            f"{self.executions:,}",
+            str(self.corpus),
+            str(self.stretched),
+            f"{self.slowest_s:.2f}",
+            str(self.failures),
+        )
+        return f"| {' | '.join(cells)} |"
+
+
+HEADER: Final = (
+    "| parser | s | executions | corpus | stretched | slowest, s | failures |\n"
+    "|---|---|---|---|---|---|---|"
+)
+
+
+def fuzz(name: str, seconds: float, *, is_keeping: bool) -> Run:
+    """Fuzz one parser for a time, then try what was found at length."""
+    run = Run(name)
+    kept = read_corpus(name)
+    with tempfile.TemporaryDirectory(prefix="toponaut-fuzz-") as scratch:
+        folder, suspects = Path(scratch) / "corpus", Path(scratch) / "suspects"
+        folder.mkdir()
+        suspects.mkdir()
+        unpack(folder, [*TARGETS[name].seeds(), *kept])
+        write_words(Path(scratch) / "words", TARGETS[name].seeds())
+        while run.elapsed_s < seconds and not run.failures:
+            started_s = time.monotonic()
+            run.executions += guided(name, Path(scratch), seconds - run.elapsed_s)
+            run.elapsed_s += time.monotonic() - started_s
+            settle(run, suspects)
+        found = [file.read_bytes() for file in sorted(folder.iterdir())]
+    run.corpus = len(found)
+    try_stretched(run, found, seconds * STRETCHED_SHARE)
+    if is_keeping:
+        write_corpus(name, choose(name, kept, found))
+    return run
+
+
+def write_words(file: Path, seeds: Iterable[bytes]) -> None:
+    """Write the words of the seeds as libFuzzer's dictionary."""
+    words = sorted({word for raw in seeds for word in _WORD.findall(raw)}, key=len)
+    file.write_text("".join(f'"{word.decode()}"\n' for word in words[:MAX_WORDS]))
+
+
+def guided(name: str, scratch: Path, seconds: float) -> int:
+    """Let the engine run once and return how many inputs it tried."""
+    command = [sys.executable, "-m", "tests.fuzz.engine", name]
+    command += [str(scratch / "corpus"), str(scratch / "suspects"), str(max(1, int(seconds)))]
+    log = scratch / "log"
+    with log.open("wb") as stream:
+        done = subprocess.run(
+            command, cwd=ROOT, stdout=stream, stderr=stream, check=False, timeout=seconds + SPARE_S
+        )
+    text = log.read_text(errors="replace")
+    found = _EXECUTED.findall(text)
+    if not found or (done.returncode and not any((scratch / "suspects").iterdir())):
+        raise click.ClickException(f"{name}: the engine failed\n{text[-2000:]}")
+    return int(found[-1])
+
+
+def settle(run: Run, suspects: Path) -> None:
+    """Judge what the engine stumbled over by running it without instruments."""
+    for file in sorted(suspects.iterdir()):
+        raw = file.read_bytes()
+        problem = judge(TARGETS[run.name], raw).problem
+        if problem:
+            fail(run, raw, problem)
+        else:
+            run.innocent += 1
+        file.unlink()
+
+
+def fail(run: Run, raw: bytes, problem: str) -> None:
+    """Save an input that breaks a parser, and say what it does."""
+    FAILURES.mkdir(exist_ok=True)
+    file = FAILURES / f"{run.name}-{run.failures}"
+    file.write_bytes(raw)
+    run.failures += 1
+    click.echo(f"{run.name}: {problem[:500]}\n  saved as {file.relative_to(ROOT)}", err=True)
+
+
+def try_stretched(run: Run, found: Sequence[bytes], seconds: float) -> None:
+    """Try long variants of what was found, the short inputs first, while there is time."""
+    target = TARGETS[run.name]
+    until_s = time.monotonic() + seconds
+    for raw in sorted(found, key=len):
+        for long in stretch(raw, target.max_bytes):
+            if run.failures or time.monotonic() > until_s:
+                return
+            verdict = judge(target, long)
+            run.stretched += 1
+            run.slowest_s = max(run.slowest_s, verdict.cpu_s)
+            if verdict.problem:
+                fail(run, long, verdict.problem)
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(sorted(TARGETS)))
+@click.option("--seconds", type=click.FloatRange(min=1), default=20, show_default=True)
+@click.option("--keep", is_flag=True, help="Add what reaches new code to fixtures/fuzz.")
+@click.option(
+    "--replay",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Judge this one input and stop; the parser is the one named.",
+)
+def main(names: tuple[str, ...], *, seconds: float, keep: bool, replay: Path | None) -> None:
+    """Fuzz the parsers named, all without a name; exit with 1 where one fails."""
+    if replay is not None:
+        if len(names) != 1:
+            raise click.UsageError("--replay wants the name of one parser")
+        problem = judge(TARGETS[names[0]], replay.read_bytes()).problem
+        click.echo(problem or "nothing is wrong with it")
+        sys.exit(bool(problem))
+    click.echo(HEADER)
+    num_failures = 0
+    for name in names or TARGETS:
+        run = fuzz(name, seconds, is_keeping=keep)
+        num_failures += run.failures
+        click.echo(run.row())
+    sys.exit(num_failures > 0)
+
+
+if __name__ == "__main__":
+    main()

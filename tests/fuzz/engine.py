@@ -1,0 +1,70 @@
+"""One run of atheris on one parser: python -m tests.fuzz.engine NAME CORPUS FAILURES SECONDS.
+
+A process of its own, because libFuzzer ends the process that it runs in, and because the parsers
+must not be imported before they can be instrumented.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+MAX_BYTES: Final = 16 << 10  # short inputs run faster; `stretching` looks after long ones
+SUSPECT_CPU_S: Final = 1.0
+SUSPECT_GROWTH_KIB: Final = 256 << 10
+HANG_S: Final = 60
+"""After so long by the clock an input never ends."""
+MAX_MEMORY_MB: Final = 4096
+
+
+class SuspectInput(Exception):  # noqa: N818 - it may be innocent
+    """An input that took long or much; instrumented code is slow, so others judge it."""
+
+
+def watched(run: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """Return a target that also fails on what takes suspiciously long or much memory."""
+
+    def once(raw: bytes) -> None:
+        started_s, before = time.process_time(), _peak_kib()
+        run(raw)
+        if time.process_time() - started_s > SUSPECT_CPU_S:
+            raise SuspectInput("slow")
+        if _peak_kib() - before > SUSPECT_GROWTH_KIB:
+            raise SuspectInput("large")
+
+    return once
+
+
+def _peak_kib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main(name: str, corpus: str, failures: str, seconds: str) -> None:
+    """Fuzz until the time is up or an input fails, which is then saved; never returns."""
+    import atheris  # noqa: PLC0415 - only `make fuzz` installs it
+
+    with atheris.instrument_imports(include=["agent", "generator", "topology"]):
+        from tests.fuzz.targets import TARGETS  # noqa: PLC0415 - instrumented
+    folder = Path(corpus)
+    options = {
+        "max_total_time": seconds,
+        "max_len": MAX_BYTES,
+        "timeout": HANG_S,
+        "rss_limit_mb": MAX_MEMORY_MB,
+        "artifact_prefix": f"{failures}/",
+        "dict": folder.parent / "words",
+        "print_final_stats": 1,
+    }
+    arguments = [f"-{key}={value}" for key, value in options.items()]
+    atheris.Setup(
+        [sys.argv[0], *arguments, str(folder)], watched(TARGETS[name].run), internal_libfuzzer=True
+    )
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

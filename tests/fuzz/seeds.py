@@ -1,0 +1,155 @@
+"""What fuzzing starts from: the inputs of the fixtures, and documents made of few facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from generator.asking import read_request
+from generator.rpc.convert import request_message
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from tests.repository import ROOT
+from tests.topology.sources.frames import CASES, read_frame
+from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
+from topology.ids import Id, IdKind
+from topology.report import render_report, report_of, split_sweep
+from topology.tree import DomainSpec, Unplaced, build_tree, render_tree
+
+FIXTURES: Final = ROOT / "fixtures"
+_GUID: Final = "00a0000000000001"
+_SYSFS_MARK: Final = "\x1e"
+"""Between the files of a sysfs tree in one text: ASCII's record separator."""
+
+
+def inputs(source: str) -> Iterator[bytes]:
+    """Yield the inputs of a source's fixtures."""
+    for file in sorted((FIXTURES / source).glob("*/input.*")):
+        yield file.read_bytes()
+
+
+def frames() -> Iterator[bytes]:
+    """Yield the frames of the fixtures, which write them in hex."""
+    for case in CASES:
+        yield read_frame(case)
+
+
+def sysfs() -> Iterator[bytes]:
+    """Yield the sysfs trees of the fixtures, each as one text."""
+    for text in inputs("ib_sysfs"):
+        files = json.loads(text)
+        yield _SYSFS_MARK.join(f"{path}={content}" for path, content in files.items()).encode()
+
+
+def sysfs_files(raw: bytes) -> Iterator[tuple[str, str]]:
+    """Yield (path, content) of a sysfs tree in one text; any bytes make some."""
+    for part in raw.decode("utf-8", "replace").split(_SYSFS_MARK):
+        path, _, content = part.partition("=")
+        yield path, content
+
+
+def reports() -> Iterator[bytes]:
+    """Yield a host's report, and one part of a sweep."""
+    heard = Neighbor(
+        device_ids=(Id(IdKind.CHASSIS_ID, "02:00:00:00:00:01", "mac"),),
+        device_name="leaf1",
+        port_ids=(Id(IdKind.PORT_ID, "swp1", "ifname"),),
+        port_name="swp1",
+        source=Source.LLDP,
+        kind=DeviceKind.SWITCH,
+        ttl_s=120,
+    )
+    port = Port(
+        name="eth0",
+        ids=(Id(IdKind.MAC, "02:00:00:00:00:02"), Id(IdKind.IFNAME, "eth0")),
+        medium=Medium.ETHERNET,
+        state=PortState.UP,
+        rate_bps=100_000_000_000,
+        neighbors=(heard,),
+    )
+    host = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_GUID, _GUID),), (port,))
+    sweep = next(inputs("ibnetdiscover")).decode()
+    for report in (report_of(host, name="n1"), *split_sweep(sweep, node="n1", subnet="f" * 16)):
+        yield json.dumps(render_report(report)).encode()
+
+
+def inventories() -> Iterator[bytes]:
+    """Yield nodes in our form, in JSON and YAML, and as `kubectl get nodes` prints them."""
+    ids = [{"type": "mac", "value": "02:00:00:00:00:02"}]
+    node = {"name": "n1", "ids": ids, "capacity": {"slots": 8}, "free": {"slots": 4}}
+    yield json.dumps({"nodes": [node | {"labels": {"zone": "a"}}]}).encode()
+    yield b"""nodes:
+  - name: n2
+    ids: [{type: node-guid, value: 00a0000000000001}]
+    taints: [{key: gpu, value: "yes", effect: NoSchedule}]
+    schedulable: false
+"""
+    yield b"""apiVersion: v1
+kind: List
+items:
+  - apiVersion: v1
+    kind: Node
+    metadata: {name: n3, labels: {zone: a}}
+    spec: {unschedulable: true, taints: [{key: gpu, effect: NoExecute}]}
+    status:
+      addresses: [{type: InternalIP, address: 192.0.2.1}]
+      allocatable: {cpu: 63850m, memory: 1Gi, pods: "110", nvidia.com/gpu: "8"}
+"""
+
+
+def trees() -> Iterator[bytes]:
+    """Yield a tree of three domains."""
+    specs = [
+        DomainSpec(name="spine", tier=2, parent=None, nodes=(), switches=("s1",), margin=0.5),
+        DomainSpec(name="leaf-1", tier=1, parent="spine", nodes=("n1", "n2"), switches=("l1",)),
+        DomainSpec(name="leaf-2", tier=1, parent="spine", nodes=("n3",), switches=("l2",)),
+    ]
+    gone = [Unplaced("n4", "no link")]
+    tree = build_tree(specs, tiers=("leaf", "spine"), plane="compute", unplaced=gone)
+    yield json.dumps(render_tree(tree)).encode()
+
+
+def requests() -> Iterator[bytes]:
+    """Yield placement requests in YAML and JSON."""
+    yield (FIXTURES / "demo" / "gang.yaml").read_bytes()
+    spec = {
+        "preset": "optimal",
+        "priority": 5,
+        "min": 3,
+        "groups": [{"name": "w", "count": 4, "request": {"slots": 8}}],
+        "required": "spine",
+        "preferred": ["leaf", "1"],
+        "strategies": [["spine", "leaf"]],
+        "max_domains": {"leaf": 2},
+        "across_islands": True,
+        "deadline_s": 1.5,
+    }
+    document = {"apiVersion": "toponaut.io/v1alpha1", "kind": "PlacementRequest", "spec": spec}
+    yield json.dumps(document).encode()
+
+
+def messages() -> Iterator[bytes]:
+    """Yield a request and an answer in protobuf."""
+    request = read_request(str(FIXTURES / "demo" / "gang.yaml"))
+    yield request_message(request).SerializeToString()
+    yield pb.Placement(
+        feasible=True,
+        assignment=[pb.Assignment(group="w", nodes=["n1", ""])],
+        tier="leaf",
+        domains=[pb.DomainVerdict(name="leaf-1", verdict=pb.VERDICT_CHOSEN, needs="1 slot")],
+    ).SerializeToString()
+
+
+def switches() -> Iterator[bytes]:
+    """Yield a list of switches to walk."""
+    yield b"""switches:
+  - addresses: [192.0.2.1, leaf02.example.org, 192.0.2.16/28]
+    communityFile: secrets/community
+  - addresses: ["2001:db8::1"]
+    port: 1161
+    version: "3"
+    user: reader
+    authKeyFile: secrets/auth
+    privKeyFile: secrets/priv
+discover: {networks: [192.0.2.0/24], maxDepth: 2}
+"""

@@ -1,0 +1,35 @@
+"""Small inputs made large: what costs more than its length shows in large inputs only.
+
+Coverage-guided fuzzing prefers small inputs, and finds quadratic time or deep recursion late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+_MAX_LINES: Final = 4
+_MAX_MARKS: Final = 8
+
+
+def stretch(raw: bytes, size: int) -> Iterator[bytes]:
+    """Yield variants of an input, in each of which one part is repeated up to `size` bytes.
+
+    The parts are all of it, some of its lines, and some of its punctuation, which nests.
+    """
+    if not raw:
+        return
+    yield _repeated(raw, 0, len(raw), size)
+    starts = [0, *(at + 1 for at, byte in enumerate(raw) if byte == 0x0A and at + 1 < len(raw))]
+    for start in starts[:: 1 + len(starts) // _MAX_LINES]:
+        end = raw.find(b"\n", start) + 1 or len(raw)
+        yield _repeated(raw, start, end, size)
+    first = {byte: at for at, byte in reversed([*enumerate(raw)]) if not chr(byte).isalnum()}
+    for at in sorted(first.values())[:_MAX_MARKS]:
+        yield _repeated(raw, at, at + 1, size)
+        yield _repeated(raw, at, min(at + 2, len(raw)), size)
+
+
+def _repeated(raw: bytes, start: int, end: int, size: int) -> bytes:
+    count = max(0, size - len(raw)) // (end - start) + 1
+    return raw[:start] + raw[start:end] * count + raw[end:]

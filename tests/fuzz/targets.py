@@ -1,0 +1,167 @@
+"""What is fuzzed: one target per parser, which takes any bytes and raises only on a defect.
+
+A target lets through what its parser promises to raise and holds it to what it promises to
+return: errors that are one printable line, facts that fit a report, equal results of both readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from generator.intake import take_reports
+from generator.inventory import parse_nodes
+from generator.placement.request import parse_request
+from generator.rpc.convert import placement_message, placement_of, request_message, request_of
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.store.documents import Document, parse_documents
+from generator.switch_targets import parse_switches
+from tests.fuzz import seeds
+from topology.errors import ConfigError, ParseError, PlacementRequestError, ReportError
+from topology.facts import Device, DeviceKind, Port
+from topology.report import parse_report, render_report, report_of
+from topology.sources.cabling import parse_cabling
+from topology.sources.ib_sysfs import parse_ib_sysfs
+from topology.sources.ibnetdiscover import parse_ibnetdiscover
+from topology.sources.ibnetdiscover_pieces import NumpyReader
+from topology.sources.lldp_mib import parse_snmpwalk_text
+from topology.sources.lldpcli import parse_chassis, parse_neighbors
+from topology.sources.lldpdu import parse_frame
+from topology.tree import parse_tree, render_tree
+
+SOURCE: Final = "fuzzed"
+YAML_BYTES: Final = 64 << 10
+"""YAML takes its time, 1 MB of it a second or more; text that starts with `{` does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One parser, and what fuzzing it starts from."""
+
+    run: Callable[[bytes], None]
+    """Raises on a defect of the parser, and on nothing else."""
+    seeds: Callable[[], Iterable[bytes]]
+    max_bytes: int = 1 << 20
+    """Inputs up to this size must be done with in the time that `judging` allows."""
+
+
+def _check_errors(errors: Iterable[ParseError]) -> None:
+    for error in errors:
+        text = str(error)
+        assert text.isprintable(), f"an error that is no printable line: {text!r}"
+
+
+def _check_fits(device: Device) -> None:
+    """Fail where the facts of a node could not be published."""
+    parse_report(render_report(report_of(device, name="node")))
+
+
+def _node(ports: Iterable[Port]) -> Device:
+    return Device(DeviceKind.HOST, "node", (), tuple(ports))
+
+
+def _documents(raw: bytes) -> list[object]:
+    found = list(parse_documents(raw, source=SOURCE))
+    _check_errors(one for one in found if isinstance(one, ParseError))
+    return [one.value for one in found if isinstance(one, Document)]
+
+
+def _lldpcli(raw: bytes) -> None:
+    found = parse_neighbors(raw, source=SOURCE)
+    _check_errors(found.errors)
+    _check_fits(_node(Port(name=name, neighbors=heard) for name, heard in found.ports))
+    device, errors = parse_chassis(raw, source=SOURCE)
+    _check_errors(errors)
+    if device is not None:
+        _check_fits(device)
+
+
+def _lldpdu(raw: bytes) -> None:
+    frame = parse_frame(raw, source=SOURCE)
+    _check_errors(frame.errors)
+    if frame.pdu is not None:
+        _check_fits(_node([Port(name="eth0", neighbors=(frame.pdu.neighbor,))]))
+
+
+def _ibnetdiscover(raw: bytes) -> None:
+    careful = parse_ibnetdiscover(raw, source=SOURCE)
+    _check_errors(careful.errors)
+    fast = parse_ibnetdiscover(raw, source=SOURCE, fast=NumpyReader())
+    assert tuple(fast.devices) == careful.devices, "the readers differ in devices"
+    assert list(map(str, fast.errors)) == list(map(str, careful.errors)), "... in errors"
+
+
+def _ib_sysfs(raw: bytes) -> None:
+    found = parse_ib_sysfs(dict(seeds.sysfs_files(raw)), source=SOURCE)
+    _check_errors(found.errors)
+    for device in found.devices:
+        _check_fits(device)
+
+
+def _lldp_mib(raw: bytes) -> None:
+    device, errors = parse_snmpwalk_text(raw, source=SOURCE)
+    _check_errors(errors)
+    if device is not None:
+        _check_fits(device)
+
+
+def _cabling(raw: bytes) -> None:
+    _check_errors(parse_cabling(raw, source=SOURCE).errors)
+
+
+def _report(raw: bytes) -> None:
+    for document in _documents(raw):
+        with suppress(ReportError):
+            report = parse_report(document)
+            assert parse_report(render_report(report)) == report
+            _check_errors(take_reports([report]).problems)
+
+
+def _inventory(raw: bytes) -> None:
+    _check_errors(parse_nodes(raw, source=SOURCE).problems)
+
+
+def _tree(raw: bytes) -> None:
+    for document in _documents(raw):
+        with suppress(ConfigError):
+            tree = parse_tree(document if isinstance(document, Mapping) else {})
+            assert parse_tree(render_tree(tree)) == tree
+
+
+def _placement_request(raw: bytes) -> None:
+    for document in _documents(raw):
+        with suppress(PlacementRequestError):
+            request = parse_request(document if isinstance(document, dict) else {})
+            assert request_of(request_message(request)) == request
+
+
+def _grpc(raw: bytes) -> None:
+    with suppress(DecodeError, PlacementRequestError):
+        request_of(pb.PlaceRequest.FromString(raw))
+    with suppress(DecodeError, ValueError):
+        placement_message(placement_of(pb.Placement.FromString(raw)))
+
+
+def _switches(raw: bytes) -> None:
+    with suppress(ConfigError):
+        parse_switches(raw, source=SOURCE, read_secret=lambda _name: "a-long-enough-secret")
+
+
+TARGETS: Final[Mapping[str, Target]] = {
+    "lldpcli": Target(_lldpcli, lambda: seeds.inputs("lldpcli")),
+    "lldpdu": Target(_lldpdu, seeds.frames),
+    "ibnetdiscover": Target(_ibnetdiscover, lambda: seeds.inputs("ibnetdiscover")),
+    "ib_sysfs": Target(_ib_sysfs, seeds.sysfs),
+    "lldp_mib": Target(_lldp_mib, lambda: seeds.inputs("lldp_mib")),
+    "cabling": Target(_cabling, lambda: seeds.inputs("cabling")),
+    "report": Target(_report, seeds.reports, YAML_BYTES),
+    "inventory": Target(_inventory, seeds.inventories, YAML_BYTES),
+    "tree": Target(_tree, seeds.trees, YAML_BYTES),
+    "placement_request": Target(_placement_request, seeds.requests, YAML_BYTES),
+    "grpc": Target(_grpc, seeds.messages),
+    "switches": Target(_switches, seeds.switches, YAML_BYTES),
+}

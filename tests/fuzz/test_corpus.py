@@ -1,0 +1,35 @@
+"""Every parser takes the inputs that fuzzing kept, and long ones made of them, as it should."""
+
+import pytest
+
+from tests.fuzz.corpus import MAX_KEPT, corpus_file, read_corpus
+from tests.fuzz.judging import judge
+from tests.fuzz.stretching import stretch
+from tests.fuzz.targets import TARGETS
+
+NAMES = sorted(TARGETS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_takes_what_was_kept(name: str) -> None:
+    target = TARGETS[name]
+    for raw in (*target.seeds(), *read_corpus(name)):
+        assert judge(target, raw).problem == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_takes_long_inputs(name: str) -> None:
+    target = TARGETS[name]
+    shortest = min(target.seeds(), key=len)
+    for long in stretch(shortest, target.max_bytes // 8):
+        assert judge(target, long).problem == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_keeps_few_inputs_of_every_parser(name: str) -> None:
+    assert 0 < len(read_corpus(name)) <= MAX_KEPT
+
+
+def test_it_keeps_no_inputs_of_a_parser_that_is_gone() -> None:
+    kept = {file.stem for file in corpus_file("any").parent.glob("*.txt")}
+    assert kept == set(TARGETS)

@@ -1,0 +1,51 @@
+"""Failures are told from what is well, and long inputs are what they are said to be."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz import judging
+from tests.fuzz.judging import judge
+from tests.fuzz.stretching import stretch
+from tests.fuzz.targets import Target
+
+
+def target_of(error: Exception | None) -> Target:
+    def run(_raw: bytes) -> None:
+        if error is not None:
+            raise error
+
+    return Target(run, lambda: ())
+
+
+def test_it_names_what_a_parser_raises() -> None:
+    assert judge(target_of(KeyError("x")), b"").problem == "KeyError: 'x'"
+
+
+def test_it_finds_nothing_wrong_with_a_quick_parser() -> None:
+    assert judge(target_of(None), b"").problem == ""
+
+
+def test_it_tells_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "MAX_CPU_S", -1.0)
+    assert judge(target_of(None), b"abc").problem.startswith("hang: ")
+
+
+def test_it_tells_a_blow_up_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "MAX_GROWTH_BYTES", -1)
+    assert judge(target_of(None), b"abc").problem.startswith("memory: ")
+
+
+@given(raw=st.binary(min_size=1, max_size=100))
+def test_it_stretches_to_about_the_size_asked_for(raw: bytes) -> None:
+    assert all(900 < len(long) <= 1000 for long in stretch(raw, 1000))
+
+
+def test_it_repeats_lines_and_marks() -> None:
+    found = list(stretch(b"a\n{b", 8))
+    assert b"a\na\na\n{b" in found
+    assert b"a\n{{{{{b" in found
+
+
+def test_it_stretches_nothing_to_nothing() -> None:
+    assert list(stretch(b"", 10)) == []
