@@ -12,6 +12,7 @@ from generator.subnets import refusals
 from topology.fabric import build_fabric
 from topology.facts import Finding, sort_findings
 from topology.inference import infer
+from topology.planes import split_planes
 from topology.tree import TopologyTree
 
 
@@ -24,6 +25,8 @@ class Observation:
     """Sorted by kind, device and port."""
     unknown_subnets: tuple[str, ...] = ()
     """InfiniBand subnets whose cables are not known; the tree lacks what hangs on them."""
+    planes: tuple[str, ...] = ()
+    """The networks that have ports."""
 
 
 def observe(
@@ -48,9 +51,11 @@ def observe(
     if not inputs.claims:
         return None
     fabric = build_fabric(inputs.all_claims)
-    inference = infer(fabric, previous=previous, names_of_tiers=names_of_tiers)
+    split = split_planes(fabric, inputs.planes.policies)
+    plane = split.plane(inputs.planes.name)
+    inference = infer(fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers)
     listed = [node.name for node in inputs.inventory.nodes] if inputs.inventory else []
     fresh = freshness_findings(inputs.reports, listed=listed, now=now, period=period)
     refused = refusals(inputs.reports, unknown=inputs.unknown_subnets)
     findings = sort_findings([*inference.findings, *fresh, *refused])
-    return Observation(inference.tree, findings, inputs.unknown_subnets)
+    return Observation(inference.tree, findings, inputs.unknown_subnets, split.names)

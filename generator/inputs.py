@@ -16,6 +16,7 @@ import click
 
 from generator.intake import take_reports
 from generator.inventory import Inventory, parse_nodes
+from generator.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
 from generator.store.directory import read_reports
 from generator.subnets import uncovered
 from generator.sweeps import parse_sweep
@@ -23,6 +24,7 @@ from topology.errors import ConfigError, ParseError, show
 from topology.facts import Device, DeviceKind, Port
 from topology.identity import Claim, Origin
 from topology.ids import Id, IdKind
+from topology.plane_policy import COMPUTE
 from topology.report import NeighborReport
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 
@@ -39,6 +41,10 @@ class Sources(NamedTuple):
     lldpcli: Path | None = None
     hypernodes: Path | None = None
     nodes: Path | None = None
+    planes: Path | None = None
+    """Tells networks apart where the default is wrong."""
+    plane: str | None = None
+    """The network asked for; compute where not given."""
 
     @property
     def is_empty(self) -> bool:
@@ -57,6 +63,7 @@ class Inputs:
     problems: tuple[ParseError, ...] = ()
     unknown_subnets: tuple[str, ...] = ()
     """InfiniBand subnets without a whole sweep, so that what they cable is not known."""
+    planes: PlaneChoice = DEFAULT_PLANES
 
     @property
     def all_claims(self) -> tuple[Claim, ...]:
@@ -72,7 +79,9 @@ def read_inputs(sources: Sources) -> Inputs:
         ConfigError: the inventory cannot be read, or no node in it.
         StoreError: a folder cannot be read.
     """
-    found = Inputs(inventory=read_inventory(sources.nodes))
+    policies = read_planes(sources.planes) if sources.planes else ()
+    choice = PlaneChoice(policies, sources.plane or COMPUTE)
+    found = Inputs(inventory=read_inventory(sources.nodes), planes=choice)
     if found.inventory:
         found = replace(found, problems=found.inventory.problems)
     if sources.reports:
@@ -233,6 +242,8 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 type=_FILE,
                 help="The cluster's nodes: `kubectl get nodes -o json`, or our inventory.",
             ),
+            click.option("--planes", type=_FILE, help="Which ports are whose network's, as YAML."),
+            click.option("--plane", help="Network to look at.  [default: compute]", metavar="NAME"),
             click.option("--kube", is_flag=True, help="Read the cluster (not available yet)."),
             click.argument("files", nargs=-1, type=_FILE),
         ]
@@ -256,7 +267,11 @@ def sources_of(options: dict[str, Any]) -> Sources:
         lldpcli=options.pop("lldpcli"),
         hypernodes=options.pop("hypernodes"),
         nodes=options.pop("nodes"),
+        planes=options.pop("planes"),
+        plane=options.pop("plane"),
     )
     if sources.hypernodes and not sources._replace(hypernodes=None).is_empty:
         raise click.UsageError("--hypernodes is a tree already; name no other source beside it")
+    if sources.hypernodes and (sources.planes or sources.plane):
+        raise click.UsageError("--hypernodes is a tree already: no --planes, no --plane")
     return sources

@@ -17,6 +17,7 @@ from generator.printing import print_problems
 from generator.store.directory import read_hypernodes
 from generator.store.documents import Document, parse_documents
 from topology.errors import ConfigError, ParseError, TopologyError, show
+from topology.plane_policy import COMPUTE
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree, parse_tree
 
 MAX_TREE_BYTES = 256 << 20
@@ -45,7 +46,7 @@ def read_observation(
 
     Raises:
         click.UsageError: no source is named, or an option that HyperNodes leave no room for.
-        ConfigError: the names of tiers, the previous tree or the inventory are no use.
+        ConfigError: the names of tiers, the previous tree, the inventory or the plane are no use.
         TopologyError: nothing usable was read; the problems have been printed.
     """
     if sources.is_empty:
@@ -64,7 +65,15 @@ def read_observation(
     )
     if observation is None:
         refuse_nothing(inputs.problems)
+    _check_plane(inputs.planes.name, observation.planes)
     return Read(observation, inputs, inputs.problems)
+
+
+def _check_plane(name: str, planes: Sequence[str]) -> None:
+    """Refuse a network that no port is in, but the one that is always asked for."""
+    if name not in {COMPUTE, *planes}:
+        known = ", ".join(planes) or "none"
+        raise ConfigError(f"--plane: no port is in '{show(name)}'; planes with ports: {known}")
 
 
 def _split(names: str | None) -> tuple[str, ...]:

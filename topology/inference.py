@@ -53,17 +53,19 @@ def tier_names(num_tiers: int, configured: Sequence[str] = ()) -> tuple[str, ...
 def infer(
     fabric: Fabric,
     *,
+    plane: Plane | None = None,
     previous: TopologyTree | None = None,
     names_of_tiers: Sequence[str] = (),
 ) -> Inference:
-    """Return the tree of the compute plane, byte-identical for the same facts in any order.
+    """Return the tree of a plane, byte-identical for the same facts in any order.
 
     Args:
         fabric: all devices and links.
+        plane: of this fabric; the compute plane by the default policy where not given.
         previous: the last generation, whose domain names are carried over.
         names_of_tiers: bottom-up; the usual ones when empty.
     """
-    plane = select_compute(fabric)
+    plane = plane or select_compute(fabric)
     ranks = rank_switches(plane)
     grouping = group_switches(plane, ranks)
     tree = _build(fabric, plane, grouping, ranks=ranks, previous=previous, names=names_of_tiers)
