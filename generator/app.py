@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from generator.inputs import Inputs
 from generator.intake import freshness_findings
 from generator.subnets import refusals
+from generator.switch_reports import is_walked, walk_findings
 from topology.fabric import build_fabric
 from topology.facts import Finding, sort_findings
 from topology.inference import infer
@@ -34,28 +36,73 @@ def observe(
     *,
     now: datetime,
     previous: TopologyTree | None = None,
-    period: timedelta | None = None,
     names_of_tiers: Sequence[str] = (),
 ) -> Observation | None:
-    """Return the tree and the findings; None where nothing usable was read.
+    """Return the tree and the findings of saved inputs, whose age means nothing.
 
     No data is unknown, never an empty fabric: what to do about it is the caller's choice.
 
     Args:
-        inputs: claims and reports.
+        inputs: claims and reports; None is returned where nothing usable was read.
         now: with a time zone, to judge ages by.
         previous: the last generation's tree, whose names are carried over.
-        period: how often agents collect; None for saved reports, whose age means nothing.
         names_of_tiers: bottom-up; the usual ones when empty.
     """
+    found = observe_fabric(inputs, previous=previous, names_of_tiers=names_of_tiers)
+    if found is None:
+        return None
+    findings = sort_findings([*found.findings, *report_findings(inputs, now=now, ages=None)])
+    return replace(found, findings=findings)
+
+
+def observe_fabric(
+    inputs: Inputs,
+    *,
+    previous: TopologyTree | None = None,
+    names_of_tiers: Sequence[str] = (),
+) -> Observation | None:
+    """Return the tree and those findings that follow from facts alone, not from their status."""
     if not inputs.claims:
         return None
     fabric = build_fabric(inputs.all_claims)
     split = split_planes(fabric, inputs.planes.policies)
     plane = split.plane(inputs.planes.name)
-    inference = infer(fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers)
+    found = infer(fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers)
+    return Observation(
+        found.tree, sort_findings(found.findings), inputs.unknown_subnets, split.names
+    )
+
+
+class Periods(NamedTuple):
+    """How often facts are collected, to judge the age of reports by."""
+
+    agents: timedelta
+    switches: timedelta | None = None
+    """Between walks of a switch; None: nobody walks them, and their age means nothing."""
+
+
+def report_findings(inputs: Inputs, *, now: datetime, ages: Periods | None) -> list[Finding]:
+    """Return what the reports lack: those missing or too old, and collectors that failed.
+
+    Args:
+        inputs: the reports, and the inventory of who should report.
+        now: with a time zone.
+        ages: None for saved reports.
+    """
     listed = [node.name for node in inputs.inventory.nodes] if inputs.inventory else []
-    fresh = freshness_findings(inputs.reports, listed=listed, now=now, period=period)
     refused = refusals(inputs.reports, unknown=inputs.unknown_subnets)
-    findings = sort_findings([*inference.findings, *fresh, *refused])
-    return Observation(inference.tree, findings, inputs.unknown_subnets, split.names)
+    failed = walk_findings(inputs.reports)
+    found = [*refused, *failed]
+    names = {finding.device for finding in failed}
+    agents = [report for report in inputs.reports if not is_walked(report)]
+    walked = [report for report in inputs.reports if is_walked(report)]
+    period = ages.agents if ages else None
+    found += freshness_findings(agents, listed=listed, now=now, period=period)
+    stale = freshness_findings(
+        walked,
+        listed=(),
+        now=now,
+        period=ages.switches if ages else None,
+        advice="Check that it answers SNMP; where it is gone for good, remove its report.",
+    )
+    return [*found, *(one for one in stale if one.device not in names)]

@@ -117,6 +117,7 @@ def freshness_findings(
     listed: Collection[str],
     now: datetime,
     period: timedelta | None,
+    advice: str = "Check the agent there.",
 ) -> list[Finding]:
     """Return a finding per listed node without any report, and per report that is too old.
 
@@ -125,6 +126,7 @@ def freshness_findings(
         listed: names of the nodes that should report.
         now: with a time zone.
         period: how often agents collect; None where ages mean nothing, as in saved reports.
+        advice: what to do about a report that is too old.
     """
     names = {report.metadata.name for report in reports if report.spec.device is not None}
     findings = [_silent(name) for name in sorted(set(listed) - names) if names]
@@ -133,7 +135,7 @@ def freshness_findings(
         for report in reports:
             age = _age(report, now)
             if age is not None and age > limit and report.spec.device is not None:
-                findings.append(_stale(report, age))
+                findings.append(_stale(report, age, advice))
     return findings
 
 
@@ -158,7 +160,7 @@ def _silent(name: str) -> Finding:
     )
 
 
-def _stale(report: NeighborReport, age: timedelta) -> Finding:
+def _stale(report: NeighborReport, age: timedelta, advice: str) -> Finding:
     name = report.metadata.name
     return Finding(
         kind=FindingKind.STALE_REPORT,
@@ -167,7 +169,7 @@ def _stale(report: NeighborReport, age: timedelta) -> Finding:
         severity=Severity.WARNING,
         message=(
             f"The report of {show(name, 253)} is {int(age.total_seconds())} s old; its facts still "
-            "count. Check the agent there."
+            f"count. {advice}"
         ),
         since=report.status.observed_at,
     )

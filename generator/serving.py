@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from generator.app import Observation, observe
+from generator.app import Observation, Periods, observe_fabric, report_findings
 from generator.electing import Elections
 from generator.inputs import Inputs, read_inventory
-from generator.intake import freshness_findings, take_reports
+from generator.intake import take_reports
 from generator.inventory import Inventory, capacities
 from generator.outputs.hypernode import HyperNode
 from generator.placement.capacity import Snapshot, build_snapshot
@@ -28,6 +28,7 @@ from generator.reconcile.apply import apply_plan
 from generator.reconcile.plan import Action
 from generator.standing import Standing
 from generator.store.directory import DirectoryStore
+from generator.switch_rounds import SwitchRounds
 from generator.watching import Watched, file_stamps, folder_stamps
 from topology.errors import ConfigError, ParseError
 from topology.facts import Finding, Severity
@@ -56,6 +57,7 @@ class Rounds:
         period: timedelta,
         now: Callable[[], datetime],
         publish: Callable[[Snapshot], None],
+        walks: SwitchRounds | None = None,
     ) -> None:
         """Read the inventory and what is stored.
 
@@ -65,6 +67,7 @@ class Rounds:
             period: how often agents collect, to judge the age of reports by.
             now: the clock.
             publish: takes each new snapshot.
+            walks: who walks switches meanwhile, to tell of those that never answer.
 
         Raises:
             ConfigError: the inventory cannot be read.
@@ -72,7 +75,8 @@ class Rounds:
         """
         self._store = DirectoryStore(root)
         self._elections = Elections(self._store, period=period, now=now)
-        self._period = period
+        self._walks = walks
+        self._ages = Periods(period, walks.period if walks else None)
         self._now = now
         self._publish = publish
         files = (nodes,) if nodes else ()
@@ -112,10 +116,11 @@ class Rounds:
             self._serve(observation.tree, inventory)
             problems += self._reconcile(observation, stored.hypernodes)
         if observation is not None:
-            stale = freshness_findings(
-                read.reports, listed=(), now=self._now(), period=self._period
-            )
-            self._log_findings([*observation.findings, *stale])
+            unknown = observation.unknown_subnets
+            inputs = Inputs((), read.reports, inventory, unknown_subnets=unknown)
+            reported = report_findings(inputs, now=self._now(), ages=self._ages)
+            silent = self._walks.findings() if self._walks else ()
+            self._log_findings([*observation.findings, *reported, *silent])
         self._problems.update({str(one): {"problem": str(one)} for one in problems})
 
     def _look(
@@ -130,8 +135,8 @@ class Rounds:
             return
         taken = take_reports(reports)
         inputs = Inputs(taken.claims, reports, inventory, unknown_subnets=taken.unknown_subnets)
-        # Ages change without a new fact, so they are judged apart.
-        observation = observe(inputs, now=self._now(), previous=previous, period=None)
+        # Ages and outcomes change without a new fact, so they are judged apart.
+        observation = observe_fabric(inputs, previous=previous)
         self._seen = Seen(facts, observation, taken.problems)
 
     def _read_inventory(self, problems: list[ParseError]) -> Inventory | None:

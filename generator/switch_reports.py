@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from generator.switch_walks import Outcome, SwitchWalk
@@ -71,23 +71,42 @@ def is_whole(report: NeighborReport) -> bool:
     return all(row.outcome == "ok" for row in report.status.collectors)
 
 
-def walk_findings(reports: Iterable[NeighborReport]) -> Iterator[Finding]:
-    """Yield a finding per report whose switch did not tell everything the last time."""
-    for report in reports:
-        for row in report.status.collectors:
-            if row.name == COLLECTOR and row.outcome == "failed" and report.spec.device:
-                name = report.spec.device.name or report.metadata.name
-                yield Finding(
-                    kind=FindingKind.STALE_REPORT,
-                    device=name,
-                    port=None,
-                    severity=Severity.WARNING,
-                    message=(
-                        f"Switch {show(name)} was not walked to the end: {row.message}. What it "
-                        "told before still counts. Check that it answers SNMP."
-                    ),
-                    since=report.status.observed_at,
-                )
+def walk_findings(reports: Iterable[NeighborReport]) -> list[Finding]:
+    """Return a finding per report whose switch did not tell everything the last time."""
+    return [
+        Finding(
+            kind=FindingKind.STALE_REPORT,
+            device=report.metadata.name,
+            port=None,
+            severity=Severity.WARNING,
+            message=(
+                f"Switch {show(report.spec.device.name or report.metadata.name)} was not walked "
+                f"to the end: {row.message}. What it told before still counts. Check that it "
+                "answers SNMP."
+            ),
+            since=report.status.observed_at,
+        )
+        for report in reports
+        for row in report.status.collectors
+        if row.name == COLLECTOR and row.outcome == "failed" and report.spec.device is not None
+    ]
+
+
+def silent_findings(walks: Iterable[SwitchWalk]) -> list[Finding]:
+    """Return a finding per address that ought to be a switch's and never told anything."""
+    return [
+        Finding(
+            kind=FindingKind.SILENT_NODE,
+            device=walk.target.address,
+            port=None,
+            severity=Severity.WARNING,
+            message=(
+                f"Switch {show(walk.target.address, 253)} was never walked: {show(walk.reason)}. "
+                "Check its address, its credentials, and that it answers SNMP from here."
+            ),
+        )
+        for walk in walks
+    ]
 
 
 def _collector(walk: SwitchWalk) -> CollectorOutcome:

@@ -6,6 +6,7 @@ import logging
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,8 @@ from generator.rpc.server import PlacementServer, Published
 from generator.schedule import Schedule
 from generator.serving import Rounds
 from generator.signals import stop_signals
+from generator.store.directory import DirectoryStore
+from generator.switch_rounds import SwitchRounds
 from topology.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -50,6 +53,28 @@ STOP_S: Final = 10.0
     help="From one round to the next; agents' reports are stale after three.",
 )
 @click.option(
+    "--switches",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Switches to walk by SNMP, listed as for `toponaut switches --config`; read again when "
+    "it changes.",
+)
+@click.option(
+    "--switch-period",
+    type=parse_duration,
+    metavar="DURATION",
+    default="60s",
+    show_default=True,
+    help="From one walk of a switch to the next; its report is stale after three.",
+)
+@click.option(
+    "--switch-deadline",
+    type=parse_duration,
+    metavar="DURATION",
+    default="20s",
+    show_default=True,
+    help="For one switch; at most half a period.",
+)
+@click.option(
     "--listen",
     default="127.0.0.1:50051",
     show_default=True,
@@ -70,13 +95,18 @@ def command(  # noqa: PLR0913 - one parameter an option
     period: float,
     listen: str,
     *,
+    switches: Path | None,
+    switch_period: float,
+    switch_deadline: float,
     insecure_loopback: bool,
     ready_file: Path | None,
     log_format: str | None,
 ) -> None:
     """Read reports, write HyperNodes and answer placement queries until SIGTERM or SIGINT.
 
-    HyperNodes are written only where the fabric changed, and never without usable reports.
+    HyperNodes are written only where the fabric changed, and never without usable reports. With
+    --switches it also walks switches and keeps their reports in the store: one that fails keeps
+    its last facts, is a finding, and is asked again after longer and longer times, up to an hour.
     Health (grpc.health.v1) turns to SERVING when the first tree is known.
     """
     if not insecure_loopback:
@@ -86,6 +116,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         )
     start_logging(log_format)
     published = Published()
+    walks = _walks(switches, store, switch_period, switch_deadline) if switches else None
     with stop_signals() as wait_for_stop:
         server = PlacementServer(listen, published)
 
@@ -100,14 +131,33 @@ def command(  # noqa: PLR0913 - one parameter an option
                 period=timedelta(seconds=period),
                 now=utc_now,
                 publish=publish,
+                walks=walks,
             )
             _announce(server.address, ready_file)
-            schedule = Schedule(rounds.tick, period_s=period, now=utc_now)
+            schedules = [Schedule(rounds.tick, period_s=period, now=utc_now)]
+            if walks is not None:
+                schedules.append(Schedule(walks.tick, period_s=switch_period, now=utc_now))
         except BaseException:
             server.stop(deadline_s=0)
             raise
         log.info("generator stopping", extra={"signal": wait_for_stop()})
-        _stop(server, schedule, ready_file)
+        if walks is not None:
+            walks.stop()
+        _stop(server, schedules, ready_file)
+
+
+def _walks(config: Path, store: Path, period_s: float, deadline_s: float) -> SwitchRounds:
+    from generator.switches import SnmpSession  # noqa: PLC0415 - who walks no switch pays none
+
+    return SwitchRounds(
+        config,
+        store=DirectoryStore(store),
+        period=timedelta(seconds=period_s),
+        deadline=timedelta(seconds=deadline_s),
+        now=utc_now,
+        clock=time.monotonic,
+        open_session=SnmpSession,
+    )
 
 
 def _announce(address: str, ready_file: Path | None) -> None:
@@ -124,12 +174,13 @@ def _announce(address: str, ready_file: Path | None) -> None:
         raise ConfigError(f"cannot write {ready_file}: {error.strerror}") from error
 
 
-def _stop(server: PlacementServer, schedule: Schedule, ready_file: Path | None) -> None:
+def _stop(server: PlacementServer, schedules: Sequence[Schedule], ready_file: Path | None) -> None:
     ends_at = time.monotonic() + STOP_S
     if ready_file is not None:
         ready_file.unlink(missing_ok=True)
     server.stop(deadline_s=STOP_S / 2)
-    if schedule.stop(deadline_s=max(0.0, ends_at - time.monotonic())):
+    ended = [one.stop(deadline_s=max(0.0, ends_at - time.monotonic())) for one in schedules]
+    if all(ended):
         log.info("generator stopped")
         return
     # Every write is whole or not there at all, so a round may be left in the middle; its thread
