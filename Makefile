@@ -50,8 +50,9 @@ fmt: $(SETUP) ## Format, and mend what can be mended
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@$(BIN)/ruff format .
 
-bench: $(SETUP) ## Times and memory at 128 to 65,536 HCAs, as ratios within one run
+bench: $(SETUP) ## Times and memory at 128 to 65,536 HCAs, as ratios within one run; SNMP walks
 	@$(BIN)/python -m tests.bench $(ARGS)
+	@$(BIN)/python -m tests.bench.switches
 
 # Of each parser.
 SECONDS ?= 20
