@@ -23,6 +23,7 @@ from topology.tier_findings import tier_findings
 from topology.tiers import Group, Grouping, group_switches
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 from topology.tree_findings import list_names, tie_reason, tree_findings
+from topology.treeness import treeness_findings
 
 _TIER_NAMES = ("leaf", "spine", "core")
 
@@ -76,6 +77,7 @@ def infer(
         *slow_links(fabric, plane, grouping),
         *tree_findings(fabric, plane, ranks=ranks, grouping=grouping, tree=tree),
         *tier_findings(fabric, plane, ranks=ranks, grouping=grouping),
+        *treeness_findings(fabric, plane, grouping),
     }
     return Inference(tree, sort_findings(findings))
 

@@ -1,0 +1,156 @@
+"""Whether the wiring is a tree at all: a score, and a finding where it is none.
+
+A tree of any kind is inferred of every wiring. A ring, a torus or a mesh of switches has none
+that tells which hosts are near each other; what is left is what is true of any wiring, the hosts
+of one leaf group and everything together, and people are told so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from topology.fabric import Fabric
+from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.planes import Plane
+from topology.tiers import Grouping
+from topology.tree_findings import list_names
+
+MIN_TREENESS = 0.7
+"""Below it a wiring is no tree. A ring of four has 0.67; a full mesh with a tenth of its cables
+lost, 0.9."""
+MIN_RING = 4  # three switches in a ring are a full mesh
+
+
+def treeness_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+    """Yield a finding where the wiring of switches is no tree. Cost: O(links)."""
+    score = treeness(plane, grouping)
+    names = [fabric.devices[at].name for at in plane.switches]
+    if score < MIN_TREENESS:
+        yield _finding(
+            names,
+            f"The wiring of {list_names(names)} is no tree (treeness {score:.2f} of 1): it looks "
+            "like a ring, a torus or a mesh. The tree tells true who shares a leaf and what is "
+            "cabled together at all; do not trust the tiers between.",
+            Severity.WARNING,
+        )
+    elif is_ring(plane):
+        yield _finding(
+            names,
+            f"{list_names(names)} form a ring, which is a tree only as long as two of them have "
+            "all hosts between them (treeness "
+            f"{score:.2f} of 1). It is read as leaves and spines; check that it is meant so.",
+            Severity.INFO,
+        )
+
+
+def _finding(names: Sequence[str], message: str, severity: Severity) -> Finding:
+    return Finding(
+        kind=FindingKind.NOT_A_TREE,
+        device=names[0],
+        port=None,
+        severity=severity,
+        message=message,
+        ports=tuple(PortName(name, "") for name in names),
+    )
+
+
+def treeness(plane: Plane, grouping: Grouping) -> float:
+    """Return the share of cables between switches that the tree has a place for, 0 to 1.
+
+    Those are the cables to the domains above, and within a leaf group; of a unit that hangs
+    between several, or a switch that is in none, the cables to one of them. Cables to a domain
+    count less where its switches reach few of the units below it, cables between peers by the
+    share of peers that have one, those between switches in no domain not at all. 1 without any.
+    """
+    groups, group_of = grouping.groups, grouping.by_switch()
+    lines = [_line(at, grouping) for at in range(len(groups))]
+    climbs: dict[int, list[_Pair]] = defaultdict(list)
+    peers: dict[int, list[_Pair]] = defaultdict(list)
+    astray: dict[int, Counter[int | None]] = defaultdict(Counter)
+    explained = float(_num_tied(grouping))
+    total = len(plane.switch_edges)
+    for edge in plane.switch_edges:
+        one, other = group_of.get(edge.a), group_of.get(edge.b)
+        if one is None and other is None:
+            total -= 1
+            continue
+        if one is None or other is None:
+            astray[edge.a if one is None else edge.b][other if one is None else one] += 1
+            continue
+        top = groups[one].parent
+        if one == other:
+            explained += groups[one].rank == 1
+        elif top == other or groups[other].parent == one:
+            low, high = (one, edge.b) if top == other else (other, edge.a)
+            climbs[max(one, other)].append((high, low))
+        elif other in lines[one] or one in lines[other]:
+            explained += 1
+        elif top is not None and top == groups[other].parent and not groups[top].switches:
+            peers[top].append((min(one, other), max(one, other)))
+    explained += sum(max(counts.values()) for counts in astray.values())
+    explained += sum(len(pairs) * reach_share(pairs) for pairs in climbs.values())
+    explained += sum(len(pairs) * peer_share(pairs) for pairs in peers.values())
+    return min(1.0, explained / total) if total else 1.0
+
+
+def _num_tied(grouping: Grouping) -> int:
+    """Return the cables of units that hang between domains to the one that holds them first."""
+    known = grouping.by_switch()
+    return sum(tie.counts[0] for tie in grouping.group_ties if tie.groups[0][0] in known)
+
+
+_Pair = tuple[int, int]
+"""Two domains that a cable between peers joins, or a switch and a unit below it."""
+
+
+def _line(at: int, grouping: Grouping) -> tuple[int, ...]:
+    """Return a group and those above it, bottom-up."""
+    line = [at]
+    while (parent := grouping.groups[line[-1]].parent) is not None:
+        line.append(parent)
+    return tuple(line)
+
+
+def reach_share(pairs: Collection[_Pair]) -> float:
+    """Return twice the share of switches and units below that are a cable apart, at most 1.
+
+    In a Clos network all are; half are still a design. Where switches without hosts of their own
+    reach less, they are as good as anywhere: between the hosts of a torus, not above them.
+    """
+    switches, units = ({pair[side] for pair in pairs} for side in (0, 1))
+    return min(1.0, 2 * len(set(pairs)) / (len(switches) * len(units)))
+
+
+def peer_share(pairs: Collection[_Pair]) -> float:
+    """Return the share of pairs of peers that are a cable apart.
+
+    The domain above peers says that all are equally near each other, and of two domains of which
+    one holds a cable to either, the third is as near as any: the ultrametric test of a tree. A
+    mesh of all with all passes it, one of some with some does not.
+    """
+    domains = {domain for pair in pairs for domain in pair}
+    return 2 * len(set(pairs)) / (len(domains) * (len(domains) - 1))
+
+
+def _reached(start: int, around: Mapping[int, Collection[int]]) -> set[int]:
+    found = {start}
+    frontier = [start]
+    while frontier:
+        new = set(around[frontier.pop()]) - found
+        found |= new
+        frontier.extend(new)
+    return found
+
+
+def is_ring(plane: Plane) -> bool:
+    """Return whether all switches form one ring of single cables. Cost: O(links)."""
+    around: dict[int, list[int]] = defaultdict(list)
+    for edge in plane.switch_edges:
+        around[edge.a].append(edge.b)
+        around[edge.b].append(edge.a)
+    if len(around) < MIN_RING or len(around) != len(plane.switches):
+        return False
+    if any(len(near) != 2 or near[0] == near[1] for near in around.values()):  # noqa: PLR2004 - its two sides
+        return False
+    return len(_reached(plane.switches[0], around)) == len(around)
