@@ -39,6 +39,7 @@ PlaneName = Annotated[
 ]
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 Patterns = Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=256)]
+SubnetText = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Gbps = Annotated[float, Field(gt=0, le=1_000_000)]
 
 
@@ -67,7 +68,7 @@ class RuleModel(_Model):
     hosts: Patterns | None = None
     switches: Patterns | None = None
     """Names of switches that the port is cabled to."""
-    subnets: Annotated[tuple[str, ...], Field(min_length=1, max_length=64)] | None = None
+    subnets: Annotated[tuple[SubnetText, ...], Field(min_length=1, max_length=64)] | None = None
     """Prefixes of InfiniBand subnets, 16 hex digits."""
     min_rate_gbps: Gbps | None = None
     max_rate_gbps: Gbps | None = None
