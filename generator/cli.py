@@ -20,6 +20,7 @@ from topology.errors import ConfigError, PlacementRequestError, TopologyError, s
 
 _COMMANDS: Final = {
     "tree": "The tiered tree that the cables say.",
+    "planes": "Which networks there are, and whose ports are in which.",
     "findings": "What is wrong with the cabling, and what to do.",
     "diff": "How the fabric differs from a cabling plan, and the moves that mend it.",
     "switches": "Walk switches by SNMP; their neighbors as reports.",

@@ -23,6 +23,7 @@ from generator.intake import take_reports
 from generator.inventory import Inventory, capacities
 from generator.outputs.hypernode import HyperNode
 from generator.placement.capacity import Snapshot, build_snapshot
+from generator.plane_config import DEFAULT_PLANES, PlaneChoice
 from generator.planning import plan_towards, previous_tree
 from generator.reconcile.apply import apply_plan
 from generator.reconcile.plan import Action
@@ -49,7 +50,7 @@ class Seen(NamedTuple):
 class Rounds:
     """The memory of the loop from one round to the next."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a part of the world that rounds meet
         self,
         root: Path,
         *,
@@ -58,6 +59,7 @@ class Rounds:
         now: Callable[[], datetime],
         publish: Callable[[Snapshot], None],
         walks: SwitchRounds | None = None,
+        planes: PlaneChoice = DEFAULT_PLANES,
     ) -> None:
         """Read the inventory and what is stored.
 
@@ -68,6 +70,7 @@ class Rounds:
             now: the clock.
             publish: takes each new snapshot.
             walks: who walks switches meanwhile, to tell of those that never answer.
+            planes: which network the HyperNodes are made of.
 
         Raises:
             ConfigError: the inventory cannot be read.
@@ -79,6 +82,7 @@ class Rounds:
         self._ages = Periods(period, walks.period if walks else None)
         self._now = now
         self._publish = publish
+        self._planes = planes
         files = (nodes,) if nodes else ()
         self._inventory = Watched(partial(read_inventory, nodes), partial(file_stamps, *files))
         self._reports = Watched(
@@ -134,7 +138,13 @@ class Rounds:
         if facts == self._seen.facts:
             return
         taken = take_reports(reports)
-        inputs = Inputs(taken.claims, reports, inventory, unknown_subnets=taken.unknown_subnets)
+        inputs = Inputs(
+            taken.claims,
+            reports,
+            inventory,
+            unknown_subnets=taken.unknown_subnets,
+            planes=self._planes,
+        )
         # Ages and outcomes change without a new fact, so they are judged apart.
         observation = observe_fabric(inputs, previous=previous)
         self._seen = Seen(facts, observation, taken.problems)

@@ -89,6 +89,8 @@ def command(
             raise click.UsageError("--server has its own inputs; name no others beside it")
         placement = _ask(server, request, timeout)
     else:
+        if not (sources.is_empty or sources.hypernodes or sources.plane):
+            sources = sources._replace(plane=request.plane)
         scene = _read_scene(sources, tree)
         placement = _place(scene, request, running=running, timeout_s=timeout)
     print_document(

@@ -18,6 +18,7 @@ from generator.exits import Exit
 from generator.logs import start_logging
 from generator.options import parse_duration
 from generator.placement.capacity import Snapshot
+from generator.plane_config import PlaneChoice, read_planes
 from generator.rpc.server import PlacementServer, Published
 from generator.schedule import Schedule
 from generator.serving import Rounds
@@ -25,6 +26,7 @@ from generator.signals import stop_signals
 from generator.store.directory import DirectoryStore
 from generator.switch_rounds import SwitchRounds
 from topology.errors import ConfigError
+from topology.plane_policy import COMPUTE
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +77,18 @@ STOP_S: Final = 10.0
     help="For one switch; at most half a period.",
 )
 @click.option(
+    "--planes",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Which ports are whose network's, as YAML; read once.",
+)
+@click.option(
+    "--plane",
+    default=COMPUTE,
+    show_default=True,
+    metavar="NAME",
+    help="Network that the HyperNodes are made of.",
+)
+@click.option(
     "--listen",
     default="127.0.0.1:50051",
     show_default=True,
@@ -95,6 +109,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     period: float,
     listen: str,
     *,
+    planes: Path | None,
+    plane: str,
     switches: Path | None,
     switch_period: float,
     switch_deadline: float,
@@ -114,6 +130,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             "authentication is not available yet; --insecure-loopback serves without it, "
             "to this machine only"
         )
+    choice = PlaneChoice(read_planes(planes) if planes else (), plane)
     start_logging(log_format)
     published = Published()
     walks = _walks(switches, store, switch_period, switch_deadline) if switches else None
@@ -132,6 +149,7 @@ def command(  # noqa: PLR0913 - one parameter an option
                 now=utc_now,
                 publish=publish,
                 walks=walks,
+                planes=choice,
             )
             _announce(server.address, ready_file)
             schedules = [Schedule(rounds.tick, period_s=period, now=utc_now)]
