@@ -40,6 +40,7 @@ class _Part:
 class _Parts:
     weights: Weights
     side: Side
+    peers: Weights
     totals: dict[int, int] = field(default_factory=dict)
     parts: dict[int, _Part] = field(default_factory=dict)
     by_unit: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -97,16 +98,26 @@ class _Parts:
         # Cables exchanged inside a small pair leave exactly half of the links shared; that most
         # units are still on both switches then decides.
         excess = 2 * sum(shared) - base
-        return (excess > 0 and agree) or (excess == 0 and 2 * len(shared) > max(partners))
+        is_one_pair = 2 * len(shared) > len(mine.keys() | theirs.keys())
+        is_joined = (excess > 0 and agree) or (excess == 0 and is_one_pair)
+        return is_joined and 2 * self.peers.get(one, {}).get(other, 0) < min(totals)
 
 
-def join_switches(weights: Weights, side: Side) -> list[tuple[int, ...]]:
+def join_switches(
+    weights: Weights, side: Side, peers: Weights | None = None
+) -> list[tuple[int, ...]]:
     """Return groups of switches, each ascending, in ascending order.
 
     The order of the input does not matter: switches join heaviest first, by number where equal.
     Cost: O(links · JURY) on a Clos.
+
+    Args:
+        weights: links downwards, per switch and unit.
+        side: of which switch the overlap must be more than half.
+        peers: links between the switches themselves, both ways; two that have half as many to
+            each other as down are peers of different groups, as in a dragonfly+, and never one.
     """
-    parts = _Parts(weights, side)
+    parts = _Parts(weights, side, peers or {})
     parts.totals = {switch: sum(units.values()) for switch, units in weights.items()}
     for switch in sorted(weights, key=lambda at: (-parts.totals[at], at)):
         parts.add(switch)

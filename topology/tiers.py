@@ -9,7 +9,7 @@ decided afterwards.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from topology.homes import Tie, attach, choose_homes, shared_groups
@@ -118,7 +118,7 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
             root = draft.root_of.get(lower)
             if ranks.rank.get(upper) == rank and root is not None:
                 weights[upper][root] += 1
-    groups = attach(join_switches(weights, Side.SMALLER), weights)
+    groups = attach(join_switches(weights, Side.SMALLER, _peers(plane, weights)), weights)
     homes = choose_homes(groups, weights)
     units = homes.units()
     peers = _num_peers(draft, plane, ranks, rank - 1)
@@ -139,6 +139,16 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
         draft.widest.append(_widest(switches, units[at], weights))
         _adopt(draft, number, units[at])
     draft.group_ties += homes.ties
+
+
+def _peers(plane: Plane, switches: Collection[int]) -> Weights:
+    """Return the links between some switches, both ways."""
+    peers: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for edge in plane.switch_edges:
+        if edge.a in switches and edge.b in switches:
+            peers[edge.a][edge.b] += 1
+            peers[edge.b][edge.a] += 1
+    return peers
 
 
 def _num_peers(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> Counter[int]:
