@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
@@ -51,10 +53,13 @@ _OPTIONS: Final = (
         type=click.Choice([kind.value for kind in FabricKind]),
         default=FabricKind.RAIL.value,
         show_default=True,
-        help="How a host meets the fabric: one port, a port per rail, or two ports.",
+        help=(
+            "One port a host (fat-tree, dragonfly-plus), one per rail (rail), one per rail in each "
+            "of two fabrics (dual-plane), or two to an MLAG pair (dual-homed)."
+        ),
     ),
     click.option("--hosts", **_positive(64), help="Number of hosts."),
-    click.option("--rails", **_positive(8), help="Ports of a host; of rail fabrics only."),
+    click.option("--rails", **_positive(8), help="Ports of a host, in each plane."),
     click.option("--radix", **_positive(64), help="Ports of every switch; even."),
     click.option(
         "--tiers", **_positive(None), help="Ranks of switches, 2 to 4.  [default: fewest]"
@@ -95,7 +100,21 @@ _OPTIONS: Final = (
         help="Hosts without a report, as 5% or 0.05; at least one.",
     ),
     click.option("--lose-switch", **_natural(0), help="Switches that are gone with their cables."),
+    click.option(
+        "--lose-rank", **_positive(None), help="Rank of these, 1 for leaves.  [default: any]"
+    ),
     click.option("--lose-host", **_natural(0), help="Hosts that are gone with their cables."),
+    click.option(
+        "--lose",
+        multiple=True,
+        metavar="NAME",
+        help="A switch or host that is gone with its cables, by name; repeatable.",
+    ),
+    click.option(
+        "--shuffle-hosts",
+        is_flag=True,
+        help="Cable hosts in an order that neither names nor GUIDs follow.",
+    ),
 )
 
 
@@ -128,13 +147,16 @@ def faults_of(options: Mapping[str, Any]) -> FaultSpec:
         lose_switches=options["lose_switch"],
         lose_hosts=options["lose_host"],
         swap=options["swap"].share,
+        lose_rank=options["lose_rank"],
+        lost=options["lose"],
+        shuffle=options["shuffle_hosts"],
     )
 
 
 def fabric_words(spec: FabricSpec) -> list[str]:
     """Return the words of a command line that give a fabric."""
     words = ["--kind", spec.kind.value, "--hosts", str(spec.num_hosts)]
-    if spec.kind is FabricKind.RAIL:
+    if spec.kind in {FabricKind.RAIL, FabricKind.DUAL_PLANE}:
         words += ["--rails", str(spec.rails)]
     words += ["--radix", str(spec.radix)]
     words += ["--tiers", str(spec.tiers)] if spec.tiers else []
@@ -148,9 +170,12 @@ def fault_words(faults: FaultSpec) -> list[str]:
         "--swap": str(faults.num_swaps) if faults.num_swaps else _percent(faults.swap),
         "--silent": _percent(faults.silent),
         "--lose-switch": str(faults.lose_switches),
+        "--lose-rank": str(faults.lose_rank or 0),
         "--lose-host": str(faults.lose_hosts),
     }
-    return [word for pair in given.items() if pair[1] not in {"0", "0%"} for word in pair]
+    words = [word for pair in given.items() if pair[1] not in {"0", "0%"} for word in pair]
+    words += [word for name in faults.lost for word in ("--lose", name)]
+    return [*words, "--shuffle-hosts"] if faults.shuffle else words
 
 
 def _percent(share: float) -> str:
@@ -158,12 +183,27 @@ def _percent(share: float) -> str:
 
 
 @contextmanager
-def progress(first: str) -> Iterator[Callable[[str], None]]:
-    """Yield what shows a line of progress on stderr, on a terminal only."""
+def progress(first: str, *, every_s: float = math.inf) -> Iterator[Callable[[str], None]]:
+    """Yield what shows progress on stderr: one changing line on a terminal.
+
+    Elsewhere a line is printed when `every_s` seconds went by since the last.
+    """
     if not sys.stderr.isatty():
-        yield lambda _: None
+        yield _now_and_then(every_s)
         return
     from rich.console import Console  # noqa: PLC0415 - a pipe should not pay for it
 
     with Console(stderr=True).status(first) as status:
         yield status.update
+
+
+def _now_and_then(every_s: float) -> Callable[[str], None]:
+    last = time.monotonic()
+
+    def show_progress(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= every_s:
+            last = time.monotonic()
+            click.echo(text, err=True)
+
+    return show_progress

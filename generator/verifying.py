@@ -1,17 +1,16 @@
-"""How well the inference does on made-up fabrics, whose true trees are known.
+"""How well the inference did on a made-up fabric, whose true tree is known.
 
-Decides what a fabric's verdict is, which swaps were named, and which fabrics and faults make up
-the grid. Pure: who draws the faults, and where the runs take place, is the command's.
+Decides what a fabric's verdict is, which nodes are wrong, and which swaps were named. Pure: who
+draws the faults, and where the runs take place, is the command's.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from topology.fabric import build_fabric
 from topology.facts import Device, DeviceKind, Finding, FindingKind, Medium, PortName
@@ -20,11 +19,8 @@ from topology.ids import Id, IdKind
 from topology.inference import Inference, infer
 from topology.synthetic import (
     Damaged,
-    FabricKind,
-    FabricSpec,
     FaultKind,
     FaultSpec,
-    NamePolicy,
     RandomSource,
     Wiring,
     damage,
@@ -38,14 +34,15 @@ from topology.tree import TopologyTree, all_nodes, host_partitions
 _TELLING: Final = frozenset(
     {
         FindingKind.UNDECIDABLE,
+        FindingKind.NEAR_TIE,
         FindingKind.ISLAND,
         FindingKind.AUX_SWITCH,
         FindingKind.HOST_ON_SPINE,
-        FindingKind.MISSING_LINK,
-        FindingKind.WRONG_RAIL,
+        FindingKind.TIER_MISMATCH,
+        FindingKind.NOT_A_TREE,
     }
 )
-"""Kinds of findings that warn of a tree that is not what was built."""
+"""Kinds of findings that doubt the tree. That a cable is missing or exchanged does not."""
 _SWAPPED: Final = frozenset({FindingKind.SWAPPED_CABLE, FindingKind.WRONG_RAIL})
 
 
@@ -53,17 +50,30 @@ class Verdict(StrEnum):
     """How a tree compares with the true one; the later, the worse."""
 
     EXACT = "exact"
+    """The same sets of nodes at every tier, and the same nodes in none."""
     FLAGGED = "flagged"
-    """Wrong about some nodes; each is listed as unplaced with the reason, or a finding speaks of
-    it or of a switch of its domain."""
+    """Wrong about some nodes; each is listed as unplaced with the reason, or a finding doubts
+    where it is."""
     SILENT = "silent"
     """Wrong about some node of which nothing is said."""
+
+
+class Judgement(NamedTuple):
+    """What a tree is worth."""
+
+    verdict: Verdict
+    wrong: frozenset[str]
+    """Nodes whose domain, at any tier, does not stand for the true one."""
+    silent: frozenset[str]
+    """Those of which nothing is said."""
 
 
 class Score(NamedTuple):
     """What one run came to."""
 
     verdict: Verdict
+    num_wrong: int
+    """Nodes that are not where they belong, at any tier."""
     num_swaps: int
     """Swaps that can be seen by the fabric's symmetry."""
     num_named: int
@@ -107,7 +117,8 @@ def score(damaged: Damaged, found: Inference) -> Score:
         port for finding in found.findings if finding.kind in _SWAPPED for port in _ports(finding)
     }
     num_named = sum(not named.isdisjoint(fault.ports) for fault in swaps)
-    return Score(judge(damaged, found), len(swaps), num_named)
+    judged = judge(derive_truth(damaged), found)
+    return Score(judged.verdict, len(judged.wrong), len(swaps), num_named)
 
 
 def _ports(finding: Finding) -> Iterator[PortName]:
@@ -117,34 +128,58 @@ def _ports(finding: Finding) -> Iterator[PortName]:
         yield from pair
 
 
-def judge(damaged: Damaged, found: Inference) -> Verdict:
-    """Compare an inference with the truth of its fabric. Cost: O(nodes x tiers)."""
-    truth = derive_truth(damaged)
-    if host_partitions(truth) == host_partitions(found.tree):
-        return Verdict.EXACT
-    told = {
-        name
-        for finding in found.findings
-        if finding.kind in _TELLING
-        for name in (finding.device, *(end.device for end in finding.ports))
-    }
-    ranks = range(1, max(len(truth.tiers), len(found.tree.tiers)) + 1)
-    right = [_tier(truth, rank, told) for rank in ranks]
-    seen = [_tier(found.tree, rank, told) for rank in ranks]
-    warned = {
-        node
-        for tier in seen
-        for node, at in tier.homes.items()
-        if tier.is_told[at] and not tier.is_whole[at]
-    }
-    warned |= told | {gone.node for gone in found.tree.unplaced}
-    nodes = all_nodes(truth)
-    is_silent = any(
-        node not in warned
-        for one, two in zip(right, seen, strict=True)
-        for node in _misplaced(nodes, one, two)
-    )
-    return Verdict.SILENT if is_silent else Verdict.FLAGGED
+def judge(truth: TopologyTree, found: Inference) -> Judgement:
+    """Compare an inference with the true tree. Cost: O(nodes x tiers).
+
+    Tier by tier, the domain that shares most nodes with a true one stands for it; a node that is
+    in another, or in one where the truth has none, is wrong. That is told where the tree lists
+    the node as unplaced, or where a finding that doubts the tree is about the node, about a
+    switch of its domain there, true or found, or about one of the domain below, whose place is
+    in question. What was told of one tier is told of those above.
+    """
+    tree = found.tree
+    placed_nowhere = {gone.node for gone in tree.unplaced}
+    if (
+        host_partitions(truth) == host_partitions(tree)
+        and {gone.node for gone in truth.unplaced} == placed_nowhere
+    ):
+        return Judgement(Verdict.EXACT, frozenset(), frozenset())
+    told = _told(found)
+    nodes = sorted({*all_nodes(truth), *all_nodes(tree)})
+    wrong: set[str] = set()
+    silent: set[str] = set()
+    warned = placed_nowhere | told
+    if any(finding.kind is FindingKind.NOT_A_TREE for finding in found.findings):
+        warned.update(nodes)
+    below: tuple[_Tier, ...] = ()
+    for rank in range(1, max(len(truth.tiers), len(tree.tiers)) + 1):
+        right, seen = _tier(truth, rank), _tier(tree, rank)
+        misplaced = _misplaced(nodes, right, seen)
+        wrong |= misplaced
+        here = _others(right, seen), _others(seen, right)
+        warned |= {node for node in misplaced if _is_doubted(node, (*here, *below), told)}
+        silent |= misplaced - warned
+        below = right, seen
+    forgotten = set(nodes).difference(all_nodes(tree))
+    wrong |= forgotten
+    silent |= forgotten - warned
+    wrong |= placed_nowhere - {gone.node for gone in truth.unplaced}
+    verdict = Verdict.SILENT if silent else Verdict.FLAGGED
+    return Judgement(verdict, frozenset(wrong), frozenset(silent))
+
+
+def _told(found: Inference) -> set[str]:
+    """Return the devices that findings of a doubtful tree are about.
+
+    Ports that a finding lists with their names are evidence: a host between two leaf groups says
+    nothing against the other hosts there.
+    """
+    told: set[str] = set()
+    for finding in found.findings:
+        if finding.kind in _TELLING:
+            told.add(finding.device)
+            told.update(end.device for end in finding.ports if not end.port)
+    return told
 
 
 class _Tier(NamedTuple):
@@ -152,31 +187,36 @@ class _Tier(NamedTuple):
 
     homes: Mapping[str, int]
     """Per node the index of its domain."""
-    is_told: tuple[bool, ...]
-    """Per domain, whether a finding speaks of a switch of it."""
-    is_whole: tuple[bool, ...]
-    """Per domain, whether it holds every node, so that its switches tell nothing."""
+    switches: tuple[tuple[str, ...], ...]
+    """Per domain."""
 
 
-def _tier(tree: TopologyTree, rank: int, told: set[str]) -> _Tier:
+def _tier(tree: TopologyTree, rank: int) -> _Tier:
     domains = [domain for domain in tree.domains if domain.tier == rank]
     return _Tier(
         {node: at for at, domain in enumerate(domains) for node in tree.nodes_of(domain)},
-        tuple(not told.isdisjoint(domain.switches) for domain in domains),
-        tuple(domain.stop - domain.start == len(tree.nodes) for domain in domains),
+        tuple(domain.switches for domain in domains),
     )
 
 
-def _misplaced(nodes: Iterable[str], right: _Tier, seen: _Tier) -> Iterator[str]:
-    """Yield the nodes whose domain is not the true one, unless a switch of either is told of."""
+def _others(tier: _Tier, against: _Tier) -> _Tier:
+    """Return a tier without its switches where it is one domain, and not the question itself.
+
+    A finding about a switch above all nodes would tell of them all. It does when the other tree
+    has no such tier.
+    """
+    return tier if len(tier.switches) > 1 or not against.switches else _Tier(tier.homes, ((),))
+
+
+def _misplaced(nodes: Iterable[str], right: _Tier, seen: _Tier) -> set[str]:
+    """Return the nodes whose domain does not stand for the true one."""
     match = _match(right, seen)
+    found = set()
     for node in nodes:
-        home, place = right.homes.get(node), seen.homes.get(node)
-        if (None if home is None else match.get(home, -1)) == place:
-            continue
-        is_told = home is not None and right.is_told[home]
-        if not is_told and not (place is not None and seen.is_told[place]):
-            yield node
+        home = right.homes.get(node)
+        if (None if home is None else match.get(home, -1)) != seen.homes.get(node):
+            found.add(node)
+    return found
 
 
 def _match(right: _Tier, seen: _Tier) -> dict[int, int]:
@@ -192,143 +232,9 @@ def _match(right: _Tier, seen: _Tier) -> dict[int, int]:
     return match
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """A fabric and what goes wrong in it, drawn anew for each seed."""
-
-    fabric: str
-    fault: str
-    spec: FabricSpec
-    faults: FaultSpec
-
-    @property
-    def num_hcas(self) -> int:
-        """HCAs, or NICs, of all hosts."""
-        return self.spec.num_hosts * self.spec.ports_per_host
-
-
-class Size(StrEnum):
-    """How much of the grid is run."""
-
-    QUICK = "quick"
-    FULL = "full"
-
-
-_HCAS: Final = {Size.QUICK: (512,), Size.FULL: (512, 8192, 65536)}
-_RAILS: Final = {Size.QUICK: (2, 3, 4, 8), Size.FULL: tuple(range(1, 9))}
-_FAT_TREE_TIERS: Final = (2, 3, 4)
-_SMALL_HCAS: Final = 512
-_SMALL_RADIX: Final = 32
-_LARGE_RADIX: Final = 64
-_FAULTS: Final = {
-    "none": FaultSpec(),
-    "10 % of links lost": FaultSpec(lose_links=0.1),
-    "5 % of cables swapped": FaultSpec(swap=0.05),
-    "a switch lost": FaultSpec(lose_switches=1),
-    "a host lost": FaultSpec(lose_hosts=1),
-    "20 % of hosts silent": FaultSpec(silent=0.2),
-    "all of these": FaultSpec(0.1, swap=0.05, silent=0.2, lose_switches=1, lose_hosts=1),
-}
-
-
-def grid(size: Size) -> list[Scenario]:
-    """Return the scenarios of a grid: by number of HCAs, fabric, fault and names."""
-    return [
-        Scenario(fabric, fault, replace(spec, names=names), faults)
-        for num_hcas in _HCAS[size]
-        for fabric, spec in _fabrics(num_hcas, _RAILS[size])
-        for fault, faults in _FAULTS.items()
-        for names in NamePolicy
-    ]
-
-
-def _fabrics(num_hcas: int, rails: Iterable[int]) -> Iterator[tuple[str, FabricSpec]]:
-    radix = _SMALL_RADIX if num_hcas <= _SMALL_HCAS else _LARGE_RADIX
-    for tiers in _FAT_TREE_TIERS:
-        fitting = _fat_tree_radix(num_hcas, tiers)
-        spec = FabricSpec(FabricKind.FAT_TREE, num_hcas, radix=fitting, tiers=tiers)
-        yield f"fat tree, {tiers} ranks", spec
-    for num in rails:
-        spec = FabricSpec(FabricKind.RAIL, num_hcas // num, rails=num, radix=radix)
-        yield f"{num} rail{'s' if num > 1 else ''}", spec
-    pairs = FabricSpec(FabricKind.DUAL_HOMED, num_hcas // 2, radix=radix, medium=Medium.ETHERNET)
-    yield "MLAG pairs", pairs
-
-
-def _fat_tree_radix(num_hosts: int, tiers: int) -> int:
-    """Return the smallest power of two with 2 (radix / 2) ** tiers hosts or more."""
-    return 2 << math.ceil(math.log2(num_hosts / 2) / tiers)
-
-
-class Worst(NamedTuple):
-    """The run that most needs a look."""
-
-    seed: int
-    score: Score
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the runs of one scenario came to."""
-
-    scenario: Scenario
-    scores: Mapping[int, Score]
-    """Per seed."""
-
-    def num(self, verdict: Verdict) -> int:
-        """Return how many runs had a verdict."""
-        return sum(score.verdict is verdict for score in self.scores.values())
-
-    @property
-    def num_swaps(self) -> int:
-        """Swaps of all runs that can be seen."""
-        return sum(score.num_swaps for score in self.scores.values())
-
-    @property
-    def num_named(self) -> int:
-        """How many of these were named."""
-        return sum(score.num_named for score in self.scores.values())
-
-    @property
-    def worst(self) -> Worst | None:
-        """The worst verdict's run, then the one with most swaps unnamed, then the first.
-
-        None where every tree is exact and every swap is named.
-        """
-        order = list(Verdict)
-        missed = {
-            seed: (order.index(one.verdict), one.num_swaps - one.num_named)
-            for seed, one in self.scores.items()
-        }
-        seed = max(sorted(missed), key=lambda seed: missed[seed])
-        return Worst(seed, self.scores[seed]) if any(missed[seed]) else None
-
-
-def render_rows(rows: Iterable[Row], commands: Mapping[Scenario, str]) -> dict[str, Any]:
-    """Return the document that `toponaut verify -o json` prints.
-
-    Args:
-        rows: one per scenario.
-        commands: the command line that repeats the worst run, for scenarios that have one.
-    """
-    found = list(rows)
-    totals = {verdict.value: sum(row.num(verdict) for row in found) for verdict in Verdict}
-    return {
-        "rows": [_render_row(row, commands.get(row.scenario)) for row in found],
-        "total": {"runs": sum(totals.values()), **totals},
-    }
-
-
-def _render_row(row: Row, command: str | None) -> dict[str, Any]:
-    worst = row.worst
-    return {
-        "fabric": row.scenario.fabric,
-        "hcas": row.scenario.num_hcas,
-        "names": row.scenario.spec.names.value,
-        "fault": row.scenario.fault,
-        "runs": len(row.scores),
-        **{verdict.value: row.num(verdict) for verdict in Verdict},
-        "swaps": {"detectable": row.num_swaps, "named": row.num_named},
-        "worst": worst
-        and {"seed": worst.seed, "verdict": worst.score.verdict.value, "command": command},
-    }
+def _is_doubted(node: str, tiers: Iterable[_Tier], told: AbstractSet[str]) -> bool:
+    """Return whether a finding is about a switch of one of the node's domains."""
+    homes = ((tier, tier.homes.get(node)) for tier in tiers)
+    return any(
+        home is not None and not told.isdisjoint(tier.switches[home]) for tier, home in homes
+    )

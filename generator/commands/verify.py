@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import random  # noqa: TID251 - seeded: a run can be repeated
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from itertools import product
-from multiprocessing import get_context
-from typing import Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final
 
 import click
 
 from generator.exits import Exit
-from generator.fabric_options import (
-    fabric_options,
-    fabric_words,
-    fault_words,
-    faults_of,
-    progress,
-    spec_of,
-)
+from generator.fabric_options import fabric_options, fault_words, faults_of, progress, spec_of
+from generator.grids import Each, Row, Scenario, Size, grid, markdown, render_rows
 from generator.printing import output_option, print_document, table
-from generator.verifying import Row, Scenario, Score, Size, Verdict, grid, render_rows, run
-from topology.errors import TopologyError
-from topology.synthetic import FabricSpec, Wiring, build_wiring
+from generator.verify_runs import Journal, Outcome, Task, command_line, run_all
+from generator.verifying import Score, Verdict
 
-_COLLECT_EVERY: Final = (200_000, 20, 20)  # as in `generator.cli`, for processes of their own
+_SHARE_OF_FREE: Final = 0.8
+_FALLBACK_BYTES: Final = 4 << 30
+_TELL_EVERY_S: Final = 60.0
+_AVAILABLE: Final = re.compile(r"^MemAvailable:\s+(\d+) kB$", re.MULTILINE)
 _HEADER: Final = (
     "FABRIC", "HCAS", "NAMES", "FAULT", "RUNS", "EXACT", "FLAGGED", "SILENT", "SWAPS NAMED",
 )  # fmt: skip
-
-
-class _Task(NamedTuple):
-    """One run."""
-
-    scenario: Scenario
-    seed: int
 
 
 @click.command(name="verify")
@@ -52,6 +37,11 @@ class _Task(NamedTuple):
 )
 @fabric_options
 @click.option(
+    "--lose-each",
+    type=click.Choice([each.value for each in Each]),
+    help="Lose one after the other, one in each run, instead of runs by seed.",
+)
+@click.option(
     "--seeds",
     type=click.IntRange(min=1),
     default=5,
@@ -60,10 +50,22 @@ class _Task(NamedTuple):
 )
 @click.option("--first-seed", type=int, default=0, show_default=True, help="Seed of the first run.")
 @click.option(
+    "--journal",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that gets a line of JSON per run; the runs that it has are not repeated.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Processes at work.  [default: one per core]",
+    help="Processes at work at most.  [default: one per core]",
 )
+@click.option(
+    "--memory",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="GIB",
+    help="What they may take together; one runs in any case.  [default: 80 % of what is free]",
+)
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print tables for a document.")
 @output_option
 @click.pass_context
 def command(
@@ -73,22 +75,39 @@ def command(
     *,
     seeds: int,
     first_seed: int,
-    jobs: int | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Make fabrics, break them, infer their trees, and compare these with the truth.
 
-    A tree is exact; or it is wrong and a finding names each node concerned or a switch of its
-    domain (flagged); or it is wrong and nothing says so (silent), which exits with 5. Swaps count
-    where the fabric's symmetry can show them. The reports come in random order.
+    A tree is exact, at every tier; or it is wrong, and every node concerned is listed as
+    unplaced or a finding doubts its domain (flagged); or it is wrong and nothing says so
+    (silent), which exits with 5. Swaps count where the fabric's symmetry can show them. The
+    reports come in random order.
+
+    Each fault is drawn anew from each seed. With --grid full, give a --journal: it takes hours,
+    and 2 GiB of memory for each run at 65,536 HCAs.
     """
-    scenarios = _scenarios(ctx, options)
-    tasks = [_Task(*task) for task in product(scenarios, range(first_seed, first_seed + seeds))]
-    rows = _rows(tasks, _scores(tasks, jobs or _num_cores()))
+    jobs, memory = options.pop("jobs"), options.pop("memory")
+    journal, as_markdown = Journal(options.pop("journal")), options.pop("as_markdown")
+    tasks = [
+        Task(scenario, seed)
+        for scenario in _scenarios(ctx, options)
+        for seed in scenario.seeds(first_seed, seeds)
+    ]
+    with _told([task for task in tasks if not journal.get(task)]) as on_run:
+        outcomes = run_all(
+            tasks,
+            jobs=jobs or len(os.sched_getaffinity(0)),
+            memory_bytes=int(memory * 2**30) if memory else _free_bytes(),
+            journal=journal,
+            on_run=on_run,
+        )
+    rows = _rows(tasks, outcomes)
     commands = {
-        row.scenario: _command_line(row.scenario, row.worst.seed) for row in rows if row.worst
+        row.scenario: command_line(Task(row.scenario, row.worst.seed)) for row in rows if row.worst
     }
-    print_document(render_rows(rows, commands), output, text=lambda: _text(rows, commands))
+    text = (lambda: markdown(rows)) if as_markdown else (lambda: _text(rows, commands))
+    print_document(render_rows(rows, commands), output, text=text)
     if any(row.num(Verdict.SILENT) for row in rows):
         ctx.exit(Exit.CHECK_FAILED)
 
@@ -97,7 +116,9 @@ def _scenarios(ctx: click.Context, options: dict[str, Any]) -> list[Scenario]:
     size = options.pop("grid")
     if size is None:
         spec, faults = spec_of(options), faults_of(options)
-        return [Scenario(spec.kind.value, " ".join(fault_words(faults)) or "none", spec, faults)]
+        each = Each(options["lose_each"]) if options["lose_each"] else None
+        words = [*fault_words(faults), *(["--lose-each", each.value] if each else [])]
+        return [Scenario(spec.kind.value, " ".join(words) or "none", spec, faults, each)]
     given = [name for name in options if _is_given(ctx, name)]
     if given:
         flag = given[0].replace("_", "-")
@@ -110,65 +131,41 @@ def _is_given(ctx: click.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
-def _scores(tasks: Sequence[_Task], jobs: int) -> list[Score]:
-    """Return the score of each task, in their order.
-
-    Raises:
-        ConfigError: a fabric makes no sense, or its faults do not fit it.
-        TopologyError: a process died.
-    """
-    found = []
+def _free_bytes() -> int:
     try:
-        with progress("starting") as show_progress, _mapped(tasks, jobs) as scores:
-            for num, one in enumerate(scores, 1):
-                found.append(one)
-                show_progress(f"{num} of {len(tasks)} runs")
-    except BrokenProcessPool as error:
-        raise TopologyError("a process died, likely for want of memory: lower --jobs") from error
-    return found
+        found = _AVAILABLE.search(Path("/proc/meminfo").read_text(encoding="ascii"))
+    except OSError:
+        found = None
+    return int(_SHARE_OF_FREE * 1024 * int(found[1])) if found else _FALLBACK_BYTES
 
 
 @contextmanager
-def _mapped(tasks: Sequence[_Task], jobs: int) -> Iterator[Iterator[Score]]:
-    """Yield the scores as they come, in the order of the tasks; drop the rest on the way out."""
-    if min(jobs, len(tasks)) == 1:
-        yield map(_run, tasks)
-        return
-    # Spawned, for a fork would copy whatever threads and locks the caller has.
-    pool = ProcessPoolExecutor(
-        min(jobs, len(tasks)), get_context("spawn"), gc.set_threshold, _COLLECT_EVERY
-    )
-    try:
-        yield pool.map(_run, tasks)
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _told(tasks: Sequence[Task]) -> Iterator[Callable[[Task, Outcome], None]]:
+    """Yield what tells on stderr how far the runs are: all the time, or now and then in a log."""
+    start = time.monotonic()
+    left = sum(task.scenario.num_hcas for task in tasks)
+    ends: list[Verdict] = []
+    done = 0
+    with progress("starting", every_s=_TELL_EVERY_S) as show_progress:
+
+        def on_run(task: Task, outcome: Outcome) -> None:
+            nonlocal done
+            done += task.scenario.num_hcas
+            ends.append(outcome.score.verdict)
+            remaining_s = (time.monotonic() - start) * (left - done) / done
+            counts = ", ".join(f"{ends.count(verdict)} {verdict.value}" for verdict in Verdict)
+            show_progress(
+                f"{len(ends)} of {len(tasks)} runs: {counts}; some {remaining_s / 60:.0f} min left"
+            )
+
+        yield on_run
 
 
-def _run(task: _Task) -> Score:
-    # Not for secrets; equal seeds break the same things.
-    rng = random.Random(task.seed)  # noqa: S311
-    return run(_wiring(task.scenario.spec), task.scenario.faults, rng)
-
-
-@lru_cache(maxsize=1)
-def _wiring(spec: FabricSpec) -> Wiring:
-    return build_wiring(spec)
-
-
-def _rows(tasks: Sequence[_Task], scores: Sequence[Score]) -> list[Row]:
+def _rows(tasks: Sequence[Task], outcomes: Mapping[Task, Outcome]) -> list[Row]:
     found: dict[Scenario, dict[int, Score]] = {}
-    for task, one in zip(tasks, scores, strict=True):
-        found.setdefault(task.scenario, {})[task.seed] = one
+    for task in tasks:
+        found.setdefault(task.scenario, {})[task.seed] = outcomes[task].score
     return [Row(scenario, by_seed) for scenario, by_seed in found.items()]
-
-
-def _command_line(scenario: Scenario, seed: int) -> str:
-    words = [*fabric_words(scenario.spec), *fault_words(scenario.faults)]
-    return " ".join(["toponaut verify", *words, "--seeds 1 --first-seed", str(seed)])
 
 
 def _text(rows: Sequence[Row], commands: Mapping[Scenario, str]) -> str:

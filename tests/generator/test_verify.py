@@ -1,27 +1,20 @@
-"""`toponaut verify`: what it prints, how it exits, and a slice of the grid on every run."""
+"""`toponaut verify`: what it prints, how it exits, and what it keeps of its runs."""
 
 from __future__ import annotations
 
+import json
 import shlex
+from pathlib import Path
 
 import pytest
 
-from generator.commands import verify
+from generator import verify_runs
 from generator.exits import Exit
 from generator.verifying import Score, Verdict
 from tests.generator.scenes import run
 from topology.synthetic import FaultSpec, RandomSource, Wiring
 
 SMALL = ("verify", "--kind", "rail", "--hosts", 16, "--rails", 4, "--radix", 16)
-
-
-@pytest.mark.timeout(60)
-def test_it_finds_no_tree_of_the_quick_grid_silently_wrong() -> None:
-    ran = run("verify", "--grid", "quick", "--seeds", 1, "-o", "json")
-    silent = [row["worst"]["command"] for row in ran.document["rows"] if row["silent"]]
-    assert silent == []
-    assert ran.code == Exit.OK
-    assert ran.err == ""
 
 
 def test_it_prints_the_same_whatever_the_number_of_jobs() -> None:
@@ -41,15 +34,16 @@ def test_it_says_in_a_table_what_was_tried() -> None:
 
 def silently_wrong(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Score:
     del wiring, faults, rng
-    return Score(Verdict.SILENT, 0, 0)
+    return Score(Verdict.SILENT, 1, 0, 0)
 
 
 def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(verify, "run", silently_wrong)
-    given = (*SMALL, "--names", "opaque", "--lose-links", "2.5%", "--swap", "5%", "--lose-host", 1)
-    ran = run(*given, "--first-seed", 7, "--seeds", 2, "--jobs", 1)
+    monkeypatch.setattr(verify_runs, "run", silently_wrong)
+    faults = ("--lose-links", "2.5%", "--swap", "5%", "--lose-host", 1, "--shuffle-hosts")
+    lost = ("--lose-switch", 1, "--lose-rank", 2, "--lose", "node-0003")
+    ran = run(*SMALL, *faults, *lost, "--first-seed", 7, "--seeds", 2, "--jobs", 1)
     assert ran.code == Exit.CHECK_FAILED
     (line,) = [line for line in ran.out.splitlines() if line.startswith("to repeat")]
     words = shlex.split(line.partition(": toponaut ")[2])
@@ -68,9 +62,45 @@ def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
         pytest.param(("--hosts", "999999", "--radix", "4"), "do not fit", id="too many hosts"),
         pytest.param(("--lose-host", "65"), "0 to 64 hosts", id="more hosts than there are"),
         pytest.param(("--jobs", "0"), "--jobs", id="no process at work"),
+        pytest.param(("--lose", "x"), "got x", id="a device that there is not"),
+        pytest.param(
+            ("--lose-switch", "1", "--lose-rank", "4"), "of rank 4", id="a rank that there is not"
+        ),
+        pytest.param(("--journal", __file__), "no journal", id="a journal that is no file"),
     ],
 )
 def test_it_refuses_what_makes_no_fabric(words: tuple[str, ...], said: str) -> None:
     ran = run("verify", "--seeds", 1, *words)
     assert (ran.code, ran.out) == (Exit.USAGE, "")
     assert said in ran.err
+
+
+def test_it_loses_one_device_after_the_other() -> None:
+    ran = run(*SMALL, "--lose-each", "switch", "--seeds", 1, "-o", "json")
+    assert ran.document["total"]["runs"] == 8 + 4
+    (row,) = ran.document["rows"]
+    assert (row["fault"], row["exact"]) == ("--lose-each switch", 12)
+
+
+def test_it_repeats_no_run_that_its_journal_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (*SMALL, "--lose-links", "10%", "--jobs", 1, "--journal", tmp_path / "runs.jsonl")
+    first = run(*words, "--seeds", 2)
+    lines = (tmp_path / "runs.jsonl").read_text().splitlines()
+    assert [json.loads(line)["seed"] for line in lines] == [0, 1]
+    assert json.loads(lines[1])["command"].endswith("--lose-links 10% --seeds 1 --first-seed 1")
+    monkeypatch.setattr(verify_runs, "run", silently_wrong)
+    assert run(*words, "--seeds", 2) == first
+    assert run(*words, "--seeds", 3).code == Exit.CHECK_FAILED
+    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 3
+
+
+def test_it_runs_alone_what_needs_more_memory_than_there_is() -> None:
+    words = (*SMALL, "--jobs", 2, "--seeds", 2)
+    assert run(*words, "--memory", "0.001") == run(*words)
+
+
+def test_it_prints_tables_for_documents() -> None:
+    ran = run(*SMALL, "--seeds", 1, "--markdown")
+    assert "| rail | 1 / 0 / 0 | none visible |" in ran.out.splitlines()

@@ -1,24 +1,18 @@
-"""Verdicts on trees that are right, wrong and told of, and wrong in silence; and the grid."""
+"""Verdicts on trees that are right, wrong and told of, and wrong in silence.
+
+The judge is tried on hand-made trees of two pods with two leaf groups each: what is wrong at one
+tier must be told there or below, by a finding about what is in question and nothing else.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from generator.verifying import (
-    Row,
-    Scenario,
-    Score,
-    Size,
-    Verdict,
-    claims_of,
-    grid,
-    judge,
-    render_rows,
-    run,
-    score,
-)
+from generator.verifying import Judgement, Verdict, claims_of, judge, run, score
 from tests.topology.judging import infer_from
 from tests.topology.synthetic.fabrics import seeded, swap
 from topology.facts import Finding, FindingKind, PortName, Severity
@@ -29,85 +23,211 @@ from topology.synthetic import (
     Fault,
     FaultKind,
     FaultSpec,
-    NamePolicy,
     build_wiring,
     damage,
+    derive_truth,
     undamaged,
 )
-from topology.tree import DomainSpec, Unplaced, build_tree
+from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
 SPEC = FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)
 WHOLE = undamaged(build_wiring(SPEC))
-GROUPS = ("leaf-g01", "leaf-g02")
+HOMES = {"n1": "a1", "n2": "a1", "n3": "a2", "n4": "a2", "n5": "b1", "n6": "b1", "n7": "b2"}
+PODS = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
+TOPS = {"a": "all", "b": "all"}
+TIERS = ("leaf", "spine", "core")
+
+
+def tree(
+    homes: dict[str, str | None] | None = None,
+    pods: dict[str, str | None] | None = None,
+    tops: dict[str, str | None] | None = None,
+) -> TopologyTree:
+    """Return the tree of two pods after changes; a domain's only switch is `sw-` and its name.
+
+    A node without a home is unplaced, a domain without a parent stands alone, and one that
+    nobody is in is not there.
+    """
+    levels = [HOMES | (homes or {}), PODS | (pods or {}), TOPS | (tops or {})]
+    above: dict[str, str | None] = {}
+    for level in levels[1:]:
+        above |= level
+    found = {home for home in levels[0].values() if home}
+    specs = []
+    for tier in range(1, 4):
+        specs += [
+            DomainSpec(
+                name,
+                tier=tier,
+                parent=above.get(name),
+                nodes=tuple(node for node, home in levels[0].items() if home == name),
+                switches=(f"sw-{name}",),
+            )
+            for name in sorted(found)
+        ]
+        found = {parent for name in found if (parent := above.get(name))}
+    gone = [Unplaced(node, "undecided") for node, home in levels[0].items() if home is None]
+    return build_tree(specs, tiers=TIERS, unplaced=gone)
 
 
 def finding(kind: FindingKind, device: str, *ports: PortName) -> Finding:
     return Finding(kind, device, None, Severity.WARNING, "seen", ports)
 
 
-def moved(*findings: Finding, unplaced: bool = False) -> Inference:
-    """Return a tree in which node-0001 is in the other leaf group, or in none."""
-    hosts = [host.name for host in WHOLE.wiring.hosts]
-    members = (hosts[1:8], hosts[8:] if unplaced else [*hosts[8:], hosts[0]])
-    leaves = [
-        DomainSpec(
-            name,
-            tier=1,
-            parent="top",
-            nodes=tuple(nodes),
-            switches=tuple(f"{name}-r{rail}" for rail in range(1, 5)),
-        )
-        for name, nodes in zip(GROUPS, members, strict=True)
-    ]
-    gone = [Unplaced(hosts[0], "undecided")] if unplaced else []
-    spines = tuple(switch.name for switch in WHOLE.wiring.switches if switch.rank == 2)
-    top = DomainSpec("top", tier=2, parent=None, switches=spines)
-    return Inference(build_tree([*leaves, top], tiers=("leaf", "spine"), unplaced=gone), findings)
+def doubt(device: str, *others: str) -> Finding:
+    ports = tuple(PortName(name, "") for name in (device, *others))
+    return finding(FindingKind.UNDECIDABLE, device, *ports)
+
+
+def verdict(found: TopologyTree, *findings: Finding) -> Verdict:
+    return judge(tree(), Inference(found, findings)).verdict
+
+
+MOVED = tree({"n1": "b1"})
+POD_MOVED = tree(pods={"a2": "b"})
+POD_ALONE = tree(tops={"b": None})
+FUSED = tree(pods={"b1": "a", "b2": "a"})
+SPLIT = tree({"n2": "a3"}, {"a3": "a"})
 
 
 def test_it_calls_what_was_built_exact() -> None:
-    assert judge(WHOLE, infer_from(claims_of(WHOLE))) is Verdict.EXACT
+    found = infer_from(claims_of(WHOLE))
+    assert judge(derive_truth(WHOLE), found) == (Verdict.EXACT, frozenset(), frozenset())
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict"),
+    ("findings", "expected"),
     [
-        pytest.param(moved(), Verdict.SILENT, id="nothing is said"),
+        pytest.param((), Verdict.SILENT, id="nothing is said"),
+        pytest.param((doubt("n1"),), Verdict.FLAGGED, id="the node is named"),
+        pytest.param((doubt("sw-a1"),), Verdict.FLAGGED, id="a switch where it belongs is named"),
+        pytest.param((doubt("sw-b1"),), Verdict.FLAGGED, id="a switch where it is is named"),
+        pytest.param((doubt("n5", "sw-b1"),), Verdict.FLAGGED, id="a switch is named among others"),
+        pytest.param((doubt("n2"),), Verdict.SILENT, id="a fellow is named"),
+        pytest.param((doubt("sw-a2"),), Verdict.SILENT, id="a switch of a third group is named"),
+        pytest.param((doubt("sw-a"),), Verdict.SILENT, id="a switch a tier above is named"),
+        pytest.param((doubt("sw-all"),), Verdict.SILENT, id="a switch above all nodes is named"),
         pytest.param(
-            moved(finding(FindingKind.UNDECIDABLE, "node-0001")),
-            Verdict.FLAGGED,
-            id="a finding names the node",
-        ),
-        pytest.param(
-            moved(finding(FindingKind.MISSING_LINK, "x", PortName("leaf-g01-r2", "3"))),
-            Verdict.FLAGGED,
-            id="a finding names a switch where it belongs",
-        ),
-        pytest.param(
-            moved(finding(FindingKind.AUX_SWITCH, "leaf-g02-r1")),
-            Verdict.FLAGGED,
-            id="a finding names a switch where it is",
-        ),
-        pytest.param(
-            moved(finding(FindingKind.UNDECIDABLE, "node-0002")),
+            (finding(FindingKind.UNDECIDABLE, "n2", PortName("sw-a1", "7")),),
             Verdict.SILENT,
-            id="a finding names another node",
+            id="its leaf is but the evidence of what is said of a fellow",
         ),
         pytest.param(
-            moved(finding(FindingKind.MISSING_LINK, "spine-01")),
+            (finding(FindingKind.MISSING_LINK, "n1"), finding(FindingKind.SLOW_LINK, "sw-a1")),
             Verdict.SILENT,
-            id="a finding names a switch above all nodes",
+            id="a missing and a slow link say nothing of the tree",
         ),
         pytest.param(
-            moved(finding(FindingKind.SLOW_LINK, "node-0001")),
+            (finding(FindingKind.SWAPPED_CABLE, "n1"), finding(FindingKind.WRONG_RAIL, "n1")),
             Verdict.SILENT,
-            id="a finding of a kind that says nothing of the tree",
+            id="nor do exchanged cables",
         ),
-        pytest.param(moved(unplaced=True), Verdict.FLAGGED, id="the tree says it is unplaced"),
+        pytest.param(
+            (finding(FindingKind.NOT_A_TREE, "sw-all"),),
+            Verdict.FLAGGED,
+            id="the wiring is said to be no tree",
+        ),
     ],
 )
-def test_it_judges_a_node_in_the_wrong_group(found: Inference, verdict: Verdict) -> None:
-    assert judge(WHOLE, found) is verdict
+def test_it_judges_a_node_in_the_wrong_group(
+    findings: tuple[Finding, ...], expected: Verdict
+) -> None:
+    judged = judge(tree(), Inference(MOVED, findings))
+    assert judged.verdict is expected
+    assert judged.wrong == {"n1"}
+    assert judged.silent == ({"n1"} if expected is Verdict.SILENT else set())
+
+
+@pytest.mark.parametrize(
+    ("found", "device", "expected"),
+    [
+        pytest.param(POD_MOVED, None, Verdict.SILENT, id="a group in another pod"),
+        pytest.param(POD_MOVED, "sw-a2", Verdict.FLAGGED, id="told of the group"),
+        pytest.param(POD_MOVED, "sw-b", Verdict.FLAGGED, id="told of the pod where it is"),
+        pytest.param(POD_MOVED, "sw-a", Verdict.FLAGGED, id="told of the pod where it belongs"),
+        pytest.param(POD_MOVED, "sw-a1", Verdict.SILENT, id="told of the group that stayed"),
+        pytest.param(POD_MOVED, "sw-all", Verdict.SILENT, id="told of the top"),
+        pytest.param(POD_MOVED, "n3", Verdict.SILENT, id="told of one of its nodes"),
+        pytest.param(POD_ALONE, None, Verdict.SILENT, id="a pod below no top"),
+        pytest.param(POD_ALONE, "sw-b", Verdict.FLAGGED, id="told of that pod"),
+        pytest.param(POD_ALONE, "sw-a", Verdict.SILENT, id="told of the other pod"),
+        pytest.param(POD_ALONE, "sw-all", Verdict.SILENT, id="told of the top that it lacks"),
+        pytest.param(FUSED, None, Verdict.SILENT, id="two pods in one"),
+        pytest.param(FUSED, "sw-b", Verdict.FLAGGED, id="told of the pod that is gone"),
+        pytest.param(FUSED, "sw-a", Verdict.SILENT, id="told of the pod that took it over"),
+        pytest.param(SPLIT, None, Verdict.SILENT, id="a group in two"),
+        pytest.param(SPLIT, "sw-a3", Verdict.FLAGGED, id="told of the part"),
+    ],
+)
+def test_it_judges_the_tiers_above(
+    found: TopologyTree, device: str | None, expected: Verdict
+) -> None:
+    assert verdict(found, *([doubt(device)] if device else [])) is expected
+
+
+def test_it_tells_of_a_tier_what_was_told_of_the_one_below() -> None:
+    found = tree({"n1": "b1"}, tops={"b": None})
+    judged = judge(tree(), Inference(found, (doubt("n1"),)))
+    assert judged.wrong == {"n1", "n5", "n6", "n7"}
+    assert judged.silent == {"n5", "n6", "n7"}
+
+
+def test_it_accepts_a_node_that_is_listed_as_unplaced_but_counts_it_as_wrong() -> None:
+    judged = judge(tree(), Inference(tree({"n1": None}), ()))
+    assert judged == Judgement(Verdict.FLAGGED, frozenset({"n1"}), frozenset())
+
+
+@pytest.mark.parametrize(
+    ("truth", "found"),
+    [
+        pytest.param(tree({"n1": None}), tree(), id="placed where the truth cannot place it"),
+        pytest.param(tree(), tree({"n8": "a1"}), id="a node that there is not"),
+        pytest.param(tree({"n8": "a1"}), tree(), id="a placed node that is forgotten"),
+        pytest.param(tree({"n8": None}), tree(), id="an unplaced node that is forgotten"),
+    ],
+)
+def test_it_lets_no_node_appear_or_vanish_in_silence(
+    truth: TopologyTree, found: TopologyTree
+) -> None:
+    judged = judge(truth, Inference(found, ()))
+    assert (judged.verdict, len(judged.silent)) == (Verdict.SILENT, 1)
+
+
+@pytest.mark.parametrize("is_extra", [True, False], ids=["a tier too many", "a tier too few"])
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [(None, Verdict.SILENT), ("sw-all", Verdict.FLAGGED), ("n1", Verdict.SILENT)],
+)
+def test_it_judges_the_number_of_tiers(
+    is_extra: bool,  # noqa: FBT001 - a parameter of the test
+    device: str | None,
+    expected: Verdict,
+) -> None:
+    whole, without = tree(), tree(tops={"a": None, "b": None})
+    truth, found = (without, whole) if is_extra else (whole, without)
+    judged = judge(truth, Inference(found, (doubt(device),) if device else ()))
+    assert judged.verdict is expected
+    assert len(judged.wrong) == len(HOMES)
+
+
+@settings(max_examples=200)
+@given(
+    homes=st.fixed_dictionaries({}, optional=dict.fromkeys(HOMES, st.sampled_from([*PODS, None]))),
+    pods=st.fixed_dictionaries({}, optional=dict.fromkeys(PODS, st.sampled_from([*TOPS, None]))),
+    told=st.sets(st.sampled_from([*HOMES, *(f"sw-{name}" for name in (*PODS, *TOPS, "all"))])),
+)
+def test_it_never_grows_worse_by_telling_more(
+    homes: dict[str, str | None], pods: dict[str, str | None], told: set[str]
+) -> None:
+    found = tree(homes, pods)
+    quiet = judge(tree(), Inference(found, ()))
+    loud = judge(tree(), Inference(found, tuple(map(doubt, sorted(told)))))
+    everything = [*HOMES, *(f"sw-{name}" for name in (*PODS, *TOPS, "all"))]
+    loudest = judge(tree(), Inference(found, tuple(map(doubt, everything))))
+    assert quiet.wrong == loud.wrong == loudest.wrong
+    assert loudest.silent <= loud.silent <= quiet.silent <= quiet.wrong
+    assert loudest.verdict is not Verdict.SILENT
+    assert (quiet.verdict is Verdict.EXACT) == (not quiet.wrong)
 
 
 def test_it_counts_which_of_the_visible_swaps_are_named() -> None:
@@ -123,19 +243,19 @@ def test_it_counts_which_of_the_visible_swaps_are_named() -> None:
         ),
     )
     found = infer_from(claims_of(damaged))
-    assert score(damaged, found) == (Verdict.EXACT, 1, 1)
-    assert score(damaged, replace(found, findings=())) == (Verdict.EXACT, 1, 0)
+    assert score(damaged, found) == (Verdict.EXACT, 0, 1, 1)
+    assert score(damaged, replace(found, findings=())) == (Verdict.EXACT, 0, 1, 0)
 
 
 def test_it_scores_alike_what_equal_seeds_break() -> None:
-    faults = FaultSpec(lose_links=0.1, swap=0.2, silent=0.1, lose_hosts=1)
+    faults = FaultSpec(lose_links=0.1, swap=0.2, silent=0.1, lose_hosts=1, shuffle=True)
     assert run(WHOLE.wiring, faults, seeded(3)) == run(WHOLE.wiring, faults, seeded(3))
 
 
 def test_it_places_a_lost_host_nowhere() -> None:
     damaged = damage(WHOLE.wiring, FaultSpec(lose_hosts=2), seeded(1))
-    tree = infer_from(claims_of(damaged)).tree
-    assert {gone.node for gone in tree.unplaced} == damaged.lost_hosts
+    found = infer_from(claims_of(damaged)).tree
+    assert {gone.node for gone in found.unplaced} == damaged.lost_hosts
     assert len(damaged.lost_hosts) == 2
 
 
@@ -143,63 +263,3 @@ def test_it_swaps_as_many_cables_as_fit() -> None:
     damaged = damage(WHOLE.wiring, FaultSpec(swap=1.0), seeded(1))
     swaps = [fault for fault in damaged.faults if fault.kind is FaultKind.SWAPPED_CABLE]
     assert 0 < len(swaps) <= len(WHOLE.cables) // 2
-
-
-@pytest.mark.parametrize(
-    ("size", "hcas"), [(Size.QUICK, {512}), (Size.FULL, {512, 8192, 65536})], ids=str
-)
-def test_it_has_fabrics_of_every_kind_under_both_names(size: Size, hcas: set[int]) -> None:
-    scenarios = grid(size)
-    assert len(set(scenarios)) == len(scenarios)
-    for at_most in hcas:
-        here = [one for one in scenarios if 0.99 * at_most < one.num_hcas <= at_most]
-        assert {one.spec.kind for one in here} == set(FabricKind)
-        assert {one.spec.names for one in here} == set(NamePolicy)
-        assert {one.spec.tiers for one in here} == {None, 2, 3, 4}
-
-
-def test_it_plans_quick_fabrics_that_can_be_built() -> None:
-    for spec in {one.spec for one in grid(Size.QUICK)}:
-        assert build_wiring(spec).hosts
-
-
-def row(**scores: Score) -> Row:
-    scenario = Scenario("rail", "none", SPEC, FaultSpec())
-    return Row(scenario, {int(seed[1:]): one for seed, one in scores.items()})
-
-
-@pytest.mark.parametrize(
-    ("found", "seed"),
-    [
-        pytest.param(
-            row(s1=Score(Verdict.EXACT, 2, 2), s2=Score(Verdict.EXACT, 0, 0)), None, id="none"
-        ),
-        pytest.param(
-            row(s1=Score(Verdict.EXACT, 9, 0), s2=Score(Verdict.FLAGGED, 1, 1)),
-            2,
-            id="the worse verdict first",
-        ),
-        pytest.param(
-            row(s1=Score(Verdict.SILENT, 3, 3), s2=Score(Verdict.SILENT, 3, 2)),
-            2,
-            id="then the one with more swaps unnamed",
-        ),
-        pytest.param(
-            row(s4=Score(Verdict.FLAGGED, 0, 0), s3=Score(Verdict.FLAGGED, 0, 0)),
-            3,
-            id="then the smaller seed",
-        ),
-    ],
-)
-def test_it_picks_the_run_that_most_needs_a_look(found: Row, seed: int | None) -> None:
-    worst = found.worst
-    assert (worst.seed if worst else None) == seed
-
-
-def test_it_renders_counts_and_the_way_to_repeat_the_worst() -> None:
-    found = row(s1=Score(Verdict.EXACT, 2, 2), s7=Score(Verdict.SILENT, 1, 0))
-    document = render_rows([found], {found.scenario: "repeat me"})
-    assert document["total"] == {"runs": 2, "exact": 1, "flagged": 0, "silent": 1}
-    (shown,) = document["rows"]
-    assert (shown["hcas"], shown["swaps"]) == (64, {"detectable": 3, "named": 2})
-    assert shown["worst"] == {"seed": 7, "verdict": "silent", "command": "repeat me"}

@@ -1,0 +1,125 @@
+"""What is tried: the scenarios of the grids, and the documents of what their runs came to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from generator.grids import Each, Row, Scenario, Size, grid, markdown, render_rows
+from generator.verifying import Score, Verdict
+from topology.synthetic import FabricKind, FabricSpec, FaultSpec, NamePolicy, build_wiring
+
+SPEC = FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)
+EXACT = Score(Verdict.EXACT, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("size", "hcas"), [(Size.QUICK, {512}), (Size.FULL, {512, 8192, 65536})], ids=str
+)
+def test_it_has_fabrics_of_every_kind_under_both_names(size: Size, hcas: set[int]) -> None:
+    scenarios = grid(size)
+    assert len(set(scenarios)) == len(scenarios)
+    for at_most in hcas:
+        here = [one for one in scenarios if 0.98 * at_most < one.num_hcas <= at_most]
+        assert {one.spec.kind for one in here} == set(FabricKind)
+        assert {one.spec.tiers for one in here} == {None, 2, 3, 4}
+        by_fabric = Counter((one.fabric, one.spec.names) for one in here)
+        assert {names for _, names in by_fabric} == set(NamePolicy)
+
+
+def test_it_tries_one_to_eight_rails_in_the_full_grid() -> None:
+    rails = {one.spec.rails for one in grid(Size.FULL) if one.spec.kind is FabricKind.RAIL}
+    assert rails == set(range(1, 9))
+
+
+def test_it_loses_a_switch_of_every_rank_of_every_fabric() -> None:
+    ranks: dict[FabricSpec, set[int]] = {}
+    for one in grid(Size.QUICK):
+        found = ranks.setdefault(one.spec, set())
+        if one.faults.lose_rank:
+            found.add(one.faults.lose_rank)
+    for spec, found in ranks.items():
+        assert found == {switch.rank for switch in build_wiring(spec).switches}
+
+
+def test_it_loses_every_device_in_turn_in_small_fabrics_of_the_full_grid() -> None:
+    small = [one for one in grid(Size.FULL) if one.num_hcas <= 512]
+    for fabric in {(one.fabric, one.spec.names) for one in small}:
+        each = {one.each for one in small if (one.fabric, one.spec.names) == fabric}
+        assert each == {None, *Each}
+    assert not [one for one in grid(Size.FULL) if one.num_hcas > 512 and one.each]
+
+
+@pytest.mark.parametrize("each", list(Each))
+def test_it_names_another_device_in_each_run(each: Each) -> None:
+    scenario = Scenario("rail", "each", SPEC, FaultSpec(lose_links=0.1), each)
+    wiring = build_wiring(SPEC)
+    faults = [scenario.faults_at(seed, wiring) for seed in scenario.seeds(3, 2)]
+    assert [found.lost for found in faults] == [(name,) for name in each.names(wiring)]
+    assert {found.lose_links for found in faults} == {0.1}
+
+
+def row(**scores: Score) -> Row:
+    scenario = Scenario("rail", "none", SPEC, FaultSpec())
+    return Row(scenario, {int(seed[1:]): one for seed, one in scores.items()})
+
+
+@pytest.mark.parametrize(
+    ("found", "seed"),
+    [
+        pytest.param(row(s1=Score(Verdict.EXACT, 0, 2, 2), s2=EXACT), None, id="none"),
+        pytest.param(
+            row(s1=Score(Verdict.EXACT, 0, 9, 0), s2=Score(Verdict.FLAGGED, 1, 1, 1)),
+            2,
+            id="the worse verdict first",
+        ),
+        pytest.param(
+            row(s1=Score(Verdict.SILENT, 1, 3, 3), s2=Score(Verdict.SILENT, 1, 3, 2)),
+            2,
+            id="then the one with more swaps unnamed",
+        ),
+        pytest.param(
+            row(s4=Score(Verdict.FLAGGED, 1, 0, 0), s3=Score(Verdict.FLAGGED, 1, 0, 0)),
+            3,
+            id="then the smaller seed",
+        ),
+    ],
+)
+def test_it_picks_the_run_that_most_needs_a_look(found: Row, seed: int | None) -> None:
+    worst = found.worst
+    assert (worst.seed if worst else None) == seed
+
+
+def test_it_renders_counts_and_the_way_to_repeat_the_worst() -> None:
+    found = row(s1=Score(Verdict.EXACT, 0, 2, 2), s7=Score(Verdict.SILENT, 5, 1, 0))
+    document = render_rows([found], {found.scenario: "repeat me"})
+    assert document["total"] == {"runs": 2, "exact": 1, "flagged": 0, "silent": 1}
+    (shown,) = document["rows"]
+    assert (shown["hcas"], shown["swaps"]) == (64, {"detectable": 3, "named": 2})
+    assert shown["nodes_wrong"] == 5
+    assert shown["worst"] == {"seed": 7, "verdict": "silent", "command": "repeat me"}
+
+
+def test_it_prints_a_table_per_size_for_documents() -> None:
+    pairs = FabricSpec(FabricKind.DUAL_HOMED, 4096, radix=64)
+    flagged = Score(Verdict.FLAGGED, 3, 4, 1)
+    rows = [
+        Row(Scenario("rail", "none", SPEC, FaultSpec()), {0: EXACT}),
+        Row(Scenario("rail", "all of these", SPEC, FaultSpec(0.1)), {0: EXACT, 1: flagged}),
+        Row(Scenario("rail", "a leaf lost", SPEC, FaultSpec(0.2)), {0: EXACT}),
+        Row(Scenario("MLAG pairs", "none", pairs, FaultSpec()), {0: EXACT}),
+    ]
+    assert markdown(rows).splitlines() == [
+        "512 HCAs:",
+        "",
+        "| fabric | none | a leaf lost | all of these | swaps named |",
+        "| --- | --- | --- | --- | --- |",
+        "| rail | 1 / 0 / 0 | 1 / 0 / 0 | 1 / 1 / 0 | 1 of 4 |",
+        "",
+        "8,192 HCAs:",
+        "",
+        "| fabric | none | swaps named |",
+        "| --- | --- | --- |",
+        "| MLAG pairs | 1 / 0 / 0 | none visible |",
+    ]
