@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz import judging
 from tests.fuzz.judging import judge
-from tests.fuzz.stretching import stretch
+from tests.fuzz.stretching import MIN_LINE_BYTES, stretch
 from tests.fuzz.targets import Target
 
 
@@ -38,13 +38,22 @@ def test_it_tells_a_blow_up_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(raw=st.binary(min_size=1, max_size=100))
 def test_it_stretches_to_about_the_size_asked_for(raw: bytes) -> None:
-    assert all(900 < len(long) <= 1000 for long in stretch(raw, 1000))
+    sizes = [len(long) for long in stretch(raw, 5000)]
+    assert sizes
+    assert 5000 - 100 * MIN_LINE_BYTES < min(sizes)
+    assert max(sizes) < 5000 + 100 * MIN_LINE_BYTES
 
 
 def test_it_repeats_lines_and_marks() -> None:
-    found = list(stretch(b"a\n{b", 8))
-    assert b"a\na\na\n{b" in found
-    assert b"a\n{{{{{b" in found
+    line = b"a" * MIN_LINE_BYTES + b"\n"
+    found = list(stretch(line + b"{b", 100))
+    assert line * 2 + b"{b" in found
+    assert line + b"{" * 66 + b"b" in found
+
+
+def test_it_makes_no_shorter_lines_than_tools_print() -> None:
+    lines = [line for long in stretch(b"a\n\nb\n", 10_000) for line in long.split(b"\n")[3:-4]]
+    assert min(map(len, lines)) >= MIN_LINE_BYTES
 
 
 def test_it_stretches_nothing_to_nothing() -> None:

@@ -23,6 +23,8 @@ _COLUMNS: Final = {
 _TYPES: Final = ("side a type", "side b type")
 _NETWORK_TYPES: Final = frozenset({"dcim.interface", ""})
 _PANEL_TYPES: Final = frozenset({"dcim.frontport", "dcim.rearport"})
+_MAX_COLUMNS: Final = 1000
+"""NetBox exports some twenty."""
 _DELIMITERS: Final = (",", ";", "\t")
 _MAX_LINES: Final = 64
 """Of one record: NetBox exports comments, which may hold line breaks."""
@@ -54,6 +56,8 @@ def _layout(lines: Sequence[str]) -> _Layout | None:
     if at is None:
         return None
     for delimiter in _DELIMITERS:
+        if lines[at].count(delimiter) > _MAX_COLUMNS:
+            continue
         titles = [_title(cell) for cell in _cells([lines[at]], delimiter) or ()]
         for form, wanted in _COLUMNS.items():
             if set(wanted) <= set(titles):

@@ -53,6 +53,8 @@ def test_it_reads_every_line_of_a_real_plan() -> None:
         pytest.param("port_a\tdevice_a\tport_b\tdevice_b", "csv", id="our columns with tabs"),
         pytest.param('"device_a","port_a","device_b","port_b"\r\n', "csv", id="quoted titles"),
         pytest.param(f"\n# plan\n{HEADER}", "csv", id="a comment before the header"),
+        pytest.param(f"{HEADER.strip()}{',' * 900}\n", "csv", id="many columns"),
+        pytest.param(f"{HEADER.strip()}{',' * 9000}\n", "", id="more columns than any table has"),
         pytest.param(
             "Label,Device A,Termination A,Device B,Termination B",
             "netbox-csv",
