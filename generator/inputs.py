@@ -20,6 +20,7 @@ from generator.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
 from generator.store.directory import read_reports
 from generator.subnets import uncovered
 from generator.sweeps import parse_sweep
+from generator.walk_files import read_walks
 from topology.errors import ConfigError, ParseError, show
 from topology.facts import Device, DeviceKind, Port
 from topology.identity import Claim, Origin
@@ -39,6 +40,7 @@ class Sources(NamedTuple):
     reports: Path | None = None
     ibnetdiscover: tuple[Path, ...] = ()
     lldpcli: Path | None = None
+    snmpwalk: Path | None = None
     hypernodes: Path | None = None
     nodes: Path | None = None
     planes: Path | None = None
@@ -49,7 +51,8 @@ class Sources(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Whether no source of a fabric was named."""
-        return not (self.reports or self.ibnetdiscover or self.lldpcli or self.hypernodes)
+        captures = self.ibnetdiscover or self.lldpcli or self.snmpwalk
+        return not (self.reports or captures or self.hypernodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ def read_inputs(sources: Sources) -> Inputs:
         found = replace(found, unknown_subnets=unknown)
     if sources.lldpcli:
         found = _with(found, *read_captures(sources.lldpcli))
+    if sources.snmpwalk:
+        found = _with(found, *read_walks(sources.snmpwalk, _read_regular))
     return found
 
 
@@ -179,7 +184,7 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
 
 
 def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError]]:
-    raw = _read_regular(file)
+    raw = _read_regular(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, [raw]
     heard = parse_neighbors(raw, source=show(str(file), 1024))
@@ -199,17 +204,17 @@ def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError
     return device, [*heard.errors, *problems]
 
 
-def _read_regular(file: Path) -> bytes | ParseError:
+def _read_regular(file: Path, limit: int) -> bytes | ParseError:
     """Read a file found in a folder; to open a pipe there would wait for its writer."""
     if not file.is_file():
         return ParseError("not a regular file", source=show(str(file), 1024))
-    return read_bytes(file, MAX_CAPTURE_BYTES)
+    return read_bytes(file, limit)
 
 
 def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
     if not file.exists():
         return None, ()
-    raw = _read_regular(file)
+    raw = _read_regular(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, (raw,)
     return parse_chassis(raw, source=show(str(file), 1024))
@@ -235,6 +240,12 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 type=_FOLDER,
                 help="Folder of DEVICE.neighbors.json0, what `lldpcli -f json0 show neighbors "
                 "details` printed there, and DEVICE.chassis.json0.",
+            ),
+            click.option(
+                "--snmpwalk",
+                type=_FOLDER,
+                help="Folder of DEVICE.snmpwalk.txt, what `snmpbulkwalk -On` printed of each "
+                "switch.",
             ),
             click.option("--hypernodes", type=_FOLDER, help="Folder of HyperNode objects."),
             click.option(
@@ -265,6 +276,7 @@ def sources_of(options: dict[str, Any]) -> Sources:
         reports=options.pop("reports"),
         ibnetdiscover=(*options.pop("ibnetdiscover"), *options.pop("files")),
         lldpcli=options.pop("lldpcli"),
+        snmpwalk=options.pop("snmpwalk"),
         hypernodes=options.pop("hypernodes"),
         nodes=options.pop("nodes"),
         planes=options.pop("planes"),

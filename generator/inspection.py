@@ -16,6 +16,7 @@ from topology.errors import ParseError, TopologyError
 from topology.facts import Device, DeviceKind
 from topology.ids import IdKind
 from topology.report import device_of, parse_report
+from topology.sources.lldp_mib import parse_snmpwalk_text
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 from topology.tree import parse_tree
 
@@ -25,6 +26,7 @@ _SWEEP = re.compile(
     rb"|^(?:SW|CA|RT)\s+\d+\s+\d+\s|^(?:Switch|Ca|Rt)\s*:\s*0x|^# Topology file",
     re.MULTILINE,
 )
+_WALK = re.compile(rb"^\.?1\.[03]\.\d[\d.]*(?: ?= ?[A-Z\"]|\|\d)", re.MULTILINE)
 _LLDP = re.compile(rb'"(lldp|local-chassis)"\s*:|^lldp\.[^=\n]+=|<lldp\b', re.MULTILINE)
 
 
@@ -33,8 +35,8 @@ class Inspection:
     """What one file holds."""
 
     format: str
-    """ibnetdiscover, lldpcli-neighbors, lldpcli-chassis, NeighborReport, HyperNode, nodes,
-    TopologyTree, PlacementRequest or unknown; several joined by a comma."""
+    """ibnetdiscover, lldpcli-neighbors, lldpcli-chassis, snmpwalk, NeighborReport, HyperNode,
+    nodes, TopologyTree, PlacementRequest or unknown; several joined by a comma."""
     counts: Mapping[str, int] = field(default_factory=dict)
     unresolved: tuple[str, ...] = ()
     """GUIDs of CAs whose description names no host."""
@@ -46,6 +48,8 @@ def inspect_bytes(raw: bytes, *, source: str) -> Inspection:
     head = raw[:_HEAD_BYTES]
     if not raw.strip():
         return _unknown("empty: expected a capture or an object", source)
+    if _WALK.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return _walk(raw, source)
     lldp = _LLDP.search(head)
     if lldp:
         is_chassis = lldp.group(1) == b"local-chassis"
@@ -120,6 +124,12 @@ def _chassis(raw: bytes, source: str) -> Inspection:
     device, errors = parse_chassis(raw, source=source)
     counts = {"devices": int(device is not None), "bad_lines": len(errors)}
     return Inspection("lldpcli-chassis", counts, (), errors)
+
+
+def _walk(raw: bytes, source: str) -> Inspection:
+    device, errors = parse_snmpwalk_text(raw, source=source)
+    counts = _wiring([device] if device else []) | {"bad_lines": len(errors)}
+    return Inspection("snmpwalk", counts, (), errors)
 
 
 def _objects(raw: bytes, source: str) -> Inspection:

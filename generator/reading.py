@@ -50,7 +50,7 @@ def read_observation(
         TopologyError: nothing usable was read; the problems have been printed.
     """
     if sources.is_empty:
-        raise click.UsageError("name a source: --reports, --ibnetdiscover, --lldpcli, --hypernodes")
+        raise click.UsageError("name a source: --reports, --ibnetdiscover, --lldpcli, --snmpwalk")
     if sources.hypernodes:
         if names_of_tiers or isinstance(previous, str):
             raise click.UsageError("--hypernodes brings its names: no --tier-names, no --previous")

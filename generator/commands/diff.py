@@ -72,7 +72,7 @@ def command(
     """
     sources = sources_of(options)
     if sources.is_empty:
-        raise click.UsageError("name a source: --reports, --ibnetdiscover, --lldpcli")
+        raise click.UsageError("name a source: --reports, --ibnetdiscover, --lldpcli, --snmpwalk")
     if sources.hypernodes:
         raise click.UsageError("--hypernodes holds no cables; name another source")
     plan = read_plan(cabling)
