@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias, overload
+from mmap import mmap
+from typing import Any, Final, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,9 @@ class Columns(NamedTuple):
 
 NUM_NODE_COLUMNS: Final = Columns._fields.index("numbers")
 """Columns of nodes; those of port lines follow."""
-_TYPES: Final = (
+_MIN_HEAD_BYTES: Final = len('Ca\t1 "H-0123456789abcdef"\t\t# ""\n')
+_MIN_ROW_BYTES: Final = len('[1]\t"S-0123456789abcdef"[1]\t\t# "" lid 0 x\n')
+_TYPES: Final[tuple[type[np.generic], ...]] = (
     *(np.uint8, np.uint64, np.uint64, np.uint64, np.uint32, np.uint32, np.intp),
     *(np.uint16, np.uint64, np.uint8, np.uint64, np.uint16, np.uint64),
     *(np.uint32, np.uint32, np.uint8),
@@ -86,23 +89,19 @@ class SweepColumns:
 
     def __init__(self, columns: Columns, texts: Texts) -> None:
         """Sort the nodes; their port lines stay where they are."""
-        stops = np.cumsum(columns.num_rows)
-        order = _order(columns)
-        nodes = (column[order] for column in columns[:NUM_NODE_COLUMNS])
-        self.columns = Columns._make((*nodes, *columns[NUM_NODE_COLUMNS:]))
-        self.row_stops: Index = stops[order]
+        self.columns = columns
+        self.row_stops: Index = np.cumsum(columns.num_rows)
         """One entry per node: the index after its last port line."""
+        if not (columns.guids[1:] > columns.guids[:-1]).all():
+            order = np.lexsort((columns.letters, columns.guids))
+            nodes = (_column(columns, at)[order] for at in range(NUM_NODE_COLUMNS))
+            self.columns = Columns._make((*nodes, *columns[NUM_NODE_COLUMNS:]))
+            self.row_stops = self.row_stops[order]
         self.texts = texts
 
     def __len__(self) -> int:
         """Return the number of nodes."""
         return len(self.columns.guids)
-
-    @property
-    def has_repeats(self) -> bool:
-        """Whether a node stands twice, which no sweep that is put together does."""
-        guids, letters = self.columns.guids, self.columns.letters
-        return bool(((guids[1:] == guids[:-1]) & (letters[1:] == letters[:-1])).any())
 
     @property
     def row_starts(self) -> Index:
@@ -209,21 +208,56 @@ def split_last(columns: Columns) -> tuple[Columns, Columns]:
     )
 
 
-def join_columns(parts: Sequence[Columns]) -> Columns:
-    """Return all columns one after the other."""
-    if not parts:
-        return Columns._make(np.empty(0, kind) for kind in _TYPES)
-    return Columns._make(
-        np.concatenate([part[at] for part in parts]) for at in range(len(Columns._fields))
-    )
+def _column(columns: Columns, at: int) -> NDArray[Any]:
+    column: NDArray[Any] = columns[at]
+    return column
 
 
-def _order(columns: Columns) -> Index:
-    """Return the order of nodes by GUID, then letter; many sweeps have it already."""
-    guids = columns.guids
-    if (guids[1:] > guids[:-1]).all():
-        return np.arange(len(guids))
-    return np.lexsort((columns.letters, guids))
+def _set_aside(size: int, kind: type[np.generic]) -> NDArray[Any]:
+    """Return an array whose pages take memory once they are written.
+
+    numpy's own large arrays ask for pages of 2 MiB, of which each would waste one in the middle.
+    """
+    return np.frombuffer(mmap(-1, size * np.dtype(kind).itemsize), kind)
+
+
+class ColumnStore:
+    """Where the columns of pieces are gathered: one array each, as long as the dump may need.
+
+    Pages that are never written take no memory, so that much is set aside and little used;
+    pieces kept on their own and joined afterwards would take twice as much.
+    """
+
+    def __init__(self, num_bytes: int) -> None:
+        """Set aside what a dump of so many bytes can hold."""
+        most = [num_bytes // _MIN_HEAD_BYTES, num_bytes // _MIN_ROW_BYTES]
+        self._whole = Columns._make(
+            _set_aside(most[at >= NUM_NODE_COLUMNS] + 1, kind) for at, kind in enumerate(_TYPES)
+        )
+        self._used = (0, 0)
+
+    def add(self, columns: Columns) -> Columns:
+        """Copy the columns of a piece to the end, and return that part."""
+        start = self._used
+        self._used = (start[0] + len(columns.guids), start[1] + len(columns.numbers))
+        part = self._part(start, self._used)
+        for at in range(len(_TYPES)):
+            part[at][:] = columns[at]
+        return part
+
+    def join(self, parts: Sequence[Columns]) -> Columns:
+        """Return columns one after the other; without a copy where they are all that was added."""
+        size = sum(len(part.guids) for part in parts), sum(len(part.numbers) for part in parts)
+        if size == self._used:
+            return self._part((0, 0), self._used)
+        places = range(len(_TYPES))
+        return Columns._make(np.concatenate([_column(part, at) for part in parts]) for at in places)
+
+    def _part(self, start: tuple[int, int], stop: tuple[int, int]) -> Columns:
+        spans = [slice(*span) for span in zip(start, stop, strict=True)]
+        return Columns._make(
+            _column(self._whole, at)[spans[at >= NUM_NODE_COLUMNS]] for at in range(len(_TYPES))
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,15 @@ from topology.sources.ibnetdiscover_words import (
     NotPlain,
     Window,
     Words,
+    after_last,
     are_decimal,
+    bracketed,
     byte,
     last_tokens,
     numbers,
     require,
     says,
+    short_hex,
     skip,
 )
 
@@ -44,15 +47,11 @@ _IS_NODE[list(b"SHR")] = True
 _ENDS_ID: Final = np.zeros(256, np.bool_)
 _ENDS_ID[list(b"\n\t (#")] = True
 
-_ID_WORDS: Final = (
-    "vendid=0x",
-    "devid=0x",
-    "sysimgguid=0x",
-    "switchguid=0x",
-    "caguid=0x",
-    "rtguid=0x",
-)
-_VENDOR, _DEVICE, _IMAGE = range(3)
+_VENDOR, _DEVICE, _IMAGE = "vendid=0x", "devid=0x", "sysimgguid=0x"
+_ID_WORDS: Final = (_VENDOR, _DEVICE, _IMAGE, "switchguid=0x", "caguid=0x", "rtguid=0x")
+_SHORT_WORDS: Final = (_VENDOR, _DEVICE)
+_TAIL_WORDS: Final = 6
+"""Words after a description in which its last quote is looked for: `" base port 0 lid 7 lmc 0`."""
 _HEAD_WORDS: Final = ("Switch\t", "Ca\t", "Rt\t")
 _ALL_ONES: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 _OPEN, _QUOTE, _LEFT, _TAB, _HYPHEN, _NEWLINE = b'["(\t-\n'
@@ -71,7 +70,7 @@ class _Nodes(NamedTuple):
 class _Near(NamedTuple):
     """The near ends of port lines."""
 
-    numbers: Words
+    numbers: NDArray[np.int16]
     guids: Words
     quotes: Index
     """Where the first quote stands, that of the peer."""
@@ -82,7 +81,7 @@ class _Far(NamedTuple):
 
     letters: NDArray[np.uint8]
     peers: Words
-    numbers: Words
+    numbers: NDArray[np.int16]
     guids: Words
     texts: Index
     """Where the description starts."""
@@ -117,22 +116,22 @@ class _Piece:
         starts = np.empty_like(ends)
         starts[1:] = ends[:-1] + 1
         starts[:1] = 0
-        classes = _CLASSES[raw[starts]]
-        kept = np.flatnonzero(classes)
-        self._starts, self._ends, self._classes = starts[kept], ends[kept], classes[kept]
+        self._starts, self._ends, self._classes = starts, ends, _CLASSES[raw[starts]]
 
     def columns(self) -> Columns:
         """Return everything that the piece tells."""
-        is_port, is_head, is_id = self._split()
-        heads_before = np.cumsum(is_head, dtype=np.intp)
-        num_nodes = int(heads_before[-1]) if len(heads_before) else 0
-        nodes = self._heads(self._starts[is_head], self._ends[is_head])
-        images, device_ids = self._id_lines(is_id, heads_before, num_nodes)
-        owners = heads_before[is_port] - 1
-        near = self._near_ends(self._starts[is_port])
+        starts, ends = self._starts, self._ends
+        ports, heads, ids = self._split()
+        num_nodes = len(heads)
+        nodes = self._heads(starts[heads], ends[heads])
+        images, device_ids = self._id_lines(starts[ids], np.searchsorted(heads, ids), num_nodes)
+        owners = np.searchsorted(heads, ports) - 1
+        near = self._near_ends(starts[ports])
         far = self._far_ends(near.quotes)
-        text_stops, rates = self._tails(self._ends[is_port], far.texts)
-        is_known = nodes.letters[owners] != SWITCH  # a switch's is a label of its front panel
+        text_stops, rates = self._tails(ends[ports], far.texts)
+        told = np.flatnonzero(near.guids)
+        labels = told[nodes.letters[owners[told]] == SWITCH]
+        near.guids[labels] = 0  # the first parentheses of a switch's port are a label
         found = Columns(
             letters=nodes.letters,
             guids=nodes.guids,
@@ -142,7 +141,7 @@ class _Piece:
             text_stops=self._places(nodes.text_stops),
             num_rows=np.bincount(owners, minlength=num_nodes),
             numbers=near.numbers.astype(np.uint16),
-            own_guids=near.guids * is_known,
+            own_guids=near.guids,
             peer_letters=far.letters,
             peers=far.peers,
             far_numbers=far.numbers.astype(np.uint16),
@@ -156,17 +155,19 @@ class _Piece:
     def _places(self, at: Index) -> NDArray[np.uint32]:
         return (at + self._start).astype(np.uint32)
 
-    def _split(self) -> tuple[Flags, Flags, Flags]:
-        """Return which lines are port lines, heads and id lines, in an order that makes sense."""
+    def _split(self) -> tuple[Index, Index, Index]:
+        """Return the port lines, heads and id lines, if they are in an order that makes sense."""
         classes = self._classes
-        if (classes == _ODD).any():
+        if len(classes) and classes.max() == _ODD:
             raise NotPlain
-        before = np.concatenate(([_ID], classes[:-1])) if len(classes) else classes
-        is_port, is_head, is_id = (classes == one for one in (_PORT, _HEAD, _ID))
-        require(~is_port | (before != _ID))  # else its record has no head
-        if len(classes) and classes[-1] == _ID:
-            raise NotPlain
-        return is_port, is_head, is_id
+        ports, heads, ids = (np.flatnonzero(classes == one) for one in (_PORT, _HEAD, _ID))
+        if len(ports):
+            before = classes[ports - 1]
+            require((before == _PORT) | (before == _HEAD))
+            require(ports[:1] > 0)
+        if len(ids):
+            require(heads[-1:] > ids[-1] if len(heads) else ids < 0)  # no head would follow
+        return ports, heads, ids
 
     def _heads(self, starts: Index, ends: Index) -> _Nodes:
         r"""Read `Ca\t1 "H-0002c90"\t\t# "n1 mlx5_0"`."""
@@ -190,42 +191,49 @@ class _Piece:
     def _last_quotes(self, starts: Index, ends: Index) -> Index:
         """Return where descriptions end: usually with the line, else at its last quote."""
         stops = ends - 1
-        for at in np.flatnonzero(self._characters[stops] != _QUOTE).tolist():
-            line = self._start + int(starts[at]), self._start + int(ends[at])
-            stops[at] = self._dump.rfind(b'"', *line) - self._start
+        left = np.flatnonzero(self._characters[stops] != _QUOTE)
+        at = ends[left]
+        for _ in range(_TAIL_WORDS):
+            at = at - WORD
+            after = after_last(self._window.words(at), '"')
+            is_found = after < WORD
+            stops[left[is_found]] = (at + WORD - 1 - after)[is_found]
+            left, at = left[~is_found], at[~is_found]
         require(stops >= starts)
+        if len(left):
+            raise NotPlain
         return stops
 
-    def _id_lines(self, is_id: Flags, heads: Index, num_nodes: int) -> tuple[Words, Words]:
+    def _id_lines(self, starts: Index, owners: Index, num_nodes: int) -> tuple[Words, Words]:
         """Return system image and device id of each node: `sysimgguid=0x2c90`."""
-        window, starts = self._window, self._starts[is_id]
+        window = self._window
         words = window.words(starts)
-        size = np.zeros_like(starts)
-        kinds = np.zeros(len(starts), np.uint8)
-        for number, word in enumerate(_ID_WORDS):
+        images, device_ids = np.zeros(num_nodes, np.uint64), np.zeros(num_nodes, np.uint64)
+        num_known = 0
+        for word in _ID_WORDS:
             found = np.flatnonzero(says(words, word[:WORD]))
-            found = found[window.says(word[WORD:], starts[found] + WORD)]
-            size[found], kinds[found] = len(word), number
-        values, num_digits = window.hex_runs(starts + size)
-        ends = self._characters[starts + size + num_digits]
-        require((size > 0) & (num_digits > 0) & _ENDS_ID[ends])
-        owners = heads[is_id]
-        found_by_word = []
-        for number in (_IMAGE, _DEVICE):
-            of_word = kinds == number
-            where = owners[of_word]
-            require(where[1:] > where[:-1])  # the later of two would count
-            column = np.zeros(num_nodes, np.uint64)
-            column[where] = values[of_word]
-            found_by_word.append(column)
-        require((kinds[1:] != _VENDOR) | (owners[1:] > owners[:-1]))  # it voids those before it
-        images, device_ids = found_by_word
+            where, at = owners[found], starts[found] + len(word)
+            require(window.says(word[WORD:], at - len(word) + WORD))
+            is_short = word in _SHORT_WORDS
+            values, num_digits = short_hex(window.words(at)) if is_short else window.hex_runs(at)
+            require((num_digits > 0) & _ENDS_ID[self._characters[at + num_digits]])
+            require(where[1:] > where[:-1])  # of two lines the later would count
+            if word == _IMAGE:
+                images[where] = values
+            elif word == _DEVICE:
+                device_ids[where] = values
+            elif word == _VENDOR:
+                later = found[found > 0]
+                require(owners[later] > owners[later - 1])  # it makes those before it void
+            num_known += len(found)
+        if num_known < len(starts):
+            raise NotPlain
         return _known(images), device_ids
 
     def _near_ends(self, starts: Index) -> _Near:
         r"""Read `[1](2c90) \t"` and `[1]\t"`."""
         words = self._window.words(starts)
-        port_numbers, num_digits = numbers(skip(words, 1), "]", most=3)
+        port_numbers, num_digits = bracketed(skip(words, 1))
         after = starts + num_digits + len("[]")
         is_bare = byte(words, num_digits + 2) == _TAB
         require((byte(words, 0) == _OPEN) & (~is_bare | (byte(words, num_digits + 3) == _QUOTE)))
@@ -240,7 +248,7 @@ class _Piece:
         peers = self._window.guids(quotes + len('"S-'))
         stops = quotes + len('"S-') + GUID_DIGITS
         words = self._window.words(stops)
-        port_numbers, num_digits = numbers(skip(words, 2), "]", most=3)
+        port_numbers, num_digits = bracketed(skip(words, 2))
         is_told = byte(words, num_digits + 3) == _LEFT
         require(says(words, '"[') & _is_somebody(peers))
         guids, at = self._guids_in_parentheses(stops + num_digits + 3, is_told, ") \t\t# ")

@@ -7,21 +7,20 @@ all pieces with such a record are read with care, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topology.facts import Parsed
 from topology.sources.ibnetdiscover_columns import (
     Columns,
+    ColumnStore,
     SweepColumns,
     SweptDevices,
     Texts,
     columns_of,
-    join_columns,
     split_last,
 )
 from topology.sources.ibnetdiscover_fast import read_piece
@@ -61,17 +60,21 @@ class NumpyReader:
         dump = raw.removeprefix(_BOM)
         if b"\r" in dump:
             dump = dump.replace(b"\r\n", b"\n")
-        pieces = list(self.read(dump, 0, len(dump)))
-        while True:
-            joined = _join(dump, pieces, source)
-            if not joined.again:
-                break
+        store = ColumnStore(len(dump))
+        pieces = [
+            piece._replace(columns=store.add(piece.columns)) if piece.columns else piece
+            for piece in self.read(dump, 0, len(dump))
+        ]
+        joining = _join(dump, pieces, source)
+        while again := joining.repeated():
             pieces = [
-                piece._replace(columns=None) if at in joined.again else piece
+                piece._replace(columns=None) if at in again else piece
                 for at, piece in enumerate(pieces)
             ]
-        joined.reader.close(is_empty=not len(joined.sweep))
-        return Parsed(SweptDevices(joined.sweep), tuple(joined.reader.errors))
+            joining = _join(dump, pieces, source)
+        sweep = joining.finish(store)
+        joining.reader.close(is_empty=not len(sweep))
+        return Parsed(SweptDevices(sweep), tuple(joining.reader.errors))
 
     def read(self, dump: bytes, start: int, stop: int, *, size: int = 0) -> Iterator[Piece]:
         """Yield the pieces of a part of a dump, each read or refused.
@@ -108,14 +111,6 @@ def _cut(dump: bytes, start: int, stop: int, *, size: int) -> Iterator[tuple[int
 
 
 @dataclass(slots=True)
-class _Joined:
-    reader: LineReader
-    sweep: SweepColumns
-    again: set[int]
-    """Pieces that must be read with care after all; the rest is not valid then."""
-
-
-@dataclass(slots=True)
 class _Joining:
     """Pieces in their order, while they are put together."""
 
@@ -146,30 +141,31 @@ class _Joining:
         text = self.dump[piece.start : piece.stop].decode("utf-8", "replace")
         self.reader.read(text, 1 + self.dump.count(b"\n", 0, piece.start))
 
+    def repeated(self) -> set[int]:
+        """Return the pieces that hold a node which stands twice."""
+        careful, _ = columns_of(self.reader.records.values(), Texts(self.dump))
+        parts = [careful, *self.parts.values()]
+        owners = np.repeat([-1, *self.parts], [len(part.guids) for part in parts])
+        keys = np.empty(len(owners), [("guid", np.uint64), ("letter", np.uint8)])
+        for name, column in (("guid", "guids"), ("letter", "letters")):
+            keys[name] = np.concatenate([getattr(part, column) for part in parts])
+        if len(np.unique(keys["guid"])) == len(keys):
+            return set()
+        _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        return set(owners[counts[places] > 1].tolist()) - {-1}
 
-def _join(dump: bytes, pieces: Sequence[Piece], source: str) -> _Joined:
+    def finish(self, store: ColumnStore) -> SweepColumns:
+        """Return the whole sweep."""
+        texts = Texts(self.dump)
+        if self.reader.records:
+            careful, texts = columns_of(self.reader.records.values(), texts)
+            self.parts[-1] = store.add(careful)
+        return SweepColumns(store.join(list(self.parts.values())), texts)
+
+
+def _join(dump: bytes, pieces: Iterable[Piece], source: str) -> _Joining:
     """Put pieces together, reading the refused ones with care."""
     joining = _Joining(dump, LineReader(source))
     for at, piece in enumerate(pieces):
         joining.add(at, piece)
-    careful, texts = columns_of(joining.reader.records.values(), Texts(dump))
-    parts = [*joining.parts.values(), careful]
-    owners = [*joining.parts, -1]
-    sweep = SweepColumns(join_columns(parts), texts)
-    again = _repeated(parts, owners) if sweep.has_repeats else set()
-    return _Joined(joining.reader, sweep, again)
-
-
-def _repeated(parts: Sequence[Columns], owners: Sequence[int]) -> set[int]:
-    """Return the pieces that hold a node which stands twice."""
-    keys = np.concatenate([_keys(part) for part in parts])
-    sizes = [len(part.guids) for part in parts]
-    owner = np.repeat(np.array(owners), sizes)
-    _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    return set(owner[counts[places] > 1].tolist()) - {-1}
-
-
-def _keys(columns: Columns) -> NDArray[np.void]:
-    keys = np.empty(len(columns.guids), [("guid", np.uint64), ("letter", np.uint8)])
-    keys["guid"], keys["letter"] = columns.guids, columns.letters
-    return keys
+    return joining

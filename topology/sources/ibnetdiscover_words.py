@@ -45,6 +45,8 @@ _PAIRS, _FOURS, _EIGHT = (
     np.uint64(0x0000FFFF0000FFFF),
     np.uint64(0xFFFFFFFF),
 )
+_NIBBLES: Final = np.arange(0, 36, 4, dtype=np.uint64)
+"""By number of hex digits up to eight: their bits."""
 _KEEP: Final = np.array([(1 << WORD * count) - 1 for count in range(WORD + 1)], np.uint64)
 """By number of characters: a mask of the first ones of a word."""
 
@@ -91,18 +93,13 @@ class Window:
         Returns:
             The values, and how many digits there are; 0 and 0 where there are none.
         """
-        found = self._pairs[at].view("<u8")
-        digits = _digits(found)
-        flags = _nonzero(_odd(found, digits))
-        lowest = flags & (~flags + np.uint64(1))
-        size = (np.bitwise_count(lowest - np.uint64(1)) >> 3).astype(np.intp)
-        size[1::2][size[0::2] < WORD] = 0
-        halves = _pack(digits & _KEEP[size])
-        num_digits = size[0::2] + size[1::2]
-        rest = (GUID_DIGITS - num_digits).astype(np.uint64)
-        rest[num_digits == 0] = 0  # a shift by all bits is not defined, and the value is 0 already
-        value = (halves[0::2] << np.uint64(32)) | halves[1::2]
-        return value >> (rest << np.uint64(2)), num_digits
+        halves, size = short_hex(self._pairs[at].view("<u8"))
+        high, low = size[0::2], size[1::2]
+        low[high < WORD] = 0
+        values = halves[0::2].copy()
+        is_long = np.flatnonzero(low)
+        values[is_long] = (values[is_long] << _NIBBLES[low[is_long]]) | halves[1::2][is_long]
+        return values, high + low
 
 
 def require(is_plain: Flags) -> None:
@@ -157,15 +154,70 @@ def numbers(words: Words, stop: str, most: int) -> tuple[Words, Index]:
     return value, num_digits
 
 
+def bracketed(words: Words) -> tuple[NDArray[np.int16], Index]:
+    """Return the number of one to three digits that each word starts with, and how many they are.
+
+    Raises:
+        NotPlain: a word without such a number and a closing bracket after it.
+    """
+    codes = _TWO_CHARACTERS[(words & np.uint64(0xFFFF)).astype(np.intp)]
+    require(codes >= 0)
+    is_longer = codes >= _LONGER
+    found = codes & np.int16(_LONGER - 1)
+    num_digits = is_longer.astype(np.intp) + 1
+    open_still = np.flatnonzero(is_longer & (byte(words, 2) != ord("]")))
+    rest = words[open_still] >> np.uint64(2 * WORD)
+    digits = (rest & np.uint64(0xFF)) - np.uint64(ord("0"))
+    require((digits <= _NINE) & (byte(rest, 1) == ord("]")))
+    found[open_still] = found[open_still] * np.int16(10) + digits.astype(np.int16)
+    num_digits[open_still] += 1
+    return found, num_digits
+
+
+_LONGER: Final = 128
+
+
+def _two_characters() -> NDArray[np.int16]:
+    codes = np.full(1 << 16, -1, np.int16)
+    for first in range(10):
+        codes[(ord("]") << 8) | (ord("0") + first)] = first
+        for second in range(10):
+            number = 10 * first + second
+            codes[((ord("0") + second) << 8) | (ord("0") + first)] = number + _LONGER
+    return codes
+
+
+_TWO_CHARACTERS: Final = _two_characters()
+"""By two characters: a digit before a bracket; two digits, marked; or -1."""
+
+
+def short_hex(words: Words) -> tuple[Words, Index]:
+    """Return the value of the lower-case hex digits that each word starts with, and their number.
+
+    More digits may follow where there are eight.
+    """
+    digits = _digits(words)
+    flags = _nonzero(_odd(words, digits))
+    lowest = flags & (~flags + np.uint64(1))
+    num_digits = (np.bitwise_count(lowest - np.uint64(1)) >> 3).astype(np.intp)
+    packed = _pack(digits & _KEEP[num_digits])
+    return packed >> (np.uint64(32) - _NIBBLES[num_digits]), num_digits
+
+
 def last_tokens(words: Words) -> tuple[Words, Index]:
     """Return what stands after the last blank of each word, and how many characters that is.
 
     Raises:
         NotPlain: a word without a blank, or with nothing after it.
     """
-    size = _AFTER_BLANK[_gather(_equal(words, " "))]
+    size = after_last(words, " ")
     require((size > 0) & (size < WORD))
     return words >> ((WORD - size) << 3).astype(np.uint64), size
+
+
+def after_last(words: Words, character: str) -> Index:
+    """Return how many characters follow the last such one of each word; 8 without any."""
+    return _AFTER_LAST[_gather(_equal(words, character))]
 
 
 def are_decimal(words: Words, num_digits: Index) -> Flags:
@@ -191,8 +243,8 @@ def _gather(flags: Words) -> Index:
     return (together >> np.uint64(WORD * (WORD - 1))).astype(np.intp)
 
 
-_AFTER_BLANK: Final = np.array([WORD - flags.bit_length() for flags in range(256)], np.intp)
-"""By flags of the blanks in a word: characters after the last one, 8 without any."""
+_AFTER_LAST: Final = np.array([WORD - flags.bit_length() for flags in range(256)], np.intp)
+"""By flags of the characters of a word: how many follow the last flag, 8 without any."""
 
 
 def _digits(words: Words) -> Words:
