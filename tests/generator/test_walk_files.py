@@ -107,7 +107,9 @@ def test_it_takes_what_saved_walks_of_many_vendors_tell() -> None:
 
 
 @needs_samples
-@pytest.mark.parametrize("file", sorted(REAL.glob("*")) if REAL.is_dir() else [], ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", sorted(REAL.glob("*")) if REAL.is_dir() else [], ids=lambda file: file.name
+)
 def test_it_knows_a_saved_walk_by_its_content(file: Path) -> None:
     ran = run("inspect", file, "-o", "json")
     assert ran.document[0]["format"] == "snmpwalk"
