@@ -1,11 +1,16 @@
-"""Which ports of a host are the compute plane's."""
+"""Which ports of a host are the compute plane's, and which switches and cables a plane has."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.topology.cables import heard_from, report
+from tests.topology.networks import linked, planes_of_ports, rdma, split_of, switches_of
 from topology.fabric import build_fabric
-from topology.facts import GpuDistance, Medium, Port, PortState
+from topology.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
 from topology.identity import Claim
+from topology.ids import Id, IdKind
+from topology.plane_policy import COMPUTE, STORAGE
 from topology.planes import select_compute
 
 GBIT = 10**9
@@ -94,3 +99,94 @@ def test_it_leaves_out_switches_that_no_host_of_the_plane_reaches() -> None:
     plane = select_compute(fabric)
     assert [fabric.devices[at].name for at in plane.switches] == ["leaf", "spine"]
     assert len(plane.switch_edges) == 1
+
+
+def uplink(name: str, to: str, far: str) -> Port:
+    return Port(name, state=PortState.UP, neighbors=(heard_from(to, far),))
+
+
+def test_it_takes_no_management_port_of_a_switch_for_an_uplink() -> None:
+    """`sw9` says by no name what it is: the leaves' own ports tell."""
+    hosts = {f"h{k}": [linked("a", f"leaf{k % 2}")] for k in range(4)}
+    leaves = {
+        f"leaf{k}": [uplink("up", "spine", f"d{k}"), uplink("eth0", "sw9", f"p{k}")]
+        for k in range(2)
+    }
+    split = split_of({**hosts, **leaves, "spine": [], "sw9": []})
+    assert switches_of(split, COMPUTE) == ["leaf0", "leaf1", "spine"]
+    assert len(split.plane(COMPUTE).switch_edges) == 2
+
+
+def test_it_takes_no_leaf_of_another_network_for_a_spine() -> None:
+    """One fabric carries both: the storage leaf is cabled to the spine of the compute leaves."""
+    ports = [near(rdma(linked("a", "leaf1")), GpuDistance.SWITCH), rdma(linked("b", "leaf2"))]
+    split = split_of(
+        {
+            **{f"h{k}": ports for k in range(3)},
+            "leaf1": [uplink("up", "spine", "1")],
+            "leaf2": [uplink("up", "spine", "2")],
+            "spine": [],
+        }
+    )
+    assert switches_of(split, COMPUTE) == ["leaf1", "spine"]
+    assert switches_of(split, STORAGE) == ["leaf2", "spine"]
+
+
+def test_it_keeps_a_spine_that_a_host_of_another_network_is_on() -> None:
+    ports = [near(rdma(linked("a", f"leaf{k}")), GpuDistance.SWITCH) for k in range(3)]
+    split = split_of(
+        {
+            **{f"h{k}": [ports[k], linked("b", "spine", 1)] for k in range(3)},
+            **{
+                f"leaf{k}": [uplink(f"up{at}", "spine", f"{k}/{at}") for at in range(2)]
+                for k in range(3)
+            },
+            "spine": [],
+        }
+    )
+    assert switches_of(split, COMPUTE) == ["leaf0", "leaf1", "leaf2", "spine"]
+
+
+def test_it_puts_nvlink_into_no_network() -> None:
+    domain = Neighbor(
+        (Id(IdKind.CHASSIS_ID, "u.1", "nvlink"),),
+        "nvlink-u-1",
+        (),
+        "",
+        Source.OTHER,
+        DeviceKind.SWITCH,
+    )
+    nvlink = Port("nvlink", medium=Medium.NVLINK, state=PortState.UP, neighbors=(domain,))
+    split = split_of({f"h{k}": [linked("a", "leaf1"), nvlink] for k in range(2)})
+    assert split.names == (COMPUTE,)
+    assert planes_of_ports(split, "h1") == {"a": COMPUTE}
+    assert switches_of(split, COMPUTE) == ["leaf1"]
+
+
+def test_it_leaves_a_plane_without_ports_empty() -> None:
+    plane = split_of({"h1": [linked("a", "leaf1")]}).plane("none")
+    assert (plane.switches, plane.host_edges, plane.switch_edges, plane.ports) == (
+        (),
+        (),
+        (),
+        frozenset(),
+    )
+    assert len(plane.hosts) == 1
+
+
+@settings(max_examples=30)
+@given(st.permutations(range(6)))
+def test_it_says_the_same_whoever_is_heard_first(order: list[int]) -> None:
+    devices = {
+        **{f"h{k}": [rdma(linked("a", "leaf1")), linked("m", "oob1", 1)] for k in range(3)},
+        "leaf1": [uplink("up", "spine", "1"), uplink("eth0", "oob1", "9")],
+        "oob1": [],
+        "spine": [],
+    }
+    names = list(devices)
+    shuffled = split_of({names[at]: devices[names[at]] for at in order})
+    straight = split_of(devices)
+    assert shuffled.shares == straight.shares
+    assert [shuffled.plane(name) for name in shuffled.names] == [
+        straight.plane(name) for name in straight.names
+    ]

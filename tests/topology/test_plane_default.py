@@ -1,0 +1,145 @@
+"""Which network a port is in where nobody says it: told by its host, and by names of switches.
+
+A host's ports are judged among themselves (`share_host`): what is nearest to a GPU, or InfiniBand
+and RDMA of the medium that carries most, is compute; what else is fast is storage; the rest is
+management. Before that, a switch may tell its network by a word in its name.
+"""
+
+import pytest
+
+from tests.topology.networks import (
+    dark,
+    infiniband,
+    linked,
+    near,
+    planes_of_ports,
+    rdma,
+    split_of,
+    switches_of,
+)
+from topology.facts import GpuDistance, Port
+from topology.plane_default import is_management_port, plane_in_name
+from topology.plane_policy import COMPUTE, MANAGEMENT, STORAGE, Why
+from topology.planes import select_compute
+
+C, S, M = COMPUTE, STORAGE, MANAGEMENT
+
+
+@pytest.mark.parametrize(
+    ("ports", "planes"),
+    [
+        pytest.param(
+            [
+                near(rdma(linked("a", "l1"))),
+                near(rdma(linked("b", "s1", 200)), GpuDistance.NUMA),
+                linked("eno1", "m1", 1),
+            ],
+            [C, S, M],
+            id="nearest to a GPU, fast but farther, slow",
+        ),
+        pytest.param(
+            [infiniband(linked("a", "l1")), rdma(linked("b", "s1", 200)), linked("c", "m1", 25)],
+            [C, S, M],
+            id="InfiniBand, RoCE as storage, slow Ethernet",
+        ),
+        pytest.param(
+            [
+                *(rdma(linked(f"a{k}", f"l{k}", 200)) for k in range(4)),
+                infiniband(linked("b", "s1")),
+            ],
+            [C, C, C, C, S],
+            id="RoCE, where it carries more than InfiniBand",
+        ),
+        pytest.param(
+            [infiniband(linked("a", "l1", 200)), rdma(linked("b", "s1", 200))],
+            [C, S],
+            id="InfiniBand, where both carry the same",
+        ),
+        pytest.param(
+            [infiniband(dark("a")), infiniband(linked("b", "l1")), rdma(linked("c", "s1", 400))],
+            [C, C, S],
+            id="InfiniBand that is partly dark",
+        ),
+        pytest.param(
+            [linked("a", "l1"), linked("b", "l1"), linked("eno1", "m1", 10)],
+            [C, C, M],
+            id="Ethernet by its rate, where nobody has RDMA",
+        ),
+        pytest.param(
+            [near(linked("a", "l1", 100)), linked("b", "l2", 400)],
+            [C, S],
+            id="what is fast, but far from any GPU",
+        ),
+        pytest.param(
+            [linked("eth0", "l1", None), linked("eth1", "l2", None)],
+            [C, C],
+            id="all as one where no rate is known, as in captures",
+        ),
+        pytest.param([dark("a"), dark("b")], [C, C], id="all as one where all is dark"),
+    ],
+)
+def test_it_tells_apart(ports: list[Port], planes: list[str]) -> None:
+    found = planes_of_ports(split_of({"h1": ports}), "h1")
+    assert [found[port.name] for port in ports] == planes
+
+
+@pytest.mark.parametrize(
+    ("name", "plane"),
+    [
+        ("oob-sw1", M),
+        ("rack3_MGMT_a.example.org", M),
+        ("mgmt01", M),
+        ("BMC-switch", M),
+        ("stor-leaf-3", S),
+        ("MF0;STORAGE12", S),
+        ("lustre2", S),
+        ("oob-storage", M),
+        ("compute-storage-leaf1", None),
+        ("storey-leaf", None),
+        ("leaf1", None),
+        ("bmcleaf", None),
+        ("SLG1-01", None),
+        ("", None),
+    ],
+)
+def test_it_takes_whole_words_of_a_switch_for_its_plane(name: str, plane: str | None) -> None:
+    assert plane_in_name(name) == plane
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        *((name, True) for name in ("eth0", "mgmt0", "Management1", "Management1/1", "fxp0")),
+        *((name, True) for name in ("em1", "me0", "vme", "ma1", "MEth0/0/0", "oob0")),
+        *((name, False) for name in ("eth1", "eth0/1", "swp1", "Ethernet0", "em1x", "mge-0/0/1")),
+    ],
+)
+def test_it_knows_the_port_by_which_a_switch_is_managed(name: str, *, is_one: bool) -> None:
+    fabric = split_of({"leaf": [Port(name)]}).fabric
+    assert is_management_port(fabric.ports[0]) is is_one
+
+
+def test_it_lets_the_name_of_a_switch_speak_for_ports_that_are_alike() -> None:
+    ports = [linked("a", "leaf1", None), linked("b", "stor1", None), linked("c", "oob1", None)]
+    split = split_of({f"h{k}": ports for k in range(3)})
+    assert planes_of_ports(split, "h1") == {"a": C, "b": S, "c": M}
+    assert {switches_of(split, plane)[0] for plane in split.names} == {"leaf1", "stor1", "oob1"}
+
+
+def test_it_puts_a_dark_port_where_the_same_port_of_others_is() -> None:
+    ports = [linked("a", "leaf1", None), linked("b", "stor1", None)]
+    split = split_of({"h1": ports, "h2": ports, "h3": [ports[0], dark("b")]})
+    at = next(at for at in split.shares if split.fabric.port_name(at) == ("h3", "b"))
+    assert split.shares[at] == (S, Why.FELLOWS)
+
+
+def test_it_lets_names_tell_nothing_where_all_switches_would_be_storage() -> None:
+    split = split_of({f"h{k}": [linked("a", "stor1")] for k in range(3)})
+    assert split.names == (C,)
+    assert switches_of(split, C) == ["stor1"]
+
+
+def test_it_leaves_a_storage_server_out_of_the_compute_plane() -> None:
+    split = split_of({"h1": [linked("a", "leaf1")], "h2": [linked("a", "stor1")]})
+    assert planes_of_ports(split, "h2") == {"a": S}
+    assert len(select_compute(split.fabric).host_edges) == 1

@@ -1,0 +1,115 @@
+"""Which ports a policy's rules take, one criterion at a time and together."""
+
+import pytest
+
+from tests.topology.networks import (
+    GBIT,
+    dark,
+    infiniband,
+    linked,
+    near,
+    planes_of_ports,
+    rdma,
+    split_of,
+)
+from topology.facts import GpuDistance, Medium, Port
+from topology.plane_policy import COMPUTE, PlanePolicy, PortRule, Why
+
+PORTS = [
+    near(infiniband(linked("mlx5_0/1", "ib-leaf-1", 400), "fe80000000000001")),
+    near(infiniband(linked("mlx5_4/1", "ib-Stor-1", 200)), GpuDistance.NUMA),
+    near(rdma(linked("ens1", "eth-leaf-1", 100)), GpuDistance.OTHER),
+    linked("eno1", "sw1", None),
+    dark("eno2"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "names"),
+    [
+        pytest.param(PortRule(), ["mlx5_0/1", "mlx5_4/1", "ens1", "eno1", "eno2"], id="all"),
+        pytest.param(
+            PortRule(media=frozenset({Medium.INFINIBAND})), ["mlx5_0/1", "mlx5_4/1"], id="a medium"
+        ),
+        pytest.param(
+            PortRule(ports=("eno?", "MLX5_4/*")), ["mlx5_4/1", "eno1", "eno2"], id="ports"
+        ),
+        pytest.param(PortRule(switches=("*-stor-*",)), ["mlx5_4/1"], id="names of switches"),
+        pytest.param(PortRule(hosts=("h[2-9]",)), [], id="no other host"),
+        pytest.param(
+            PortRule(min_rate_bps=200 * GBIT),
+            ["mlx5_0/1", "mlx5_4/1", "eno1", "eno2"],
+            id="a rate or more, and unknown ones",
+        ),
+        pytest.param(
+            PortRule(max_rate_bps=200 * GBIT),
+            ["mlx5_4/1", "ens1", "eno1", "eno2"],
+            id="a rate or less, and unknown ones",
+        ),
+        pytest.param(
+            PortRule(subnets=frozenset({"fe80000000000001"})), ["mlx5_0/1"], id="a subnet"
+        ),
+        pytest.param(PortRule(gpu=GpuDistance.SWITCH), ["mlx5_0/1"], id="the nearest to a GPU"),
+        pytest.param(PortRule(gpu=GpuDistance.NUMA), ["mlx5_0/1", "mlx5_4/1"], id="near a GPU"),
+        pytest.param(
+            PortRule(media=frozenset({Medium.INFINIBAND}), max_rate_bps=200 * GBIT),
+            ["mlx5_4/1"],
+            id="what all of a rule says",
+        ),
+    ],
+)
+def test_it_takes_by(rule: PortRule, names: list[str]) -> None:
+    split = split_of({"h1": PORTS}, (PlanePolicy("x", (rule,)),))
+    found = planes_of_ports(split, "h1")
+    assert sorted(name for name, plane in found.items() if plane == "x") == sorted(names)
+
+
+def test_it_takes_the_first_plane_of_which_a_rule_fits() -> None:
+    policies = (
+        PlanePolicy("first", (PortRule(ports=("eno1",)), PortRule(ports=("ens1",)))),
+        PlanePolicy("second", (PortRule(ports=("en*",)),)),
+    )
+    found = planes_of_ports(split_of({"h1": PORTS}, policies), "h1")
+    assert {name: found[name] for name in ("eno1", "ens1", "eno2")} == {
+        "eno1": "first",
+        "ens1": "first",
+        "eno2": "second",
+    }
+
+
+def test_it_leaves_the_rest_to_the_default() -> None:
+    policies = (PlanePolicy("storage", (PortRule(ports=("mlx5_4/*",)),)),)
+    split = split_of({"h1": PORTS}, policies)
+    assert planes_of_ports(split, "h1") == {
+        "mlx5_0/1": "compute",
+        "mlx5_4/1": "storage",
+        "eno1": "management",
+        "eno2": "management",
+    }, "but puts nothing into a plane that a policy names, such as ens1 into storage"
+    assert split.names == ("compute", "storage", "management")
+
+
+def test_it_says_that_a_policy_decided() -> None:
+    split = split_of({"h1": PORTS}, (PlanePolicy(COMPUTE, (PortRule(),)),))
+    assert {share.why for share in split.shares.values()} == {Why.POLICY}
+
+
+def test_it_knows_the_subnet_of_hosts_by_others_on_their_network() -> None:
+    """A node of which only the sweep tells reports no subnet."""
+    here, there = "fe80000000000001", "fe80000000000002"
+    uplink = [infiniband(Port("up", neighbors=linked("x", "spine").neighbors))]
+    devices = {
+        "h1": [infiniband(linked("a", "leaf1"), here)],
+        "h2": [infiniband(linked("a", "leaf2"))],
+        "h3": [infiniband(linked("a", "leaf3"), there)],
+        "h4": [infiniband(linked("a", "leaf4"))],
+        "leaf1": uplink,
+        "leaf2": uplink,
+        "leaf3": [],
+        "leaf4": [],
+        "spine": [],
+    }
+    rule = PortRule(subnets=frozenset({here}))
+    split = split_of(devices, (PlanePolicy("x", (rule,)),))
+    planes = {host: planes_of_ports(split, host).get("a") for host in ("h1", "h2", "h3", "h4")}
+    assert planes == {"h1": "x", "h2": "x", "h3": COMPUTE, "h4": COMPUTE}
