@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from topology.fabric import Fabric
 from topology.facts import Finding, FindingKind, Severity
-from topology.planes import Edge, Plane
+from topology.plane_cables import Edge
+from topology.planes import Plane
 from topology.shortfalls import missing_links
 from topology.tiers import Grouping
 

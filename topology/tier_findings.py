@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from topology.fabric import Fabric
 from topology.facts import Finding, FindingKind, PortName, Severity
-from topology.planes import Edge, Plane
+from topology.plane_cables import Edge
+from topology.planes import Plane
 from topology.ranks import Ranks
 from topology.tiers import SPINE_RANK, Group, Grouping
 from topology.tree_findings import list_names, switch_names
@@ -29,6 +30,7 @@ def tier_findings(
     yield from _torn_off(fabric, grouping.groups, below)
     yield from _shallow(fabric, grouping.groups, below)
     yield from _skipping(fabric, plane, grouping)
+    yield from _inward(fabric, plane, grouping)
     yield from _unjoined(fabric, plane, ranks, grouping)
 
 
@@ -205,6 +207,38 @@ def _skipping(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Find
             ),
             ports=tuple(sorted(ends)),
         )
+
+
+def _inward(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+    """Yield a finding per domain whose switches have as many cables to each other as peers have.
+
+    Spines of one domain have none, or a few between the two of a pair. In a dragonfly+ they have
+    many to those of other groups, so two groups may be fused by exchanged cables.
+    """
+    groups, group_of = grouping.groups, grouping.by_switch()
+    inside = Counter[int]()
+    down = Counter[int]()
+    for edge in plane.switch_edges:
+        ends = [group_of.get(edge.a), group_of.get(edge.b)]
+        for low, high in (ends, ends[::-1]):
+            if low is not None and high is not None and groups[low].parent == high:
+                down[high] += 1
+        if ends[0] is not None and ends[0] == ends[1] and groups[ends[0]].rank > 1:
+            inside[ends[0]] += 1
+    for at, count in sorted(inside.items()):
+        if 2 * count >= down[at]:
+            names = switch_names(fabric, groups[at])
+            yield Finding(
+                kind=FindingKind.UNDECIDABLE,
+                device=names[0],
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"{list_names(names)} count as one domain but are cabled to each other, as "
+                    "switches of different domains are. Check their cables to lower switches."
+                ),
+                ports=tuple(PortName(name, "") for name in names),
+            )
 
 
 def _unjoined(fabric: Fabric, plane: Plane, ranks: Ranks, grouping: Grouping) -> Iterator[Finding]:
