@@ -30,15 +30,22 @@ def _tree() -> dict[str, Any]:
 
 
 def _fabric() -> dict[str, Any]:
-    from topology.fabric_status import FabricObject  # noqa: PLC0415
+    from generator.fabric_object import FabricDocument  # noqa: PLC0415
 
-    return FabricObject.model_json_schema(by_alias=True)
+    return FabricDocument.model_json_schema(by_alias=True)
+
+
+def _reservation() -> dict[str, Any]:
+    from generator.reservation_object import PlacementReservation  # noqa: PLC0415
+
+    return PlacementReservation.model_json_schema(by_alias=True)
 
 
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "fabric": _fabric,
     "report": _report,
     "request": _request,
+    "reservation": _reservation,
     "tree": _tree,
 }
 

@@ -179,13 +179,17 @@ class ApiServer:
         return file
 
     def request(
-        self, method: str, path: str, body: object = None, *, content_type: str = "application/json"
+        self, method: str, path: str, body: object = None, *, accept: str = "application/json"
     ) -> Answer:
         """Ask as the administrator, on a connection of its own; any status is an answer."""
         connection = http.client.HTTPSConnection(
             "127.0.0.1", self.port, timeout=REQUEST_TIMEOUT_S, context=self._tls
         )
-        headers = {"Authorization": f"Bearer {self.tokens[ADMIN]}", "Content-Type": content_type}
+        headers = {
+            "Authorization": f"Bearer {self.tokens[ADMIN]}",
+            "Accept": accept,
+            "Content-Type": "application/json",
+        }
         with contextlib.closing(connection):
             raw = None if body is None else json.dumps(body).encode()
             connection.request(method, path, raw, headers)
