@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test cover check fmt bench fuzz golden proto proto-check lock lab-deps kube-assets wheel clean
+.PHONY: help setup demo test verify cover check fmt bench fuzz golden proto proto-check lock lab-deps kube-assets wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ check: $(SETUP) proto-check ## Formatting, lint, types, import direction, genera
 fmt: $(SETUP) ## Format, and mend what can be mended
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@$(BIN)/ruff format .
+
+verify: $(SETUP) ## A slice of the grid of damaged fabrics; fails on a tree that is silently wrong
+	@$(BIN)/toponaut verify --grid quick --seeds 2 $(ARGS)
 
 bench: $(SETUP) ## Times and memory at 128 to 65,536 HCAs, as ratios within one run; SNMP walks
 	@$(BIN)/python -m tests.bench $(ARGS)

@@ -85,7 +85,7 @@ def command(
     reports come in random order.
 
     Each fault is drawn anew from each seed. With --grid full, give a --journal: it takes hours,
-    and 2 GiB of memory for each run at 65,536 HCAs.
+    and some 1 GiB of memory for each run at 65,536 HCAs.
     """
     jobs, memory = options.pop("jobs"), options.pop("memory")
     journal, as_markdown = Journal(options.pop("journal")), options.pop("as_markdown")
