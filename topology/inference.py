@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from topology.cliques import RANK, clique_findings, find_cliques, nest_cliques
 from topology.errors import ConfigError
 from topology.fabric import Fabric, link_findings
 from topology.facts import Finding, sort_findings
 from topology.ids import IdKind
 from topology.names import Nameless, assign_names
+from topology.plane_policy import COMPUTE
 from topology.planes import Plane, select_compute
 from topology.ranks import Ranks, rank_switches
 from topology.rates import slow_links
@@ -37,8 +39,12 @@ class Inference:
     """Sorted by kind, device and port."""
 
 
-def tier_names(num_tiers: int, configured: Sequence[str] = ()) -> tuple[str, ...]:
+def tier_names(
+    num_tiers: int, configured: Sequence[str] = (), *, has_cliques: bool = False
+) -> tuple[str, ...]:
     """Return names bottom-up: leaf, spine, core, core2 …, or the configured ones.
+
+    Below the leaves stands `nvlink`, where there is a tier of cliques.
 
     Raises:
         ConfigError: fewer configured names than tiers, or one twice.
@@ -47,8 +53,9 @@ def tier_names(num_tiers: int, configured: Sequence[str] = ()) -> tuple[str, ...
         if len(set(configured)) < len(configured) or len(configured) < num_tiers:
             raise ConfigError(f"{num_tiers} tiers need as many different names: {configured}")
         return tuple(configured[:num_tiers])
+    lowest = ("nvlink",) if has_cliques else ()
     later = (f"core{number}" for number in range(2, num_tiers))
-    return (*_TIER_NAMES, *later)[:num_tiers]
+    return (*lowest, *_TIER_NAMES, *later)[:num_tiers]
 
 
 def infer(
@@ -69,7 +76,9 @@ def infer(
     plane = plane or select_compute(fabric)
     ranks = rank_switches(plane)
     grouping = group_switches(plane, ranks)
-    tree = _build(fabric, plane, grouping, ranks=ranks, previous=previous, names=names_of_tiers)
+    cliques = find_cliques(fabric) if plane.name == COMPUTE else {}
+    nested = replace(grouping, groups=nest_cliques(grouping.groups, cliques))
+    tree = _build(fabric, plane, nested, ranks=ranks, previous=previous, names=names_of_tiers)
     findings = {
         *fabric.findings,
         *link_findings(fabric),
@@ -78,6 +87,7 @@ def infer(
         *tree_findings(fabric, plane, ranks=ranks, grouping=grouping, tree=tree),
         *tier_findings(fabric, plane, ranks=ranks, grouping=grouping),
         *treeness_findings(fabric, plane, grouping),
+        *clique_findings(fabric, grouping.groups, cliques),
     }
     return Inference(tree, sort_findings(findings))
 
@@ -94,7 +104,7 @@ def _build(
     nodes = _nodes_below(fabric, grouping.groups)
     kept = [at for at in range(len(grouping.groups)) if nodes[at]]
     levels = sorted({grouping.groups[at].rank for at in kept})
-    tiers = tier_names(len(levels), names)
+    tiers = tier_names(len(levels), names, has_cliques=RANK in levels)
     nameless = [
         _nameless(fabric, grouping.groups[at], tier=levels.index(grouping.groups[at].rank) + 1)
         for at in kept
@@ -150,7 +160,8 @@ def _nameless(fabric: Fabric, group: Group, *, tier: int) -> tuple[int, tuple[st
         if found.kind in (IdKind.NODE_GUID, IdKind.MAC, IdKind.CHASSIS_ID)
     }
     named = tuple(device.name for device in devices if device.name not in ids)
-    lowest = min(ids, default=min((device.name for device in devices), default="all"))
+    others = [fabric.devices[at].name for at in group.switches or group.hosts]
+    lowest = min(ids, default=min(others, default="all"))
     is_named = 0 < len(named) == len(devices)
     return tier, named if is_named else (), lowest.replace(":", "")
 
