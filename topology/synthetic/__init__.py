@@ -12,7 +12,7 @@ from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec, Rand
 from topology.synthetic.host_files import inventory, sysfs_files
 from topology.synthetic.lldp_text import lldpcli_captures
 from topology.synthetic.sight import subnet_of
-from topology.synthetic.spec import FabricKind, FabricSpec, NamePolicy
+from topology.synthetic.spec import FabricKind, FabricSpec, NamePolicy, derive_shape
 from topology.synthetic.truth import derive_truth, render_truth
 from topology.synthetic.wiring import Cable, Host, Nic, Switch, Wiring, build_wiring
 
@@ -33,6 +33,7 @@ __all__ = [
     "Wiring",
     "build_wiring",
     "damage",
+    "derive_shape",
     "derive_truth",
     "inventory",
     "lldpcli_captures",
