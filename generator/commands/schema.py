@@ -29,6 +29,12 @@ def _tree() -> dict[str, Any]:
     return TreeDocument.model_json_schema(by_alias=True)
 
 
+def _planes() -> dict[str, Any]:
+    from generator.plane_config import PlanesFile  # noqa: PLC0415
+
+    return PlanesFile.model_json_schema(by_alias=True)
+
+
 def _fabric() -> dict[str, Any]:
     from generator.fabric_object import FabricDocument  # noqa: PLC0415
 
@@ -43,6 +49,7 @@ def _reservation() -> dict[str, Any]:
 
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "fabric": _fabric,
+    "planes": _planes,
     "report": _report,
     "request": _request,
     "reservation": _reservation,

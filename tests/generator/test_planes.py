@@ -1,0 +1,257 @@
+"""Networks on the command line: `planes`, and `--planes` and `--plane` of the others."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from generator.exits import Exit
+from generator.plane_config import parse_planes
+from generator.store.directory import DirectoryStore
+from tests.generator.scenes import RAILS, Scene, run
+from tests.topology.networks import infiniband, linked, rdma, with_ports
+from topology.errors import ConfigError
+from topology.facts import GpuDistance, Medium
+from topology.plane_policy import PlanePolicy, PortRule
+from topology.report import report_of
+
+HOSTS = [f"h{number}" for number in range(8)]
+POLICIES = """
+planes:
+  - name: storage
+    any:
+      - switches: ["pool*"]
+"""
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight hosts: compute in two leaves of four, storage all on one switch, and slow ports."""
+    store = DirectoryStore(tmp_path_factory.mktemp("three") / "store")
+    for number, host in enumerate(HOSTS):
+        ports = [
+            rdma(linked("ens1", f"leaf{number // 4}")),
+            rdma(linked("ens2", "pool1")),
+            linked("eno1", "sw1", 1),
+        ]
+        device = with_ports(host, ports).device
+        store.write_report(report_of(device, name=host))
+    return store.reports
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> Path:
+    file = tmp_path / "planes.yaml"
+    file.write_text(POLICIES)
+    return file
+
+
+def domains(document: dict[str, Any]) -> list[list[str]]:
+    return [row["nodes"] for row in document["tiers"][0]["domains"]]
+
+
+def test_it_lists_each_network_with_its_ports_and_why(reports: Path) -> None:
+    ran = run("planes", "--reports", reports, "-o", "json")
+    assert ran.code == Exit.OK
+    compute, management = ran.document
+    assert (compute["name"], compute["switches"]) == ("compute", ["leaf0", "leaf1", "pool1"])
+    assert (management["name"], management["switches"]) == ("management", ["sw1"])
+    assert len(compute["ports"]) == 16
+    assert management["ports"][0] == {
+        "device": "h0",
+        "port": "eno1",
+        "to": {"device": "sw1", "port": "to-eno1-of-h0"},
+        "why": "slower than a quarter of the node's fastest, and without RDMA",
+    }
+
+
+def test_it_summarises_them_for_people(reports: Path, policies: Path) -> None:
+    lines = run("planes", "--reports", reports, "--planes", policies).out.splitlines()
+    assert [line.split()[0] for line in lines] == ["PLANE", "compute", "storage", "management"]
+    assert re.split(r"  +", lines[2]) == [
+        *("storage", "a rule of the plane's policy"),
+        *("8", "8", "8", "1", "ens2"),
+    ]
+
+
+def test_it_lists_the_network_that_was_asked_for(reports: Path) -> None:
+    ran = run("planes", "--reports", reports, "--plane", "management", "-o", "json")
+    assert [row["name"] for row in ran.document] == ["management"]
+
+
+def test_it_prints_the_tree_of_the_network_that_was_asked_for(
+    reports: Path, policies: Path
+) -> None:
+    found = {}
+    for plane in ("compute", "storage", "management"):
+        words = ("--reports", reports, "--planes", policies, "--plane", plane, "-o", "json")
+        document = run("tree", *words).document
+        assert document["plane"] == plane
+        found[plane] = domains(document)
+    assert found == {"compute": [HOSTS[:4], HOSTS[4:]], "storage": [HOSTS], "management": [HOSTS]}
+
+
+def test_it_makes_the_tree_of_compute_unless_told(reports: Path, policies: Path) -> None:
+    words = ("--reports", reports, "--planes", policies, "-o", "json")
+    assert run("tree", *words).out == run("tree", *words, "--plane", "compute").out
+
+
+def test_it_plans_hypernodes_of_the_network_that_was_asked_for(
+    reports: Path, policies: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "none").mkdir()
+    words = ("--reports", reports, "--planes", policies, "--observed", tmp_path / "none")
+    created = [
+        len(run("plan", *words, *more, "-o", "json").document) for more in COMPUTE_AND_STORAGE
+    ]
+    assert created[0] > created[1] == 1
+
+
+COMPUTE_AND_STORAGE = ((), ("--plane", "storage"))
+
+
+@pytest.mark.parametrize(
+    ("plane", "num_domains"),
+    [pytest.param("compute", 2, id="no"), pytest.param("storage", 1, id="yes")],
+)
+def test_it_places_in_the_network_that_the_request_names(
+    reports: Path, policies: Path, tmp_path: Path, plane: str, num_domains: int
+) -> None:
+    request = {
+        "apiVersion": "toponaut.io/v1alpha1",
+        "kind": "PlacementRequest",
+        "spec": {
+            "plane": plane,
+            "groups": [{"name": "w", "count": 8, "required": 1}],
+        },
+    }
+    file = tmp_path / "gang.json"
+    file.write_text(json.dumps(request))
+    words = ("-f", file, "--reports", reports, "--planes", policies, "-o", "json")
+    ran = run("place", *words)
+    assert ran.code == Exit.OK, ran.err
+    assert ran.document["feasible"] is (num_domains == 1)
+
+
+def test_it_refuses_a_network_that_no_port_is_in(reports: Path) -> None:
+    ran = run("tree", "--reports", reports, "--plane", "nfs\x1b")
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "no port is in 'nfs\\x1b'; planes with ports: compute, management" in ran.err
+
+
+def test_it_refuses_to_choose_a_network_of_hypernodes(tmp_path: Path) -> None:
+    for more in (("--plane", "compute"), ("--planes", __file__)):
+        ran = run("tree", "--hypernodes", tmp_path, *more)
+        assert ran.code == Exit.USAGE
+        assert "is a tree already" in ran.err
+    assert run("planes", "--hypernodes", tmp_path).code == Exit.USAGE
+
+
+def test_it_says_when_nothing_was_read(tmp_path: Path) -> None:
+    assert run("planes", "--reports", tmp_path).code == Exit.NOTHING
+    assert run("planes").code == Exit.USAGE
+
+
+def test_it_reads_a_sweep_as_one_network(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    (row,) = run("planes", scene.sweep(), "-o", "json").document
+    assert (row["name"], len(row["ports"])) == ("compute", 64)
+
+
+def test_it_knows_every_criterion_of_a_rule() -> None:
+    raw = """
+planes:
+  - name: x-1
+    any:
+      - medium: infiniband
+        ports: ["mlx5_*/1"]
+        hosts: [dgx*]
+        switches: [leaf?]
+        subnets: ["0xfe80000000000001"]
+        minRateGbps: 100
+        maxRateGbps: 400.5
+        gpu: same-numa
+      - {}
+"""
+    assert parse_planes(raw.encode(), source="p") == (
+        PlanePolicy(
+            "x-1",
+            (
+                PortRule(
+                    media=frozenset({Medium.INFINIBAND}),
+                    ports=("mlx5_*/1",),
+                    hosts=("dgx*",),
+                    switches=("leaf?",),
+                    subnets=frozenset({"fe80000000000001"}),
+                    min_rate_bps=100 * 10**9,
+                    max_rate_bps=400_500_000_000,
+                    gpu=GpuDistance.NUMA,
+                ),
+                PortRule(),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param("", "no document", id="nothing"),
+        pytest.param("planes: []", "planes: Tuple should have at least 1", id="no plane"),
+        pytest.param("planes: [{name: A, any: [{}]}]", "planes.0.name", id="a name in capitals"),
+        pytest.param("planes: [{name: a}]", "planes.0.any: Field required", id="no rule"),
+        pytest.param(
+            "planes: [{name: a, any: [{port: [x]}]}]", "planes.0.any.0.port", id="a misspelt rule"
+        ),
+        pytest.param(
+            "planes: [{name: a, any: [{medium: wifi}]}]", "any.0.medium", id="an unknown medium"
+        ),
+        pytest.param(
+            "planes: [{name: a, any: [{subnets: [x]}]}]", "no subnet prefix", id="no subnet"
+        ),
+        pytest.param(
+            "planes: [{name: a, any: [{minRateGbps: 0}]}]", "minRateGbps", id="no rate at all"
+        ),
+        pytest.param(
+            "planes: [{name: a, any: [{}]}, {name: a, any: [{}]}]", "there twice", id="one twice"
+        ),
+        pytest.param("planes: [", "p:", id="no YAML"),
+        pytest.param("[]", "valid dictionary", id="no mapping"),
+    ],
+)
+def test_it_refuses_a_file_with(text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_planes(text.encode(), source="p")
+    assert problem in str(raised.value)
+
+
+def test_it_refuses_a_file_that_cannot_be_read(reports: Path, tmp_path: Path) -> None:
+    large = tmp_path / "large.yaml"
+    large.write_bytes(b"#" * ((1 << 20) + 1))
+    ran = run("tree", "--reports", reports, "--planes", large)
+    assert ran.code == Exit.USAGE
+    assert "larger than" in ran.err
+
+
+def test_it_has_a_schema_of_the_file(policies: Path) -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(run("schema", "planes").out))
+    assert validator.is_valid(yaml.safe_load(policies.read_text()))
+    assert not validator.is_valid({"planes": [{"name": "a", "any": [{"port": ["x"]}]}]})
+
+
+def test_it_tells_the_subnets_of_reports_apart(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    for number, host in enumerate(HOSTS[:4]):
+        subnet = f"fe8000000000000{number % 2 + 1}"
+        device = with_ports(host, [infiniband(linked("mlx5_0/1", f"s{number % 2}"), subnet)]).device
+        store.write_report(report_of(device, name=host))
+    file = tmp_path / "planes.yaml"
+    file.write_text("planes: [{name: b, any: [{subnets: [fe80000000000002]}]}]")
+    ran = run("planes", "--reports", store.reports, "--planes", file, "-o", "json")
+    assert [(row["name"], len(row["ports"])) for row in ran.document] == [("compute", 2), ("b", 2)]
