@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from generator.inputs import Inputs
 from generator.intake import freshness_findings
+from generator.port_findings import port_findings
 from generator.subnets import refusals
 from generator.switch_reports import is_walked, walk_findings
 from topology.fabric import build_fabric
@@ -68,9 +69,8 @@ def observe_fabric(
     split = split_planes(fabric, inputs.planes.policies)
     plane = split.plane(inputs.planes.name)
     found = infer(fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers)
-    return Observation(
-        found.tree, sort_findings(found.findings), inputs.unknown_subnets, split.names
-    )
+    findings = sort_findings([*found.findings, *port_findings(fabric, plane, inputs.reports)])
+    return Observation(found.tree, findings, inputs.unknown_subnets, split.names)
 
 
 class Periods(NamedTuple):

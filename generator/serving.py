@@ -212,7 +212,8 @@ class Rounds:
 def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:
     """Return all that the tree and the plan depend on, of reports.
 
-    That is specs, who takes part in sweeping and how, and times where they choose between sweeps.
+    That is specs, who takes part in sweeping and how, ports that flap, and times where they
+    choose between sweeps.
 
     Agents renew the times of unchanged facts every period.
     """
@@ -224,7 +225,7 @@ def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:
     return [
         (report.metadata.name, report.spec, report.status.observed_at)
         if report.spec.sweep is not None and len(sweeps[report.spec.sweep.subnet]) > 1
-        else (report.metadata.name, report.spec, report.status.sweeping)
+        else (report.metadata.name, report.spec, report.status.sweeping, report.status.flapping)
         for report in reports
     ]
 

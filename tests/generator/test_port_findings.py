@@ -1,0 +1,207 @@
+"""Ports that are not as their fellows: which are told, and which are nobody's fault.
+
+Four hosts with two NICs each, both cabled to one pair of switches, unless a test says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from generator.app import observe
+from generator.inputs import Inputs
+from generator.intake import take_reports
+from topology.facts import (
+    Device,
+    DeviceKind,
+    Finding,
+    FindingKind,
+    Medium,
+    Neighbor,
+    Port,
+    PortName,
+    PortState,
+    Source,
+)
+from topology.ids import Id, IdKind
+from topology.report import CollectorOutcome, NeighborReport, ReportStatus, report_of
+
+HOSTS = ("n1", "n2", "n3", "n4")
+OK = (CollectorOutcome(name="lldpd", outcome="ok"),)
+Change = Callable[[str, Port], Port | None]
+"""What becomes of a port of a host; None: it has none such."""
+
+
+def port(host: str, number: int) -> Port:
+    leaf = f"leaf{number}"
+    heard = Neighbor(
+        device_ids=(Id(IdKind.CHASSIS_ID, f"02:00:00:00:01:0{number}", "mac"),),
+        device_name=leaf,
+        port_ids=(Id(IdKind.PORT_ID, f"swp{host[1:]}", "ifname"),),
+        port_name=f"swp{host[1:]}",
+        source=Source.LLDP,
+    )
+    mac = f"02:00:00:00:0{number + 1}:0{host[1:]}"
+    return Port(
+        name=f"eth{number}",
+        ids=(Id(IdKind.MAC, mac), Id(IdKind.IFNAME, f"eth{number}")),
+        state=PortState.UP,
+        rate_bps=100_000_000_000,
+        neighbors=(heard,),
+    )
+
+
+def report(host: str, change: Change, status: ReportStatus) -> NeighborReport:
+    ports = [change(host, port(host, number)) for number in range(2)]
+    kept = tuple(one for one in ports if one is not None)
+    return report_of(Device(DeviceKind.HOST, host, (), kept), name=host, status=status)
+
+
+def findings(
+    kind: FindingKind,
+    change: Change = lambda _host, same: same,
+    *,
+    listeners: Sequence[CollectorOutcome] = OK,
+    flapping: Sequence[tuple[str, str]] = (),
+) -> list[Finding]:
+    reports = [
+        report(
+            host,
+            change,
+            ReportStatus(
+                collectors=tuple(listeners),
+                flapping=tuple(name for node, name in flapping if node == host),
+            ),
+        )
+        for host in HOSTS
+    ]
+    seen = observe(
+        Inputs(take_reports(reports).claims, tuple(reports)), now=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    assert seen is not None
+    return [one for one in seen.findings if one.kind is kind]
+
+
+def down(*ports: tuple[str, str]) -> Change:
+    def change(host: str, same: Port) -> Port:
+        is_down = (host, same.name) in ports
+        return same._replace(state=PortState.DOWN, neighbors=()) if is_down else same
+
+    return change
+
+
+def deaf(*ports: tuple[str, str], firmware: bool | None = None) -> Change:
+    def change(host: str, same: Port) -> Port:
+        is_deaf = (host, same.name) in ports
+        return same._replace(neighbors=(), firmware_lldp=firmware) if is_deaf else same
+
+    return change
+
+
+def test_it_tells_nothing_where_all_is_well() -> None:
+    kinds = (FindingKind.DOWN_PORT, FindingKind.NO_LLDP, FindingKind.FLAPPING_LINK)
+    assert [findings(kind) for kind in kinds] == [[], [], []]
+
+
+def test_it_tells_a_port_that_is_down_where_its_fellows_are_up() -> None:
+    (found,) = findings(FindingKind.DOWN_PORT, down(("n2", "eth1")))
+    assert (found.device, found.port, found.ports) == ("n2", "eth1", (PortName("n2", "eth1"),))
+    assert "where 3 of 3 others of that name are up" in found.message
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        pytest.param(HOSTS, id="all ports of a name, which no host uses"),
+        pytest.param(HOSTS[:3], id="most ports of a name"),
+    ],
+)
+def test_it_takes_ports_that_are_mostly_down_for_unused(hosts: Sequence[str]) -> None:
+    assert findings(FindingKind.DOWN_PORT, down(*((host, "eth1") for host in hosts))) == []
+
+
+def test_it_has_no_opinion_of_a_port_without_fellows() -> None:
+    def change(host: str, same: Port) -> Port:
+        odd = same._replace(name="odd0", state=PortState.DOWN, neighbors=())
+        return odd if (host, same.name) == ("n1", "eth1") else same
+
+    assert findings(FindingKind.DOWN_PORT, change) == []
+
+
+def test_it_tells_ports_that_hear_nobody_beside_one_that_does() -> None:
+    (found,) = findings(FindingKind.NO_LLDP, deaf(("n1", "eth0")))
+    assert (found.device, found.port) == ("n1", "eth0")
+    assert "or the switch sends none" in found.message
+
+
+def test_it_tells_all_deaf_ports_of_a_host_at_once() -> None:
+    (found,) = findings(FindingKind.NO_LLDP, deaf(("n1", "eth0"), ("n1", "eth1")))
+    assert (found.device, found.port) == ("n1", None)
+    assert [end.port for end in found.ports] == ["eth0", "eth1"]
+
+
+def test_it_names_the_firmware_where_the_card_tells() -> None:
+    (found,) = findings(FindingKind.NO_LLDP, deaf(("n1", "eth0"), firmware=True))
+    assert "The LLDP agent in the card's firmware takes them" in found.message
+
+
+@pytest.mark.parametrize(
+    "listeners",
+    [
+        pytest.param((), id="nobody listens there"),
+        pytest.param((CollectorOutcome(name="lldpd", outcome="no-data"),), id="there is no lldpd"),
+        pytest.param((CollectorOutcome(name="lldpd", outcome="failed"),), id="lldpd failed"),
+        pytest.param((CollectorOutcome(name="net_sysfs", outcome="ok"),), id="others work"),
+    ],
+)
+def test_it_calls_no_port_deaf_where(listeners: Sequence[CollectorOutcome]) -> None:
+    assert findings(FindingKind.NO_LLDP, deaf(("n1", "eth0")), listeners=listeners) == []
+
+
+def test_it_calls_no_port_deaf_that_has_no_link() -> None:
+    assert findings(FindingKind.NO_LLDP, down(("n1", "eth0"))) == []
+
+
+def test_it_calls_no_port_of_infiniband_deaf() -> None:
+    def change(host: str, same: Port) -> Port:
+        silent = same._replace(medium=Medium.INFINIBAND, neighbors=())
+        return silent if (host, same.name) == ("n1", "eth0") else same
+
+    assert findings(FindingKind.NO_LLDP, change) == []
+
+
+def test_it_names_both_ends_of_a_cable_that_flaps() -> None:
+    (found,) = findings(FindingKind.FLAPPING_LINK, flapping=[("n3", "eth0")])
+    assert found.ports == (PortName("n3", "eth0"), PortName("leaf0", "swp3"))
+    assert "n3 port eth0 to leaf0 port swp3 went down several times" in found.message
+
+
+def test_it_names_a_flapping_port_without_a_known_cable() -> None:
+    (found,) = findings(FindingKind.FLAPPING_LINK, deaf(("n3", "eth0")), flapping=[("n3", "eth0")])
+    assert found.ports == (PortName("n3", "eth0"),)
+
+
+def test_it_tells_a_cable_once_whose_both_ends_flap() -> None:
+    reported = [("n1", "eth0"), ("n2", "eth0")]
+
+    def facing(host: str, same: Port) -> Port | None:
+        if host not in ("n1", "n2") or same.name != "eth0":
+            return same
+        peer = "n2" if host == "n1" else "n1"
+        heard = Neighbor(
+            device_ids=port(peer, 0).ids[:1],
+            device_name=peer,
+            port_ids=port(peer, 0).ids[1:],
+            port_name="eth0",
+            source=Source.LLDP,
+        )
+        return same._replace(neighbors=(heard,))
+
+    (found,) = findings(FindingKind.FLAPPING_LINK, facing, flapping=reported)
+    assert found.ports == (PortName("n1", "eth0"), PortName("n2", "eth0"))
+
+
+def test_it_passes_by_names_that_are_no_ports() -> None:
+    assert findings(FindingKind.FLAPPING_LINK, flapping=[("n1", "gone0")]) == []
