@@ -190,4 +190,4 @@ def _unplaced(
             what = "no leaf" if is_spine else "a switch without hosts of its own"
             yield Unplaced(node, f"cabled to {where}, which is {what}")
         else:
-            yield Unplaced(node, "no link in the compute plane is known")
+            yield Unplaced(node, f"no link in the {plane.name} plane is known")

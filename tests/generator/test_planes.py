@@ -97,6 +97,17 @@ def test_it_prints_the_tree_of_the_network_that_was_asked_for(
     assert found == {"compute": [HOSTS[:4], HOSTS[4:]], "storage": [HOSTS], "management": [HOSTS]}
 
 
+def test_it_names_the_network_that_a_node_has_no_link_in(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    for host, to in (("h1", "leaf1"), ("h2", "oob1")):
+        device = with_ports(host, [linked("eth0", to)]).device
+        store.write_report(report_of(device, name=host))
+    words = ("--reports", store.reports, "--plane", "management", "-o", "json")
+    assert run("tree", *words).document["unplaced"] == [
+        {"node": "h1", "reason": "no link in the management plane is known"}
+    ]
+
+
 def test_it_makes_the_tree_of_compute_unless_told(reports: Path, policies: Path) -> None:
     words = ("--reports", reports, "--planes", policies, "-o", "json")
     assert run("tree", *words).out == run("tree", *words, "--plane", "compute").out
