@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.dumps import parse_dump
 from generator.intake import take_reports
 from generator.inventory import Inventory, parse_nodes
 from generator.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
 from generator.store.directory import read_reports
 from generator.subnets import uncovered
-from generator.sweeps import parse_sweep
 from generator.walk_files import read_walks
 from topology.errors import ConfigError, ParseError, show
 from topology.facts import Device, DeviceKind, Port
@@ -153,7 +153,7 @@ def _read_sweep(file: Path) -> tuple[list[Claim], list[ParseError]]:
     raw = read_bytes(file, MAX_SWEEP_BYTES)
     if isinstance(raw, ParseError):
         return [], [raw]
-    parsed = parse_sweep(raw, source=show(str(file), 1024))
+    parsed = parse_dump(raw, source=show(str(file), 1024))
     return [Claim(device, Origin.SWEEP) for device in parsed.devices], list(parsed.errors)
 
 
@@ -233,7 +233,8 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--ibnetdiscover",
                 type=_FILE,
                 multiple=True,
-                help="Output of ibnetdiscover; repeatable.",
+                help="Output of ibnetdiscover; or ibdiagnet's .ibnetdiscover, .db_csv, .net_dump "
+                "or .lst; or opensm's opensm-subnet.lst. Repeatable.",
             ),
             click.option(
                 "--lldpcli",

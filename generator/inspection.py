@@ -7,26 +7,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from generator.dumps import DumpForm, parse_dump, recognise_dump
 from generator.inventory import parse_nodes
 from generator.outputs.hypernode import parse_manifest
 from generator.placement.request import parse_request
 from generator.store.documents import Document, parse_documents
-from generator.sweeps import parse_sweep
 from topology.errors import ParseError, TopologyError
-from topology.facts import Device, DeviceKind
+from topology.fabric_status import FABRIC_KIND, parse_fabric
+from topology.facts import Device, DeviceKind, Parsed
 from topology.ids import IdKind
 from topology.report import device_of, parse_report
+from topology.sources.cabling import parse_cabling
+from topology.sources.ibnetdiscover import parse_strictly
 from topology.sources.lldp_mib import parse_snmpwalk_text
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
+from topology.sources.nvidia_smi import derive_clique, parse_gpu_fabrics
 from topology.tree import parse_tree
 
 _HEAD_BYTES: Final = 64 * 1024
-_SWEEP = re.compile(
-    rb"^\s*(?:Switch|Ca|Rt)\s+\d+\s|^\s*(?:vendid|switchguid|caguid|rtguid|sysimgguid)="
-    rb"|^(?:SW|CA|RT)\s+\d+\s+\d+\s|^(?:Switch|Ca|Rt)\s*:\s*0x|^# Topology file",
-    re.MULTILINE,
-)
 _WALK = re.compile(rb"^\.?1\.[03]\.\d[\d.]*(?: ?= ?[A-Z\"]|\|\d)", re.MULTILINE)
+_GPUS = re.compile(
+    rb"^=+NVSMI LOG=+\s*$|^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\s*$"
+    rb"|^fabric\.state,", re.MULTILINE | re.IGNORECASE
+)  # fmt: skip
+_NETBOX = re.compile(rb'"(?:a_terminations|termination_a\w*)"\s*:')
+_NVLINK: Final = "nvidia-smi"
 _LLDP = re.compile(rb'"(lldp|local-chassis)"\s*:|^lldp\.[^=\n]+=|<lldp\b', re.MULTILINE)
 
 
@@ -35,8 +40,8 @@ class Inspection:
     """What one file holds."""
 
     format: str
-    """ibnetdiscover, lldpcli-neighbors, lldpcli-chassis, snmpwalk, NeighborReport, HyperNode,
-    nodes, TopologyTree, PlacementRequest or unknown; several joined by a comma."""
+    """A form of `DumpForm`, lldpcli-neighbors, lldpcli-chassis, snmpwalk, nvidia-smi, cabling- and
+    the form of a plan, nodes, unknown, or the kind of an object; several joined by a comma."""
     counts: Mapping[str, int] = field(default_factory=dict)
     unresolved: tuple[str, ...] = ()
     """GUIDs of CAs whose description names no host."""
@@ -54,17 +59,39 @@ def inspect_bytes(raw: bytes, *, source: str) -> Inspection:
     if lldp:
         is_chassis = lldp.group(1) == b"local-chassis"
         return _chassis(raw, source) if is_chassis else _neighbors(raw, source)
-    if _SWEEP.search(head):
-        return _sweep(raw, source)
-    return _objects(raw, source)
+    form = recognise_dump(raw)
+    if form is not None:
+        return _dump(form, parse_dump(raw, source=source))
+    if _GPUS.search(head):
+        return _gpus(raw, source)
+    return _plan(raw, source) or _objects(raw, source)
+
+
+def inspect_strictly(raw: bytes, *, source: str) -> Inspection:
+    """Return what a file's content is, without its counts where anything in it is bad.
+
+    Every bad line is among the problems; nothing of such a file is to be relied on.
+    """
+    if recognise_dump(raw) is DumpForm.IBNETDISCOVER:
+        try:
+            devices = parse_strictly(raw, source=source)
+        except ExceptionGroup as group:
+            return _refused(DumpForm.IBNETDISCOVER.value, group.exceptions)
+        return _dump(DumpForm.IBNETDISCOVER, Parsed(devices))
+    found = inspect_bytes(raw, source=source)
+    return _refused(found.format, found.problems) if found.problems else found
+
+
+def _refused(form: str, problems: Iterable[Exception]) -> Inspection:
+    errors = tuple(problem for problem in problems if isinstance(problem, ParseError))
+    return Inspection(form, {"bad_lines": len(errors)}, (), errors)
 
 
 def _unknown(problem: str, source: str) -> Inspection:
     return Inspection("unknown", {}, (), (ParseError(problem, source=source),))
 
 
-def _sweep(raw: bytes, source: str) -> Inspection:
-    parsed = parse_sweep(raw, source=source)
+def _dump(form: DumpForm, parsed: Parsed) -> Inspection:
     names = {
         DeviceKind.SWITCH: "switches",
         DeviceKind.HOST: "cas",
@@ -82,7 +109,7 @@ def _sweep(raw: bytes, source: str) -> Inspection:
         for found in device.ids
         if found.kind is IdKind.NODE_GUID
     )
-    return Inspection("ibnetdiscover", counts, unresolved, parsed.errors)
+    return Inspection(form.value, counts, unresolved, parsed.errors)
 
 
 def _wiring(devices: Iterable[Device]) -> dict[str, int]:
@@ -130,6 +157,24 @@ def _walk(raw: bytes, source: str) -> Inspection:
     device, errors = parse_snmpwalk_text(raw, source=source)
     counts = _wiring([device] if device else []) | {"bad_lines": len(errors)}
     return Inspection("snmpwalk", counts, (), errors)
+
+
+def _gpus(raw: bytes, source: str) -> Inspection:
+    found, errors = parse_gpu_fabrics(raw.decode("utf-8", "replace"), source=source)
+    counts = {"gpus": len(found), "cliques": int(derive_clique(found).clique is not None)}
+    return Inspection(_NVLINK, counts | {"bad_lines": len(errors)}, (), errors)
+
+
+def _plan(raw: bytes, source: str) -> Inspection | None:
+    """Return what a cabling plan holds, None where it is none; JSON has keys of its own."""
+    head = raw[:_HEAD_BYTES].lstrip()
+    if head.startswith((b"{", b"[")) and not _NETBOX.search(head):
+        return None
+    plan = parse_cabling(raw, source=source)
+    if not plan.form:
+        return None
+    counts = {"cables": len(plan.cables), "bad_lines": len(plan.errors)}
+    return Inspection(f"cabling-{plan.form}", counts, (), plan.errors)
 
 
 def _objects(raw: bytes, source: str) -> Inspection:
@@ -180,6 +225,9 @@ def _object(value: object) -> tuple[str, dict[str, int]]:
         return kind, {"domains": len(tree.domains), "nodes": len(tree.nodes), "unplaced": unplaced}
     if kind == "PlacementRequest" and isinstance(value, Mapping):
         return kind, {"groups": len(parse_request(value).groups)}
+    if kind == FABRIC_KIND:
+        status = parse_fabric(value)
+        return FABRIC_KIND, {"fabrics": 1, "sweepers": len(status.sweepers)}
     report = parse_report(value)
     device = device_of(report)
     counts = {"sweep_parts": 1} if device is None else _wiring([device])

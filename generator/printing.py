@@ -17,7 +17,7 @@ import yaml
 from topology.errors import ParseError, show
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_PROBLEMS_SHOWN: Final = 20
+PROBLEMS_SHOWN: Final = 20
 MAX_MESSAGE: Final = 2000
 """Characters of a message on stderr: a path, an excerpt and some words."""
 
@@ -42,11 +42,11 @@ def print_document(document: object, output: str, *, text: Callable[[], str]) ->
         click.echo(text())
 
 
-def print_problems(problems: Sequence[ParseError]) -> None:
+def print_problems(problems: Sequence[ParseError], *, limit: int = PROBLEMS_SHOWN) -> None:
     """List on stderr what was skipped: the first ones, and how many more."""
-    for problem in problems[:_PROBLEMS_SHOWN]:
+    for problem in problems[:limit]:
         click.echo(f"skipped: {show(str(problem), MAX_MESSAGE)}", err=True)
-    more = len(problems) - _PROBLEMS_SHOWN
+    more = len(problems) - limit
     if more > 0:
         click.echo(f"skipped: {more} more", err=True)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 import click
 
@@ -17,10 +18,12 @@ from generator.printing import print_problems
 from generator.store.directory import read_hypernodes
 from generator.store.documents import Document, parse_documents
 from topology.errors import ConfigError, ParseError, TopologyError, show
+from topology.facts import DeviceKind
 from topology.plane_policy import COMPUTE
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree, parse_tree
 
 MAX_TREE_BYTES = 256 << 20
+_FORWARDING: Final = frozenset({DeviceKind.SWITCH, DeviceKind.ROUTER, DeviceKind.AGGREGATION})
 
 
 class Read(NamedTuple):
@@ -132,6 +135,25 @@ def refuse_nothing(problems: Sequence[ParseError]) -> NoReturn:
     """
     print_problems(problems)
     raise TopologyError("nothing usable was read; what is known of the fabric stays as it was")
+
+
+def refuse_hostless(read: Read) -> None:
+    """Refuse a fabric in which no host was found: nothing could be placed in its tree.
+
+    Raises:
+        TopologyError: there is none; the problems have been printed.
+    """
+    tree = read.observation.tree
+    if not (tree.nodes or tree.unplaced or _tells_hosts(read.inputs)):
+        no_host = "no host was found: it tells switches and routers alone"
+        refuse_nothing([*read.problems, ParseError(no_host, source="the fabric")])
+
+
+def _tells_hosts(inputs: Inputs) -> bool:
+    """Return whether anything in it is, or may be, a host, though perhaps of no known name."""
+    devices = [claim.device for claim in inputs.claims]
+    heard = (near.kind for one in devices for port in one.ports for near in port.neighbors)
+    return not _FORWARDING.issuperset(chain((one.kind for one in devices), heard))
 
 
 def read_tree(file: Path) -> TopologyTree:

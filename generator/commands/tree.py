@@ -8,7 +8,7 @@ import click
 
 from generator.inputs import input_options, sources_of
 from generator.printing import output_option, print_document, shorten
-from generator.reading import finish, read_observation
+from generator.reading import finish, read_observation, refuse_hostless
 from topology.errors import show
 from topology.tree import Domain, TopologyTree, render_tree
 
@@ -31,6 +31,7 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa
     """
     names, previous = options.pop("tier_names"), options.pop("previous")
     read = read_observation(sources_of(options), names_of_tiers=names, previous=previous)
+    refuse_hostless(read)
     tree = read.observation.tree
     print_document(render_tree(tree), output, text=lambda: text_tree(tree))
     finish(ctx, read.problems)

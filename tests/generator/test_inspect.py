@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from generator.exits import Exit
 from generator.inspection import inspect_bytes
 from tests.generator.scenes import PAIRS, RAILS, Scene, run
+from tests.repository import ROOT
+from topology.fabric_status import FabricStatus, render_fabric
 from topology.ids import IdKind
 from topology.synthetic import FabricKind, FabricSpec, sweep_devices
 
@@ -87,6 +89,78 @@ def test_it_tells_the_formats_apart_by_content(tmp_path: Path) -> None:
         "TopologyTree",
         "PlacementRequest",
     ]
+
+
+@pytest.mark.parametrize(
+    ("case", "form", "counts"),
+    [
+        pytest.param("opensm/subnet-lst", "subnet-lst", {"cas": 2, "links": 4}, id="of opensm"),
+        pytest.param("ibdiagnet/lst", "subnet-lst", {"cas": 1, "links": 1}, id="lst of ibdiagnet"),
+        pytest.param(
+            "ibdiagnet/db-csv", "ibdiagnet-db_csv", {"aggregation_nodes": 1, "bad_lines": 7},
+            id="db_csv of ibdiagnet",
+        ),
+        pytest.param(
+            "ibdiagnet/net-dump", "ibdiagnet-net_dump", {"switches": 2, "cas": 3},
+            id="net_dump of ibdiagnet",
+        ),
+        pytest.param(
+            "ibnetdiscover/form-ibdiagnet", "ibnetdiscover", {"bad_lines": 0},
+            id="ibnetdiscover of ibdiagnet",
+        ),
+        pytest.param("cabling/own-csv", "cabling-csv", {}, id="a plan in CSV"),
+        pytest.param("cabling/netbox-api", "cabling-netbox-json", {}, id="a plan of NetBox"),
+        pytest.param("cabling/netbox-list", "cabling-netbox-csv", {}, id="a list of NetBox"),
+        pytest.param("cabling/ptm-dot", "cabling-dot", {}, id="a plan of PTM"),
+        pytest.param("cabling/ibdm-topo", "cabling-ibdm", {}, id="a plan of ibdm"),
+        pytest.param("lldp_mib/lldp-v2", "snmpwalk", {}, id="a walk of a switch"),
+    ],
+)  # fmt: skip
+def test_it_knows_a_file(case: str, form: str, counts: dict[str, int]) -> None:
+    (file,) = (ROOT / "fixtures" / case).glob("input.*")
+    found = inspect_bytes(file.read_bytes(), source="x")
+    assert found.format == form
+    assert {key: found.counts[key] for key in counts} == counts
+
+
+GPUS = sorted((ROOT / "fixtures" / "nvidia_smi").glob("*/input.*"))
+HEADLESS = {"nothing", "without-header"}
+
+
+@pytest.mark.parametrize("file", [file for file in GPUS if file.parent.name not in HEADLESS])
+def test_it_knows_what_nvidia_smi_prints(file: Path) -> None:
+    assert inspect_bytes(file.read_bytes(), source="x").format == "nvidia-smi"
+
+
+def test_it_knows_who_sweeps() -> None:
+    sweeper = {"subnet": "fe80000000000000", "node": "n", "device": "d", "port": 1, "role": "spare"}
+    document = render_fabric(FabricStatus.model_validate({"sweepers": [sweeper]}))
+    found = inspect_bytes(json.dumps(document).encode(), source="x")
+    assert (found.format, found.counts["sweepers"], found.problems) == ("Fabric", 1, ())
+
+
+def test_it_refuses_a_damaged_file_when_strict_and_tells_every_bad_line(scene: Scene) -> None:
+    bad = "".join(f"[{number}]\t???\n" for number in range(150))
+    damaged, whole = scene.write("damaged.txt", scene.sweep_text() + bad), scene.sweep()
+    lax = run("inspect", damaged, "-o", "json")
+    assert (lax.code, lax.document[0]["counts"]["bad_lines"]) == (Exit.SKIPPED, 150)
+    assert len(lax.document[0]["problems"]) == 100
+    strict = run("inspect", "--strict", damaged, whole, "-o", "json")
+    assert strict.code == Exit.SKIPPED
+    refused, clean = strict.document
+    assert (refused["format"], refused["counts"]) == ("ibnetdiscover", {"bad_lines": 150})
+    assert len(refused["problems"]) == 150
+    assert clean["counts"]["bad_lines"] == 0
+    text = run("inspect", "--strict", damaged)
+    assert (text.code, text.err.count("port line without a peer")) == (Exit.NOTHING, 150)
+
+
+def test_it_refuses_damage_of_any_format_when_strict(scene: Scene) -> None:
+    (file,) = (ROOT / "fixtures" / "opensm" / "damaged").glob("input.*")
+    ran = run("inspect", "--strict", file, scene.nodes(), "-o", "json")
+    assert ran.code == Exit.SKIPPED
+    assert ran.document[0]["counts"] == {"bad_lines": 4}
+    assert ran.document[1]["counts"]["nodes"]
 
 
 def test_it_counts_the_parts_of_a_reported_sweep(scene: Scene) -> None:
