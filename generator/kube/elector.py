@@ -115,32 +115,33 @@ class Elector:
 
         Args:
             on_gained: called with the epoch when leadership begins; must return soon.
-            on_lost: called when it ends, by the end that was wished, too.
+            on_lost: called when it ends, also by the end that was wished, before the release.
         """
+        led: int | None = None
         while not self._pace.ending.is_wished:
-            if self._acquire():
-                log.info("leading", extra={"lease": self._lease.name, "epoch": self.epoch})
-                on_gained(self.epoch)
-                self._keep()
-                self._held_until = None
-                log.info("leading no more", extra={"lease": self._lease.name})
+            self.advance()
+            now = self.epoch if self.is_leader else None
+            if led not in (None, now):
+                log.info("leading no more", extra={"lease": self._lease.name, "epoch": led})
                 on_lost()
-            else:
-                self._rest()
-        self._release()
+            if now not in (None, led):
+                log.info("leading", extra={"lease": self._lease.name, "epoch": now})
+                on_gained(self.epoch)
+            led = now
+            self._rest()
+        self._held_until = None
+        if led is not None:
+            on_lost()
+        self.release()
 
-    def _keep(self) -> None:
-        """Renew until that fails for too long, another holds the lease, or the end is wished."""
-        while not self._rest():
-            held = self._held_until
-            if held is None or self._pace.clock() >= held:
-                return
+    def advance(self) -> None:
+        """Make one attempt: to stay leader, or to become it."""
+        held, now = self._held_until, self._pace.clock()
+        if held is not None and now < held:
             self._try(self._renew, held)
-
-    def _acquire(self) -> bool:
-        """Try once to become leader."""
-        self._try(self._take_over, self._pace.clock() + self._terms.renew_s)
-        return self.is_leader
+        else:
+            self._held_until = None
+            self._try(self._take_over, now + self._terms.renew_s)
 
     def _try(self, attempt: Callable[[float], None], deadline: float) -> None:
         """Make one attempt; what fails is told once and tried again later."""
@@ -231,19 +232,22 @@ class Elector:
         limit_s = max(_LEAST_S, (deadline - self._pace.clock()) / 2)
         return parse_lease(decode(str(request), self._transport.ask(request, timeout_s=limit_s)))
 
-    def _release(self) -> None:
+    def release(self) -> None:
         """Let go of the lease, so that another need not wait for its expiry."""
-        seen = self._seen
-        if seen is None or seen.record.holder != self._lease.identity:
+        seen, self._held_until = self._seen, None
+        if seen is None or seen.record.holder != self._lease.identity or not seen.version:
             return
         empty = replace(seen.record, holder="", duration_s=_RELEASED_S)
         try:
-            self._write(empty, seen.version, self._pace.clock() + RELEASE_S)
+            self._seen = self._write(empty, seen.version, self._pace.clock() + RELEASE_S)
         except KubeError as error:
             fields = {"lease": self._lease.name, "error": str(error)}
             log.warning("lease not released", extra=fields)
 
-    def _rest(self) -> bool:
-        """Wait for the next try; return whether the end is wished."""
-        wait_s = self._terms.retry_s
-        return self._pace.ending.pause(self._pace.uniform(wait_s, wait_s * (1 + _JITTER)))
+    def _rest(self) -> None:
+        """Wait for the next attempt, but not beyond the end of leadership."""
+        retry_s = self._terms.retry_s
+        wait_s = self._pace.uniform(retry_s, retry_s * (1 + _JITTER))
+        if self._held_until is not None:
+            wait_s = max(0.0, min(wait_s, self._held_until - self._pace.clock()))
+        self._pace.ending.pause(wait_s)

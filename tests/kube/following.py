@@ -1,6 +1,6 @@
 """A reflector at work in a thread, and what it told."""
 
-import random  # noqa: TID251 - seeded
+import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Thread

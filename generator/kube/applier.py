@@ -1,0 +1,143 @@
+"""Writes objects by server-side apply: whole intents, under our own name, and only changes.
+
+An object that says what is wanted already costs no request. What the server cannot take now is
+tried again within limits; applying twice does no harm. A field that belongs to somebody else is
+a conflict, told and not fought over, unless the object is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from generator.kube.ownership import is_settled
+from generator.kube.pacing import Backoff, Pace, TokenBucket
+from generator.kube.resources import Resource
+from generator.kube.transport import APPLY, Request, Transport, decode
+from topology.errors import KubeError, KubeNotFound, KubeUnavailable
+
+MANAGER: Final = "toponaut-generator"
+"""Never changes: another name would leave the fields of this one behind."""
+_IDENTITY: Final = ("uid", "resourceVersion")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to insist."""
+
+    attempts: int = 5
+    request_s: float = 30.0
+    backoff: Backoff = field(default_factory=Backoff)
+
+
+class Applier:
+    """Creates, changes and deletes objects; may be used by several threads."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        bucket: TokenBucket,
+        pace: Pace,
+        manager: str = MANAGER,
+        patience: Patience = Patience(),
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            transport: to the API server.
+            bucket: of writes.
+            pace: how to wait, and until when.
+            manager: the name under which fields are owned.
+            patience: how long to insist.
+        """
+        self._transport = transport
+        self._bucket = bucket
+        self._pace = pace
+        self._manager = manager
+        self._patience = patience
+
+    def apply(
+        self,
+        resource: Resource,
+        desired: Mapping[str, Any],
+        observed: Mapping[str, Any] | None = None,
+        *,
+        subresource: str = "",
+        is_ours: bool = False,
+    ) -> Mapping[str, Any]:
+        """Make the object say what is desired, and return it; the observed one if it does.
+
+        Args:
+            resource: its kind.
+            desired: all fields that we want to own, and nothing else.
+            observed: the object as it was last seen, None where it was not.
+            subresource: such as `status`.
+            is_ours: take fields that others own, because the object is ours. It is meant as it
+                was observed: where it was replaced meanwhile, that is a conflict.
+
+        Raises:
+            KubeConflict: a field belongs to another manager; the message names both. Or the
+                object is another by now.
+            KubeError: it is refused, or there is no answer in time.
+        """
+        known = {} if observed is None else observed
+        if is_settled(desired, known, manager=self._manager, subresource=subresource):
+            return known
+        metadata = dict(desired["metadata"])
+        uid = known.get("metadata", {}).get("uid")
+        if uid:
+            metadata["uid"] = uid
+        path = resource.path(metadata["name"], namespace=metadata.get("namespace", ""))
+        request = Request(
+            "PATCH",
+            f"{path}/{subresource}" if subresource else path,
+            (("fieldManager", self._manager), ("force", "true" if is_ours else "false")),
+            {**desired, "metadata": metadata},
+            APPLY,
+        )
+        return decode(str(request), self._insist(request))
+
+    def delete(self, resource: Resource, observed: Mapping[str, Any]) -> bool:
+        """Delete this very object as it was observed; return whether it was still there.
+
+        Raises:
+            KubeConflict: it was replaced or changed since.
+            KubeError: it is refused, or there is no answer in time.
+        """
+        metadata = observed["metadata"]
+        seen = {key: metadata[key] for key in _IDENTITY if key in metadata}
+        path = resource.path(metadata["name"], namespace=metadata.get("namespace", ""))
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": seen}
+        try:
+            self._insist(Request("DELETE", path, body=body))
+        except KubeNotFound:
+            return False
+        return True
+
+    def _insist(self, request: Request) -> bytes:
+        """Ask until there is an answer, or patience ends."""
+        return insist(lambda: self._write(request), pace=self._pace, patience=self._patience)
+
+    def _write(self, request: Request) -> bytes:
+        if not self._bucket.take():
+            raise KubeError(f"{request}: broken off")
+        return self._transport.ask(request, timeout_s=self._patience.request_s)
+
+
+def insist(ask: Callable[[], bytes], *, pace: Pace, patience: Patience) -> bytes:
+    """Ask for what may be asked for twice, until there is an answer or patience ends.
+
+    Raises:
+        KubeError: the last one, or any that waiting does not mend.
+    """
+    failures = 0
+    while True:
+        try:
+            return ask()
+        except KubeUnavailable as error:
+            failures += 1
+            delay_s = patience.backoff.delay_s(failures, pace.uniform, asked_s=error.retry_after_s)
+            if failures >= patience.attempts or pace.ending.pause(delay_s):
+                raise

@@ -1,0 +1,98 @@
+"""Leases as an API server keeps them, in memory, with a network whose every failure is chosen."""
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, NoReturn
+
+from generator.kube.transport import Request
+from topology.errors import KubeConflict, KubeNotFound, KubeUnavailable
+
+
+class Fate(StrEnum):
+    """What becomes of a request."""
+
+    OK = "ok"
+    LOST = "lost on its way"
+    UNHEARD = "done, but its answer is lost"
+    LATE = "done when nobody waits for it any more"
+    SLOW_THERE = "slow on its way"
+    SLOW_BACK = "done at once, with a slow answer"
+
+
+class FakeLeases:
+    """One lease. Writes need its current version, as on the real server."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, Any] | None = None
+        self.late: list[Callable[[], object]] = []
+        self._version = 0
+
+    def do_late_writes(self) -> None:
+        """Let arrive what was under way for long."""
+        late, self.late = self.late, []
+        for write in late:
+            try:
+                write()
+            except (KubeConflict, KubeNotFound):
+                continue
+
+    def answer(self, request: Request) -> dict[str, Any]:
+        """Do what is asked, at once."""
+        if request.method == "GET":
+            if self.stored is None:
+                raise KubeNotFound("no lease", status=404)
+            return self.stored
+        assert isinstance(request.body, dict)
+        body = request.body
+        current = None if self.stored is None else self.stored["metadata"]["resourceVersion"]
+        if request.method == "PUT" and current is None:
+            raise KubeNotFound("no lease", status=404)
+        if body["metadata"].get("resourceVersion") != current:
+            raise KubeConflict("another version", status=409)
+        self._version += 1
+        metadata = body["metadata"] | {"resourceVersion": str(self._version)}
+        self.stored = body | {"metadata": metadata}
+        return self.stored
+
+
+class FakeLink:
+    """One client's connection; a `Transport`."""
+
+    def __init__(self, leases: FakeLeases, spend: Callable[[float], None]) -> None:
+        """Take what passes the time that a slow request takes."""
+        self.fates: list[Fate] = []
+        """Of the next requests; those after them are well."""
+        self.share = 0.5
+        """Of its limit that a slow request takes."""
+        self._leases = leases
+        self._spend = spend
+
+    def ask(self, request: Request, *, timeout_s: float) -> bytes:
+        """Let the request meet its fate."""
+        fate = self.fates.pop(0) if self.fates else Fate.OK
+        match fate:
+            case Fate.LOST:
+                self._spend(timeout_s)
+                raise KubeUnavailable("lost")
+            case Fate.LATE:
+                self._leases.late.append(lambda: self._leases.answer(request))
+                self._spend(timeout_s)
+                raise KubeUnavailable("lost")
+            case Fate.UNHEARD:
+                self._leases.answer(request)
+                self._spend(timeout_s)
+                raise KubeUnavailable("lost")
+            case Fate.SLOW_THERE:
+                self._spend(timeout_s * self.share)
+                found = self._leases.answer(request)
+            case Fate.SLOW_BACK:
+                found = dict(self._leases.answer(request))
+                self._spend(timeout_s * self.share)
+            case _:
+                found = self._leases.answer(request)
+        return json.dumps(found).encode()
+
+    def open(self, request: Request, *, idle_s: float) -> NoReturn:
+        """Leases are not watched."""
+        raise AssertionError(f"{request}: not asked for, {idle_s}")
