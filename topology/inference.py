@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from topology.cliques import RANK, clique_findings, find_cliques, nest_cliques
+from topology.directors import fold_directors
 from topology.errors import ConfigError
 from topology.fabric import Fabric, link_findings
 from topology.facts import Finding, sort_findings
@@ -73,11 +74,15 @@ def infer(
         previous: the last generation, whose domain names are carried over.
         names_of_tiers: bottom-up; the usual ones when empty.
     """
-    plane = plane or select_compute(fabric)
+    folded = fold_directors(fabric, plane or select_compute(fabric))
+    plane = folded.plane
     ranks = rank_switches(plane)
     grouping = group_switches(plane, ranks)
     cliques = find_cliques(fabric) if plane.name == COMPUTE else {}
-    nested = replace(grouping, groups=nest_cliques(grouping.groups, cliques))
+    unfolded = [
+        replace(group, switches=tuple(folded.unfold(group.switches))) for group in grouping.groups
+    ]
+    nested = replace(grouping, groups=nest_cliques(unfolded, cliques))
     tree = _build(fabric, plane, nested, ranks=ranks, previous=previous, names=names_of_tiers)
     findings = {
         *fabric.findings,

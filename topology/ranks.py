@@ -6,7 +6,7 @@ and by majorities: a stray host does not make a spine a leaf, a stray cable no c
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -40,15 +40,8 @@ class Ranks:
 
 def rank_switches(plane: Plane) -> Ranks:
     """Return the ranks of a plane's switches. Cost: O(links) per rank."""
-    hosts: dict[int, int] = defaultdict(int)
-    for edge in plane.host_edges:
-        hosts[edge.b] += 1
-    around: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for edge in plane.switch_edges:
-        around[edge.a][edge.b] += 1
-        around[edge.b][edge.a] += 1
-    leaves = _find_leaves(hosts, around)
-    rank = dict.fromkeys(leaves, 1)
+    around = _around(plane)
+    rank = dict.fromkeys(find_leaves(plane, around), 1)
     level = 1
     while found := _next_rank(rank, level, around):
         level += 1
@@ -57,13 +50,28 @@ def rank_switches(plane: Plane) -> Ranks:
     return Ranks(rank, tuple(strays))
 
 
-def _find_leaves(hosts: Mapping[int, int], around: Mapping[int, Mapping[int, int]]) -> set[int]:
-    """Return the switches that carry hosts as their purpose.
+def _around(plane: Plane) -> dict[int, dict[int, int]]:
+    """Return switch to switch to number of cables, both ways."""
+    around: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for edge in plane.switch_edges:
+        around[edge.a][edge.b] += 1
+        around[edge.b][edge.a] += 1
+    return around
+
+
+def find_leaves(plane: Plane, around: Mapping[int, Mapping[int, int]] | None = None) -> set[int]:
+    """Return the switches that carry hosts as their purpose. Cost: O(links).
 
     A leaf has hosts on half of its links, or half as many as its fellows (the typical host's
     leaf). A switch with fewer is a leaf only if most of its cables lead to no leaf: the last
     leaf of a row, with one host and all its up-links, next to a spine with one stray host.
+
+    Args:
+        plane: the cables.
+        around: its cables between switches, where they are counted already.
     """
+    around = _around(plane) if around is None else around
+    hosts = Counter(edge.b for edge in plane.host_edges)
     counts = sorted(hosts.values())
     typical = _weighted_median(counts)
     leaves = {
