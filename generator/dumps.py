@@ -28,16 +28,17 @@ class DumpForm(StrEnum):
 
 
 _SIGNS: Final[Mapping[DumpForm, re.Pattern[bytes]]] = {
-    DumpForm.DB_CSV: re.compile(rb"^START_[A-Z0-9_]+\s*$", re.MULTILINE),
+    DumpForm.DB_CSV: re.compile(rb"^START_[A-Z0-9_]+[ \t\r]*$", re.MULTILINE),
     DumpForm.NET_DUMP: re.compile(
-        rb'^\s*"[^\n]*"\s*,[^,"\n]*,\s*0x[0-9a-fA-F]{1,16}\s*,\s*LID\b|^\s*#\s*:\s*IB#\s*:\s*Sta\b',
+        rb'^[ \t]*"[^\n]*"[ \t]*,[^,"\n]*,[ \t]*0x[0-9a-fA-F]{1,16}[ \t]*,[ \t]*LID\b'
+        rb"|^[ \t]*#[ \t]*:[ \t]*IB#[ \t]*:[ \t]*Sta\b",
         re.MULTILINE,
     ),
     DumpForm.SUBNET_LST: re.compile(
-        rb"^\s*\{\s*(?:CA|SW|Rt)(?:-SM)?\s+Ports:[0-9A-Fa-f]+\s+SystemGUID:", re.MULTILINE
+        rb"^[ \t]*\{[ \t]*(?:CA|SW|Rt)(?:-SM)?\s+Ports:[0-9A-Fa-f]+\s+SystemGUID:", re.MULTILINE
     ),
     DumpForm.IBNETDISCOVER: re.compile(
-        rb"^\s*(?:Switch|Ca|Rt)\s+\d+\s|^\s*(?:vendid|switchguid|caguid|rtguid|sysimgguid)="
+        rb"^[ \t]*(?:Switch|Ca|Rt)\s+\d+\s|^[ \t]*(?:vendid|switchguid|caguid|rtguid|sysimgguid)="
         rb"|^(?:SW|CA|RT)\s+\d+\s+\d+\s|^(?:Switch|Ca|Rt)\s*:\s*0x|^# Topology file",
         re.MULTILINE,
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -26,11 +27,14 @@ from topology.facts import Device, DeviceKind, Port
 from topology.report import parse_report, render_report, report_of
 from topology.sources.cabling import parse_cabling
 from topology.sources.ib_sysfs import parse_ib_sysfs
+from topology.sources.ibdiagnet_db import parse_ibdiagnet_db
+from topology.sources.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
 from topology.sources.ibnetdiscover import parse_ibnetdiscover
 from topology.sources.ibnetdiscover_pieces import NumpyReader
 from topology.sources.lldp_mib import parse_snmpwalk_text
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 from topology.sources.lldpdu import parse_frame
+from topology.sources.subnet_lst import parse_subnet_lst
 from topology.tree import parse_tree, render_tree
 
 SOURCE: Final = "fuzzed"
@@ -95,6 +99,14 @@ def _ibnetdiscover(raw: bytes) -> None:
     assert list(map(str, fast.errors)) == list(map(str, careful.errors)), "... in errors"
 
 
+def _fabric_dumps(raw: bytes) -> None:
+    for parse in (parse_ibdiagnet_db, parse_ibdiagnet_net_dump, parse_subnet_lst):
+        found = parse(raw, source=SOURCE)
+        _check_errors(found.errors)
+        for device in found.devices:
+            _check_fits(device)
+
+
 def _ib_sysfs(raw: bytes) -> None:
     found = parse_ib_sysfs(dict(seeds.sysfs_files(raw)), source=SOURCE)
     _check_errors(found.errors)
@@ -155,6 +167,9 @@ TARGETS: Final[Mapping[str, Target]] = {
     "lldpcli": Target(_lldpcli, lambda: seeds.inputs("lldpcli")),
     "lldpdu": Target(_lldpdu, seeds.frames),
     "ibnetdiscover": Target(_ibnetdiscover, lambda: seeds.inputs("ibnetdiscover")),
+    "fabric_dumps": Target(
+        _fabric_dumps, lambda: chain(seeds.inputs("ibdiagnet"), seeds.inputs("opensm"))
+    ),
     "ib_sysfs": Target(_ib_sysfs, seeds.sysfs),
     "lldp_mib": Target(_lldp_mib, lambda: seeds.inputs("lldp_mib")),
     "cabling": Target(_cabling, lambda: seeds.inputs("cabling")),
