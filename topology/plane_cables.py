@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from topology.fabric import Fabric
+from topology.fabric import Fabric, FabricPort
 from topology.facts import DeviceKind, Medium
 
 
@@ -27,8 +27,9 @@ class Cables:
     host_edges: tuple[Edge, ...]
     """`a` is the host, `b` the switch."""
     switch_edges: tuple[Edge, ...]
-    ports_of_host: Mapping[int, Sequence[int]]
-    """Ascending; every host, also those without ports."""
+    ports_of_host: Mapping[int, Mapping[int, FabricPort]]
+    """By host the ports by number, ascending; every host, also those without ports. A rate that
+    only the other end of the cable tells is filled in."""
 
 
 def find_cables(fabric: Fabric) -> Cables:
@@ -39,6 +40,7 @@ def find_cables(fabric: Fabric) -> Cables:
     kinds = [device.kind for device in fabric.devices]
     host_edges: list[Edge] = []
     switch_edges: list[Edge] = []
+    rates: dict[int, int] = {}
     for link in fabric.links:
         a, b = fabric.ports[link.a], fabric.ports[link.b]
         pair = (kinds[a.device], kinds[b.device])
@@ -46,20 +48,28 @@ def find_cables(fabric: Fabric) -> Cables:
             continue
         if pair == (DeviceKind.SWITCH, DeviceKind.SWITCH):
             switch_edges.append(Edge(a.device, b.device, link.a, link.b))
-        elif pair == (DeviceKind.HOST, DeviceKind.SWITCH):
+            continue
+        if link.rate_bps is not None:
+            rates[link.a] = rates[link.b] = link.rate_bps
+        if pair == (DeviceKind.HOST, DeviceKind.SWITCH):
             host_edges.append(Edge(a.device, b.device, link.a, link.b))
         elif pair == (DeviceKind.SWITCH, DeviceKind.HOST):
             host_edges.append(Edge(b.device, a.device, link.b, link.a))
-    return Cables(tuple(host_edges), tuple(switch_edges), _ports_of_hosts(fabric, kinds))
+    ports_of_host = _ports_of_hosts(fabric, kinds, rates)
+    return Cables(tuple(host_edges), tuple(switch_edges), ports_of_host)
 
 
-def _ports_of_hosts(fabric: Fabric, kinds: Sequence[DeviceKind]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {
-        at: [] for at, kind in enumerate(kinds) if kind is DeviceKind.HOST
+def _ports_of_hosts(
+    fabric: Fabric, kinds: Sequence[DeviceKind], rates: Mapping[int, int]
+) -> dict[int, dict[int, FabricPort]]:
+    found: dict[int, dict[int, FabricPort]] = {
+        at: {} for at, kind in enumerate(kinds) if kind is DeviceKind.HOST
     }
-    for number, port in enumerate(fabric.ports):
-        if kinds[port.device] is DeviceKind.HOST and port.medium is not Medium.NVLINK:
-            found[port.device].append(number)
+    for at, port in enumerate(fabric.ports):
+        if kinds[port.device] is not DeviceKind.HOST or port.medium is Medium.NVLINK:
+            continue
+        is_told = port.rate_bps is None and at in rates
+        found[port.device][at] = port._replace(rate_bps=rates[at]) if is_told else port
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from topology.fabric import FabricPort
@@ -22,6 +22,9 @@ _WORDS: Final = (
     (MANAGEMENT, frozenset({"mgmt", "mgt", "management", "oob", "ipmi", "bmc", "ilo", "idrac"})),
     (STORAGE, frozenset({"storage", "stor", "nfs", "lustre", "ceph", "gpfs", "beegfs"})),
 )
+Ports = Mapping[int, FabricPort]
+"""Ports by number."""
+
 _LETTERS = re.compile(r"[a-z]+")
 # How makers of switches call the port that leads to the management network, and to no host.
 _MANAGEMENT_PORT = re.compile(
@@ -43,14 +46,11 @@ def is_management_port(port: FabricPort) -> bool:
     return port.medium is Medium.ETHERNET and bool(_MANAGEMENT_PORT.match(port.name))
 
 
-def share_by_names(
-    ports: Sequence[FabricPort], hosts: Iterable[Collection[int]], named: Mapping[int, str | None]
-) -> dict[int, Share]:
+def share_by_names(hosts: Iterable[Ports], named: Mapping[int, str | None]) -> dict[int, Share]:
     """Return the ports whose switch's name tells a plane, and dark ports that are like them.
 
     Args:
-        ports: of the fabric.
-        hosts: numbers of the ports of each host.
+        hosts: the ports of each host.
         named: per port with a link to a switch the plane in the switch's name. Where all of them
             tell one, nobody would have a network for jobs: then names tell nothing.
     """
@@ -58,19 +58,21 @@ def share_by_names(
         return {}
     told = {at: Share(plane, Why.SWITCH_NAME) for at, plane in named.items() if plane}
     fellows: dict[str, Counter[str | None]] = defaultdict(Counter)
-    for at, plane in named.items():
-        fellows[ports[at].name][plane] += 1
-    for at in (at for numbers in hosts for at in numbers if at not in named):
-        votes = fellows.get(ports[at].name)
+    unlinked: dict[int, str] = {}
+    for at, port in (item for ports in hosts for item in ports.items()):
+        if at in named:
+            fellows[port.name][named[at]] += 1
+        else:
+            unlinked[at] = port.name
+    for at, name in unlinked.items():
+        votes = fellows.get(name)
         plane = max(votes, key=lambda one: (votes[one], one or "")) if votes else None
         if plane:
             told[at] = Share(plane, Why.FELLOWS)
     return told
 
 
-def share_host(
-    ports: Sequence[FabricPort], numbers: Collection[int], linked: Collection[int]
-) -> Iterator[tuple[int, Share]]:
+def share_host(ports: Ports, linked: Collection[int]) -> Iterator[tuple[int, Share]]:
     """Yield the plane of each of a host's ports.
 
     The ports nearest to a GPU, where its report tells; of these (of all, where it does not) the
@@ -78,21 +80,20 @@ def share_host(
     fastest rate; where neither rate nor RDMA tells ports apart, all of them are compute. Of the
     others the fast ones are storage, the slow ones management.
     """
-    chosen, why = _compute_ports(ports, numbers, linked)
+    chosen, why = _compute_ports(ports, linked)
     fastest = max((ports[at].rate_bps or 0 for at in chosen), default=0)
-    for at in numbers:
+    for at, port in ports.items():
         if at in chosen:
             yield at, Share(COMPUTE, why)
-        elif _is_rdma(ports[at]) or (ports[at].rate_bps or 0) * SLOWEST_SHARE >= fastest > 0:
+        elif _is_rdma(port) or (port.rate_bps or 0) * SLOWEST_SHARE >= fastest > 0:
             yield at, Share(STORAGE, Why.FARTHER)
         else:
             yield at, Share(MANAGEMENT, Why.SLOW)
 
 
-def _compute_ports(
-    ports: Sequence[FabricPort], numbers: Collection[int], linked: Collection[int]
-) -> tuple[set[int], Why]:
-    near = {ports[at].gpu_distance for at in numbers}
+def _compute_ports(ports: Ports, linked: Collection[int]) -> tuple[set[int], Why]:
+    numbers = list(ports)
+    near = {port.gpu_distance for port in ports.values()}
     nearest = next((distance for distance in NEARNESS[:-1] if distance in near), None)
     why = Why.FAST
     if nearest is not None:
@@ -111,7 +112,7 @@ def _is_fast(port: FabricPort, fastest: int) -> bool:
     return is_unknown or (port.rate_bps or 0) * SLOWEST_SHARE >= fastest
 
 
-def _of_one_medium(ports: Sequence[FabricPort], numbers: list[int]) -> list[int]:
+def _of_one_medium(ports: Ports, numbers: list[int]) -> list[int]:
     """Return the ports of the medium that carries most; another is another network."""
     by_medium: dict[Medium, list[int]] = defaultdict(list)
     for at in numbers:

@@ -123,18 +123,18 @@ def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> Split:
     defined = {policy.name for policy in policies}
     shares = dict(_shares_by_policy(fabric, cables, policies)) if policies else {}
     in_name = _planes_in_names(fabric, cables, defined)
-    left = {
-        host: [at for at in numbers if at not in shares]
-        for host, numbers in cables.ports_of_host.items()
-    }
+    left = [
+        {at: port for at, port in ports.items() if at not in shares}
+        for ports in cables.ports_of_host.values()
+    ]
     linked = {
         edge.a_port: in_name.get(edge.b) for edge in cables.host_edges if edge.a_port not in shares
     }
-    by_name = share_by_names(fabric.ports, left.values(), linked)
+    by_name = share_by_names(left, linked)
     shares |= by_name
-    for numbers in left.values():
-        rest = [at for at in numbers if at not in by_name]
-        for at, share in share_host(fabric.ports, rest, linked):
+    for ports in left:
+        rest = {at: port for at, port in ports.items() if at not in by_name}
+        for at, share in share_host(rest, linked):
             if share.plane not in defined:
                 shares[at] = share
     return Split(fabric, cables, shares, in_name if by_name else {})
@@ -156,9 +156,9 @@ def _shares_by_policy(
         near[edge.a_port].add(edge.b)
     is_asked = any(rule.subnets for policy in policies for rule in policy.rules)
     subnets = subnets_of_switches(fabric, cables) if is_asked else {}
-    for host, numbers in cables.ports_of_host.items():
-        for at in numbers:
-            port, switches = fabric.ports[at], near.get(at, set())
+    for host, ports in cables.ports_of_host.items():
+        for at, port in ports.items():
+            switches = near.get(at, set())
             heard = (one for switch in switches for one in subnets.get(switch, ()))
             view = PortView(
                 port=port,

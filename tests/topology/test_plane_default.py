@@ -7,6 +7,7 @@ management. Before that, a switch may tell its network by a word in its name.
 
 import pytest
 
+from tests.topology.cables import heard_from
 from tests.topology.networks import (
     dark,
     infiniband,
@@ -124,6 +125,15 @@ def test_it_lets_the_name_of_a_switch_speak_for_ports_that_are_alike() -> None:
     split = split_of({f"h{k}": ports for k in range(3)})
     assert planes_of_ports(split, "h1") == {"a": C, "b": S, "c": M}
     assert {switches_of(split, plane)[0] for plane in split.names} == {"leaf1", "stor1", "oob1"}
+
+
+def test_it_takes_the_rate_of_a_port_from_the_switch_where_the_host_tells_none() -> None:
+    """As with captures of hosts, whose switches were walked by SNMP."""
+    ports = [linked("eth0", "leaf1", None), linked("eth1", "sw1", None)]
+    slow = Port("to-eth1-of-h1", rate_bps=10**9, neighbors=(heard_from("h1", "eth1"),))
+    fast = Port("to-eth0-of-h1", rate_bps=100 * 10**9, neighbors=(heard_from("h1", "eth0"),))
+    split = split_of({"h1": ports, "leaf1": [fast], "sw1": [slow]})
+    assert planes_of_ports(split, "h1") == {"eth0": C, "eth1": M}
 
 
 def test_it_puts_a_dark_port_where_the_same_port_of_others_is() -> None:
