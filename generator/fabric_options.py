@@ -65,6 +65,23 @@ _OPTIONS: Final = (
         "--tiers", **_positive(None), help="Ranks of switches, 2 to 4.  [default: fewest]"
     ),
     click.option(
+        "--uplinks", **_positive(None), help="Cables up from a leaf.  [default: half its ports]"
+    ),
+    click.option(
+        "--storage-leaves",
+        **_natural(0),
+        help="Switches to which each host has one more port, as fast as the others.",
+    ),
+    click.option(
+        "--islands", **_natural(0), help="Pods at the end that no cable joins to the others."
+    ),
+    click.option(
+        "--nvlink-domain",
+        **_natural(0),
+        metavar="HOSTS",
+        help="Hosts of each NVLink domain, which reports tell; 0 for none.",
+    ),
+    click.option(
         "--medium",
         type=click.Choice([Medium.INFINIBAND.value, Medium.ETHERNET.value]),
         default=Medium.INFINIBAND.value,
@@ -135,6 +152,10 @@ def spec_of(options: Mapping[str, Any]) -> FabricSpec:
         tiers=options["tiers"],
         medium=Medium(options["medium"]),
         names=NamePolicy(options["names"]),
+        uplinks=options["uplinks"],
+        storage_leaves=options["storage_leaves"],
+        islands=options["islands"],
+        nvlink_hosts=options["nvlink_domain"],
     )
 
 
@@ -159,7 +180,14 @@ def fabric_words(spec: FabricSpec) -> list[str]:
     if spec.kind in {FabricKind.RAIL, FabricKind.DUAL_PLANE}:
         words += ["--rails", str(spec.rails)]
     words += ["--radix", str(spec.radix)]
-    words += ["--tiers", str(spec.tiers)] if spec.tiers else []
+    given = {
+        "--tiers": spec.tiers,
+        "--uplinks": spec.uplinks,
+        "--storage-leaves": spec.storage_leaves,
+        "--islands": spec.islands,
+        "--nvlink-domain": spec.nvlink_hosts,
+    }
+    words += [word for flag, num in given.items() if num for word in (flag, str(num))]
     return [*words, "--medium", spec.medium.value, "--names", spec.names.value]
 
 

@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortName, PortState, Source
 from topology.ids import Id, IdKind
+from topology.sources.nvidia_smi import Clique, port_of
 from topology.synthetic.faults import Damaged
 from topology.synthetic.sight import Sight, hca_description, hca_port_ids, subnet_of
 from topology.synthetic.wiring import Host, Nic, Switch
 
 SWITCH_MODEL = "MQM9700"
 TTL_S = 120
+NVLINK_CLUSTER = "5c000000-0000-4000-8000-000000000000"
 
 
 class Reported(NamedTuple):
@@ -93,6 +95,7 @@ def _ib_host(sight: Sight, host: Host) -> Device:
                 subnet=subnet_of(nic.plane) if is_up else None,
             )
         )
+    ports.extend(_nvlink_ports(host))
     return Device(DeviceKind.HOST, host.name, host_ids(host, sight.medium), tuple(ports))
 
 
@@ -105,13 +108,18 @@ def _ethernet_host(sight: Sight, host: Host) -> Device:
         )
         for nic in host.nics
     )
+    ports += _nvlink_ports(host)
     return Device(DeviceKind.HOST, host.name, host_ids(host, sight.medium), ports)
+
+
+def _nvlink_ports(host: Host) -> tuple[Port, ...]:
+    return () if host.clique is None else (port_of(Clique(NVLINK_CLUSTER, host.clique)),)
 
 
 def _ethernet_switch(sight: Sight, switch: Switch) -> Device:
     ports = tuple(
         _ethernet_port(sight, PortName(switch.name, port), (Id(IdKind.IFNAME, port),))
-        for port in sight.switch_ports
+        for port in sight.ports_of(switch)
     )
     ids = tuple(sorted((Id(IdKind.MAC, switch.mac), chassis_id(switch.mac))))
     return Device(DeviceKind.SWITCH, switch.name, ids, ports)
@@ -149,7 +157,7 @@ def _lldp_neighbor(sight: Sight, far: PortName) -> Neighbor:
 
 
 def _swept_switch(sight: Sight, switch: Switch) -> Device:
-    ends = (PortName(switch.name, port) for port in sight.switch_ports)
+    ends = (PortName(switch.name, port) for port in sight.ports_of(switch))
     cabled = ((end, sight.far_end(*end)) for end in ends)
     ports = tuple(_swept_port(sight, end, far) for end, far in cabled if far)
     model = f"MF0;{switch.name}:{SWITCH_MODEL}/U1"

@@ -92,9 +92,14 @@ def _drawn_switches(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> fro
 
 
 def _shuffled(wiring: Wiring, rng: RandomSource) -> Wiring:
-    """Return the fabric with every host, its HCAs included, in the place of a random one."""
-    hosts = tuple(rng.sample(wiring.hosts, len(wiring.hosts)))
-    taker = {old.name: new.name for old, new in zip(wiring.hosts, hosts, strict=True)}
+    """Return the fabric with every host, its HCAs included, in the place of a random one.
+
+    What NVLink domain it is in is a matter of its place.
+    """
+    drawn = rng.sample(wiring.hosts, len(wiring.hosts))
+    pairs = list(zip(wiring.hosts, drawn, strict=True))
+    hosts = tuple(replace(new, clique=old.clique) for old, new in pairs)
+    taker = {old.name: new.name for old, new in pairs}
     cables = tuple(
         cable._replace(low=cable.low._replace(device=taker[cable.low.device]))
         if cable.low.device in taker

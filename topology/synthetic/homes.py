@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from typing import NamedTuple, TypeVar
 
 from topology.synthetic.faults import Damaged
+from topology.synthetic.spec import STORAGE_RANK
 from topology.synthetic.wiring import Cable, Switch
 
 UnitT = TypeVar("UnitT", bound=Hashable)
@@ -28,7 +29,7 @@ class Attachments(NamedTuple):
     """How many cables lead where."""
 
     hosts: Mapping[str, Counter[Unit]]
-    """Per host with a cable left, its cables by leaf group."""
+    """Per host with a cable left, its cables by leaf group; storage leaves do not count."""
     units: Mapping[Unit, Counter[Unit]]
     """Per unit with an upward cable left, these by the unit above."""
     peers: frozenset[tuple[Unit, Unit]]
@@ -43,6 +44,8 @@ def count_attachments(damaged: Damaged) -> Attachments:
     peers: set[tuple[Unit, Unit]] = set()
     for cable in damaged.cables:
         above = unit_by_name[cable.high.device]
+        if above.rank == STORAGE_RANK:
+            continue
         if is_host_cable(cable, unit_by_name):
             hosts.setdefault(cable.low.device, Counter())[above] += 1
             continue

@@ -30,8 +30,8 @@ def lldpcli_captures(damaged: Damaged) -> Iterator[tuple[str, str]]:
     for host in damaged.wiring.hosts:
         if host.name not in damaged.silent:
             yield from _files(sight, host.name, [nic.port for nic in host.nics])
-    for name in sight.switches:
-        yield from _files(sight, name, sight.switch_ports)
+    for name, switch in sight.switches.items():
+        yield from _files(sight, name, sight.ports_of(switch))
 
 
 def _files(sight: Sight, device: str, ports: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from topology.facts import PortName
 from topology.ids import Id, IdKind
 from topology.synthetic.faults import Damaged
-from topology.synthetic.wiring import Host, Nic, switch_port
+from topology.synthetic.wiring import Host, Nic, Switch, switch_port
 
 FIRST_SUBNET = 0xFE80_0000_0000_0000
 
@@ -29,9 +29,6 @@ class Sight:
         self.damaged = damaged
         self.medium = damaged.wiring.spec.medium
         self.rate_bps = damaged.wiring.spec.rate_bps
-        self.switch_ports = tuple(
-            switch_port(self.medium, number + 1) for number in range(damaged.wiring.spec.radix)
-        )
         self.hosts = {host.name: host for host in damaged.wiring.hosts}
         self.switches = {
             switch.name: switch
@@ -40,6 +37,10 @@ class Sight:
         }
         self._swept: dict[PortName, Swept] = {}
         self._far = dict(damaged.cables) | {cable.high: cable.low for cable in damaged.cables}
+
+    def ports_of(self, switch: Switch) -> list[str]:
+        """Return the names of a switch's ports, cabled or not."""
+        return [switch_port(self.medium, number + 1) for number in range(switch.num_ports)]
 
     def far_end(self, device: str, port: str) -> PortName | None:
         """Return the port at the other end of the cable, None where there is no cable."""

@@ -7,6 +7,7 @@ cabled to each other instead: its top has no switch. Nothing here names or wires
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,6 +17,8 @@ from topology.sources.ibnetdiscover_names import RATES_BPS
 
 MIN_RADIX = 4
 MIN_TIERS = 2
+STORAGE_RANK = 0
+"""Of switches that are no part of the fabric that jobs use."""
 SPINE_RANK = 2
 """Every leaf of a pod reaches every switch of this rank; ranks above have planes."""
 TIER_NAMES = ("leaf", "spine", "core", "core2")
@@ -62,6 +65,14 @@ class FabricSpec:
     names: NamePolicy = NamePolicy.PLAIN
     rate_bps: int = 400_000_000_000
     """Of every cable; one that InfiniBand knows, on Ethernet too: 25, 50, 100, 200, 400 Gb/s."""
+    uplinks: int | None = None
+    """Cables up from every leaf, fewer where it is oversubscribed; half its ports where None."""
+    storage_leaves: int = 0
+    """Switches without up-links to which each host has one more port, of the same rate."""
+    islands: int = 0
+    """Pods, or what else meets at the top, without a cable to the others; the last ones."""
+    nvlink_hosts: int = 0
+    """Hosts of every NVLink domain; none where 0. The domains nest in leaf groups."""
 
     @property
     def num_planes(self) -> int:
@@ -79,6 +90,11 @@ class FabricSpec:
     def ports_per_host(self) -> int:
         """Number of ports of a host, which is the number of leaves of a group in all planes."""
         return self.num_planes * self.ports_per_plane
+
+    @property
+    def ups(self) -> int:
+        """Cables up from every leaf."""
+        return self.half if self.uplinks is None else self.uplinks
 
     @property
     def half(self) -> int:
@@ -119,7 +135,7 @@ class Shape:
 
 
 def derive_shape(spec: FabricSpec) -> Shape:
-    """Return the smallest non-blocking network for a spec.
+    """Return the smallest network for a spec, non-blocking but for the leaves' up-links.
 
     There are as few switches at the top as its ports allow, but two, hence parallel cables.
     Demanded tiers that are not needed split the hosts into smaller pods, and so does a dragonfly+
@@ -148,7 +164,7 @@ def _dragonfly(spec: FabricSpec, num_leaves: int) -> Shape:
     """Return groups with as many spines as leaves, half of whose ports lead to other groups."""
     fan_out = min(spec.half, max(1, num_leaves // 2))
     num_groups = -(-num_leaves // fan_out)
-    width = _width(spec, fan_out * spec.half, spec.half)
+    width = _width(fan_out, spec.ups, down=spec.half)
     if num_groups - 1 > width * spec.half:
         raise ConfigError(
             f"{num_groups} groups of {width} spines with {spec.half} ports to other groups do not "
@@ -158,20 +174,48 @@ def _dragonfly(spec: FabricSpec, num_leaves: int) -> Shape:
 
 
 def _check(spec: FabricSpec) -> None:
-    if spec.num_hosts < 1:
-        raise ConfigError(f"expected at least one host, got {spec.num_hosts}")
-    if spec.radix < MIN_RADIX or spec.radix % 2:
-        raise ConfigError(f"expected an even radix of {MIN_RADIX} or more, got {spec.radix}")
-    if spec.ports_per_host < 1:
-        raise ConfigError(f"expected at least one rail, got {spec.rails}")
-    if spec.tiers is not None and not MIN_TIERS <= spec.tiers <= len(TIER_NAMES):
-        raise ConfigError(f"expected {MIN_TIERS} to {len(TIER_NAMES)} tiers, got {spec.tiers}")
-    if spec.kind is FabricKind.DRAGONFLY_PLUS and spec.tiers not in {None, MIN_TIERS}:
-        raise ConfigError(f"a dragonfly+ has {MIN_TIERS} ranks of switches, got {spec.tiers}")
-    if spec.medium is Medium.NVLINK:
-        raise ConfigError("expected infiniband or ethernet: NVLink has no leaves and spines")
-    if spec.rate_bps not in RATES_BPS.values():
-        raise ConfigError(f"expected the rate of an InfiniBand link, got {spec.rate_bps} bit/s")
+    for is_wrong, problem in _problems(spec):
+        if is_wrong:
+            raise ConfigError(problem)
+
+
+def _problems(spec: FabricSpec) -> Iterator[tuple[bool, str]]:
+    """Yield what can be wrong with a spec: whether it is, and the message."""
+    yield spec.num_hosts < 1, f"expected at least one host, got {spec.num_hosts}"
+    yield (
+        spec.radix < MIN_RADIX or spec.radix % 2 > 0,
+        f"expected an even radix of {MIN_RADIX} or more, got {spec.radix}",
+    )
+    yield spec.ports_per_host < 1, f"expected at least one rail, got {spec.rails}"
+    most = len(TIER_NAMES)
+    yield (
+        spec.tiers is not None and not MIN_TIERS <= spec.tiers <= most,
+        f"expected {MIN_TIERS} to {most} tiers, got {spec.tiers}",
+    )
+    yield (
+        spec.kind is FabricKind.DRAGONFLY_PLUS and spec.tiers not in {None, MIN_TIERS},
+        f"a dragonfly+ has {MIN_TIERS} ranks of switches, got {spec.tiers}",
+    )
+    yield (
+        spec.medium is Medium.NVLINK,
+        "expected infiniband or ethernet: NVLink has no leaves and spines",
+    )
+    yield (
+        spec.rate_bps not in RATES_BPS.values(),
+        f"expected the rate of an InfiniBand link, got {spec.rate_bps} bit/s",
+    )
+    yield (
+        not 1 <= spec.ups <= spec.half,
+        f"expected 1 to {spec.half} up-links of a leaf, got {spec.uplinks}",
+    )
+    yield (
+        not 0 <= spec.storage_leaves < spec.ports_per_host,
+        f"a host on {spec.ports_per_host} leaves needs fewer storage leaves: {spec.storage_leaves}",
+    )
+    yield (
+        spec.nvlink_hosts < 0 or (spec.nvlink_hosts > 0 and spec.half % spec.nvlink_hosts > 0),
+        f"expected NVLink domains that divide {spec.half} hosts evenly, got {spec.nvlink_hosts}",
+    )
 
 
 def _fan_outs(spec: FabricSpec, num_groups: int, num_tiers: int) -> tuple[int, ...]:
@@ -199,15 +243,17 @@ def _widths(spec: FabricSpec, fan_outs: tuple[int, ...]) -> tuple[int, ...]:
     widths = []
     for rank, fan_out in enumerate(fan_outs, 2):
         down = spec.radix if rank == 1 + len(fan_outs) else spec.half
-        members = fan_out * (spec.ports_per_plane if rank == SPINE_RANK else 1)
-        widths.append(_width(spec, members * spec.half, down))
+        is_spine = rank == SPINE_RANK
+        members = fan_out * (spec.ports_per_plane if is_spine else 1)
+        widths.append(_width(members, spec.ups if is_spine else spec.half, down=down))
     return tuple(widths)
 
 
-def _width(spec: FabricSpec, num_cables: int, down: int) -> int:
-    """Return how many switches with `down` ports downwards take cables from below, at least two.
+def _width(members: int, ups: int, *, down: int) -> int:
+    """Return how many switches with `down` ports downwards take all cables from below.
 
-    Only a divisor spreads the upward cables of a switch evenly.
+    There are two at least, where each member below has two. Only a divisor spreads the upward
+    cables of a switch evenly.
     """
-    need = max(2, -(-num_cables // down))
-    return next(num for num in range(need, spec.half + 1) if spec.half % num == 0)
+    need = max(min(2, ups), -(-members * ups // down))
+    return next(num for num in range(need, ups + 1) if ups % num == 0)

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from topology.synthetic.faults import RandomSource
 from topology.synthetic.homes import is_host_cable
+from topology.synthetic.spec import STORAGE_RANK
 from topology.synthetic.wiring import Cable, Switch, Wiring
 
 
@@ -58,7 +59,11 @@ def _pools(
     cables: Mapping[int, Cable], switches: Mapping[str, Switch], rng: RandomSource
 ) -> dict[SwapSort, list[int]]:
     """Return the cables that each sort of swap draws from, each in a random order."""
-    of_hosts = [at for at, cable in cables.items() if is_host_cable(cable, switches)]
+    of_hosts = [
+        at
+        for at, cable in cables.items()
+        if is_host_cable(cable, switches) and switches[cable.high.device].rank != STORAGE_RANK
+    ]
     upper = [(at, cable) for at, cable in cables.items() if cable.low.device in switches]
     uplinks = [at for at, cable in upper if switches[cable.low.device].rank == 1]
     trunks = [at for at, cable in upper if switches[cable.low.device].rank > 1]

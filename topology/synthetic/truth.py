@@ -8,8 +8,9 @@ that are cabled to each other, as the groups of a dragonfly+ are, meet one tier 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -18,6 +19,8 @@ from topology.synthetic.homes import Attachments, Unit, count_attachments, most_
 from topology.synthetic.spec import TIER_NAMES
 from topology.synthetic.wiring import unit_name
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree, render_tree
+
+NVLINK_TIER = "nvlink"
 
 
 def derive_truth(damaged: Damaged) -> TopologyTree:
@@ -34,20 +37,30 @@ def derive_truth(damaged: Damaged) -> TopologyTree:
             members.setdefault(home, []).append(host.name)
     parents = _parents(members, attachments)
     switches = _switches_by_unit(damaged)
-    return build_tree(
-        [
-            DomainSpec(
-                name=unit_name(*unit),
-                tier=unit.rank,
-                parent=None if parent is None else unit_name(*parent),
-                nodes=tuple(members.get(unit, ())),
-                switches=switches.get(unit, ()),
-            )
-            for unit, parent in parents.items()
-        ],
-        tiers=TIER_NAMES[: max((unit.rank for unit in parents), default=1)],
-        unplaced=unplaced,
-    )
+    specs = [
+        DomainSpec(
+            name=unit_name(*unit),
+            tier=unit.rank,
+            parent=None if parent is None else unit_name(*parent),
+            nodes=tuple(members.get(unit, ())),
+            switches=switches.get(unit, ()),
+        )
+        for unit, parent in parents.items()
+    ]
+    tiers = TIER_NAMES[: max((unit.rank for unit in parents), default=1)]
+    if damaged.wiring.spec.nvlink_hosts and specs:
+        specs, tiers = list(_with_cliques(damaged, specs)), (NVLINK_TIER, *tiers)
+    return build_tree(specs, tiers=tiers, unplaced=unplaced)
+
+
+def _with_cliques(damaged: Damaged, specs: Iterable[DomainSpec]) -> Iterator[DomainSpec]:
+    """Yield domains a tier up, and those of NVLink below the leaf groups, by what is in each."""
+    cliques = {host.name: host.clique for host in damaged.wiring.hosts}
+    for spec in specs:
+        yield replace(spec, tier=spec.tier + 1, nodes=())
+        for clique in {cliques[node] for node in spec.nodes}:
+            nodes = tuple(node for node in spec.nodes if cliques[node] == clique)
+            yield DomainSpec(f"{spec.name}-{NVLINK_TIER}-{clique}", 1, spec.name, nodes)
 
 
 def render_truth(tree: TopologyTree, faults: Iterable[Fault]) -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from topology.errors import ConfigError
 from topology.facts import Medium, PortName
 from topology.synthetic.spec import (
     SPINE_RANK,
+    STORAGE_RANK,
     TIER_NAMES,
     FabricKind,
     FabricSpec,
@@ -38,7 +40,7 @@ class Switch:
 
     name: str
     rank: int
-    """1 is a leaf."""
+    """1 is a leaf, 0 a storage leaf."""
     path: tuple[int, ...]
     """The units it belongs to, outermost first; empty at the top. Equal paths of equal rank are
     one unit: a leaf group, a pod's spines."""
@@ -48,6 +50,7 @@ class Switch:
     """Canonical node GUID."""
     mac: str
     """Canonical chassis MAC."""
+    num_ports: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,9 @@ class Host:
     name: str
     """A valid name of a Kubernetes node."""
     nics: tuple[Nic, ...]
-    """By plane, then by rail."""
+    """By plane, then by rail; those to storage leaves come last."""
+    clique: int | None = None
+    """Number of its NVLink domain."""
 
 
 class Cable(NamedTuple):
@@ -89,16 +94,17 @@ class Wiring:
 
     spec: FabricSpec
     switches: tuple[Switch, ...]
-    """By rank, then by position."""
+    """By rank, then by position; storage leaves come last."""
     hosts: tuple[Host, ...]
     """By position along the leaves."""
     cables: tuple[Cable, ...]
-    """By rank of the lower end, then by position; host cables come first."""
+    """By rank of the lower end, then by position; host cables come first, those to storage
+    leaves last."""
 
     @property
     def num_ranks(self) -> int:
         """Ranks of switches."""
-        return self.switches[-1].rank
+        return max(switch.rank for switch in self.switches)
 
 
 def build_wiring(spec: FabricSpec) -> Wiring:
@@ -120,7 +126,11 @@ def build_wiring(spec: FabricSpec) -> Wiring:
             cables.extend(_cables_up(spec, lower, upper))
     if num_ranks < shape.num_tiers:
         cables.extend(_global_cables(spec, units))
-    return Wiring(spec, tuple(switches), hosts, tuple(cables))
+    if spec.islands:
+        cables = _without_bridges(spec, switches, cables)
+    storage = _storage_leaves(spec, start=len(switches))
+    cables.extend(_storage_cables(spec, hosts, storage))
+    return Wiring(spec, (*switches, *storage), hosts, tuple(cables))
 
 
 def switch_port(medium: Medium, number: int) -> str:
@@ -138,10 +148,11 @@ def _hosts(spec: FabricSpec) -> Iterator[Host]:
     numbers = list(range(spec.num_hosts))
     if spec.names is NamePolicy.OPAQUE:
         numbers.sort(key=lambda number: _digest(f"host {number}"))
+    num_ports = spec.ports_per_host + spec.storage_leaves
     for at, number in enumerate(numbers):
-        first = at * spec.ports_per_host
-        nics = (_nic(spec, index, first + index) for index in range(spec.ports_per_host))
-        yield Host(f"node-{number + 1:0{digits}}", tuple(nics))
+        nics = (_nic(spec, index, at * num_ports + index) for index in range(num_ports))
+        clique = _shown(spec, at // spec.nvlink_hosts) if spec.nvlink_hosts else None
+        yield Host(f"node-{number + 1:0{digits}}", tuple(nics), clique)
 
 
 def _nic(spec: FabricSpec, index: int, serial: int) -> Nic:
@@ -152,7 +163,7 @@ def _nic(spec: FabricSpec, index: int, serial: int) -> Nic:
         port=device if is_ethernet else f"{device}/1",
         guid=_guid(HCA_GUIDS, _shown(spec, serial)),
         mac=_mac(NIC_MACS, _shown(spec, serial)),
-        plane=index // spec.ports_per_plane,
+        plane=index // spec.ports_per_plane if index < spec.ports_per_host else 0,
     )
 
 
@@ -187,8 +198,45 @@ def _host_cables(
     for at, host in enumerate(hosts):
         group, slot = divmod(at, spec.half)
         port = switch_port(spec.medium, slot + 1)
-        for nic, leaf in zip(host.nics, groups[group], strict=True):
+        for nic, leaf in zip(host.nics[: spec.ports_per_host], groups[group], strict=True):
             yield Cable(PortName(host.name, nic.port), PortName(leaf.name, port))
+
+
+def _storage_leaves(spec: FabricSpec, *, start: int) -> list[Switch]:
+    """Return the storage leaves, each with a port for every host."""
+    leaves = (
+        _switch(spec, rank=STORAGE_RANK, path=(), plane=0, label=f"{at + 1:02}", serial=start + at)
+        for at in range(spec.storage_leaves)
+    )
+    return [replace(leaf, num_ports=spec.num_hosts) for leaf in leaves]
+
+
+def _storage_cables(
+    spec: FabricSpec, hosts: tuple[Host, ...], storage: list[Switch]
+) -> Iterator[Cable]:
+    for at, host in enumerate(hosts):
+        port = switch_port(spec.medium, at + 1)
+        for nic, leaf in zip(host.nics[spec.ports_per_host :], storage, strict=True):
+            yield Cable(PortName(host.name, nic.port), PortName(leaf.name, port))
+
+
+def _without_bridges(spec: FabricSpec, switches: list[Switch], cables: list[Cable]) -> list[Cable]:
+    """Return the cables without those between an island and anything else.
+
+    Raises:
+        ConfigError: there are not more pods than islands.
+    """
+    pods = {switch.name: switch.path[:1] for switch in switches}
+    num_pods = len({pod for pod in pods.values() if pod})
+    if not 0 < spec.islands < num_pods:
+        raise ConfigError(f"expected fewer islands than the {num_pods} pods, got {spec.islands}")
+    apart = {(number,) for number in range(num_pods - spec.islands, num_pods)}
+
+    def is_bridge(cable: Cable) -> bool:
+        low, high = pods.get(cable.low.device), pods[cable.high.device]
+        return low is not None and low != high and not apart.isdisjoint({low, high})
+
+    return [cable for cable in cables if not is_bridge(cable)]
 
 
 _Set = tuple[list[Switch], list[Switch]]
@@ -238,9 +286,10 @@ def _members_of_sets(
 
 def _cables_up(spec: FabricSpec, lower: list[Switch], upper: list[Switch]) -> Iterator[Cable]:
     """Yield the cables of one set: every lower switch to every upper, all pairs alike."""
-    parallel = spec.half // len(upper)
+    ups = spec.ups if lower[0].rank == 1 else spec.half
+    parallel = ups // len(upper)
     for place, low in enumerate(lower):
-        for at in range(spec.half):
+        for at in range(ups):
             low_port = switch_port(spec.medium, spec.half + at + 1)
             number = place * parallel + at % parallel + 1
             high = PortName(upper[at // parallel].name, switch_port(spec.medium, number))
@@ -273,12 +322,21 @@ def _global_port(spec: FabricSpec, group: list[Switch], index: int) -> PortName:
 def _switch(
     spec: FabricSpec, *, rank: int, path: tuple[int, ...], plane: int, label: str, serial: int
 ) -> Switch:
-    letter = PLANE_LETTERS[plane] if spec.num_planes > 1 else ""
-    name = "-".join(part for part in (unit_name(rank, path), letter, label) if part)
+    letter = PLANE_LETTERS[plane] if spec.num_planes > 1 and rank != STORAGE_RANK else ""
+    unit = unit_name(rank, path) if rank != STORAGE_RANK else "storage"
+    name = "-".join(part for part in (unit, letter, label) if part)
     if spec.names is NamePolicy.OPAQUE:
         name = f"sw-{_digest(name)[:12]}"
     shown = _shown(spec, serial)
-    return Switch(name, rank, path, plane, _guid(SWITCH_GUIDS, shown), _mac(SWITCH_MACS, shown))
+    return Switch(
+        name=name,
+        rank=rank,
+        path=path,
+        plane=plane,
+        guid=_guid(SWITCH_GUIDS, shown),
+        mac=_mac(SWITCH_MACS, shown),
+        num_ports=spec.radix,
+    )
 
 
 def _shown(spec: FabricSpec, serial: int) -> int:

@@ -24,6 +24,13 @@ SPECS = {
     ),
     "a dragonfly+ of four groups": FabricSpec(FabricKind.DRAGONFLY_PLUS, 60, radix=8),
     "a dragonfly+ of uneven groups": FabricSpec(FabricKind.DRAGONFLY_PLUS, 30, radix=8),
+    "leaves of one up-link": FabricSpec(FabricKind.FAT_TREE, 30, radix=8, tiers=3, uplinks=1),
+    "rails with storage leaves": FabricSpec(
+        FabricKind.RAIL, 30, rails=4, radix=8, storage_leaves=2
+    ),
+    "NVLink domains below MLAG pairs": FabricSpec(
+        FabricKind.DUAL_HOMED, 21, radix=8, medium=Medium.ETHERNET, nvlink_hosts=2
+    ),
     "one full leaf alone": FabricSpec(FabricKind.FAT_TREE, 4, radix=8),
     "a radix that is no power of two": FabricSpec(FabricKind.FAT_TREE, 17, radix=12),
     "useless names": FabricSpec(FabricKind.RAIL, 30, rails=4, radix=8, names=NamePolicy.OPAQUE),

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +26,7 @@ from topology.synthetic import (
     render_truth,
     undamaged,
 )
+from topology.synthetic.spec import STORAGE_RANK
 from topology.tree import TopologyTree, Unplaced, all_nodes, host_partitions, parse_tree
 
 RAILS = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=8)))
@@ -52,24 +54,49 @@ def sizes(tree: TopologyTree) -> list[list[int]]:
 @pytest.mark.parametrize("damaged", ALL)
 def test_it_nests_every_tier_in_the_next(damaged: Damaged) -> None:
     tree = derive_truth(damaged)
-    has_top = damaged.wiring.spec.kind is FabricKind.DRAGONFLY_PLUS
-    assert len(tree.tiers) == damaged.wiring.num_ranks + has_top
+    spec = damaged.wiring.spec
+    has_top = spec.kind is FabricKind.DRAGONFLY_PLUS
+    assert len(tree.tiers) == damaged.wiring.num_ranks + has_top + (spec.nvlink_hosts > 0)
     assert all(sum(found) == damaged.wiring.spec.num_hosts for found in sizes(tree))
     assert [found.parent for found in tree.domains].count(None) == 1
 
 
 @pytest.mark.parametrize("damaged", ALL)
 def test_it_puts_half_a_radix_of_hosts_under_every_full_leaf(damaged: Damaged) -> None:
-    *full, last = sorted(sizes(derive_truth(damaged))[0], reverse=True)
+    tree = derive_truth(damaged)
+    *full, last = sorted(sizes(tree)[tree.tiers.index("leaf")], reverse=True)
     half = damaged.wiring.spec.radix // 2
     assert set(full) <= {half}
     assert 0 < last <= half
 
 
 @pytest.mark.parametrize("damaged", ALL)
-def test_it_lists_every_switch_in_one_domain(damaged: Damaged) -> None:
+def test_it_lists_every_switch_but_storage_in_one_domain(damaged: Damaged) -> None:
     listed = Counter(name for found in derive_truth(damaged).domains for name in found.switches)
-    assert listed == Counter(switch.name for switch in damaged.wiring.switches)
+    assert listed == Counter(
+        switch.name for switch in damaged.wiring.switches if switch.rank != STORAGE_RANK
+    )
+
+
+def test_it_makes_domains_of_the_hosts_that_nvlink_joins() -> None:
+    wiring = build_wiring(SPECS["NVLink domains below MLAG pairs"])
+    damaged = damage(wiring, FaultSpec(shuffle=True), seeded(1))
+    tree = derive_truth(damaged)
+    assert tree.tiers[0] == "nvlink"
+    assert host_partitions(tree)[0] == {
+        frozenset(host.name for host in damaged.wiring.hosts if host.clique == clique)
+        for clique in range(11)
+    }
+    assert [host.clique for host in damaged.wiring.hosts] == [at // 2 for at in range(21)]
+
+
+def test_it_lets_groups_of_a_dragonfly_meet_as_far_as_cables_between_them_lead() -> None:
+    spec = SPECS["a dragonfly+ of four groups"]
+    apart = derive_truth(undamaged(build_wiring(replace(spec, islands=2))))
+    assert sizes(apart)[1:] == [[12, 16, 16, 16], [32]]
+    roots = [found for found in apart.domains if found.parent is None]
+    assert sorted(found.tier for found in roots) == [2, 2, 3]
+    assert derive_truth(undamaged(build_wiring(spec))).domains[-1].switches == ()
 
 
 def test_it_joins_all_rails_and_both_of_a_pair_to_one_domain() -> None:

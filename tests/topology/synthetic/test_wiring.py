@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -24,17 +25,22 @@ def test_it_uses_each_port_once(wiring: Wiring) -> None:
 
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_it_numbers_switch_ports_within_the_radix(wiring: Wiring) -> None:
-    names = {switch.name for switch in wiring.switches}
+    num_ports = {switch.name: switch.num_ports for switch in wiring.switches}
     prefix = "swp" if wiring.spec.medium is Medium.ETHERNET else ""
-    used = {end.port for end in ends(wiring) if end.device in names}
-    assert used <= {f"{prefix}{number}" for number in range(1, wiring.spec.radix + 1)}
+    used = [end for end in ends(wiring) if end.device in num_ports]
+    numbers = [(int(end.port.removeprefix(prefix)), num_ports[end.device]) for end in used]
+    assert all(1 <= number <= most for number, most in numbers)
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
-def test_it_gives_every_switch_below_the_top_half_of_its_ports_upwards(wiring: Wiring) -> None:
+def test_it_gives_half_the_ports_below_the_top_upwards_or_what_leaves_are_to_have(
+    wiring: Wiring,
+) -> None:
     upward = Counter(cable.low.device for cable in wiring.cables)
-    below_top = [switch.name for switch in wiring.switches if switch.rank < wiring.num_ranks]
-    assert {upward[name] for name in below_top} == {wiring.spec.radix // 2}
+    for switch in wiring.switches:
+        if 1 <= switch.rank < wiring.num_ranks:
+            ups = wiring.spec.ups if switch.rank == 1 else wiring.spec.radix // 2
+            assert upward[switch.name] == ups
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
@@ -42,8 +48,8 @@ def test_it_joins_adjacent_ranks_only(wiring: Wiring) -> None:
     rank = {switch.name: switch.rank for switch in wiring.switches}
     rank |= {host.name: 0 for host in wiring.hosts}
     steps = {rank[high.device] - rank[low.device] for low, high in wiring.cables}
-    is_dragonfly = wiring.spec.kind is FabricKind.DRAGONFLY_PLUS
-    assert steps == ({0, 1} if is_dragonfly else {1})
+    has_peers = wiring.spec.kind is FabricKind.DRAGONFLY_PLUS or wiring.spec.storage_leaves > 0
+    assert steps == ({0, 1} if has_peers else {1})
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
@@ -81,6 +87,33 @@ def test_it_joins_planes_by_hosts_alone(wiring: Wiring) -> None:
     ]
     assert all(low == high for low, high in pairs)
     assert {high for _, high in pairs} == set(range(wiring.spec.num_planes))
+
+
+def test_it_joins_every_host_to_every_storage_leaf_once() -> None:
+    wiring = build_wiring(SPECS["rails with storage leaves"])
+    storage = {switch.name for switch in wiring.switches if switch.rank == 0}
+    assert storage == {"storage-01", "storage-02"}
+    met = Counter(
+        (low.device, high.device) for low, high in wiring.cables if high.device in storage
+    )
+    assert set(met) == {(host.name, name) for host in wiring.hosts for name in storage}
+    assert set(met.values()) == {1}
+
+
+@pytest.mark.parametrize("kind", list(FabricKind))
+def test_it_lets_no_cable_leave_an_island(kind: FabricKind) -> None:
+    spec = FabricSpec(kind, 60, rails=2, radix=8, islands=2)
+    whole, cut = build_wiring(replace(spec, islands=0)), build_wiring(spec)
+    pods = {switch.name: switch.path[:1] for switch in cut.switches}
+    apart = sorted({pod for pod in pods.values() if pod})[-2:]
+    bridges = set(whole.cables) - set(cut.cables)
+    assert set(cut.cables) < set(whole.cables)
+    for low, high in bridges:
+        assert pods[low.device] != pods[high.device]
+    for low, high in cut.cables:
+        assert pods.get(low.device, pods[high.device]) == pods[high.device] or not (
+            {pods[low.device], pods[high.device]} & set(apart)
+        )
 
 
 def test_it_joins_any_two_groups_of_a_dragonfly_by_as_many_cables() -> None:
@@ -243,6 +276,20 @@ def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
             FabricSpec(FabricKind.DRAGONFLY_PLUS, 41, radix=4),
             "do not reach each other",
             id="more groups than spines have ports",
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.FAT_TREE, 8, storage_leaves=1),
+            "fewer storage leaves",
+            id="as many ports for storage as for jobs",
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.RAIL, 8, uplinks=33), "1 to 32 up-links", id="too many up-links"
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.RAIL, 8, nvlink_hosts=5), "evenly", id="cliques across leaves"
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.RAIL, 8, islands=1), "1 pods", id="nothing to be apart from"
         ),
         pytest.param(
             FabricSpec(FabricKind.RAIL, 8, medium=Medium.NVLINK), "NVLink", id="NVLink cables"
