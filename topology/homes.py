@@ -158,7 +158,7 @@ def shared_groups(groups: Sequence[Switches], weights: Weights) -> set[int]:
     }
 
 
-def attach(groups: Iterable[Switches], weights: Weights) -> list[Switches]:
+def attach(groups: Iterable[Switches], weights: Weights, *, min_owners: int = 1) -> list[Switches]:
     """Put groups that are home to less than half of their links into the group that is.
 
     A rail leaf that only some hosts of its group use overlaps the others by less than half, and
@@ -166,6 +166,12 @@ def attach(groups: Iterable[Switches], weights: Weights) -> list[Switches]:
     are theirs. One larger group must have a hold on half of the links and more than any other,
     so a leaf that several groups share (storage) attaches to none. Cost: O(links) a round; there
     are more rounds than one only where an attachment brings about another.
+
+    Args:
+        groups: the groups so far.
+        weights: links downwards, per switch and unit.
+        min_owners: units that must be at home in a group that is home to half of its links, for
+            it to stand: a single host with two cables on one leaf makes no leaf group.
     """
     groups = list(groups)
     while True:
@@ -175,7 +181,9 @@ def attach(groups: Iterable[Switches], weights: Weights) -> list[Switches]:
             size.update(counts)
         holds = _holds(links)
         target = {
-            at: taker for at, hold in holds.items() if (taker := _taker(at, hold, size)) is not None
+            at: taker
+            for at, hold in holds.items()
+            if (taker := _taker(at, hold, size, min_owners=min_owners)) is not None
         }
         moving = {at: taker for at, taker in target.items() if taker not in target}
         if not moving:
@@ -192,6 +200,8 @@ class _Hold:
 
     own: int = 0
     """Links of units that are at home in the group itself."""
+    owners: int = 0
+    """How many units these are."""
     held: Counter[int] = field(default_factory=Counter)
     """Links of units that another group holds at least as firmly, by that group."""
     holders: Counter[int] = field(default_factory=Counter)
@@ -207,6 +217,7 @@ def _holds(links: Links) -> dict[int, _Hold]:
             hold = holds[at]
             if mine > most:
                 hold.own += mine
+                hold.owners += 1
                 continue
             for other, count in counts.items():
                 if other != at and count == most:
@@ -215,11 +226,12 @@ def _holds(links: Links) -> dict[int, _Hold]:
     return holds
 
 
-def _taker(at: int, hold: _Hold, size: Mapping[int, int]) -> int | None:
+def _taker(at: int, hold: _Hold, size: Mapping[int, int], *, min_owners: int) -> int | None:
     """Return the larger group that holds, at least as firmly, the units of half of the links."""
     held = hold.held
     ranked = sorted(held, key=lambda other: (-held[other], -size[other], other))
-    if not ranked or 2 * hold.own >= size[at] or 2 * held[ranked[0]] < size[at]:
+    is_home = 2 * hold.own > size[at] or (2 * hold.own == size[at] and hold.owners >= min_owners)
+    if not ranked or is_home or 2 * held[ranked[0]] < size[at]:
         return None
     taker = ranked[0]
     if hold.holders[taker] < MIN_WITNESSES or any(

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from topology.homes import Tie, attach, choose_homes, shared_groups
+from topology.homes import MIN_WITNESSES, Tie, attach, choose_homes, shared_groups
 from topology.overlap import Side, Weights, join_switches
 from topology.planes import Plane
 from topology.ranks import Ranks
@@ -94,7 +94,7 @@ def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
     shared = shared_groups(joined, weights)
     draft.set_aside += [(1, joined[at]) for at in sorted(shared)]
     groups = [switches for at, switches in enumerate(joined) if at not in shared]
-    groups = attach(groups, weights)
+    groups = attach(groups, weights, min_owners=MIN_WITNESSES)
     homes = choose_homes(groups, weights)
     units = homes.units()
     for at, switches in enumerate(groups):
