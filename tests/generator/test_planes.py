@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 import yaml
 
 from generator.exits import Exit
-from generator.plane_config import parse_planes
-from generator.store.directory import DirectoryStore
+from generator.placement.capacity import Snapshot
+from generator.plane_config import PlaneChoice, parse_planes, read_planes
+from generator.serving import Rounds
+from generator.store.directory import DirectoryStore, read_hypernodes
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.networks import infiniband, linked, rdma, with_ports
 from topology.errors import ConfigError
@@ -148,6 +151,33 @@ def test_it_places_in_the_network_that_the_request_names(
     ran = run("place", *words)
     assert ran.code == Exit.OK, ran.err
     assert ran.document["feasible"] is (num_domains == 1)
+
+
+def test_it_serves_the_network_that_was_asked_for(reports: Path, policies: Path) -> None:
+    snapshots: list[Snapshot] = []
+    rounds = Rounds(
+        reports.parent,
+        nodes=None,
+        period=timedelta(minutes=1),
+        now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
+        publish=snapshots.append,
+        planes=PlaneChoice(read_planes(policies), "storage"),
+    )
+    rounds.tick()
+    (snapshot,) = snapshots
+    assert snapshot.tree.plane == "storage"
+    assert len(read_hypernodes(reports.parent / "hypernodes").hypernodes) == 1
+
+
+def test_it_starts_no_server_on_a_file_of_planes_that_is_wrong(
+    reports: Path, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "planes.yaml"
+    wrong.write_text("planes: {}")
+    words = ("serve", "--store", reports.parent, "--insecure-loopback", "--listen", "127.0.0.1:0")
+    ran = run(*words, "--planes", wrong)
+    assert ran.code == Exit.USAGE
+    assert "planes.yaml:1: planes" in ran.err
 
 
 def test_it_refuses_a_network_that_no_port_is_in(reports: Path) -> None:
