@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 from topology.fabric import Fabric
 from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.homes import MIN_WITNESSES
 from topology.plane_cables import Edge
 from topology.planes import Plane
 from topology.ranks import Ranks
@@ -26,7 +28,7 @@ def tier_findings(
     below = _children(grouping.groups)
     yield from _lone_tops(fabric, grouping.groups, below)
     yield from _lone_leaves(fabric, grouping.groups, below)
-    yield from _halves(fabric, grouping.groups, below)
+    yield from _halves(fabric, grouping, below)
     yield from _torn_off(fabric, grouping.groups, below)
     yield from _shallow(fabric, grouping.groups, below)
     yield from _skipping(fabric, plane, grouping)
@@ -101,32 +103,54 @@ def _lone_leaves(
 
 
 def _halves(
-    fabric: Fabric, groups: Sequence[Group], below: Mapping[int, Sequence[int]]
+    fabric: Fabric, grouping: Grouping, below: Mapping[int, Sequence[int]]
 ) -> Iterator[Finding]:
-    """Yield a finding per domain with leaf groups that are parts of one, by their fellows' size.
+    """Yield a finding per domain with leaf groups that may be parts of one.
 
     Only hosts on both leaves of a pair show that it is one. Where the few hosts of a small pair
-    lost a cable each, nothing is left that does.
+    lost a cable each, nothing is left that does, but that its fellows are larger; and where some
+    of them are undecided between the two, those are witnesses of it.
     """
+    groups = grouping.groups
     sizes = Counter[int]()
     for group in groups:
         sizes[len(group.switches)] += len(group.hosts)
     usual, fellows = max(sizes.items(), key=lambda row: (row[1], row[0]), default=(0, 0))
     for _, children in sorted(below.items()):
-        parts = [at for at in children if groups[at].rank == 1 and len(groups[at].switches) < usual]
-        names = [name for at in parts for name in switch_names(fabric, groups[at])]
-        if len(parts) > 1 and len(names) <= usual and 2 * fellows > sizes.total():
-            yield Finding(
-                kind=FindingKind.UNDECIDABLE,
-                device=names[0],
-                port=None,
-                severity=Severity.WARNING,
-                message=(
-                    f"{list_names(names)} share no host, so they count as {len(parts)} domains, "
-                    f"where {usual} leaves are one elsewhere. Check for missing host links."
-                ),
-                ports=tuple(PortName(name, "") for name in names),
-            )
+        leaves = [at for at in children if groups[at].rank == 1]
+        small = [at for at in leaves if len(groups[at].switches) < usual]
+        num_small = sum(len(groups[at].switches) for at in small)
+        if len(small) > 1 and num_small <= usual and 2 * fellows > sizes.total():
+            yield _half(fabric, [groups[at] for at in small])
+    for (one, other), count in sorted(_ties_between(grouping).items()):
+        if count >= MIN_WITNESSES and groups[one].parent == groups[other].parent is not None:
+            yield _half(fabric, [groups[one], groups[other]])
+
+
+def _ties_between(grouping: Grouping) -> Counter[tuple[int, int]]:
+    """Return how many hosts are undecided between two groups."""
+    group_of = grouping.by_switch()
+    ties = Counter[tuple[int, int]]()
+    for tie in grouping.host_ties:
+        ends = sorted({group_of[part[0]] for part in tie.groups if part[0] in group_of})
+        ties.update(combinations(ends, 2))
+    return ties
+
+
+def _half(fabric: Fabric, groups: Sequence[Group]) -> Finding:
+    names = [name for group in groups for name in switch_names(fabric, group)]
+    return Finding(
+        kind=FindingKind.UNDECIDABLE,
+        device=names[0],
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"{list_names(names)} count as {len(groups)} domains, but by the size of others, or by "
+            "hosts that hang between them, they may be one. Check for missing and swapped host "
+            "links."
+        ),
+        ports=tuple(PortName(name, "") for name in names),
+    )
 
 
 def _torn_off(
