@@ -20,10 +20,11 @@ from generator.inventory import Inventory, parse_nodes
 from generator.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
 from generator.store.directory import read_reports
 from generator.subnets import uncovered
+from generator.sweeps import claims_of_sweep
 from generator.walk_files import read_walks
 from topology.errors import ConfigError, ParseError, show
 from topology.facts import Device, DeviceKind, Port
-from topology.identity import Claim, Origin
+from topology.identity import Claim, Origin, SweptClaims, spell_out
 from topology.ids import Id, IdKind
 from topology.plane_policy import COMPUTE
 from topology.report import NeighborReport
@@ -59,7 +60,7 @@ class Sources(NamedTuple):
 class Inputs:
     """Everything that was read, as claims."""
 
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[Claim | SweptClaims, ...] = ()
     """Without the inventory's."""
     reports: tuple[NeighborReport, ...] = ()
     inventory: Inventory | None = None
@@ -69,7 +70,7 @@ class Inputs:
     planes: PlaneChoice = DEFAULT_PLANES
 
     @property
-    def all_claims(self) -> tuple[Claim, ...]:
+    def all_claims(self) -> tuple[Claim | SweptClaims, ...]:
         """Claims including the inventory's."""
         listed = self.inventory.nodes if self.inventory else ()
         return (*(Claim(node.device, Origin.INVENTORY) for node in listed), *self.claims)
@@ -96,7 +97,7 @@ def read_inputs(sources: Sources) -> Inputs:
     for file in sources.ibnetdiscover:
         found = _with(found, *_read_sweep(file))
     if sources.ibnetdiscover:
-        swept = (claim for claim in found.claims if claim.origin is Origin.SWEEP)
+        swept = (claim for claim in spell_out(found.claims) if claim.origin is Origin.SWEEP)
         unknown = uncovered(found.unknown_subnets, found.reports, swept)
         found = replace(found, unknown_subnets=unknown)
     if sources.lldpcli:
@@ -114,7 +115,9 @@ def _unlisted(inventory: Inventory | None, reporters: Iterable[str]) -> Iterator
         yield ParseError(problem, source=f"report {show(name, 253)}")
 
 
-def _with(found: Inputs, claims: Sequence[Claim], problems: Sequence[ParseError]) -> Inputs:
+def _with(
+    found: Inputs, claims: Sequence[Claim | SweptClaims], problems: Sequence[ParseError]
+) -> Inputs:
     return replace(found, claims=(*found.claims, *claims), problems=(*found.problems, *problems))
 
 
@@ -149,12 +152,12 @@ def read_bytes(file: Path, limit: int) -> bytes | ParseError:
     return raw
 
 
-def _read_sweep(file: Path) -> tuple[list[Claim], list[ParseError]]:
+def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]]:
     raw = read_bytes(file, MAX_SWEEP_BYTES)
     if isinstance(raw, ParseError):
         return [], [raw]
     parsed = parse_dump(raw, source=show(str(file), 1024))
-    return [Claim(device, Origin.SWEEP) for device in parsed.devices], list(parsed.errors)
+    return claims_of_sweep(parsed), list(parsed.errors)
 
 
 def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from generator.subnets import expected_subnets
-from generator.sweeps import parse_sweep
+from generator.sweeps import claims_of_sweep, parse_sweep
 from topology.errors import ParseError, ReportError, show
 from topology.facts import Device, DeviceKind, Finding, FindingKind, Severity
-from topology.identity import Claim, Origin
+from topology.identity import Claim, Origin, SweptClaims
 from topology.ids import Id, IdKind
 from topology.report import NeighborReport, SweepPart, device_of, join_sweep
 
@@ -23,7 +23,7 @@ STALE_PERIODS = 3
 class Taken(NamedTuple):
     """What the reports claim, and what of them could not be used."""
 
-    claims: tuple[Claim, ...]
+    claims: tuple[Claim | SweptClaims, ...]
     problems: tuple[ParseError, ...]
     reporters: frozenset[str]
     """Names of the nodes that reported about themselves."""
@@ -48,7 +48,7 @@ def take_reports(reports: Iterable[NeighborReport]) -> Taken:
     An incomplete or damaged sweep is a problem and never an empty fabric. Cost: O(facts).
     """
     reports = tuple(reports)
-    claims: list[Claim] = []
+    claims: list[Claim | SweptClaims] = []
     parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
     reporters: set[str] = set()
     problems: list[ParseError] = []
@@ -67,7 +67,7 @@ def take_reports(reports: Iterable[NeighborReport]) -> Taken:
     for subnet, title, text in _newest_per_subnet(parts, problems):
         swept.add(subnet)
         parsed = parse_sweep(text.encode(), source=title)
-        claims += [Claim(device, Origin.SWEEP) for device in parsed.devices]
+        claims += claims_of_sweep(parsed)
         problems += parsed.errors
     awaited = {subnet for subnet, _, _ in parts} | expected_subnets(reports)
     unknown = tuple(sorted(awaited - swept))

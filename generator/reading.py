@@ -19,6 +19,7 @@ from generator.store.directory import read_hypernodes
 from generator.store.documents import Document, parse_documents
 from topology.errors import ConfigError, ParseError, TopologyError, show
 from topology.facts import DeviceKind
+from topology.identity import spell_out
 from topology.plane_policy import COMPUTE
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree, parse_tree
 
@@ -151,7 +152,7 @@ def refuse_hostless(read: Read) -> None:
 
 def _tells_hosts(inputs: Inputs) -> bool:
     """Return whether anything in it is, or may be, a host, though perhaps of no known name."""
-    devices = [claim.device for claim in inputs.claims]
+    devices = [claim.device for claim in spell_out(inputs.claims)]
     heard = (near.kind for one in devices for port in one.ports for near in port.neighbors)
     return not _FORWARDING.issuperset(chain((one.kind for one in devices), heard))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from topology.facts import Parsed
+from topology.identity import Claim, Origin, SweptClaims
 from topology.sources.ibnetdiscover import parse_ibnetdiscover
 
 FAST_BYTES: Final = 1 << 20
@@ -18,3 +19,10 @@ def parse_sweep(raw: bytes, *, source: str) -> Parsed:
     from topology.sources.ibnetdiscover_pieces import NumpyReader  # noqa: PLC0415 - only if needed
 
     return parse_ibnetdiscover(raw, source=source, fast=NumpyReader())
+
+
+def claims_of_sweep(parsed: Parsed) -> list[Claim | SweptClaims]:
+    """Return a sweep's devices as claims; those of a large one stay together, as they were read."""
+    if isinstance(parsed.devices, tuple):
+        return [Claim(device, Origin.SWEEP) for device in parsed.devices]
+    return [SweptClaims(parsed.devices)] if len(parsed.devices) else []

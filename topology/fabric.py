@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from topology.device_names import display_names, sort_names
 from topology.errors import show
 from topology.facts import (
     DeviceKind,
@@ -32,12 +33,15 @@ from topology.identity import (
     Entity,
     Identities,
     Origin,
-    display_names,
+    SweptClaims,
     resolve_claims,
-    sort_entities,
+    spell_out,
 )
 from topology.ids import Id, IdKind
 from topology.kinds import Heard, settle_kinds, settle_nodes
+
+if TYPE_CHECKING:
+    from topology.fabric_columns import FabricColumns
 
 
 class FabricDevice(NamedTuple):
@@ -86,12 +90,14 @@ class Link(NamedTuple):
 class Fabric:
     """Everything that is known about how devices are wired; devices in natural name order."""
 
-    devices: tuple[FabricDevice, ...]
-    ports: tuple[FabricPort, ...]
+    devices: Sequence[FabricDevice]
+    ports: Sequence[FabricPort]
     """Grouped by device."""
-    links: tuple[Link, ...]
+    links: Sequence[Link]
     """Sorted by ports."""
     findings: tuple[Finding, ...]
+    columns: FabricColumns | None = field(default=None, compare=False, repr=False)
+    """The same as arrays, where it was made of arrays; see `fabric_columns.columns_of`."""
 
     def port_name(self, port: int) -> PortName:
         """Return a port as people find it."""
@@ -104,20 +110,32 @@ class Fabric:
         return " and ".join(f"{end.device} port {end.port}" for end in ends)
 
 
-def build_fabric(claims: Iterable[Claim]) -> Fabric:
+def build_fabric(claims: Iterable[Claim | SweptClaims]) -> Fabric:
     """Join claims to one fabric. The order of claims does not matter.
 
-    Cost: O(n log n) in ports and neighbors.
+    Cost: O(n log n) in ports and neighbors, 20 µs each; 1 µs where all claims are of sweeps
+    without contradictions, which are then joined as columns, to the same fabric.
     """
     claims = list(claims)
+    swept = [claim for claim in claims if isinstance(claim, SweptClaims)]
+    if swept and len(swept) == len(claims):
+        from topology.fabric_swept import build_swept  # noqa: PLC0415 - numpy for large sweeps only
+
+        found = build_swept(swept)
+        if found is not None:
+            return found
+    return _build_carefully(list(spell_out(claims)))
+
+
+def _build_carefully(claims: Sequence[Claim]) -> Fabric:
     identities = resolve_claims(claims)
     heard = list(_hear(identities))
     settle_kinds(identities.entities, map(_view, heard))
     findings = settle_nodes(identities.entities)
-    order = sort_entities(identities.entities)
+    names = display_names(identities.entities)
+    order = sort_names(names)
     ports = _number_ports(identities, order)
     cables = _pair(identities, ports, heard)
-    names = display_names(identities.entities)
     return Fabric(
         devices=tuple(_device(identities.entities[at], names[at]) for at in order),
         ports=tuple(ports.facts),

@@ -7,7 +7,7 @@ separate name spaces. Names are the weakest id: they join only what no strong id
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -15,7 +15,7 @@ from itertools import groupby
 
 from topology.errors import show
 from topology.facts import Device, DeviceKind, Finding, FindingKind, Neighbor, Severity
-from topology.ids import Id, IdKind, natural_key, parse_node_name, short_name
+from topology.ids import Id, IdKind, parse_node_name, short_name
 
 Key = tuple[str, str]
 AMBIGUOUS = -1
@@ -42,6 +42,23 @@ class Claim:
     origin: Origin
 
 
+@dataclass(frozen=True, slots=True)
+class SweptClaims:
+    """All claims of one sweep at once, so that they need not be made one by one."""
+
+    devices: Sequence[Device]
+
+    def __iter__(self) -> Iterator[Claim]:
+        """Yield each as a claim of its own."""
+        return (Claim(device, Origin.SWEEP) for device in self.devices)
+
+
+def spell_out(claims: Iterable[Claim | SweptClaims]) -> Iterator[Claim]:
+    """Yield all claims, those of sweeps one by one."""
+    for claim in claims:
+        yield from claim if isinstance(claim, SweptClaims) else (claim,)
+
+
 @dataclass(slots=True)
 class Entity:
     """One device while it is put together; private to the building of a fabric."""
@@ -65,6 +82,16 @@ class Entity:
         for found in claim.device.ids:
             if found.kind is IdKind.NODE_NAME and self.node is None:
                 self.node = parse_node_name(found.value)
+
+    @property
+    def origins(self) -> set[Origin]:
+        """Who makes claims about it; empty where only others hear it."""
+        return {claim.origin for claim in self.claims}
+
+    @property
+    def model(self) -> str:
+        """What it is, as the first source that says it says it; empty if none does."""
+        return next((claim.device.model for claim in self.claims if claim.device.model), "")
 
     @property
     def is_reporting(self) -> bool:
@@ -327,23 +354,26 @@ def _hca_labels(entity: Entity) -> list[str]:
 
 
 def _refuse_name(found: Identities, name: str, parts: Sequence[int]) -> None:
-    kept = show(name)
-    found.findings.append(
-        Finding(
-            kind=FindingKind.DUPLICATE_NAME,
-            device=kept,
-            port=None,
-            severity=Severity.WARNING,
-            message=(
-                f"{len(parts)} device(s) called {kept} cannot be told apart from each other or "
-                "from a listed node by name. Give every host its own name, run the agent "
-                "there, or list its GUIDs or MACs in the inventory."
-            ),
-        )
-    )
+    found.findings.append(same_name(name, len(parts)))
     for at in parts:
         if any(claim.origin is Origin.SWEEP for claim in found.entities[at].claims):
             found.entities[at].names.clear()
+
+
+def same_name(name: str, num_devices: int) -> Finding:
+    """Return the finding about devices that their name cannot tell apart."""
+    kept = show(name)
+    return Finding(
+        kind=FindingKind.DUPLICATE_NAME,
+        device=kept,
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"{num_devices} device(s) called {kept} cannot be told apart from each other or "
+            "from a listed node by name. Give every host its own name, run the agent "
+            "there, or list its GUIDs or MACs in the inventory."
+        ),
+    )
 
 
 def _merge(found: Identities, gone: Mapping[int, int]) -> None:
@@ -357,31 +387,3 @@ def _merge(found: Identities, gone: Mapping[int, int]) -> None:
         {key: place[at] for key, at in found.owner.items() if at != AMBIGUOUS},
     )
     found.entities = [found.entities[at] for at in kept]
-
-
-def display_names(entities: Sequence[Entity]) -> list[str]:
-    """Return a unique name per device: node, else its name, else its lowest id."""
-    titles = [entity.node or next(map(show, entity.names), "") for entity in entities]
-    counts = Counter(titles)
-    names = [
-        title if title and (counts[title] == 1 or entity.node) else _with_id(title, entity, at)
-        for at, (title, entity) in enumerate(zip(titles, entities, strict=True))
-    ]
-    again = Counter(names)
-    return [  # hostile names may spell out what was made for another device
-        name if again[name] == 1 or entity.node else f"{name}#{at}"
-        for at, (name, entity) in enumerate(zip(names, entities, strict=True))
-    ]
-
-
-def _with_id(title: str, entity: Entity, at: int) -> str:
-    strong = sorted(found.value for found in entity.ids if strong_key(found))
-    weak = sorted(found.value for found in entity.ids)
-    lowest = show(next(iter(strong or weak), f"device-{at}"), 64)
-    return f"{title}.{lowest}" if title else lowest
-
-
-def sort_entities(entities: Sequence[Entity]) -> list[int]:
-    """Return indices in natural order of display names: how a fabric numbers its devices."""
-    names = display_names(entities)
-    return sorted(range(len(entities)), key=lambda at: (natural_key(names[at]), names[at]))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
+from topology.device_names import Named
 from topology.errors import show
 from topology.facts import DeviceKind, Finding, FindingKind, Severity
 from topology.identity import Entity, Origin, strong_key
@@ -82,15 +83,14 @@ class _View:
         return SWITCH_VIEWERS - 1 if is_named and has_nodes else SWITCH_VIEWERS
 
 
-def settle_nodes(entities: Sequence[Entity]) -> list[Finding]:
+def settle_nodes(entities: Sequence[Named]) -> list[Finding]:
     """Name the hosts after their nodes; without an inventory a host's own name is its node's.
 
     Returns:
         A finding per host that nothing names, and one when kinds had to be guessed.
     """
-    is_listed = any(
-        claim.origin is Origin.INVENTORY for entity in entities for claim in entity.claims
-    )
+    origins = {origin for entity in entities for origin in entity.origins}
+    is_listed = Origin.INVENTORY in origins
     if is_listed:
         _forget_unlisted(entities)
     findings: list[Finding] = []
@@ -107,23 +107,22 @@ def settle_nodes(entities: Sequence[Entity]) -> list[Finding]:
             findings.append(_unresolved(entity))
         elif not is_listed:
             entity.node = name
-    origins = {claim.origin for entity in entities for claim in entity.claims}
     if origins == {Origin.CAPTURE}:
         findings.append(_guessed(entities))
     return findings
 
 
-def _forget_unlisted(entities: Sequence[Entity]) -> None:
+def _forget_unlisted(entities: Sequence[Named]) -> None:
     """Take the node away from hosts that the inventory lacks: they are no cluster nodes."""
     for entity in entities:
-        if entity.node and all(claim.origin is not Origin.INVENTORY for claim in entity.claims):
+        if entity.node and Origin.INVENTORY not in entity.origins:
             entity.node = None
 
 
-def _unresolved(entity: Entity) -> Finding:
+def _unresolved(entity: Named) -> Finding:
     strong = sorted(found.value for found in entity.ids if strong_key(found))
     name = next((show(name) for name in entity.names), "")
-    model = next((show(claim.device.model) for claim in entity.claims if claim.device.model), "")
+    model = show(entity.model)
     title = show(strong[0]) if strong else name or "a host without ids"
     says = f" (it calls itself '{name or model}')" if name or model else ""
     return Finding(
@@ -138,7 +137,7 @@ def _unresolved(entity: Entity) -> Finding:
     )
 
 
-def _guessed(entities: Sequence[Entity]) -> Finding:
+def _guessed(entities: Sequence[Named]) -> Finding:
     switches = sum(entity.kind is DeviceKind.SWITCH for entity in entities)
     return Finding(
         kind=FindingKind.GUESSED_KIND,

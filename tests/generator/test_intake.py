@@ -14,7 +14,7 @@ from generator.inputs import read_captures
 from generator.intake import freshness_findings, take_reports
 from tests.generator.scenes import RAILS, Scene
 from topology.facts import Device, DeviceKind, FindingKind
-from topology.identity import Origin
+from topology.identity import Origin, spell_out
 from topology.ids import Id, IdKind
 from topology.report import NeighborReport, ReportStatus, SweepPart, report_of, split_sweep
 
@@ -41,7 +41,7 @@ def sweep(node: str, digit: int, minute: int, subnet: str = "fe80") -> list[Neig
 def swept_switches(reports: list[NeighborReport]) -> list[str]:
     return sorted(
         found.value
-        for claim in take_reports(reports).claims
+        for claim in spell_out(take_reports(reports).claims)
         if claim.origin is Origin.SWEEP and claim.device.kind is DeviceKind.SWITCH
         for found in claim.device.ids
         if found.kind is IdKind.NODE_GUID
@@ -110,7 +110,7 @@ def test_it_takes_a_report_for_its_own_node_whatever_it_claims() -> None:
     taken = take_reports([report_of(device, name="node-1"), report("node-2")])
     names = [
         one.value
-        for claim in taken.claims
+        for claim in spell_out(taken.claims)
         for one in claim.device.ids
         if one.kind is IdKind.NODE_NAME
     ]

@@ -2,8 +2,9 @@
 
 import pytest
 
+from topology.device_names import display_names
 from topology.facts import Device, DeviceKind
-from topology.identity import Claim, Entity, Origin, display_names
+from topology.identity import Claim, Entity, Origin
 from topology.ids import Id, IdKind
 from topology.kinds import Heard, settle_kinds, settle_nodes
 

@@ -127,6 +127,12 @@ class SweepColumns:
         found = self.columns
         return self.texts[int(found.text_starts[node]), int(found.text_stops[node])]
 
+    def descriptions(self) -> list[str]:
+        """Return what every node calls itself."""
+        found = self.columns
+        places = zip(found.text_starts.tolist(), found.text_stops.tolist(), strict=True)
+        return list(map(self.texts.__getitem__, places))
+
     def records(self, nodes: Iterable[int] | None = None) -> Iterator[Record]:
         """Yield nodes as records, all of them or some."""
         chosen = range(len(self)) if nodes is None else nodes

@@ -1,6 +1,7 @@
 """Outputs of real fabrics and devices: counts as they were taken by hand."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
@@ -75,7 +76,7 @@ def _end(ids: tuple[Id, ...]) -> Id:
     return next(found for found in ids if found.kind in (IdKind.NODE_GUID, IdKind.PORT_GUID))
 
 
-def links(devices: tuple[Device, ...]) -> Counter[frozenset[Id]]:
+def links(devices: Sequence[Device]) -> Counter[frozenset[Id]]:
     """Return how often each unordered pair of ports is told; a whole fabric tells each twice."""
     return Counter(
         frozenset({_end(port.ids), _end(heard.port_ids)})

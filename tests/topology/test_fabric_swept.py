@@ -1,0 +1,163 @@
+"""A sweep joined as columns gives the same fabric as its claims one by one, whatever is lost."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+
+from tests.shared_samples import SAMPLES, needs_samples
+from tests.topology.sources.damage import damaged
+from tests.topology.sources.plain import case_id, cases
+from topology.fabric import Fabric, build_fabric
+from topology.fabric_columns import FabricColumns, columns_of
+from topology.fabric_swept import build_swept
+from topology.facts import FindingKind
+from topology.identity import Claim, Origin, SweptClaims, spell_out
+from topology.lazy_rows import LazyRows
+from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover_pieces import NumpyReader
+from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
+
+SPEC = FabricSpec(FabricKind.RAIL, 24, rails=4, radix=8)
+SWEEP = render_ibnetdiscover(sweep_devices(undamaged(build_wiring(SPEC))))
+
+
+def swept(raw: bytes) -> SweptClaims:
+    return SweptClaims(parse_ibnetdiscover(raw, fast=NumpyReader()).devices)
+
+
+def one_by_one(claims: SweptClaims) -> Fabric:
+    return build_fabric(spell_out([claims]))
+
+
+def same(raw: bytes) -> Fabric | None:
+    """Return the fabric that the fast way makes of a dump, compared with the careful one's."""
+    claims = swept(raw)
+    found, careful = build_swept([claims]), one_by_one(claims)
+    if found is not None:
+        assert found == careful
+        compare(columns_of(found), columns_of(careful))
+    assert build_fabric([claims]) == careful
+    return found
+
+
+def compare(found: FabricColumns, wanted: FabricColumns) -> None:
+    for one, other in zip((*found[:-1], *found.links), (*wanted[:-1], *wanted.links), strict=True):
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("path", cases("ibnetdiscover"), ids=case_id)
+def test_it_makes_the_same_of_every_fixture(path: Path) -> None:
+    same(path.read_bytes())
+
+
+@needs_samples
+@pytest.mark.parametrize(
+    "path", sorted(SAMPLES.glob("ibnetdiscover/*.txt")), ids=lambda path: path.stem
+)
+def test_it_makes_the_same_of_every_real_fabric(path: Path) -> None:
+    same(path.read_bytes())
+
+
+def test_it_takes_a_whole_sweep() -> None:
+    fabric = same(SWEEP.encode())
+    assert fabric is not None
+    assert {link.is_one_sided for link in fabric.links} == {False}
+
+
+PORT_LINES = [at for at, line in enumerate(SWEEP.splitlines()) if line.startswith("[")]
+NAMES = ("node-7 mlx5_0", "Node-7.example mlx5_1", "localhost mlx5_0", "node-7", "")
+EDITS = st.one_of(
+    st.just(lambda _line: ""),
+    st.integers(1, 9).map(lambda port: lambda line: re.sub(r'"\[\d+\]', f'"[{port}]', line)),
+    st.sampled_from(NAMES).map(
+        lambda name: lambda line: re.sub(r'"node-[^"]*"', f'"{name}"', line)
+    ),
+)
+
+
+@st.composite
+def spoiled(draw: st.DrawFn) -> str:
+    """Draw the sweep with lines lost, and far ends or names that say something else."""
+    lines = SWEEP.splitlines(keepends=True)
+    share = draw(st.sampled_from((20, 60, len(PORT_LINES))))
+    edits = draw(st.lists(st.tuples(st.integers(0, len(lines) - 1), EDITS), max_size=share))
+    for at, edit in edits:
+        if lines[at].startswith(("[", "Ca")) and edit(lines[at]):
+            lines[at] = edit(lines[at])
+        elif at in PORT_LINES:
+            lines[at] = ""
+    return "".join(lines)
+
+
+@limits(max_examples=60)
+@given(spoiled())
+def test_it_makes_the_same_of_sweeps_with_lost_and_wrong_lines(text: str) -> None:
+    assert same(text.encode()) is not None
+
+
+@limits(max_examples=100)
+@given(damaged(cases("ibnetdiscover")))
+def test_it_makes_the_same_of_damaged_files(raw: bytes) -> None:
+    same(raw)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param('"H-02004c0000000000"', '"H-02004c0000000010"', id="a GUID of two nodes"),
+        pytest.param("[1](2004c0000000000)", "[1](2004c0000000010)", id="a GUID of two ports"),
+        pytest.param('Ca\t1 "H-02004c0000000000"', 'Ca\t1 "H-02004c00000000ff"', id="a lost node"),
+    ],
+)
+def test_it_hands_over_what_only_care_can_judge(old: str, new: str) -> None:
+    assert old in SWEEP
+    assert same(SWEEP.replace(old, new, 1).encode()) is None
+
+
+def test_it_hands_over_two_sweeps() -> None:
+    claims = swept(SWEEP.encode())
+    assert build_swept([claims, claims]) is None
+    assert build_fabric([claims, claims]) == one_by_one(claims)
+
+
+def test_it_hands_over_sweeps_beside_other_claims() -> None:
+    claims = swept(SWEEP.encode())
+    listed = Claim(next(iter(claims)).device, Origin.INVENTORY)
+    assert build_fabric([claims, listed]) == build_fabric([*claims, listed])
+
+
+def test_hosts_of_one_name_stay_apart_and_are_found() -> None:
+    text = SWEEP.replace("node-0002 mlx5_0", "node-0001 mlx5_0")
+    fabric = same(text.encode())
+    assert fabric is not None
+    kinds = {finding.kind for finding in fabric.findings}
+    assert kinds == {FindingKind.DUPLICATE_NAME, FindingKind.UNRESOLVED_HOST}
+
+
+def squares(places: Sequence[int]) -> Iterator[int]:
+    return (at * at for at in places)
+
+
+def test_rows_are_those_of_the_tuple() -> None:
+    rows = LazyRows(40, squares)
+    wanted = tuple(at * at for at in range(40))
+    assert (rows[3], rows[-1], rows[2:5], len(rows)) == (9, 39 * 39, (4, 9, 16), 40)
+    assert [rows[at] for at in range(40)] == list(wanted)
+    assert rows == wanted
+    assert hash(rows) == hash(wanted)
+    assert rows[2:5] == wanted[2:5]
+    with pytest.raises(IndexError):
+        LazyRows(4, squares)[4]
+
+
+def test_a_fabric_of_rows_has_the_same_columns() -> None:
+    found = build_fabric([swept(SWEEP.encode())])
+    compare(columns_of(found), columns_of(replace(found, columns=None)))

@@ -1,0 +1,63 @@
+"""Rows made on demand out of columns, for whoever looks at single ones or at all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Generic, TypeVar, overload
+
+_Row = TypeVar("_Row")
+_MANY: Final = 8
+"""One row in so many asked for singly: then all are made, because the rest will be, too."""
+
+
+class LazyRows(Sequence[_Row], Generic[_Row]):
+    """A sequence that compares and hashes as the tuple of its rows."""
+
+    def __init__(self, size: int, make: Callable[[Sequence[int]], Iterator[_Row]]) -> None:
+        """Keep how rows are made.
+
+        Args:
+            size: how many there are.
+            make: yields the rows at some places, in their order; must always yield the same.
+        """
+        self._size = size
+        self._make = make
+        self._rows: tuple[_Row, ...] | None = None
+        self._num_asked = 0
+
+    def _all(self) -> tuple[_Row, ...]:
+        if self._rows is None:
+            self._rows = tuple(self._make(range(self._size)))
+        return self._rows
+
+    def __len__(self) -> int:
+        """Return the number of rows, without making any."""
+        return self._size
+
+    @overload
+    def __getitem__(self, at: int) -> _Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[_Row, ...]: ...
+    def __getitem__(self, at: int | slice) -> _Row | tuple[_Row, ...]:
+        """Return one row or some."""
+        if self._rows is not None:
+            return self._rows[at]
+        places = range(self._size)[at]
+        if isinstance(places, range):
+            return tuple(self._make(places))
+        self._num_asked += 1
+        return (
+            self._all()[at] if self._num_asked * _MANY > self._size else next(self._make((places,)))
+        )
+
+    def __iter__(self) -> Iterator[_Row]:
+        """Yield all rows."""
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with any sequence of rows, as tuples compare."""
+        return isinstance(other, Sequence) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        """Return the hash of the rows as a tuple."""
+        return hash(self._all())
