@@ -195,14 +195,18 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def render_finding(finding: Finding) -> dict[str, Any]:
-    """Return the finding as the object that `toponaut findings -o json` prints."""
+    """Return the finding as the object that `toponaut findings -o json` prints.
+
+    The subject is evidence where nothing else is.
+    """
+    ports = finding.ports or (PortName(finding.device, finding.port or ""),)
     return {
         "kind": finding.kind.value,
         "severity": finding.severity.value,
         "subject": {"device": finding.device, "port": finding.port},
         "message": finding.message,
         "evidence": {
-            "ports": [{"device": end.device, "port": end.port} for end in finding.ports],
+            "ports": [{"device": end.device, "port": end.port} for end in ports],
             "swap": [
                 [{"device": end.device, "port": end.port} for end in pair] for pair in finding.swap
             ],

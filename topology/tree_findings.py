@@ -72,6 +72,7 @@ def _host_on_spine(fabric: Fabric, ranks: Ranks) -> Iterator[Finding]:
                 f"Host {names[0]} is cabled to {names[1]}, which serves leaves and is no leaf "
                 "itself; this link places nothing. Move the cable to a leaf if jobs run there."
             ),
+            ports=tuple(PortName(name, "") for name in names),
         )
 
 
@@ -86,7 +87,7 @@ def _set_aside(fabric: Fabric, grouping: Grouping) -> Iterator[Finding]:
             message=(
                 f"{names} holds most links of no host or leaf, or joins nothing, so it is set "
                 "aside: a storage or management switch, one without hosts, or one that lost its "
-                "own. No domain is made of it."
+                "own. No domain is made of it; check that it is meant so."
             ),
             ports=tuple(PortName(fabric.devices[at].name, "") for at in switches),
         )
@@ -123,7 +124,10 @@ def _tie_finding(
         device=name,
         port=None,
         severity=Severity.ERROR,
-        message=f"{name} is {tie_reason(fabric, tie)}. {effect} until a cable decides it.",
+        message=(
+            f"{name} is {tie_reason(fabric, tie)}. {effect} until a cable decides it; check which "
+            "of them are meant."
+        ),
         ports=tuple(sorted(ends)),
     )
 
@@ -140,6 +144,7 @@ def _near_ties(tree: TopologyTree) -> Iterator[Finding]:
                     f"Domain {domain.name} was decided by a margin of {domain.margin:.0%}: a few "
                     "more lost or moved cables would change it. Mend what else is reported there."
                 ),
+                ports=tuple(PortName(name, "") for name in domain.switches),
             )
 
 

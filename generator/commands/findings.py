@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
+from generator.app import Periods, report_findings
 from generator.clock import utc_now
 from generator.exits import Exit
 from generator.inputs import input_options, sources_of
+from generator.options import parse_duration
 from generator.printing import output_option, print_document, table
-from generator.reading import finish, read_observation
+from generator.reading import Read, finish, read_observation
 from generator.silencing import print_expired, read_silences, silence_option
 from topology.errors import show
-from topology.facts import Finding, FindingKind, PortName, Severity, render_finding
+from topology.facts import (
+    Finding,
+    FindingKind,
+    PortName,
+    Severity,
+    render_finding,
+    sort_findings,
+)
 from topology.silence import Sifted, SilencedRow, Subject, sift_silenced
 
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -30,6 +40,12 @@ _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
     type=click.Choice([kind.value for kind in FindingKind]),
     help="Only findings of this kind; repeatable.",
 )
+@click.option(
+    "--period",
+    type=parse_duration,
+    help="How often agents collect, such as 1m: reports older than three periods are stale. "
+    "Without it, the age of saved reports means nothing.",
+)
 @silence_option
 @click.option("--check", is_flag=True, help="Exit with 5 when there are warnings or errors.")
 @output_option
@@ -40,6 +56,7 @@ def command(
     output: str,
     kind: tuple[str, ...],
     *,
+    period: float | None,
     silence: Path | None,
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
@@ -47,14 +64,24 @@ def command(
     """Print what contradicts itself, is missing, or sits in the wrong port."""
     silences = read_silences(silence)
     read = read_observation(sources_of(options))
-    chosen = (one for one in read.observation.findings if not kind or one.kind in kind)
-    found = sift_silenced(chosen, silences, today=utc_now().date(), subject=_silence_subject)
+    now = utc_now()
+    chosen = (one for one in _judged(read, period, now=now) if not kind or one.kind in kind)
+    found = sift_silenced(chosen, silences, today=now.date(), subject=_silence_subject)
     document = [*map(render_finding, found.heard), *map(_render_silenced, found.silenced)]
     print_document(document, output, text=lambda: _text(found))
     print_expired(found.expired)
     if check and any(finding.severity is not Severity.INFO for finding in found.heard):
         finish(ctx, read.problems, Exit.CHECK_FAILED)
     finish(ctx, read.problems)
+
+
+def _judged(read: Read, period_s: float | None, *, now: datetime) -> tuple[Finding, ...]:
+    """Return the findings, with those of reports too old where a period is named."""
+    findings = read.observation.findings
+    if period_s is None:
+        return findings
+    ages = Periods(timedelta(seconds=period_s))
+    return sort_findings([*findings, *report_findings(read.inputs, now=now, ages=ages)])
 
 
 def _silence_subject(finding: Finding) -> Subject:

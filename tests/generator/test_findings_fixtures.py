@@ -1,0 +1,70 @@
+"""Every kind of finding has a fixture that shows it, and docs that say what to do about it.
+
+A folder of fixtures/findings is a test: the inputs of a small fabric, the arguments of `toponaut
+findings` in `command`, and what it says of that kind in expected.json. Messages may be reworded;
+each must tell a person what to do.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.generator.scenes import run
+from tests.golden import Golden
+from tests.repository import ROOT
+from topology.facts import FindingKind
+
+FIXTURES = ROOT / "fixtures" / "findings"
+DOCUMENT = ROOT / "docs" / "findings.md"
+KINDS = sorted(kind.value for kind in FindingKind)
+VERBS = (
+    "check|do not trust|exchange|give|list|mend|move|read|reseat|run|turn|"
+    "Check|Exchange|Give|List|Mend|Move|Read|Reseat|Run"
+)
+ADVICE = re.compile(rf"(?:^|[.:;,] )(?:or )?(?:{VERBS})\b")
+CLEAN_EXIT = 0
+
+
+def arguments(folder: Path) -> list[str]:
+    """Return the arguments of a case, files relative to its folder."""
+    words = (folder / "command").read_text(encoding="utf-8").split()
+    return [str(folder / word) if (folder / word).exists() else word for word in words]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_shows(kind: str, golden: Golden) -> None:
+    folder = FIXTURES / kind
+    ran = run("findings", *arguments(folder), "--kind", kind, "-o", "json")
+    assert ran.code == CLEAN_EXIT, ran.err
+    rows = ran.document
+    assert rows
+    for row in rows:
+        assert ADVICE.search(row.pop("message"))
+        assert row["evidence"]["ports"]
+    golden.check(folder / "expected.json", json.dumps(rows, indent=2) + "\n")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_says_where_a_fixture_comes_from(kind: str) -> None:
+    assert (FIXTURES / kind / "SOURCE.md").read_text(encoding="utf-8").startswith("Synthetic.")
+
+
+def test_it_has_no_fixture_of_a_kind_that_is_gone() -> None:
+    assert sorted(folder.name for folder in FIXTURES.iterdir()) == KINDS
+
+
+def test_it_documents_every_kind_and_no_other() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(rows) == KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_documents_the_severity(kind: str) -> None:
+    found = re.search(
+        rf"^\| `{kind}` \| ([a-z, ]+) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert found is not None
+    rows = json.loads((FIXTURES / kind / "expected.json").read_text(encoding="utf-8"))
+    assert {row["severity"] for row in rows} <= set(found[1].split(", "))
