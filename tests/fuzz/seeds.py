@@ -153,3 +153,15 @@ def switches() -> Iterator[bytes]:
     privKeyFile: secrets/priv
 discover: {networks: [192.0.2.0/24], maxDepth: 2}
 """
+
+
+def planes() -> Iterator[bytes]:
+    """Yield what tells networks apart."""
+    yield b"""planes:
+  - name: storage
+    any:
+      - switches: ["stor-*", "pool[0-9]"]
+      - {ports: [mlx5_4/1], hosts: ["dgx*"], subnets: ["fe80000000000001"], gpu: same-numa}
+  - name: compute
+    any: [{medium: infiniband, minRateGbps: 200, maxRateGbps: 400.5}]
+"""

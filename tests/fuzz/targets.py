@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from generator.intake import take_reports
 from generator.inventory import parse_nodes
 from generator.placement.request import parse_request
+from generator.plane_config import parse_planes
 from generator.rpc.convert import placement_message, placement_of, request_message, request_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.store.documents import Document, parse_documents
@@ -34,6 +35,7 @@ from topology.sources.ibnetdiscover_pieces import NumpyReader
 from topology.sources.lldp_mib import parse_snmpwalk_text
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 from topology.sources.lldpdu import parse_frame
+from topology.sources.nvidia_smi import derive_clique, parse_gpu_fabrics, port_of
 from topology.sources.subnet_lst import parse_subnet_lst
 from topology.tree import parse_tree, render_tree
 
@@ -163,6 +165,19 @@ def _switches(raw: bytes) -> None:
         parse_switches(raw, source=SOURCE, read_secret=lambda _name: "a-long-enough-secret")
 
 
+def _nvidia_smi(raw: bytes) -> None:
+    gpus, errors = parse_gpu_fabrics(raw.decode("utf-8", "replace"), source=SOURCE)
+    _check_errors(errors)
+    found = derive_clique(gpus)
+    assert found.note.isprintable()
+    _check_fits(_node([port_of(found.clique)] if found.clique else ()))
+
+
+def _planes(raw: bytes) -> None:
+    with suppress(ConfigError):
+        parse_planes(raw, source=SOURCE)
+
+
 TARGETS: Final[Mapping[str, Target]] = {
     "lldpcli": Target(_lldpcli, lambda: seeds.inputs("lldpcli")),
     "lldpdu": Target(_lldpdu, seeds.frames),
@@ -179,4 +194,6 @@ TARGETS: Final[Mapping[str, Target]] = {
     "placement_request": Target(_placement_request, seeds.requests, YAML_BYTES),
     "grpc": Target(_grpc, seeds.messages),
     "switches": Target(_switches, seeds.switches, YAML_BYTES),
+    "nvidia_smi": Target(_nvidia_smi, lambda: seeds.inputs("nvidia_smi")),
+    "planes": Target(_planes, seeds.planes, YAML_BYTES),
 }
