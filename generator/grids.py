@@ -70,9 +70,11 @@ class Size(StrEnum):
 
     QUICK = "quick"
     FULL = "full"
+    ODD = "odd"
+    """Fabrics that are no regular Clos, at the two smaller sizes."""
 
 
-_HCAS: Final = {Size.QUICK: (512,), Size.FULL: (512, 8192, 65536)}
+_HCAS: Final = {Size.QUICK: (512,), Size.FULL: (512, 8192, 65536), Size.ODD: (512, 8192)}
 _RAILS: Final = {Size.QUICK: (1, 3, 8), Size.FULL: tuple(range(1, 9))}
 _PLANE_RAILS: Final = {Size.QUICK: (1, 4), Size.FULL: (1, 2, 4, 8)}
 _FAT_TREE_TIERS: Final = (2, 3, 4)
@@ -96,7 +98,9 @@ def grid(size: Size) -> list[Scenario]:
     return [
         Scenario(fabric, fault, replace(spec, names=names), faults, each)
         for num_hcas in _HCAS[size]
-        for fabric, spec in _fabrics(num_hcas, size)
+        for fabric, spec in (
+            _odd_fabrics(num_hcas) if size is Size.ODD else _fabrics(num_hcas, size)
+        )
         for fault, (faults, each) in _faults(spec, size).items()
         for names in NamePolicy
     ]
@@ -137,6 +141,18 @@ def _fabrics(num_hcas: int, size: Size) -> Iterator[tuple[str, FabricSpec]]:
     yield "MLAG pairs", pairs
     radix = _DRAGONFLY_RADICES[num_hcas]
     yield "dragonfly+", FabricSpec(FabricKind.DRAGONFLY_PLUS, num_hcas, radix=radix)
+
+
+def _odd_fabrics(num_hcas: int) -> Iterator[tuple[str, FabricSpec]]:
+    radix = _RADICES[num_hcas]
+    tree = FabricSpec(
+        FabricKind.FAT_TREE, num_hcas, radix=_fat_tree_radix(num_hcas, 3), tiers=3, uplinks=2
+    )
+    yield "fat tree, leaves of 2 up-links", tree
+    rails = FabricSpec(FabricKind.RAIL, num_hcas // 4, rails=4, radix=radix)
+    yield "4 rails, 2 storage leaves", replace(rails, storage_leaves=2)
+    yield "4 rails, a pod apart", replace(rails, islands=1)
+    yield "4 rails, NVLink domains of 4", replace(rails, nvlink_hosts=4)
 
 
 def _counted(num: int, noun: str) -> str:

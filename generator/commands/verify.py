@@ -33,7 +33,10 @@ _HEADER: Final = (
     "--grid",
     "grid",
     type=click.Choice([size.value for size in Size]),
-    help="Many fabrics and faults instead of one: 512 HCAs, or up to 65,536, which takes hours.",
+    help=(
+        "Many fabrics and faults instead of one: 512 HCAs (quick), up to 65,536, which takes hours "
+        "(full), or fabrics that are no regular Clos (odd)."
+    ),
 )
 @fabric_options
 @click.option(

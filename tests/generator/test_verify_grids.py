@@ -28,6 +28,13 @@ def test_it_has_fabrics_of_every_kind_under_both_names(size: Size, hcas: set[int
         assert {names for _, names in by_fabric} == set(NamePolicy)
 
 
+def test_it_has_a_grid_of_fabrics_that_are_no_regular_clos() -> None:
+    specs = [one.spec for one in grid(Size.ODD)]
+    assert {spec.kind for spec in specs} == {FabricKind.FAT_TREE, FabricKind.RAIL}
+    odd = {(spec.uplinks, spec.storage_leaves, spec.islands, spec.nvlink_hosts) for spec in specs}
+    assert odd == {(2, 0, 0, 0), (None, 2, 0, 0), (None, 0, 1, 0), (None, 0, 0, 4)}
+
+
 def test_it_tries_one_to_eight_rails_in_the_full_grid() -> None:
     rails = {one.spec.rails for one in grid(Size.FULL) if one.spec.kind is FabricKind.RAIL}
     assert rails == set(range(1, 9))
