@@ -23,6 +23,7 @@ class IbFabric:
 
     def __init__(self, wiring: Wiring, folder: Path) -> None:
         """Start it on the wiring; ready to be swept when this returns."""
+        self._wiring = wiring
         self._names = _simulated_names(wiring)
         self._socket = f"toponaut-{os.getpid()}-{folder.name}"  # abstract, so unique by name
         netfile = folder / "netfile"
@@ -55,15 +56,39 @@ class IbFabric:
 
     def sweep_command(self, *, start: str) -> Path:
         """Return a program that sweeps the fabric, as ibnetdiscover would on the HCA `start`."""
-        program = self._folder / "ibnetdiscover"
+        program = self._folder / f"ibnetdiscover-{start.split(maxsplit=1)[0]}"
         # LD_PRELOAD is cleared: ibsim-run appends to one that it finds in a way that fails.
         program.write_text(
             "#!/bin/sh\n"
             f"unset LD_PRELOAD\nexport IBSIM_SOCKNAME={self._socket} SIM_HOST='{start}'\n"
+            # Every HCA that is swept from is called like this in the simulator.
+            'if [ "$1" = -C ]; then shift 2; set -- -C ibsim0 "$@"; fi\n'
             'exec ibsim-run ibnetdiscover "$@"\n'
         )
         program.chmod(0o755)
         return program
+
+    def run_opensm(self, *, start: str) -> Path:
+        """Let opensm bring the subnet up from the HCA `start`, and return its subnet dump."""
+        folder = self._folder / "opensm"
+        folder.mkdir()
+        env = {name: value for name, value in self._env().items() if name != "LD_PRELOAD"}
+        env |= {"SIM_HOST": start, "OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)}
+        subprocess.run(
+            ["ibsim-run", "opensm", "-o", "-f", str(folder / "opensm.log")],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+            check=True,
+        )
+        return folder / "opensm-subnet.lst"
+
+    def set_refusing(self, *, is_refusing: bool) -> None:
+        """Let switches answer nothing, as an M_Key makes them, or everything again."""
+        rate = 100 if is_refusing else 0
+        for switch in self._wiring.switches:
+            self._command(f'Error "S-{switch.guid}" {rate}')
 
     def unlink(self, port: PortName) -> None:
         """Cut the cable of a port; the next sweep shows it."""
@@ -74,10 +99,13 @@ class IbFabric:
         self._console("ReLink", port)
 
     def _console(self, command: str, port: PortName) -> None:
+        name, number = self._names[port]
+        self._command(f'{command} "{name}"[{number}]')
+
+    def _command(self, command: str) -> None:
         assert self._process.stdin is not None
         answers = self._output().count(PROMPT)
-        name, number = self._names[port]
-        self._process.stdin.write(f'{command} "{name}"[{number}]\n'.encode())
+        self._process.stdin.write(f"{command}\n".encode())
         self._process.stdin.flush()
 
         def unanswered() -> str:

@@ -2,7 +2,9 @@
 
 import json
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 
 from tests.lab.agents import AGENT, toponaut, write_objects
 from tests.lab.infiniband import IbFabric
+from tests.lab.tools import require_tools
+from tests.lab.waiting import wait_until
 from tests.repository import ROOT
 from topology.synthetic import Wiring, derive_truth, sysfs_files, undamaged
 from topology.tree import host_partitions, parse_tree
@@ -27,8 +31,8 @@ def plant_sysfs(wiring: Wiring, host: str, root: Path) -> Path:
     return root
 
 
-def collect(host: str, root: Path, *more: str) -> list[dict[str, Any]]:
-    """Return the reports of one run of a host's agent."""
+def collect(host: str, root: Path, *more: str, code: int = 0) -> list[dict[str, Any]]:
+    """Return the reports of one run of a host's agent, which ends with a code."""
     # This machine's own lldpd, should it have one, has no say here.
     where = ("--node-name", host, "--sysfs-root", str(root), "--lldpcli", str(root / "none"))
     done = subprocess.run(
@@ -39,7 +43,7 @@ def collect(host: str, root: Path, *more: str) -> list[dict[str, Any]]:
         text=True,
         timeout=60,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == code, done.stderr[-2000:]
     items: list[dict[str, Any]] = json.loads(done.stdout)["items"]
     return items
 
@@ -72,3 +76,100 @@ def test_it_finds_the_tree_and_survives_a_cut_cable(
     (finding,) = toponaut("findings", "--reports", str(reports))
     assert finding["kind"] == "missing-link"
     assert finding["subject"]["device"] == cut.low.device
+
+
+def test_it_finds_the_same_tree_in_what_opensm_writes(
+    ib_fabric: IbFabric, ib_wiring: Wiring, tmp_path: Path
+) -> None:
+    require_tools("opensm")
+    dump = ib_fabric.run_opensm(start=f"{ib_wiring.hosts[0].name} mlx5_0")
+    found = parse_tree(toponaut("tree", "--ibnetdiscover", str(dump)))
+    assert host_partitions(found) == host_partitions(derive_truth(undamaged(ib_wiring)))
+    (inspected,) = toponaut("inspect", "--strict", str(dump))
+    assert inspected["format"] == "subnet-lst"
+    assert inspected["counts"]["links"] == len(ib_wiring.cables)
+    swept = tmp_path / "sweep.txt"
+    sweep = ib_fabric.sweep_command(start=f"{ib_wiring.hosts[0].name} mlx5_0")
+    swept.write_bytes(subprocess.run([sweep], check=True, capture_output=True, timeout=60).stdout)
+    assert toponaut("tree", str(swept)) == toponaut("tree", str(dump))
+    assert toponaut("findings", str(swept)) == toponaut("findings", str(dump))
+
+
+def test_it_takes_a_fabric_that_refuses_for_an_unknown_one(
+    ib_fabric: IbFabric, ib_wiring: Wiring, tmp_path: Path
+) -> None:
+    reports, sweeper = tmp_path / "reports", ib_wiring.hosts[0].name
+    root = plant_sysfs(ib_wiring, sweeper, tmp_path / sweeper)
+    program = str(ib_fabric.sweep_command(start=f"{sweeper} mlx5_0"))
+    sweep = ("--sweep", "always", "--sweep-command", program)
+    ib_fabric.set_refusing(is_refusing=True)
+    (report,) = collect(sweeper, root, *sweep, code=3)
+    (subnet,) = report["status"]["sweeping"]["refused"]
+    outcomes = {one["name"]: one for one in report["status"]["collectors"]}
+    assert outcomes["ib_sweep"]["outcome"] == "failed"
+    assert "every query" in outcomes["ib_sweep"]["message"]
+    write_objects(reports, [report])
+    findings = toponaut("findings", "--reports", str(reports), "--kind", "sweep-refused")
+    assert [(one["severity"], one["subject"]) for one in findings] == [
+        ("error", {"device": sweeper, "port": "mlx5_0/1"})
+    ]
+    assert subnet in findings[0]["message"]
+
+    ib_fabric.set_refusing(is_refusing=False)
+    write_objects(reports, collect(sweeper, root, *sweep))
+    found = parse_tree(toponaut("tree", "--reports", str(reports)))
+    assert host_partitions(found) == host_partitions(derive_truth(undamaged(ib_wiring)))
+    ib_fabric.set_refusing(is_refusing=True)
+    write_objects(reports, collect(sweeper, root, *sweep, code=3))
+    assert parse_tree(toponaut("tree", "--reports", str(reports))) == found
+    (finding,) = toponaut("findings", "--reports", str(reports), "--kind", "sweep-refused")
+    assert finding["severity"] == "warning"
+
+
+def test_it_sweeps_from_whom_the_generator_elects(
+    ib_fabric: IbFabric, ib_wiring: Wiring, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    (store / "neighborreports").mkdir(parents=True)
+    names = [host.name for host in ib_wiring.hosts[:3]]
+    with ExitStack() as running:
+
+        def start(log: str, *words: str) -> subprocess.Popen[bytes]:
+            output = running.enter_context((tmp_path / log).open("wb"))
+            process = subprocess.Popen(words, cwd=ROOT, stdout=output, stderr=output)
+            running.callback(process.wait)
+            running.callback(process.kill)
+            return process
+
+        serve = ("-m", "generator", "serve", "--store", str(store), "--period", "1s")
+        start("serve.log", sys.executable, *serve, "--listen", "127.0.0.1:0", "--insecure-loopback")
+        agents = {
+            name: start(
+                f"{name}.log",
+                *(*AGENT, "run", "--store", str(store), "--period", "1s", "--jitter", "0s"),
+                *("--node-name", name, "--lldpcli", "none", "--frames", "never"),
+                *("--sysfs-root", str(plant_sysfs(ib_wiring, name, tmp_path / name))),
+                *("--sweep-command", str(ib_fabric.sweep_command(start=f"{name} mlx5_0"))),
+            )
+            for name in names
+        }
+        parts = store / "neighborreports"
+
+        def sweepers() -> list[str]:
+            return sorted({part.name.split(".")[0] for part in parts.glob("*.sweep.*.yaml")})
+
+        def not_once() -> object:
+            return "" if len(sweepers()) == 1 else sweepers() or "nobody"
+
+        wait_until(not_once, deadline_s=60, what="one node sweeps")
+        (first,) = sweepers()
+        agents[first].kill()
+        agents[first].wait()
+
+        def not_another() -> object:
+            return "" if set(sweepers()) - {first} else f"{first} alone"
+
+        wait_until(not_another, deadline_s=60, what="the spare takes over")
+    found = parse_tree(toponaut("tree", "--reports", str(parts)))
+    truth = host_partitions(derive_truth(undamaged(ib_wiring)))
+    assert host_partitions(found) == truth
