@@ -15,11 +15,13 @@ from generator.kube.ownership import is_settled
 from generator.kube.pacing import Backoff, Pace, TokenBucket
 from generator.kube.resources import Resource
 from generator.kube.transport import APPLY, Request, Transport, decode
-from topology.errors import KubeError, KubeNotFound, KubeUnavailable
+from topology.errors import KubeConflict, KubeError, KubeNotFound, KubeUnavailable
 
 MANAGER: Final = "toponaut-generator"
 """Never changes: another name would leave the fields of this one behind."""
 _IDENTITY: Final = ("uid", "resourceVersion")
+_UNPROCESSABLE: Final = 422
+"""Also what an apply with the uid of a former object of that name is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,12 @@ class Applier:
             {**desired, "metadata": metadata},
             APPLY,
         )
-        return decode(str(request), self._insist(request))
+        try:
+            return decode(str(request), self._insist(request))
+        except KubeError as error:
+            if uid and error.status == _UNPROCESSABLE and "metadata.uid" in str(error):
+                raise KubeConflict(str(error), status=error.status, reason=error.reason) from error
+            raise
 
     def delete(self, resource: Resource, observed: Mapping[str, Any]) -> bool:
         """Delete this very object as it was observed; return whether it was still there.

@@ -95,6 +95,8 @@ class Elector:
         self._pace = pace
         self._terms = terms
         self._seen: _Seen | None = None
+        self.num_renewals = 0
+        """Granted ones, the first claim of each reign among them."""
         self._held_until: float | None = None
         """When leadership ends unless renewed, None while another leads."""
         self._problem = ""
@@ -209,6 +211,7 @@ class Elector:
         sent = self._pace.clock()
         self._seen = self._write(record, "" if seen is None else seen.version, deadline)
         self._held_until = sent + self._terms.renew_s
+        self.num_renewals += 1
 
     def _write(self, record: LeaseRecord, version: str, deadline: float) -> _Seen:
         """Write the lease in place of this version, or anew where it is empty."""

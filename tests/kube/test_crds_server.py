@@ -1,6 +1,5 @@
 """The CRDs on a real server: what it takes, what it refuses, and what it keeps from changing."""
 
-import copy
 import secrets
 import uuid
 from collections.abc import Mapping
@@ -8,133 +7,14 @@ from typing import Any, Final
 
 import pytest
 
-from generator.fabric_object import parse_fabric_document
 from generator.kube.resources import FABRICS, REPORTS, RESERVATIONS, Resource
-from generator.reservation_object import parse_reservation
+from tests.kube.examples import MISSING, PARSERS, RESERVATION, Change, made
 from tests.kube.test_crds import every_kind
 from tests.lab.api_server import Answer, ApiServer
 from topology.errors import ConfigError, ReportError
-from topology.report import parse_report, render_report, split_sweep
+from topology.report import render_report, split_sweep
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
-
-NOW: Final = "2026-11-05T10:00:00Z"
-MISSING: Final = object()
-Change = Mapping[str, object]
-"""Dotted paths to new values; MISSING removes a field."""
-
-REPORT: Final[Mapping[str, Any]] = {
-    "spec": {
-        "device": {
-            "kind": "host",
-            "name": "node-1",
-            "ids": [{"type": "node-guid", "value": "0c42a10300000001"}],
-        },
-        "ports": [
-            {
-                "name": "mlx5_0/1",
-                "medium": "infiniband",
-                "state": "up",
-                "rateBps": 400_000_000_000,
-                "subnet": "fe80000000000000",
-                "neighbors": [{"source": "lldp", "name": "leaf-1", "ttlSeconds": 120}],
-            }
-        ],
-    },
-    "status": {
-        "observedAt": NOW,
-        "collectors": [{"name": "lldpd", "outcome": "ok"}, {"name": "net", "outcome": "failed"}],
-    },
-}
-FABRIC: Final[Mapping[str, Any]] = {
-    "spec": {
-        "planes": [
-            {"name": "storage", "any": [{"switches": ["stor-*"]}]},
-            {"name": "compute", "any": [{"minRateGbps": 100, "maxRateGbps": 400.5}]},
-        ],
-        "tierNames": ["leaf", "spine"],
-        "outputs": [{"type": "hypernode", "plane": "compute"}],
-        "changeBudget": {"nodesPercent": 10, "domainsPercent": 25, "releaseAfterSeconds": 3600},
-        "paused": False,
-    },
-    "status": {
-        "observedGeneration": 1,
-        "generation": 7,
-        "sweepers": [
-            {
-                "subnet": "fe80000000000000",
-                "node": "node-1",
-                "device": "mlx5_0",
-                "port": 1,
-                "role": "elected",
-            }
-        ],
-        "sweeps": [{"subnet": "fe80000000000000", "node": "node-1"}],
-        "tiers": [{"tier": 1, "name": "leaf", "domains": 4, "nodes": 128}],
-        "unplaced": 1,
-        "findings": [{"kind": "swapped-cable", "severity": "error", "count": 1}],
-        "held": {"hash": "0123456789abcdef", "since": NOW, "deletes": 3, "movedNodes": 40},
-        "conditions": [
-            {
-                "type": "Ready",
-                "status": "True",
-                "observedGeneration": 1,
-                "lastTransitionTime": NOW,
-                "reason": "TreeKnown",
-                "message": "",
-            }
-        ],
-    },
-}
-RESERVATION: Final[Mapping[str, Any]] = {
-    "spec": {
-        "requestId": "3b241101-e2bb-4255-8caf-4136c566a962",
-        "holder": "system:serviceaccount:training:launcher",
-        "gang": {"namespace": "training", "name": "llm-7b"},
-        "plane": "compute",
-        "treeGeneration": 7,
-        "groups": [
-            {
-                "name": "workers",
-                "request": {"nvidia.com/gpu": 8},
-                "pods": [{"node": "node-1", "count": 2}, {"count": 1}],
-            }
-        ],
-        "ttlSeconds": 60,
-    },
-    "status": {"phase": "reserved", "epoch": 3, "expiresAt": NOW},
-}
-EXAMPLES: Final[Mapping[Resource, Mapping[str, Any]]] = {
-    REPORTS: REPORT,
-    FABRICS: FABRIC,
-    RESERVATIONS: RESERVATION,
-}
-PARSERS: Final = {
-    REPORTS: parse_report,
-    FABRICS: parse_fabric_document,
-    RESERVATIONS: parse_reservation,
-}
-
-
-def made(resource: Resource, *, change: Change | None = None, name: str = "") -> dict[str, Any]:
-    """Return an object like the example, but for the changes."""
-    drawn = "default" if resource is FABRICS else f"test-{secrets.token_hex(4)}"
-    found: dict[str, Any] = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": name or drawn},
-        **copy.deepcopy(dict(EXAMPLES[resource])),
-    }
-    for path, value in (change or {}).items():
-        *steps, last = (int(step) if step.isdecimal() else step for step in path.split("."))
-        at: Any = found
-        for step in steps:
-            at = at[step]
-        if value is MISSING:
-            del at[last]
-        else:
-            at[last] = value
-    return found
 
 
 def create(api: ApiServer, resource: Resource, wanted: Mapping[str, Any]) -> Answer:
@@ -169,6 +49,7 @@ def test_it_takes_a_large_sweep_in_parts(api: ApiServer) -> None:
         assert answer.status == 201, answer.message
 
 
+PORT: Final = {"name": "a", "medium": "nvlink"}
 REFUSED: Final[list[tuple[str, Resource, Change, str]]] = [
     ("neither device nor sweep", REPORTS, {"spec": {}}, "exactly one of device and sweep"),
     (
@@ -203,7 +84,7 @@ REFUSED: Final[list[tuple[str, Resource, Change, str]]] = [
     ("an unknown medium", REPORTS, {"spec.ports.0.medium": "string"}, "supported values"),
     ("an unknown kind of id", REPORTS, {"spec.device.ids.0.type": "dna"}, "supported values"),
     ("a name without end", REPORTS, {"spec.device.name": "x" * 513}, "may not be more than 512"),
-    ("more ports than any", REPORTS, {"spec.ports": [{}] * 4097}, "must have at most 4096 items"),
+    ("more ports than any", REPORTS, {"spec.ports": [PORT] * 4097}, "must have at most 4096 items"),
     ("a rate below nothing", REPORTS, {"spec.ports.0.rateBps": -1}, "greater than or equal to 0"),
     ("a rate in words", REPORTS, {"spec.ports.0.rateBps": "400G"}, "must be of type integer"),
     ("a subnet in another form", REPORTS, {"spec.ports.0.subnet": "FE80::"}, "should match"),

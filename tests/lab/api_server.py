@@ -22,25 +22,17 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
+from tests.lab.audit import POLICY, Write, read_writes
 from tests.lab.certificates import write_certificates
 from tests.lab.waiting import wait_until
 from tests.repository import ROOT
 
 ADMIN = "admin"
+JSON = "application/json"
 START_DEADLINE_S = 90  # 3.5 s on two free cores, 11 s on crowded ones
 STOP_DEADLINE_S = 20
 REQUEST_TIMEOUT_S = 30
 _SERVICE_ISSUER = "https://kubernetes.default.svc"
-_AUDIT_POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [
-        {"level": "None", "users": ["system:apiserver"]},
-        {"level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"]},
-    ],
-}
-_REVIEWS = frozenset({"tokenreviews", "selfsubjectreviews", "subjectaccessreviews"})
 
 
 def find_assets(what: str) -> Path:
@@ -53,16 +45,6 @@ def find_assets(what: str) -> Path:
     if os.environ.get("CI") == "true":
         pytest.fail(asked.stderr.strip())
     pytest.skip(asked.stderr.strip())
-
-
-class Write(NamedTuple):
-    """One request that may have changed something."""
-
-    verb: str
-    resource: str
-    """With its subresource, such as `fabrics/status`."""
-    name: str
-    code: int
 
 
 class Answer(NamedTuple):
@@ -128,7 +110,7 @@ class ApiServer:
         self._programs = programs
         self.tokens = {user: secrets.token_urlsafe(16) for user in (ADMIN, *users)}
         write_certificates(folder)
-        (folder / "audit.yaml").write_text(json.dumps(_AUDIT_POLICY))
+        (folder / "audit.yaml").write_text(json.dumps(POLICY))
         self._write_tokens()
         self._tls = ssl.create_default_context(cafile=str(self.ca))
         self.port, self._client_port, self._peer_port = 0, 0, 0
@@ -179,7 +161,13 @@ class ApiServer:
         return file
 
     def request(
-        self, method: str, path: str, body: object = None, *, accept: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        accept: str = JSON,
+        content_type: str = JSON,
     ) -> Answer:
         """Ask as the administrator, on a connection of its own; any status is an answer."""
         connection = http.client.HTTPSConnection(
@@ -188,7 +176,7 @@ class ApiServer:
         headers = {
             "Authorization": f"Bearer {self.tokens[ADMIN]}",
             "Accept": accept,
-            "Content-Type": "application/json",
+            "Content-Type": content_type,
         }
         with contextlib.closing(connection):
             raw = None if body is None else json.dumps(body).encode()
@@ -206,6 +194,12 @@ class ApiServer:
         """
         answer = self.request(method, path, body)
         assert answer.status < 300, f"{method} {path}: {answer.status} {answer.message}"
+        return answer.body
+
+    def apply(self, path: str, body: object) -> dict[str, Any]:
+        """Apply an object on the server's side as the administrator, and return it."""
+        answer = self.request("PATCH", path, body, content_type="application/apply-patch+yaml")
+        assert answer.status < 300, f"{path}: {answer.status} {answer.message}"
         return answer.body
 
     def namespace(self) -> str:
@@ -265,8 +259,7 @@ class ApiServer:
         )
         log = self.folder / "audit.log"
         wait_until(lambda: marker not in log.read_text(), deadline_s=10, what="the audit log")
-        rows = (json.loads(line) for line in log.read_text().splitlines())
-        return [_write_of(row) for row in rows if _is_write(row, user)]
+        return read_writes(log.read_text(), user)
 
     def _write_tokens(self) -> None:
         file = self.folder / "tokens.csv"
@@ -367,21 +360,6 @@ class ApiServer:
             found: dict[str, Any] = json.loads(answer.read())
         assert answer.status == 200, found
         return found
-
-
-def _is_write(row: Mapping[str, Any], user: str) -> bool:
-    return (
-        row["user"]["username"] == user
-        and "dryRun=" not in row["requestURI"]
-        and row["objectRef"]["resource"] not in _REVIEWS
-    )
-
-
-def _write_of(row: Mapping[str, Any]) -> Write:
-    target = row["objectRef"]
-    parts = (target["resource"], target.get("subresource", ""))
-    resource = "/".join(part for part in parts if part)
-    return Write(row["verb"], resource, target.get("name", ""), row["responseStatus"]["code"])
 
 
 def _free_ports(count: int) -> list[int]:
