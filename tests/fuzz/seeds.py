@@ -11,6 +11,13 @@ from generator.rpc.convert import request_message
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.repository import ROOT
 from tests.topology.sources.frames import CASES, read_frame
+from topology.fabric_status import (
+    CountedSweep,
+    FabricStatus,
+    Sweeper,
+    SweepRole,
+    render_fabric,
+)
 from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.ids import Id, IdKind
 from topology.report import render_report, report_of, split_sweep
@@ -165,3 +172,32 @@ def planes() -> Iterator[bytes]:
   - name: compute
     any: [{medium: infiniband, minRateGbps: 200, maxRateGbps: 400.5}]
 """
+
+
+def node_texts() -> Iterator[bytes]:
+    """Yield what a node's programs and kernel print of bonds and private flags."""
+    yield b"""Ethernet Channel Bonding Driver: v6.1.0
+
+Slave Interface: eth0
+Permanent HW addr: 02:00:00:00:00:01
+
+Slave Interface: eth1
+Permanent HW addr: 00:00:00:00:00:00
+"""
+    yield b"Private flags for eth0:\nlink-down-on-close : off\nfw-lldp-agent      : on\n"
+    yield b"Private flags for eth1:\ndisable-fw-lldp: off\n"
+
+
+def silences() -> Iterator[bytes]:
+    """Yield a list of silences."""
+    yield b"""- {kind: missing-link, device: n1, reason: ordered, until: 2026-12-24}
+- {kind: slow-link, device: leaf-1, port: "3", reason: known, until: "2027-01-01"}
+"""
+
+
+def fabric_objects() -> Iterator[bytes]:
+    """Yield the object that tells agents who sweeps."""
+    subnet = "fe80000000000000"
+    sweeper = Sweeper(subnet=subnet, node="n1", device="mlx5_0", port=1, role=SweepRole.ELECTED)
+    sweep = FabricStatus(sweepers=(sweeper,), sweeps=(CountedSweep(subnet=subnet, node="n1"),))
+    yield json.dumps(render_fabric(sweep)).encode()
