@@ -28,6 +28,10 @@ class Side(Enum):
 JURY = 9
 """Members of a group that judge a newcomer: its heaviest, which damage has touched least."""
 
+ALIKE_SHARE = 0.75
+"""Share of links in common from which two switches are fellows although they are cabled together,
+as the spines of a small network may be."""
+
 
 @dataclass(slots=True)
 class _Part:
@@ -100,7 +104,8 @@ class _Parts:
         excess = 2 * sum(shared) - base
         is_one_pair = 2 * len(shared) > len(mine.keys() | theirs.keys())
         is_joined = (excess > 0 and agree) or (excess == 0 and is_one_pair)
-        return is_joined and 2 * self.peers.get(one, {}).get(other, 0) < min(totals)
+        is_apart = 2 * self.peers.get(one, {}).get(other, 0) >= min(totals)
+        return is_joined and (not is_apart or sum(shared) >= ALIKE_SHARE * max(totals))
 
 
 def join_switches(
@@ -115,7 +120,8 @@ def join_switches(
         weights: links downwards, per switch and unit.
         side: of which switch the overlap must be more than half.
         peers: links between the switches themselves, both ways; two that have half as many to
-            each other as down are peers of different groups, as in a dragonfly+, and never one.
+            each other as down are peers of different groups, as in a dragonfly+, unless they
+            serve nearly the same.
     """
     parts = _Parts(weights, side, peers or {})
     parts.totals = {switch: sum(units.values()) for switch, units in weights.items()}

@@ -119,8 +119,8 @@ def _halves(
     for _, children in sorted(below.items()):
         leaves = [at for at in children if groups[at].rank == 1]
         small = [at for at in leaves if len(groups[at].switches) < usual]
-        num_small = sum(len(groups[at].switches) for at in small)
-        if len(small) > 1 and num_small <= usual and 2 * fellows > sizes.total():
+        fewest = sorted(len(groups[at].switches) for at in small)[:2]
+        if len(small) > 1 and sum(fewest) <= usual and 2 * fellows > sizes.total():
             yield _half(fabric, [groups[at] for at in small])
     for (one, other), count in sorted(_ties_between(grouping).items()):
         if count >= MIN_WITNESSES and groups[one].parent == groups[other].parent is not None:

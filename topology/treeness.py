@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from topology.fabric import Fabric
 from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.overlap import ALIKE_SHARE
 from topology.planes import Plane
 from topology.tiers import Grouping
 from topology.tree_findings import list_names
@@ -58,16 +59,18 @@ def _finding(names: Sequence[str], message: str, severity: Severity) -> Finding:
 def treeness(plane: Plane, grouping: Grouping) -> float:
     """Return the share of cables between switches that the tree has a place for, 0 to 1.
 
-    Those are the cables to the domains above, and within a leaf group; of a unit that hangs
-    between several, or a switch that is in none, the cables to one of them. Cables to a domain
-    count less where its switches reach few of the units below it, cables between peers by the
-    share of peers that have one, those between switches in no domain not at all. 1 without any.
+    Those are the cables to the domains above, and within a domain whose switches all serve the
+    same; of a unit that hangs between several, or a switch that is in none, the cables to one of
+    them. Cables to a domain count less where its switches reach few of the units below it, cables
+    between peers by the share of peers that have one, those between switches in no domain not at
+    all. 1 without any.
     """
     groups, group_of = grouping.groups, grouping.by_switch()
     lines = [_line(at, grouping) for at in range(len(groups))]
     climbs: dict[int, list[_Pair]] = defaultdict(list)
     peers: dict[int, list[_Pair]] = defaultdict(list)
     astray: dict[int, Counter[int | None]] = defaultdict(Counter)
+    inside = Counter[int]()
     explained = float(_num_tied(grouping))
     total = len(plane.switch_edges)
     for edge in plane.switch_edges:
@@ -80,7 +83,7 @@ def treeness(plane: Plane, grouping: Grouping) -> float:
             continue
         top = groups[one].parent
         if one == other:
-            explained += groups[one].rank == 1
+            inside[one] += 1
         elif top == other or groups[other].parent == one:
             low, high = (one, edge.b) if top == other else (other, edge.a)
             climbs[max(one, other)].append((high, low))
@@ -89,7 +92,12 @@ def treeness(plane: Plane, grouping: Grouping) -> float:
         elif top is not None and top == groups[other].parent and not groups[top].switches:
             peers[top].append((min(one, other), max(one, other)))
     explained += sum(max(counts.values()) for counts in astray.values())
-    explained += sum(len(pairs) * reach_share(pairs) for pairs in climbs.values())
+    explained += sum(len(pairs) * min(1.0, 2 * reach_share(pairs)) for pairs in climbs.values())
+    explained += sum(
+        count
+        for at, count in inside.items()
+        if groups[at].rank == 1 or reach_share(climbs[at]) >= ALIKE_SHARE
+    )
     explained += sum(len(pairs) * peer_share(pairs) for pairs in peers.values())
     return min(1.0, explained / total) if total else 1.0
 
@@ -113,13 +121,13 @@ def _line(at: int, grouping: Grouping) -> tuple[int, ...]:
 
 
 def reach_share(pairs: Collection[_Pair]) -> float:
-    """Return twice the share of switches and units below that are a cable apart, at most 1.
+    """Return the share of switches and units below that are a cable apart.
 
     In a Clos network all are; half are still a design. Where switches without hosts of their own
     reach less, they are as good as anywhere: between the hosts of a torus, not above them.
     """
     switches, units = ({pair[side] for pair in pairs} for side in (0, 1))
-    return min(1.0, 2 * len(set(pairs)) / (len(switches) * len(units)))
+    return len(set(pairs)) / (len(switches) * len(units)) if pairs else 0.0
 
 
 def peer_share(pairs: Collection[_Pair]) -> float:

@@ -60,6 +60,11 @@ def printed(found: Inference) -> str:
     return json.dumps([render_tree(found.tree), findings])
 
 
+def judged(damaged: Damaged) -> Verdict:
+    """Return what the inference of a damaged fabric is worth."""
+    return judge(derive_truth(damaged), infer_from(claims_of(damaged))).verdict
+
+
 def shuffled(claims: list[Claim], rng: random.Random) -> list[Claim]:
     """Return the claims, their ports and what these hear, all in another order."""
     return [
@@ -115,9 +120,7 @@ def test_it_finds_exactly_what_was_built(whole: Damaged) -> None:
 @pytest.mark.parametrize("first", range(0, NUM_SEEDS, 30))
 def test_it_is_never_silently_wrong_about_a_damaged_fabric(first: int) -> None:
     scenes = [scene for seed in range(first, first + 30) if (scene := draw_scene(seed))]
-    verdicts = {
-        scene.title: judge(scene.damaged, infer_from(claims_of(scene.damaged))) for scene in scenes
-    }
+    verdicts = {scene.title: judged(scene.damaged) for scene in scenes}
     assert [title for title, verdict in verdicts.items() if verdict is Verdict.SILENT] == []
     exact = sum(verdict is Verdict.EXACT for verdict in verdicts.values())
     assert exact >= 0.8 * len(verdicts)
@@ -195,9 +198,8 @@ def test_it_shows_no_control_character_whatever_devices_call_themselves(
     assert [text for text in shown if not text.isprintable()] == []
 
 
-@pytest.mark.parametrize("seed", [122, 208, 1443, 1465, 2481, 3820])
+@pytest.mark.parametrize("seed", [47, 62, 101, 136, 142, 208, 432, 530, 1549, 1703, 62589, 73856])
 def test_it_stays_truthful_about_fabrics_that_once_deceived_it(seed: int) -> None:
     scene = draw_scene(seed)
     assert scene is not None
-    found = infer_from(claims_of(scene.damaged))
-    assert judge(scene.damaged, found) is not Verdict.SILENT
+    assert judged(scene.damaged) is not Verdict.SILENT
