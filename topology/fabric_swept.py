@@ -128,19 +128,35 @@ class _Rows:
             yield FabricDevice(self.joined.names[at], found.kind, found.node, ids)
 
     def port_rows(self, places: Sequence[int]) -> Iterator[FabricPort]:
-        columns, found, lines = self.columns, self.sweep.columns, self.ports.lines
-        labels = self.joined.labels
-        for at in places:
-            device, state = int(columns.port_devices[at]), STATES[columns.states[at]]
-            if at >= len(lines):
-                name, rdma = self.added[at - len(lines)].name, None
-            else:
-                node = int(self.ports.nodes[at])
-                name, rdma = str(found.numbers[lines[at]]), labels.get(node)
-                if found.letters[node] == HCA:
-                    name = f"{rdma or f'{found.guids[node]:016x}'}/{name}"
-            rate = known_rate(int(columns.rates[at]))
-            yield FabricPort(device, name, Medium.INFINIBAND, state, rate, rdma, None)
+        columns = self.columns
+        chosen = np.fromiter(places, np.intp, len(places))
+        is_added = chosen >= len(self.ports.lines)
+        own = iter(self._names(chosen[~is_added]))
+        rows = zip(
+            chosen.tolist(),
+            is_added.tolist(),
+            columns.port_devices[chosen].tolist(),
+            (STATES[code] for code in columns.states[chosen].tolist()),
+            columns.rates[chosen].tolist(),
+            strict=True,
+        )
+        for at, is_extra, device, state, bps in rows:
+            name, rdma = self._added_name(at) if is_extra else next(own)
+            yield FabricPort(device, name, Medium.INFINIBAND, state, known_rate(bps), rdma, None)
+
+    def _added_name(self, at: int) -> tuple[str, None]:
+        return self.added[at - len(self.ports.lines)].name, None
+
+    def _names(self, places: Index) -> list[tuple[str, str | None]]:
+        """Return names and RDMA devices of ports that have a line of their own."""
+        found = self.sweep.columns
+        nodes, numbers = self.ports.nodes[places], found.numbers[self.ports.lines[places]]
+        labels = map(self.joined.labels.get, nodes.tolist())
+        names = list(zip(map(str, numbers.tolist()), labels, strict=True))
+        for at in np.flatnonzero(found.letters[nodes] == HCA).tolist():
+            number, label = names[at]
+            names[at] = f"{label or f'{found.guids[nodes[at]]:016x}'}/{number}", label
+        return names
 
     def links(self, places: Sequence[int]) -> Iterator[Link]:
         columns = self.columns.links

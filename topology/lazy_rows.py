@@ -50,6 +50,12 @@ class LazyRows(Sequence[_Row], Generic[_Row]):
             self._all()[at] if self._num_asked * _MANY > self._size else next(self._make((places,)))
         )
 
+    def at(self, places: Sequence[int]) -> Sequence[_Row]:
+        """Return the rows at some places; makes those alone."""
+        if self._rows is not None:
+            return [self._rows[at] for at in places]
+        return list(self._make(places))
+
     def __iter__(self) -> Iterator[_Row]:
         """Yield all rows."""
         return iter(self._all())
@@ -61,3 +67,8 @@ class LazyRows(Sequence[_Row], Generic[_Row]):
     def __hash__(self) -> int:
         """Return the hash of the rows as a tuple."""
         return hash(self._all())
+
+
+def rows_at(rows: Sequence[_Row], places: Sequence[int]) -> Sequence[_Row]:
+    """Return the rows at some places; of lazy ones those alone are made."""
+    return rows.at(places) if isinstance(rows, LazyRows) else [rows[at] for at in places]

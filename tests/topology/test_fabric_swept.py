@@ -19,7 +19,7 @@ from topology.fabric_columns import FabricColumns, columns_of
 from topology.fabric_swept import build_swept
 from topology.facts import FindingKind
 from topology.identity import Claim, Origin, SweptClaims, spell_out
-from topology.lazy_rows import LazyRows
+from topology.lazy_rows import LazyRows, rows_at
 from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
 from topology.sources.ibnetdiscover_pieces import NumpyReader
 from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
@@ -45,6 +45,15 @@ def same(raw: bytes) -> Fabric | None:
         compare(columns_of(found), columns_of(careful))
     assert build_fabric([claims]) == careful
     return found
+
+
+def test_rows_in_any_order_are_those_of_the_whole() -> None:
+    fabric = build_swept([swept(SWEEP.encode())])
+    backwards = build_swept([swept(SWEEP.encode())])
+    assert fabric is not None
+    assert backwards is not None
+    places = range(len(fabric.ports) - 1, -1, -1)
+    assert list(rows_at(backwards.ports, places)) == [fabric.ports[at] for at in places]
 
 
 def compare(found: FabricColumns, wanted: FabricColumns) -> None:
