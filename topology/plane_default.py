@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from topology.fabric import FabricPort
 from topology.facts import Medium, PortState
+from topology.plane_cables import Edge
 from topology.plane_policy import COMPUTE, MANAGEMENT, NEARNESS, STORAGE, Share, Why
 
 SLOWEST_SHARE: Final = 4
@@ -25,6 +26,8 @@ _WORDS: Final = (
 Ports = Mapping[int, FabricPort]
 """Ports by number."""
 
+_WEAK: Final = frozenset({Why.RDMA, Why.FAST})
+"""Reasons that tell little on a host whose ports are all alike."""
 _LETTERS = re.compile(r"[a-z]+")
 # How makers of switches call the port that leads to the management network, and to no host.
 _MANAGEMENT_PORT = re.compile(
@@ -89,6 +92,37 @@ def share_host(ports: Ports, linked: Collection[int]) -> Iterator[tuple[int, Sha
             yield at, Share(STORAGE, Why.FARTHER)
         else:
             yield at, Share(MANAGEMENT, Why.SLOW)
+
+
+def share_by_switch(edges: Sequence[Edge], shares: Mapping[int, Share]) -> dict[int, Share]:
+    """Return the ports of plain hosts that are for what most others on their switch are for.
+
+    A plain host is one whose ports are all alike, as a storage server's are: by itself each of
+    its ports is compute.
+
+    Args:
+        edges: of hosts to switches.
+        shares: by port, as the hosts alone tell.
+    """
+    told: dict[int, set[str]] = defaultdict(set)
+    votes: dict[int, Counter[str]] = defaultdict(Counter)
+    for edge in edges:
+        share = shares.get(edge.a_port)
+        if share:
+            told[edge.a].add(share.plane)
+            votes[edge.b][share.plane] += 1
+    purpose = {
+        switch: plane
+        for switch, count in votes.items()
+        for plane, most in count.most_common(1)
+        if plane != COMPUTE and 2 * most > count.total()
+    }
+    return {
+        edge.a_port: Share(purpose[edge.b], Why.NEIGHBORS)
+        for edge in edges
+        if edge.b in purpose and told[edge.a] == {COMPUTE}
+        if edge.a_port in shares and shares[edge.a_port].why in _WEAK
+    }
 
 
 def _compute_ports(ports: Ports, linked: Collection[int]) -> tuple[set[int], Why]:

@@ -30,6 +30,7 @@ class Why(StrEnum):
     POLICY = "a rule of the plane's policy"
     SWITCH_NAME = "the name of its switch"
     FELLOWS = "where the same port of other hosts is cabled to"
+    NEIGHBORS = "what most ports on its switch are for"
     NEAREST = "nearest to a GPU"
     RDMA = "InfiniBand or RDMA"
     FAST = "as fast as the node's ports get"

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 
 from topology.fabric import Fabric
 from topology.plane_cables import Cables, Edge, find_cables, reach, subnets_of_switches
-from topology.plane_default import is_management_port, plane_in_name, share_by_names, share_host
+from topology.plane_default import (
+    is_management_port,
+    plane_in_name,
+    share_by_names,
+    share_by_switch,
+    share_host,
+)
 from topology.plane_policy import (
     COMPUTE,
     MANAGEMENT,
@@ -137,6 +143,8 @@ def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> Split:
         for at, share in share_host(rest, linked):
             if share.plane not in defined:
                 shares[at] = share
+    like_others = share_by_switch(cables.host_edges, shares)
+    shares |= {at: share for at, share in like_others.items() if share.plane not in defined}
     return Split(fabric, cables, shares, in_name if by_name else {})
 
 

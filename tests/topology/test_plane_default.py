@@ -153,3 +153,43 @@ def test_it_leaves_a_storage_server_out_of_the_compute_plane() -> None:
     split = split_of({"h1": [linked("a", "leaf1")], "h2": [linked("a", "stor1")]})
     assert planes_of_ports(split, "h2") == {"a": S}
     assert len(select_compute(split.fabric).host_edges) == 1
+
+
+def gpu_host(storage: str) -> list[Port]:
+    return [near(rdma(linked("a", "leaf1"))), rdma(linked("b", storage, 200))]
+
+
+def test_it_takes_a_server_on_a_storage_switch_for_storage() -> None:
+    """By itself it has two fast ports, which would make it a compute host."""
+    server = [rdma(linked("a", "sw7", 200)), rdma(linked("b", "sw8", 200))]
+    split = split_of(
+        {
+            **{f"h{k}": gpu_host("sw7") for k in range(3)},
+            **{f"h{k}": gpu_host("sw8") for k in range(3, 6)},
+            "h9": server,
+        }
+    )
+    assert planes_of_ports(split, "h9") == {"a": S, "b": S}
+    assert switches_of(split, C) == ["leaf1"]
+    at = next(at for at in split.shares if split.fabric.port_name(at) == ("h9", "a"))
+    assert split.shares[at].why is Why.NEIGHBORS
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param([rdma(linked("a", "sw7"))] * 3, id="as many hosts are plain"),
+        pytest.param([near(rdma(linked("a", "sw7")))] * 4, id="most ports there are for compute"),
+    ],
+)
+def test_it_takes_a_plain_host_for_compute_where(others: list[Port]) -> None:
+    hosts = {f"h{k}": gpu_host("sw7") for k in range(3)}
+    more = {f"h1{k}": [port] for k, port in enumerate(others)}
+    split = split_of({**hosts, **more, "h9": [rdma(linked("a", "sw7"))]})
+    assert planes_of_ports(split, "h9") == {"a": C}
+
+
+def test_it_leaves_ports_of_a_host_that_are_told_apart_on_a_switch_of_both() -> None:
+    ports = [infiniband(linked("a", "leaf1")), rdma(linked("b", "sw7")), rdma(linked("c", "sw7"))]
+    split = split_of({f"h{k}": [*ports, linked("d", "leaf1", 1)] for k in range(4)})
+    assert planes_of_ports(split, "h1") == {"a": S, "b": C, "c": C, "d": M}

@@ -113,3 +113,13 @@ def test_it_knows_the_subnet_of_hosts_by_others_on_their_network() -> None:
     split = split_of(devices, (PlanePolicy("x", (rule,)),))
     planes = {host: planes_of_ports(split, host).get("a") for host in ("h1", "h2", "h3", "h4")}
     assert planes == {"h1": "x", "h2": "x", "h3": COMPUTE, "h4": COMPUTE}
+
+
+def test_it_takes_a_plain_host_for_storage_only_where_no_policy_says_what_storage_is() -> None:
+    ports = [near(rdma(linked("a", "leaf1"))), rdma(linked("b", "sw7", 200))]
+    hosts = {f"h{k}": ports for k in range(3)} | {"h9": [rdma(linked("x", "sw7", 200)), dark("y")]}
+    by_policy = PlanePolicy("storage", (PortRule(ports=("b",)),))
+    assert planes_of_ports(split_of(hosts), "h9") == {"x": "storage", "y": "management"}
+    assert planes_of_ports(split_of(hosts, (by_policy,)), "h9")["x"] == COMPUTE
+    elsewhere = PlanePolicy("lab", (PortRule(ports=("x",)),))
+    assert planes_of_ports(split_of(hosts, (elsewhere,)), "h9")["x"] == "lab"
