@@ -19,6 +19,7 @@ from topology.tiers import SPINE_RANK, Group, Grouping
 from topology.tree_findings import list_names, switch_names
 
 FIRM_MARGIN = 0.5  # three of four links
+FEW_HOSTS = 2  # all of which may have lost a cable; that more did, each on one leaf, is no accident
 
 
 def tier_findings(
@@ -118,12 +119,17 @@ def _halves(
     usual, fellows = max(sizes.items(), key=lambda row: (row[1], row[0]), default=(0, 0))
     for _, children in sorted(below.items()):
         leaves = [at for at in children if groups[at].rank == 1]
-        small = [at for at in leaves if len(groups[at].switches) < usual]
+        small = [
+            at
+            for at in leaves
+            if len(groups[at].switches) < usual and len(groups[at].hosts) <= FEW_HOSTS
+        ]
         fewest = sorted(len(groups[at].switches) for at in small)[:2]
         if len(small) > 1 and sum(fewest) <= usual and 2 * fellows > sizes.total():
             yield _half(fabric, [groups[at] for at in small])
     for (one, other), count in sorted(_ties_between(grouping).items()):
-        if count >= MIN_WITNESSES and groups[one].parent == groups[other].parent is not None:
+        need = min(MIN_WITNESSES, len(groups[one].hosts), len(groups[other].hosts))
+        if count >= need and groups[one].parent == groups[other].parent is not None:
             yield _half(fabric, [groups[one], groups[other]])
 
 
@@ -276,7 +282,8 @@ def _unjoined(fabric: Fabric, plane: Plane, ranks: Ranks, grouping: Grouping) ->
             at = group_of.get(one)
             if at is None or groups[at].parent is not None:
                 continue
-            if ranks.rank.get(other) == groups[at].rank and group_of.get(other) != at:
+            rank = groups[at].rank
+            if rank > 1 and ranks.rank.get(other) == rank and group_of.get(other) != at:
                 num_peers[at] += 1
                 if other not in group_of:
                     num_adrift[at] += 1
