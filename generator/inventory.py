@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from generator.placement.capacity import NodeSpec
 from generator.store.documents import parse_documents
-from topology.errors import ParseError, show
+from topology.errors import ConfigError, ParseError, show
 from topology.facts import Device, DeviceKind
 from topology.ids import Id, IdKind, parse_guid, parse_mac, parse_node_name
 from topology.report import describe_validation
@@ -176,6 +176,18 @@ def parse_nodes(raw: bytes, *, source: str) -> Inventory:
                 continue
             nodes[node.name] = node
     return Inventory(tuple(nodes[name] for name in sorted(nodes)), tuple(problems))
+
+
+def parse_node(document: Mapping[str, object]) -> ListedNode:
+    """Return the node of a decoded Node object.
+
+    Raises:
+        ConfigError: it is none, or a field that counts is malformed.
+    """
+    try:
+        return _node(document)
+    except (ValidationError, ValueError) as error:
+        raise ConfigError(_describe(error)) from error
 
 
 def _describe(error: ValidationError | ValueError) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from generator.kube.ownership import is_settled
 from generator.kube.pacing import Backoff, Pace, TokenBucket
@@ -22,6 +22,9 @@ MANAGER: Final = "toponaut-generator"
 _IDENTITY: Final = ("uid", "resourceVersion")
 _UNPROCESSABLE: Final = 422
 """Also what an apply with the uid of a former object of that name is told."""
+
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ class Applier:
         return self._transport.ask(request, timeout_s=self._patience.request_s)
 
 
-def insist(ask: Callable[[], bytes], *, pace: Pace, patience: Patience) -> bytes:
+def insist(ask: Callable[[], Answer], *, pace: Pace, patience: Patience) -> Answer:
     """Ask for what may be asked for twice, until there is an answer or patience ends.
 
     Raises:

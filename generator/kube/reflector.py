@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from generator.kube.cache import Cache, Change, Parse
 from generator.kube.failures import error_of_status
+from generator.kube.listing import USUAL, Paging, refill
 from generator.kube.pacing import Backoff, Pace
 from generator.kube.resources import Resource
-from generator.kube.transport import Lines, Request, Transport, decode
+from generator.kube.transport import Lines, Request, Transport
 from topology.errors import KubeError, KubeExpired, KubeUnavailable
 
 log = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
-_GONE: Final = 410
 _MAX_REFUSALS: Final = 3
 """Refused so often in a row, a watch is given up for a new list."""
 _SHORT_WATCH_S: Final = 1.0
@@ -36,17 +36,12 @@ _SHORT_WATCH_S: Final = 1.0
 class Settings:
     """How to list and watch."""
 
-    page: int = 500
-    """Objects in one answer of a list."""
-    request_s: float = 60.0
-    """Longest wait for a page."""
+    paging: Paging = USUAL
     watch_s: tuple[float, float] = (300.0, 600.0)
     """A watch is asked to last between these, so that many do not end together."""
     idle_s: float = 150.0
     """Longest silence of a watch; the server sends a bookmark about once a minute."""
     backoff: Backoff = field(default_factory=Backoff)
-    query: tuple[tuple[str, str], ...] = ()
-    """More for every request, such as a label selector."""
 
 
 class Reflector(Generic[Value]):
@@ -125,49 +120,24 @@ class Reflector(Generic[Value]):
         )
 
     def _list(self) -> None:
-        try:
-            version, changes = self._replace(self._settings.page)
-        except KubeExpired:
-            # The pages outlived their version: all at once is dear, but cannot.
-            version, changes = self._replace(0)
+        version, changes = refill(
+            self.cache, self._transport, self._resource, paging=self._settings.paging
+        )
         self._version, self.is_synced = version, True
         self.num_lists += 1
         self._tell(changes)
 
-    def _replace(self, page: int) -> tuple[str, list[Change[Value]]]:
-        """Return the version of a whole list and what it changed."""
-        versions: list[str] = []
-        changes = self.cache.replace(self._objects(page, versions))
-        return versions[-1], changes
-
-    def _objects(self, page: int, versions: list[str]) -> Iterator[Mapping[str, Any]]:
-        """Yield all objects page by page, and put the version of each page in the list."""
-        token = ""
-        while True:
-            limits = (("limit", str(page)),) if page else ()
-            more = (("continue", token),) if token else ()
-            request = self._request(*limits, *more)
-            body = self._transport.ask(request, timeout_s=self._settings.request_s)
-            found = decode(str(request), body)
-            metadata, items = found.get("metadata"), found.get("items", ())
-            version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-            if not isinstance(metadata, dict) or not version or not isinstance(items, list):
-                raise KubeUnavailable(f"{request}: expected a list with its version")
-            versions.append(str(version))
-            yield from items
-            token = metadata.get("continue") or ""
-            if not token:
-                return
-
     def _watch(self) -> None:
         settings = self._settings
         seconds = int(self._pace.uniform(*settings.watch_s))
-        request = self._request(
+        query = (
+            *settings.paging.query,
             ("watch", "1"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", self._version),
             ("timeoutSeconds", str(max(1, seconds))),
         )
+        request = Request("GET", self._resource.path(), query)
         started = self._pace.clock()
         self.num_watches += 1
         with self._transport.open(request, idle_s=settings.idle_s) as lines:
@@ -206,9 +176,6 @@ class Reflector(Generic[Value]):
 
     def _succeed(self) -> None:
         self._failures, self.problem = 0, ""
-
-    def _request(self, *query: tuple[str, str]) -> Request:
-        return Request("GET", self._resource.path(), (*self._settings.query, *query))
 
 
 def _event_of(line: bytes, what: str) -> tuple[str, Mapping[str, Any]]:

@@ -3,11 +3,13 @@
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Thread
 from time import monotonic
 from typing import Any
 
 from generator.kube.cache import Change, ChangeKind
+from generator.kube.listing import Paging
 from generator.kube.pacing import Ending, Pace
 from generator.kube.reflector import Reflector, Settings
 from generator.kube.resources import Resource
@@ -35,7 +37,13 @@ class HastyEnding(Ending):
 
 def quick_settings(namespace: str) -> Settings:
     """Return settings that see the objects of one test only, and lose no time."""
-    return Settings(query=(("labelSelector", f"test={namespace}"),), request_s=5.0)
+    return Settings(Paging(500, 2.0, (("labelSelector", f"test={namespace}"),)))
+
+
+def paged(namespace: str, page: int) -> Settings:
+    """Return the same with small pages."""
+    settings = quick_settings(namespace)
+    return replace(settings, paging=settings.paging._replace(page=page))
 
 
 def parse_word(found: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from generator.kube.cache import ChangeKind
 from generator.kube.transport import KubeTransport
 from tests.kube.conftest import connecting
-from tests.kube.following import Words, following, quick_settings
+from tests.kube.following import Words, following, paged, quick_settings
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
 
@@ -37,7 +37,7 @@ def error_event(code: int, reason: str) -> bytes:
 def test_it_lists_in_pages_and_follows(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
-    with following(through, replace(quick_settings(namespace), page=2)) as seen:
+    with following(through, paged(namespace, 2)) as seen:
         seen.expect(*OLD)
         assert proxy.count(LIST) == 3
         assert proxy.count(r"limit=2&continue=") == 2
@@ -117,7 +117,7 @@ def test_it_survives_a_crash_and_a_hang(other_api: ApiServer) -> None:
     namespace = other_api.namespace()
     words = Words(other_api, namespace)
     words.put("w0", "old")
-    settings = replace(quick_settings(namespace), idle_s=1.0, request_s=1.0)
+    settings = replace(quick_settings(namespace), idle_s=1.0)
     with connecting(other_api) as transport, following(transport, settings) as seen:
         seen.expect("w0=old")
         other_api.stop(signal.SIGKILL)
@@ -163,7 +163,7 @@ def test_it_waits_and_lists_again_after(
 ) -> None:
     words.put("w5", "old")
     proxy.fail(LIST, fault)
-    with following(through, replace(quick_settings(namespace), request_s=0.5)) as seen:
+    with following(through, quick_settings(namespace)) as seen:
         seen.expect(*OLD, "w5=old")
         assert len(seen.ending.pauses) >= 1
         assert seen.ending.pauses[0] >= least_s
@@ -210,7 +210,7 @@ def test_it_follows_again_after_its_watch_was(
 def test_it_loses_nothing_when_a_relist_ends_half_way(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
-    with following(through, replace(quick_settings(namespace), page=2)) as seen:
+    with following(through, paged(namespace, 2)) as seen:
         seen.expect(*OLD)
         seen.await_that(lambda: proxy.count(WATCH) > 0, "a watch")
         proxy.fail(WATCH, Fault(lines=(error_event(410, "Expired"),)))
@@ -229,7 +229,7 @@ def test_it_lists_at_once_what_expires_page_by_page(
     namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     proxy.fail("continue=", Fault(410, body=status_body(410, "Expired", "old")))
-    with following(through, replace(quick_settings(namespace), page=2)) as seen:
+    with following(through, paged(namespace, 2)) as seen:
         seen.expect(*OLD)
         assert seen.reflector.num_lists == 1
         assert not re.search(

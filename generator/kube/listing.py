@@ -1,0 +1,73 @@
+"""A complete list of one kind of object, page by page, into a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from generator.kube.cache import Cache, Change
+from generator.kube.resources import Resource
+from generator.kube.transport import Request, Transport, decode
+from topology.errors import KubeExpired, KubeUnavailable
+
+Value = TypeVar("Value")
+
+
+class Paging(NamedTuple):
+    """How to list."""
+
+    page: int = 500
+    """Objects in one answer; 0 for all at once."""
+    request_s: float = 60.0
+    """Longest wait for a page."""
+    query: tuple[tuple[str, str], ...] = ()
+    """More for every request, such as a label selector."""
+
+
+USUAL: Final = Paging()
+
+
+def refill(
+    cache: Cache[Value], transport: Transport, resource: Resource, *, paging: Paging = USUAL
+) -> tuple[str, list[Change[Value]]]:
+    """List all objects into the cache; return the version of the list and what it changed.
+
+    No more than a page is held beside the values. Pages that outlive their version cost a list of
+    all at once, which is dear, but cannot expire.
+
+    Raises:
+        KubeError: the list is refused or not complete; the cache is as it was.
+    """
+    try:
+        return _refill(cache, transport, resource, paging)
+    except KubeExpired:
+        return _refill(cache, transport, resource, paging._replace(page=0))
+
+
+def _refill(
+    cache: Cache[Value], transport: Transport, resource: Resource, paging: Paging
+) -> tuple[str, list[Change[Value]]]:
+    versions: list[str] = []
+    changes = cache.replace(_objects(transport, resource, paging, versions))
+    return versions[-1], changes
+
+
+def _objects(
+    transport: Transport, resource: Resource, paging: Paging, versions: list[str]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield all objects, and put the version of each page in the list."""
+    token = ""
+    while True:
+        limit = (("limit", str(paging.page)),) if paging.page else ()
+        more = (("continue", token),) if token else ()
+        request = Request("GET", resource.path(), (*paging.query, *limit, *more))
+        found = decode(str(request), transport.ask(request, timeout_s=paging.request_s))
+        metadata, items = found.get("metadata"), found.get("items", ())
+        version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+        if not isinstance(metadata, dict) or not version or not isinstance(items, list):
+            raise KubeUnavailable(f"{request}: expected a list with its version")
+        versions.append(str(version))
+        yield from items
+        token = metadata.get("continue") or ""
+        if not token:
+            return
