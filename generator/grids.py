@@ -6,7 +6,7 @@ A grid is made of scenarios; each is run once per seed. Pure.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -74,7 +74,9 @@ class Size(StrEnum):
     """Fabrics that are no regular Clos, at the two smaller sizes."""
 
 
-_HCAS: Final = {Size.QUICK: (512,), Size.FULL: (512, 8192, 65536), Size.ODD: (512, 8192)}
+SIZES: Final = (512, 8192, 65536)
+"""Numbers of HCAs, near enough: hosts of three rails do not fill them."""
+_HCAS: Final = {Size.QUICK: (512,), Size.FULL: SIZES, Size.ODD: (512, 8192)}
 _RAILS: Final = {Size.QUICK: (1, 3, 8), Size.FULL: tuple(range(1, 9))}
 _PLANE_RAILS: Final = {Size.QUICK: (1, 4), Size.FULL: (1, 2, 4, 8)}
 _FAT_TREE_TIERS: Final = (2, 3, 4)
@@ -93,11 +95,17 @@ _FAULTS: Final = {
 _ALL: Final = FaultSpec(0.1, swap=0.05, silent=0.2, lose_switches=1, lose_hosts=1, shuffle=True)
 
 
-def grid(size: Size) -> list[Scenario]:
-    """Return the scenarios of a grid: by number of HCAs, fabric, fault and names."""
+def grid(size: Size, hcas: Sequence[int] = ()) -> list[Scenario]:
+    """Return the scenarios of a grid: by number of HCAs, fabric, fault and names.
+
+    Args:
+        size: which of the grids.
+        hcas: the numbers of HCAs that are wanted; all of the grid where empty.
+    """
     return [
         Scenario(fabric, fault, replace(spec, names=names), faults, each)
         for num_hcas in _HCAS[size]
+        if not hcas or num_hcas in hcas
         for fabric, spec in (
             _odd_fabrics(num_hcas) if size is Size.ODD else _fabrics(num_hcas, size)
         )
@@ -272,8 +280,8 @@ def markdown(rows: Iterable[Row]) -> str:
 
 
 def _round_hcas(scenario: Scenario) -> int:
-    """Return the size of the grid that a scenario is of: hosts of three rails do not fill it."""
-    return min((num for num in _RADICES if scenario.num_hcas <= num), default=scenario.num_hcas)
+    """Return the size of the grid that a scenario is of."""
+    return min((num for num in SIZES if scenario.num_hcas <= num), default=scenario.num_hcas)
 
 
 def _line(cells: Iterable[str]) -> str:

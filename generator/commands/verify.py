@@ -14,7 +14,7 @@ import click
 
 from generator.exits import Exit
 from generator.fabric_options import fabric_options, fault_words, faults_of, progress, spec_of
-from generator.grids import Each, Row, Scenario, Size, grid, markdown, render_rows
+from generator.grids import SIZES, Each, Row, Scenario, Size, grid, markdown, render_rows
 from generator.printing import output_option, print_document, table
 from generator.verify_runs import Journal, Outcome, Task, command_line, run_all
 from generator.verifying import Score, Verdict
@@ -37,6 +37,12 @@ _HEADER: Final = (
         "Many fabrics and faults instead of one: 512 HCAs (quick), up to 65,536, which takes hours "
         "(full), or fabrics that are no regular Clos (odd)."
     ),
+)
+@click.option(
+    "--hcas",
+    type=click.Choice([str(num) for num in SIZES]),
+    multiple=True,
+    help="Only fabrics of this size, of the grid; repeatable.",
 )
 @fabric_options
 @click.option(
@@ -116,8 +122,10 @@ def command(
 
 
 def _scenarios(ctx: click.Context, options: dict[str, Any]) -> list[Scenario]:
-    size = options.pop("grid")
+    size, hcas = options.pop("grid"), tuple(map(int, options.pop("hcas")))
     if size is None:
+        if hcas:
+            raise click.UsageError("--hcas is about a --grid; for one fabric, give --hosts")
         spec, faults = spec_of(options), faults_of(options)
         each = Each(options["lose_each"]) if options["lose_each"] else None
         words = [*fault_words(faults), *(["--lose-each", each.value] if each else [])]
@@ -126,7 +134,10 @@ def _scenarios(ctx: click.Context, options: dict[str, Any]) -> list[Scenario]:
     if given:
         flag = given[0].replace("_", "-")
         raise click.UsageError(f"--{flag} describes one fabric, --grid many: leave one out")
-    return grid(Size(size))
+    found = grid(Size(size), hcas)
+    if not found:
+        raise click.UsageError(f"--grid {size} has no fabric of {hcas[0]} HCAs")
+    return found
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:

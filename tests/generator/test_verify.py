@@ -57,6 +57,8 @@ def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
     ("words", "said"),
     [
         pytest.param(("--grid", "quick", "--hosts", "8"), "--hosts", id="a grid and one fabric"),
+        pytest.param(("--hcas", "512"), "--grid", id="a size of no grid"),
+        pytest.param(("--grid", "quick", "--hcas", "8192"), "no fabric", id="a size it has not"),
         pytest.param(("--swap", "101%"), "more than all", id="more cables than there are"),
         pytest.param(("--swap", "-1"), "no share", id="a negative number of swaps"),
         pytest.param(("--hosts", "999999", "--radix", "4"), "do not fit", id="too many hosts"),

@@ -40,6 +40,10 @@ def test_it_tries_one_to_eight_rails_in_the_full_grid() -> None:
     assert rails == set(range(1, 9))
 
 
+def test_it_has_the_sizes_that_are_wanted() -> None:
+    assert {one.num_hcas // 8000 for one in grid(Size.FULL, [8192, 65536])} == {1, 8}
+
+
 def test_it_loses_a_switch_of_every_rank_of_every_fabric() -> None:
     ranks: dict[FabricSpec, set[int]] = {}
     for one in grid(Size.QUICK):
