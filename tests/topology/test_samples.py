@@ -51,6 +51,75 @@ def test_it_finds_the_tiers_of_a_real_fabric(
 
 
 @pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        pytest.param(
+            "psmn-x5_qdr-ddr.txt",
+            {
+                FindingKind.UNRESOLVED_HOST: 89,
+                FindingKind.MISSING_LINK: 6,
+                FindingKind.SLOW_LINK: 2,
+                FindingKind.AUX_SWITCH: 1,
+            },
+            id="useless names, and a third level of one switch that joins nothing more",
+        ),
+        pytest.param(
+            "stage_fdr10.txt",
+            {FindingKind.HOST_ON_SPINE: 2, FindingKind.MISSING_LINK: 1},
+            id="two hosts on the core",
+        ),
+        pytest.param(
+            "topograph_ndr_dgx.txt",
+            {
+                FindingKind.UNRESOLVED_HOST: 74,
+                FindingKind.MISSING_LINK: 47,
+                FindingKind.WRONG_RAIL: 1,
+            },
+            id="factory names, an absent rail leaf and two NICs on each other's rail",
+        ),
+        pytest.param(
+            "superpod-dgxa100_hdr.txt",
+            {
+                FindingKind.HOST_ON_SPINE: 10,
+                FindingKind.MISSING_LINK: 4,
+                FindingKind.WRONG_RAIL: 1,
+                FindingKind.UNDECIDABLE: 1,
+            },
+            id="management hosts on spines, and super spines that join what spines join",
+        ),
+        pytest.param(
+            "selene-storage_hdr-edr.txt",
+            {
+                FindingKind.MISSING_LINK: 13,
+                FindingKind.AUX_SWITCH: 1,
+                FindingKind.UNRESOLVED_HOST: 1,
+            },
+            id="four leaves without hosts of their own",
+        ),
+        pytest.param(
+            "ufm_small_hdr-fdr.txt",
+            {FindingKind.AUX_SWITCH: 1, FindingKind.UNDECIDABLE: 1},
+            id="a host between two switches",
+        ),
+        pytest.param(
+            "hdr-60sw_default-names.txt",
+            {FindingKind.MISSING_LINK: 14, FindingKind.UNDECIDABLE: 1},
+            id="thirty-eight leaves without hosts, which look like a tier above the spines",
+        ),
+        pytest.param(
+            "edr-ring_4sw.txt",
+            {FindingKind.UNRESOLVED_HOST: 3, FindingKind.NOT_A_TREE: 1},
+            id="a ring of four",
+        ),
+    ],
+)
+def test_it_tells_what_is_odd_about_a_real_fabric_and_no_more(
+    name: str, kinds: dict[FindingKind, int]
+) -> None:
+    assert Counter(finding.kind for finding in inferred(name).findings) == kinds
+
+
+@pytest.mark.parametrize(
     "others",
     [
         pytest.param(["stage_fdr10.txt"], id="itself"),
