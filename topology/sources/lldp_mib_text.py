@@ -109,7 +109,7 @@ def _walk_value(kind: str, shown: str) -> Value | None:
 def _octets(shown: str) -> bytes | None:
     """Return octets in hex; a MAC is printed as `0:b:ca:fe:0:0` where the MIB was at hand."""
     digits = shown.strip()
-    parts = re.split(r"[\s:]+", digits) if digits and _HEX.match(digits) else []
+    parts = re.findall("[0-9A-Fa-f]+", digits) if _HEX.match(digits) else []
     is_read = bool(parts) or not digits
     return bytes(int(part, 16) for part in parts) if is_read else None
 

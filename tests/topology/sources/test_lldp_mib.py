@@ -264,6 +264,14 @@ def test_it_survives_any_text(raw: bytes) -> None:
     assert device is None or isinstance(device, Device)
 
 
+@pytest.mark.parametrize("shown", ["01 C0 00 02 0:", "1:c0:0:2:0 ", "01C0000200"])
+def test_it_reads_octets_however_they_end(shown: str) -> None:
+    rows, errors = read_walk_text(f".1.3.6.1.2.1.1.9.1.0 = Hex-STRING: {shown}\n".encode())
+    is_apart = " " in shown or ":" in shown
+    assert [value for _, value in rows] == ([bytes((1, 0xC0, 0, 2, 0))] if is_apart else [])
+    assert len(errors) == (not is_apart)
+
+
 def test_it_counts_bad_lines_beyond_the_first_twenty() -> None:
     text = "".join(f".1.3.6.1.2.1.31.1.1.1.15.{at} = Gauge32: x\n" for at in range(25))
     _, errors = read_walk_text(text.encode(), source="walk")
