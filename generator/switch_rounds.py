@@ -61,7 +61,7 @@ class SwitchRounds:
             config: the list; read again every round.
             store: gets the reports.
             period: from one round to the next.
-            deadline: for one switch; half a period is as much as it gets.
+            deadline: for one switch; where it is longer than a period, rounds are left out.
             now: the time of day.
             clock: seconds that only go forward.
             open_session: makes what fetches rows, for one round.
@@ -72,7 +72,7 @@ class SwitchRounds:
         self.period = period
         self._config = config
         self._store = store
-        self._deadline_s = min(deadline, period / 2).total_seconds()
+        self._deadline_s = deadline.total_seconds()
         self._now = now
         self._clock = clock
         self._open_session = open_session

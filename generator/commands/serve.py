@@ -74,7 +74,7 @@ STOP_S: Final = 10.0
     metavar="DURATION",
     default="20s",
     show_default=True,
-    help="For one switch; at most half a period.",
+    help="For one switch.",
 )
 @click.option(
     "--planes",

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,11 @@ DEADLINE_S = 30
 AGENT = (sys.executable, "-m", "agent")
 # The cables of the lab are veth pairs, which no agent takes for ports unless told to.
 _CABLES = ("--interfaces", "eth*", "--interfaces", "swp*")
+_KILL = """
+for pid in $(ip netns pids "$1"); do
+    read -r name < "/proc/$pid/comm" && [ "${name#python}" = "$name" ] || kill -KILL "$pid"
+done
+"""
 
 
 def toponaut(*arguments: str) -> Any:  # noqa: ANN401 - the document that the command prints
@@ -40,26 +47,30 @@ def write_objects(folder: Path, objects: list[dict[str, Any]]) -> Path:
 
 
 class Agents:
-    """One running agent per device of an LLDP fabric; all publish into one folder."""
+    """Running agents on devices of an LLDP fabric; all publish into one folder."""
 
-    def __init__(self, fabric: LldpFabric, folder: Path) -> None:
-        """Start them; ready once settled."""
-        self.folder = folder / "reports"
+    def __init__(
+        self,
+        fabric: LldpFabric,
+        folder: Path,
+        *,
+        devices: Collection[str] | None = None,
+        publish: Path | None = None,
+    ) -> None:
+        """Start them; ready once settled.
+
+        Args:
+            fabric: where they run.
+            folder: for logs.
+            devices: on which; all where not given.
+            publish: what they publish into; a folder beside the logs where not given.
+        """
+        self.folder = publish or folder / "reports"
         self._fabric = fabric
-        for device in fabric.devices:
-            fabric.sandbox.start(
-                *AGENT,
-                "run",
-                "--publish",
-                str(self.folder),
-                "--period",
-                "1s",
-                "--jitter",
-                "0s",
-                *device_options(fabric, device),
-                namespace=device,
-                log=folder / f"{device}.log",
-            )
+        self._logs = folder
+        self._devices = sorted(fabric.devices if devices is None else devices)
+        for device in self._devices:
+            self._start(device)
 
     def settle(self) -> None:
         """Wait until every agent has published what its daemon sees.
@@ -68,12 +79,29 @@ class Agents:
         """
         wait_until(self._wrong, deadline_s=DEADLINE_S, what="reports follow the fabric")
 
+    @contextmanager
+    def killing(self, device: str) -> Iterator[None]:
+        """Kill an agent for a while, without a chance to say goodbye."""
+        self._fabric.sandbox.run("sh", "-c", _KILL, "sh", device)
+        try:
+            yield
+        finally:
+            self._start(device)
+
+    def _start(self, device: str) -> None:
+        self._fabric.sandbox.start(
+            *(*AGENT, "run", "--publish", str(self.folder), "--period", "1s", "--jitter", "0s"),
+            *device_options(self._fabric, device),
+            namespace=device,
+            log=self._logs / f"{device}.log",
+        )
+
     def _wrong(self) -> object:
-        missing = [name for name in self._fabric.devices if not self._path(name).exists()]
+        missing = [name for name in self._devices if not self._path(name).exists()]
         if missing:
             return missing
-        reports = {name: self._report(name) for name in self._fabric.devices}
-        silent = self._fabric.silent
+        reports = {name: self._report(name) for name in self._devices}
+        silent = self._fabric.silent & set(self._devices)
         deaf = {name for name, report in reports.items() if not _is_hearing(report)}
         told = {
             entry
@@ -81,7 +109,8 @@ class Agents:
             if name not in silent
             for entry in _neighbors(name, report)
         }
-        return (deaf ^ silent) or (told ^ self._fabric.expected())
+        expected = {seen for seen in self._fabric.expected() if seen.port.device in reports}
+        return (deaf ^ silent) or (told ^ expected)
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.yaml"

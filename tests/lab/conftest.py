@@ -1,4 +1,4 @@
-"""The fabrics of the lab: built once per module, on one worker, gone with it."""
+"""The fabrics of the lab: built once, on one worker, gone with it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,7 @@ from tests.lab.agents import Agents
 from tests.lab.infiniband import IbFabric
 from tests.lab.lldp import LldpFabric
 from tests.lab.sandbox import Sandbox
+from tests.lab.snmp import SnmpFabric
 from tests.lab.tools import require_tools
 from topology.facts import Medium
 from topology.synthetic import FabricKind, FabricSpec, Wiring, build_wiring
@@ -17,7 +18,7 @@ from topology.synthetic import FabricKind, FabricSpec, Wiring, build_wiring
 HDR_BPS = 200_000_000_000  # the fastest that the simulator knows
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lldp_wiring() -> Wiring:
     """8 hosts with two NICs, 4 leaves in two pairs, 2 spines."""
     spec = FabricSpec(FabricKind.DUAL_HOMED, num_hosts=8, radix=8, medium=Medium.ETHERNET)
@@ -32,6 +33,18 @@ def lldp_fabric(lldp_wiring: Wiring) -> Iterator[LldpFabric]:
     # Below /tmp directly: a socket's path holds about a hundred characters.
     with TemporaryDirectory(prefix="lldp-") as folder, Sandbox() as sandbox:
         yield LldpFabric(sandbox, lldp_wiring.cables, switches=switches, folder=Path(folder))
+
+
+@pytest.fixture(scope="session")
+def snmp_fabric(lldp_wiring: Wiring) -> Iterator[SnmpFabric]:
+    """The same wiring, whose switches answer SNMP besides."""
+    require_tools(
+        *("unshare", "nsenter", "ip", "lldpd", "lldpcli", "snmpd", "snmpbulkwalk"),
+        is_root_needed=True,
+    )
+    switches = frozenset(switch.name for switch in lldp_wiring.switches)
+    with TemporaryDirectory(prefix="snmp-") as folder, Sandbox() as sandbox:
+        yield SnmpFabric(sandbox, lldp_wiring.cables, switches=switches, folder=Path(folder))
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,8 @@ All switches have an address in one management network, whose namespace `mgmt` i
 that walk them run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lab.lldp import DEADLINE_S, LldpFabric
@@ -19,6 +20,11 @@ COMMUNITY = "cables"
 USER = "reader"
 AUTH_KEY = "authpass12"
 PRIV_KEY = "privpass12"
+_KILL_SNMPD = """
+for pid in $(ip netns pids "$1"); do
+    read -r name < "/proc/$pid/comm" && [ "$name" != snmpd ] || kill -KILL "$pid"
+done
+"""
 _REMOTE_NAMES = "1.0.8802.1.1.2.1.4.1.1.9"
 _SETTINGS = f"""
 agentAddress udp:161
@@ -72,18 +78,36 @@ class SnmpFabric(LldpFabric):
         """Start a switch's snmpd, and have its lldpd answer through it."""
         if device not in self.switches:
             return ()
-        socket = self._folder / f"{device}.ax"
-        settings = self._folder / f"{device}.snmpd.conf"
-        settings.write_text(_SETTINGS.format(socket=socket, device=device))
+        self._start_snmpd(device)
+        return ("-x", "-X", str(self._agentx(device)))
+
+    @contextmanager
+    def muting(self, switch: str) -> Iterator[None]:
+        """Kill a switch's snmpd for a while; its cables and its lldpd stay as they are."""
+        self.sandbox.run("sh", "-c", _KILL_SNMPD, "sh", switch)
+        try:
+            yield
+        finally:
+            self._agentx(switch).unlink()
+            self._start_snmpd(switch)
+            # lldpd looks for it every 15 s.
+            wait_until(self._untold, deadline_s=2 * DEADLINE_S, what="SNMP tells all again")
+
+    def _agentx(self, switch: str) -> Path:
+        return self._folder / f"{switch}.ax"
+
+    def _start_snmpd(self, switch: str) -> None:
+        socket = self._agentx(switch)
+        settings = self._folder / f"{switch}.snmpd.conf"
+        settings.write_text(_SETTINGS.format(socket=socket, device=switch))
         # Each keeps its own users and engine id; a shared folder would give all the same.
-        state = f"SNMP_PERSISTENT_DIR={self._folder / device}"
+        state = f"SNMP_PERSISTENT_DIR={self._folder / switch}"
         self.sandbox.start(
             *("env", state, "MIBS=", "snmpd", "-f", "-C", "-c", str(settings), "-Lo"),
-            namespace=device,
-            log=self._folder / f"{device}.snmpd.log",
+            namespace=switch,
+            log=self._folder / f"{switch}.snmpd.log",
         )
-        wait_until(lambda: not socket.exists(), deadline_s=DEADLINE_S, what=f"{device}'s snmpd")
-        return ("-x", "-X", str(socket))
+        wait_until(lambda: not socket.exists(), deadline_s=DEADLINE_S, what=f"{switch}'s snmpd")
 
     def _untold(self) -> object:
         wanted = dict.fromkeys(self.switches, 0)

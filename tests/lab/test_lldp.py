@@ -76,7 +76,9 @@ def test_it_keeps_tree_and_hypernodes_when_a_link_is_cut(
         agents.settle()
         assert tree_of(agents.folder) == healthy
         far = lldp_fabric.far_end(port)
-        assert findings_of(agents.folder) == {("missing-link", far.device, far.port)}
+        assert findings_of(agents.folder) == {
+            (kind, far.device, far.port) for kind in ("missing-link", "down-port")
+        }
         assert toponaut("plan", "--reports", str(agents.folder), "--observed", str(observed)) == []
 
 

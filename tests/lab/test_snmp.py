@@ -2,15 +2,13 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.lab.agents import toponaut, write_objects
-from tests.lab.sandbox import Sandbox
 from tests.lab.snmp import (
     AUTH_KEY,
     COMMUNITY,
@@ -21,7 +19,6 @@ from tests.lab.snmp import (
     USER,
     SnmpFabric,
 )
-from tests.lab.tools import require_tools
 from topology.facts import Device, Neighbor, PortState
 from topology.report import device_of, parse_report
 from topology.sources.lldpcli import parse_neighbors
@@ -29,17 +26,6 @@ from topology.synthetic import Wiring, derive_truth, undamaged
 from topology.tree import host_partitions, parse_tree
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("snmp")]
-
-
-@pytest.fixture(scope="module")
-def snmp_fabric(lldp_wiring: Wiring) -> Iterator[SnmpFabric]:
-    require_tools(
-        *("unshare", "nsenter", "ip", "lldpd", "lldpcli", "snmpd", "snmpbulkwalk"),
-        is_root_needed=True,
-    )
-    switches = frozenset(switch.name for switch in lldp_wiring.switches)
-    with TemporaryDirectory(prefix="snmp-") as folder, Sandbox() as sandbox:
-        yield SnmpFabric(sandbox, lldp_wiring.cables, switches=switches, folder=Path(folder))
 
 
 class Walked(NamedTuple):
