@@ -1,0 +1,86 @@
+"""Faults in a simulated InfiniBand fabric while an agent sweeps it and a generator runs."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from generator.store.directory import DirectoryStore
+from tests.lab.agents import AGENT
+from tests.lab.infiniband import IbFabric
+from tests.lab.serving import Generator, serve_command
+from tests.lab.test_infiniband import plant_sysfs
+from tests.repository import ROOT
+from topology.report import report_of
+from topology.synthetic import Wiring, report_claims, undamaged
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("infiniband")]
+
+
+@pytest.fixture
+def running(ib_fabric: IbFabric, ib_wiring: Wiring, tmp_path: Path) -> Iterator[Generator]:
+    """A generator, the agent of the first host, which sweeps each second, and 31 reports.
+
+    The other hosts' reports do not change with the cables of switches, so their agents would
+    write the same again and again.
+    """
+    store = tmp_path / "store"
+    sweeper, *others = [host.name for host in ib_wiring.hosts]
+    for claim in report_claims(undamaged(ib_wiring)):
+        if claim.report in others:
+            DirectoryStore(store).write_report(report_of(claim.device, name=claim.report))
+    root = plant_sysfs(ib_wiring, sweeper, tmp_path / "sysfs")
+    sweep = str(ib_fabric.sweep_command(start=f"{sweeper} mlx5_0"))
+    agent = (
+        *(*AGENT, "run", "--publish", str(store / "neighborreports"), "--node-name", sweeper),
+        *("--period", "1s", "--jitter", "0s", "--sysfs-root", str(root)),
+        *("--sweep", "always", "--sweep-every", "0s", "--sweep-command", sweep),
+        *("--lldpcli", str(tmp_path / "none"), "--frames", "never"),
+    )
+    log = tmp_path / "serve.log"
+    with ExitStack() as stack:
+        for command, file in ((agent, tmp_path / "agent.log"), (serve_command(store), log)):
+            output = stack.enter_context(file.open("wb"))
+            program = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+            stack.callback(program.wait, timeout=10)
+            stack.callback(program.kill)
+        yield Generator(store, log, ib_wiring)
+    assert "Traceback" not in log.read_text()
+
+
+def test_it_keeps_the_hypernodes_when_a_cable_is_cut(
+    running: Generator, ib_fabric: IbFabric, ib_wiring: Wiring
+) -> None:
+    running.settle()
+    before = running.files()
+    cut = ib_wiring.cables[5]
+    ib_fabric.unlink(cut.high)
+    told = {("missing-link", cut.low.device)}
+    running.await_findings(lambda said: said == told, what="the cut is told")
+    ib_fabric.relink(cut.high)
+    running.settle()
+    assert running.files() == before
+
+
+def test_it_takes_out_a_host_without_cables_and_puts_it_back(
+    running: Generator, ib_fabric: IbFabric, ib_wiring: Wiring
+) -> None:
+    running.settle()
+    before = running.files()
+    host = ib_wiring.hosts[-1].name
+    ports = [cable.high for cable in ib_wiring.cables if cable.low.device == host]
+    for port in ports:
+        ib_fabric.unlink(port)
+    running.settle(but_for=[host])
+    for port in ports:
+        ib_fabric.relink(port)
+    running.settle()
+    after = running.files()
+    assert {name: raw for name, (_, raw) in after.items()} == {
+        name: raw for name, (_, raw) in before.items()
+    }
+    assert sum(after[name] != before[name] for name in after) == 1  # of the one leaf it is on
