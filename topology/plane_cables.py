@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,12 +16,19 @@ from topology.fabric_columns import (
     MEDIUM_CODES,
     UNKNOWN_RATE,
     FabricColumns,
+    Flags,
     Index,
     Rates,
     columns_of,
 )
 from topology.facts import DeviceKind, Medium
 from topology.lazy_rows import rows_at
+
+# How makers of switches call the port that leads to the management network, and to no host.
+_MANAGEMENT_PORT = re.compile(
+    r"(?i)(eth0|mgmt\d*(/\d+)*|management\d*(/\d+)*|(fxp|em|me)\d|vme|ma\d|meth[\d/]+|oob\d*"
+    r"|m-gigabitethernet[\d/]+)\Z"
+)
 
 
 class Edge(NamedTuple):
@@ -39,6 +47,8 @@ class Cables:
     host_edges: tuple[Edge, ...]
     """`a` is the host, `b` the switch."""
     switch_edges: tuple[Edge, ...]
+    managed_by: frozenset[int]
+    """Ports of switches by which people manage them; cables there lead to no network for jobs."""
     ports_of_host: Mapping[int, Mapping[int, FabricPort]]
     """By host the ports by number, ascending; every host, also those without ports. A rate that
     only the other end of the cable tells is filled in."""
@@ -67,12 +77,27 @@ def find_cables(fabric: Fabric) -> Cables:
     return Cables(
         host_edges=_edges(low[0], high[0], low[1], high[1]),
         switch_edges=_edges(*(column[between] for column in (a, b, *ends))),
+        managed_by=_management_ports(fabric, columns, between),
         ports_of_host=_ports_of_hosts(fabric, columns, rates),
     )
 
 
+def is_management_port(port: FabricPort) -> bool:
+    """Return whether a switch's port is the one by which people manage the switch."""
+    return port.medium is Medium.ETHERNET and bool(_MANAGEMENT_PORT.match(port.name))
+
+
 def _edges(*columns: Index) -> tuple[Edge, ...]:
     return tuple(map(Edge, *(column.tolist() for column in columns)))
+
+
+def _management_ports(fabric: Fabric, columns: FabricColumns, between: Flags) -> frozenset[int]:
+    """Return those ports of cables between switches; names of others are not looked at."""
+    ends = np.concatenate([columns.links.a[between], columns.links.b[between]])
+    is_ethernet = columns.media[ends] == MEDIUM_CODES[Medium.ETHERNET]
+    places = np.unique(ends[is_ethernet]).tolist()
+    rows = rows_at(fabric.ports, places)
+    return frozenset(at for at, port in zip(places, rows, strict=True) if is_management_port(port))
 
 
 def _ports_of_hosts(

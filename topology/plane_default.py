@@ -29,11 +29,6 @@ Ports = Mapping[int, FabricPort]
 _WEAK: Final = frozenset({Why.RDMA, Why.FAST})
 """Reasons that tell little on a host whose ports are all alike."""
 _LETTERS = re.compile(r"[a-z]+")
-# How makers of switches call the port that leads to the management network, and to no host.
-_MANAGEMENT_PORT = re.compile(
-    r"(?i)(eth0|mgmt\d*(/\d+)*|management\d*(/\d+)*|(fxp|em|me)\d|vme|ma\d|meth[\d/]+|oob\d*"
-    r"|m-gigabitethernet[\d/]+)\Z"
-)
 
 
 def plane_in_name(name: str) -> str | None:
@@ -42,11 +37,6 @@ def plane_in_name(name: str) -> str | None:
     if COMPUTE in words:
         return None
     return next((plane for plane, known in _WORDS if words & known), None)
-
-
-def is_management_port(port: FabricPort) -> bool:
-    """Return whether a switch's port is the one by which people manage the switch."""
-    return port.medium is Medium.ETHERNET and bool(_MANAGEMENT_PORT.match(port.name))
 
 
 def share_by_names(hosts: Iterable[Ports], named: Mapping[int, str | None]) -> dict[int, Share]:

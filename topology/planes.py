@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from topology.fabric import Fabric
 from topology.plane_cables import Cables, Edge, find_cables, reach, subnets_of_switches
 from topology.plane_default import (
-    is_management_port,
     plane_in_name,
     share_by_names,
     share_by_switch,
@@ -89,13 +88,11 @@ class Split:
         of another plane: without its hosts it would look like a spine.
         """
         foreign = self._foreign(name, leaves)
-        ports = self.fabric.ports
+        managed_by = self.cables.managed_by if name != MANAGEMENT else frozenset[int]()
         for edge in self.cables.switch_edges:
             if edge.a in foreign or edge.b in foreign:
                 continue
-            if name == MANAGEMENT or not (
-                is_management_port(ports[edge.a_port]) or is_management_port(ports[edge.b_port])
-            ):
+            if edge.a_port not in managed_by and edge.b_port not in managed_by:
                 yield edge
 
     def _foreign(self, name: str, leaves: Collection[int]) -> set[int]:

@@ -19,7 +19,8 @@ from tests.topology.networks import (
     switches_of,
 )
 from topology.facts import GpuDistance, Port
-from topology.plane_default import is_management_port, plane_in_name
+from topology.plane_cables import is_management_port
+from topology.plane_default import plane_in_name
 from topology.plane_policy import COMPUTE, MANAGEMENT, STORAGE, Why
 from topology.planes import select_compute
 
