@@ -6,6 +6,7 @@ when nothing usable is left, that is told apart from a fabric with nothing in it
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,8 @@ from generator.dumps import parse_dump
 from generator.intake import take_reports
 from generator.inventory import Inventory, parse_nodes
 from generator.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
-from generator.store.directory import read_reports
+from generator.store.access import Access
+from generator.store.directory import ReadReports, read_reports
 from generator.subnets import uncovered
 from generator.sweeps import claims_of_sweep
 from generator.walk_files import read_walks
@@ -48,12 +50,14 @@ class Sources(NamedTuple):
     """Tells networks apart where the default is wrong."""
     plane: str | None = None
     """The network asked for; compute where not given."""
+    cluster: Access | None = None
+    """Where reports, nodes and HyperNodes are objects."""
 
     @property
     def is_empty(self) -> bool:
         """Whether no source of a fabric was named."""
         captures = self.ibnetdiscover or self.lldpcli or self.snmpwalk
-        return not (self.reports or captures or self.hypernodes)
+        return not (self.reports or captures or self.hypernodes or self.cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +85,16 @@ def read_inputs(sources: Sources) -> Inputs:
 
     Raises:
         ConfigError: the inventory cannot be read, or no node in it.
+        KubeError: the cluster cannot be read.
         StoreError: a folder cannot be read.
     """
     policies = read_planes(sources.planes) if sources.planes else ()
     choice = PlaneChoice(policies, sources.plane or COMPUTE)
-    found = Inputs(inventory=read_inventory(sources.nodes), planes=choice)
+    listed, read = _read_listed(sources)
+    found = Inputs(inventory=listed, planes=choice)
     if found.inventory:
         found = replace(found, problems=found.inventory.problems)
-    if sources.reports:
-        read = read_reports(sources.reports)
+    if read is not None:
         taken = take_reports(read.reports)
         unlisted = _unlisted(found.inventory, taken.reporters)
         found = _with(found, taken.claims, [*read.problems, *taken.problems, *unlisted])
@@ -105,6 +110,20 @@ def read_inputs(sources: Sources) -> Inputs:
     if sources.snmpwalk:
         found = _with(found, *read_walks(sources.snmpwalk, _read_regular))
     return found
+
+
+def _read_listed(sources: Sources) -> tuple[Inventory | None, ReadReports | None]:
+    """Return the inventory and the reports, of files or of the cluster; None where not asked."""
+    if sources.cluster is None:
+        reports = read_reports(sources.reports) if sources.reports else None
+        return read_inventory(sources.nodes), reports
+    from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
+
+    with open_cluster(sources.cluster, os.environ) as store:
+        listed = read_inventory(sources.nodes) or store.read_nodes()
+        if not listed.nodes:
+            raise ConfigError("the cluster has no node that can be used")
+        return listed, store.read_reports()
 
 
 def _unlisted(inventory: Inventory | None, reporters: Iterable[str]) -> Iterator[ParseError]:
@@ -259,7 +278,9 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option("--planes", type=_FILE, help="Which ports are whose network's, as YAML."),
             click.option("--plane", help="Network to look at.  [default: compute]", metavar="NAME"),
-            click.option("--kube", is_flag=True, help="Read the cluster (not available yet)."),
+            click.option("--kube", is_flag=True, help="Read the cluster's reports and nodes."),
+            click.option("--kubeconfig", help="How to reach it, in place of kubectl's files."),
+            click.option("--context", help="Of the kubeconfig, in place of the current one."),
             click.argument("files", nargs=-1, type=_FILE),
         ]
     )
@@ -272,11 +293,10 @@ def sources_of(options: dict[str, Any]) -> Sources:
     """Take the shared options out of a command's parameters.
 
     Raises:
-        click.UsageError: `--kube`, which is not available yet, or sources that exclude each other.
+        click.UsageError: sources that exclude each other.
     """
-    if options.pop("kube"):
-        raise click.UsageError("--kube is not available yet; read a folder with --reports")
     sources = Sources(
+        cluster=_access_of(options),
         reports=options.pop("reports"),
         ibnetdiscover=(*options.pop("ibnetdiscover"), *options.pop("files")),
         lldpcli=options.pop("lldpcli"),
@@ -288,6 +308,17 @@ def sources_of(options: dict[str, Any]) -> Sources:
     )
     if sources.hypernodes and not sources._replace(hypernodes=None).is_empty:
         raise click.UsageError("--hypernodes is a tree already; name no other source beside it")
+    if sources.cluster and sources.reports:
+        raise click.UsageError("--kube brings its reports: no --reports")
     if sources.hypernodes and (sources.planes or sources.plane):
         raise click.UsageError("--hypernodes is a tree already: no --planes, no --plane")
     return sources
+
+
+def _access_of(options: dict[str, Any]) -> Access | None:
+    access = Access(options.pop("kubeconfig"), options.pop("context"))
+    if options.pop("kube"):
+        return access
+    if any(access):
+        raise click.UsageError("--kubeconfig and --context go with --kube")
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from generator.outputs.hypernode import HyperNode, lint, render_hypernodes, tree
 from generator.reading import read_observation
 from generator.reconcile.conflicts import find_conflicts
 from generator.reconcile.plan import Action, plan_changes
+from generator.store.access import Access
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from topology.errors import InvariantError, ParseError, show
 from topology.tree import TopologyTree
@@ -40,19 +42,32 @@ def with_store(sources: Sources, store: Path | None) -> Sources:
     return sources
 
 
-def observed_in(store: Path | None, folder: Path | None) -> Observed:
+def observed_in(store: Path | None, folder: Path | None, cluster: Access | None = None) -> Observed:
     """Read the observed HyperNodes of a store, or of a folder that directly holds them.
+
+    Where neither is named, those of the cluster that is read.
 
     A store without the folder is new: nothing exists there yet. In a store only those count that
     can be replaced and removed there, each in a file of its own name.
 
     Raises:
         click.UsageError: neither is named, or both are.
+        KubeError: the cluster cannot be read.
         StoreError: the folder cannot be read.
     """
+    if cluster is not None and store is None and folder is None:
+        return _observed_in_cluster(cluster)
     if (store is None) == (folder is None):
         raise click.UsageError("name what to compare with: either --store or --observed")
     read = DirectoryStore(store).read_hypernodes() if store else read_hypernodes(folder or Path())
+    return Observed(read.hypernodes, read.problems)
+
+
+def _observed_in_cluster(cluster: Access) -> Observed:
+    from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
+
+    with open_cluster(cluster, os.environ) as opened:
+        read = opened.read_hypernodes()
     return Observed(read.hypernodes, read.problems)
 
 

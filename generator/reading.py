@@ -54,7 +54,8 @@ def read_observation(
         TopologyError: nothing usable was read; the problems have been printed.
     """
     if sources.is_empty:
-        raise click.UsageError("name a source: --reports, --ibnetdiscover, --lldpcli, --snmpwalk")
+        known = "--reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
+        raise click.UsageError(f"name a source: {known}")
     if sources.hypernodes:
         if names_of_tiers or isinstance(previous, str):
             raise click.UsageError("--hypernodes brings its names: no --tier-names, no --previous")

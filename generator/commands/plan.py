@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Print the ordered actions that would make the observed HyperNodes the desired ones."""
     sources = with_store(sources_of(options), store)
-    plan = make_plan(sources, observed_in(store, observed))
+    plan = make_plan(sources, observed_in(store, observed, sources.cluster))
     document = [render_action(action) for action in plan.actions]
     print_document(document, output, text=lambda: text_plan(plan))
     if check and plan.actions:

@@ -10,7 +10,7 @@ import random  # noqa: TID251 - this is an edge: it spreads retries
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from time import monotonic
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from generator.inventory import Inventory, parse_node
 from generator.kube.applier import Applier, Patience, insist
@@ -21,6 +21,7 @@ from generator.kube.pacing import Ending, Pace, TokenBucket
 from generator.kube.resources import HYPERNODES, NODES, REPORTS, Resource
 from generator.kube.transport import KubeTransport, Request, Transport, decode
 from generator.outputs.hypernode import HyperNode, parse_manifest, render_manifest
+from generator.store.access import Access
 from generator.store.directory import ReadHyperNodes, ReadReports
 from topology.errors import KubeConflict, KubeNotFound, ParseError
 from topology.report import parse_report
@@ -30,13 +31,6 @@ Value = TypeVar("Value")
 WRITES_PER_SECOND: Final = 10
 BURST: Final = 100
 _PATIENCE: Final = Patience(attempts=4)
-
-
-class Access(NamedTuple):
-    """Which cluster, and as whom; where nothing is said, as kubectl finds it."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
 
 
 class ClusterStore:

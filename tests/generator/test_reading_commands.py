@@ -133,12 +133,19 @@ def test_it_wants_a_source(command: str) -> None:
     assert "--ibnetdiscover" in ran.err or "--store" in ran.err
 
 
-@pytest.mark.parametrize("command", ["tree", "findings", "plan", "apply"])
-def test_it_says_that_the_cluster_cannot_be_read_yet(tmp_path: Path, command: str) -> None:
-    store = ["--store", tmp_path] if command in ("plan", "apply") else []
-    ran = run(command, "--kube", *store)
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        pytest.param(["--kube", "--reports", "."], "no --reports", id="a folder beside a cluster"),
+        pytest.param(["--context", "a"], "go with --kube", id="a context of no cluster"),
+        pytest.param(["--kube", "--hypernodes", "."], "no other source", id="a tree beside it"),
+        pytest.param(["--kube", "--kubeconfig", "/nowhere"], "kubeconfig /nowhere", id="no file"),
+    ],
+)
+def test_it_refuses(options: list[str], problem: str) -> None:
+    ran = run("tree", *options)
     assert (ran.code, ran.out) == (Exit.USAGE, "")
-    assert "not available yet" in ran.err
+    assert problem in ran.err
 
 
 def test_it_takes_hypernodes_for_a_tree_of_their_own(rails: Scene) -> None:

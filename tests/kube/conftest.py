@@ -48,9 +48,7 @@ def other_api(spare_api: ApiServer) -> ApiServer:
 @pytest.fixture(scope="session")
 def volcano(api: ApiServer) -> ApiServer:
     """The server with Volcano's HyperNode and PodGroup, as its module publishes them."""
-    for file in sorted(find_assets("crds").iterdir()):
-        api.install(yaml.safe_load(file.read_text()))
-    return api
+    return with_volcano(api)
 
 
 @pytest.fixture
@@ -78,6 +76,13 @@ def through(proxy: FaultProxy, api: ApiServer) -> Iterator[KubeTransport]:
     """A connection through the proxy."""
     with connecting(api, proxy.url) as found:
         yield found
+
+
+def with_volcano(api: ApiServer) -> ApiServer:
+    """Install Volcano's kinds, unless they are there."""
+    for file in sorted(find_assets("crds").iterdir()):
+        api.install(yaml.safe_load(file.read_text()))
+    return api
 
 
 @contextmanager

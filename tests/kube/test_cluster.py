@@ -1,0 +1,160 @@
+"""The reading commands on a cluster, and plans carried out in one: the same as on folders."""
+
+from collections.abc import Iterator
+from time import monotonic
+
+import pytest
+
+from generator.exits import Exit
+from generator.inputs import Sources
+from generator.kube.pacing import Pace
+from generator.kube.resources import HYPERNODES, NODES, REPORTS
+from generator.outputs.hypernode import HyperNode, Member, MemberType
+from generator.planning import observed_in, plan_towards
+from generator.reading import read_observation
+from generator.reconcile.apply import apply_plan
+from generator.store.access import Access
+from generator.store.cluster import ClusterStore
+from generator.store.directory import read_reports
+from tests.generator.scenes import RAILS, Ran, Scene, kube_node, run
+from tests.kube.conftest import WRITER, connecting, with_volcano
+from tests.kube.following import JITTER, HastyEnding
+from tests.kube.proxy import Fault, FaultProxy
+from tests.lab.api_server import ApiServer
+from topology.errors import KubeConflict, KubeNotFound, KubeUnavailable
+from topology.report import render_report
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+
+
+class Cluster:
+    """A server that holds what a scene's agents report."""
+
+    def __init__(self, api: ApiServer, scene: Scene) -> None:
+        self.api = with_volcano(api)
+        self.scene = scene
+        self.kubeconfig = str(api.kubeconfig(WRITER))
+        for name in scene.hosts:
+            node = kube_node(name)
+            made = api.expect("POST", NODES.path(), node | {"status": {}})
+            api.expect("PUT", f"{NODES.path(name)}/status", made | {"status": node["status"]})
+        for report in read_reports(scene.reports()).reports:
+            rendered = render_report(report)
+            made = api.expect("POST", REPORTS.path(), rendered)
+            path = f"{REPORTS.path(report.metadata.name)}/status"
+            api.expect("PUT", path, made | {"status": rendered.get("status", {})})
+
+    def run(self, command: str, *words: object) -> Ran:
+        return run(command, "--kube", "--kubeconfig", self.kubeconfig, "-o", "json", *words)
+
+
+@pytest.fixture(scope="module")
+def loaded(spare_api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    spare_api.revive()
+    return Cluster(spare_api, Scene.of(tmp_path_factory.mktemp("scene"), RAILS))
+
+
+@pytest.fixture
+def cluster(loaded: Cluster) -> Cluster:
+    loaded.api.revive()
+    return loaded
+
+
+@pytest.fixture
+def store(cluster: Cluster) -> Iterator[ClusterStore]:
+    with connecting(cluster.api) as transport:
+        yield ClusterStore(transport, pace=Pace(HastyEnding(), monotonic, JITTER))
+
+
+@pytest.mark.parametrize("command", ["tree", "findings", "planes"])
+def test_it_says_of_a_cluster_what_it_says_of_its_reports(cluster: Cluster, command: str) -> None:
+    scene = cluster.scene
+    folder = run(command, "--reports", scene.reports(), "--nodes", scene.kube_nodes(), "-o", "json")
+    live = cluster.run(command)
+    assert (live.code, live.err) == (Exit.OK, "")
+    assert live.document == folder.document
+
+
+def test_it_carries_a_plan_out_and_then_rests(cluster: Cluster, store: ClusterStore) -> None:
+    planned = cluster.run("plan")
+    assert planned.code == Exit.OK
+    assert {one["op"] for one in planned.document} == {"create"}
+    access = Access(cluster.kubeconfig)
+    observed = observed_in(None, None, access)
+    seen = read_observation(Sources(cluster=access)).observation
+    actions, problems = plan_towards(seen, observed.hypernodes)
+    assert not problems
+    assert [one.name for one in actions] == [one["name"] for one in planned.document]
+    assert apply_plan(actions, store).is_complete
+    assert cluster.run("plan").document == []
+    before = cluster.api.writes_by(WRITER)
+    assert [one.name for one in before if one.resource == "hypernodes"] == [
+        one.name for one in actions
+    ]
+    assert apply_plan(actions, store).is_complete
+    assert cluster.api.writes_by(WRITER) == before, "no write where nothing changed"
+    for action in reversed(actions):
+        assert store.remove(action.name)
+        assert not store.remove(action.name)
+    assert cluster.run("plan", "--check").code == Exit.CHECK_FAILED
+
+
+def test_it_touches_no_hypernode_of_others(cluster: Cluster, store: ClusterStore) -> None:
+    theirs = HyperNode("theirs", 1, "leaf", (Member(MemberType.NODE, "n1"),), labels=())
+    manifest = {
+        "apiVersion": HYPERNODES.api_version,
+        "kind": "HyperNode",
+        "metadata": {"name": "theirs"},
+        "spec": {
+            "tier": 1,
+            "members": [{"type": "Node", "selector": {"exactMatch": {"name": "n1"}}}],
+        },
+    }
+    cluster.api.expect("POST", HYPERNODES.path(), manifest)
+    try:
+        assert [one.name for one in store.read_hypernodes().hypernodes] == ["theirs"]
+        with pytest.raises(KubeConflict, match="theirs is not ours"):
+            store.put(theirs)
+        with pytest.raises(KubeConflict, match="theirs is not ours"):
+            store.remove("theirs")
+    finally:
+        cluster.api.expect("DELETE", HYPERNODES.path("theirs"))
+
+
+def test_it_names_a_report_that_is_no_use(cluster: Cluster) -> None:
+    broken = {
+        "apiVersion": REPORTS.api_version,
+        "kind": "NeighborReport",
+        "metadata": {"name": "odd.sweep.0"},
+        "spec": {"sweep": {"subnet": "fe80", "sweepId": "a", "part": 0, "of": 1, "facts": "!"}},
+    }
+    cluster.api.expect("POST", REPORTS.path(), broken)
+    try:
+        ran = cluster.run("tree")
+        assert ran.code == Exit.SKIPPED
+        assert "odd" in ran.err
+    finally:
+        cluster.api.expect("DELETE", REPORTS.path("odd.sweep.0"))
+
+
+def test_it_says_that_the_cluster_is_silent(cluster: Cluster) -> None:
+    with FaultProxy(cluster.api) as proxy:
+        proxy.fail("GET", *[Fault(503)] * 100)
+        file = cluster.api.kubeconfig(WRITER, url=proxy.url)
+        ran = run("tree", "--kube", "--kubeconfig", file)
+    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert "503" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_it_takes_no_failure_for_an_empty_list(cluster: Cluster) -> None:
+    with FaultProxy(cluster.api) as proxy, connecting(cluster.api, proxy.url) as transport:
+        store = ClusterStore(transport, pace=Pace(HastyEnding(), monotonic, JITTER))
+        proxy.fail("hypernodes", Fault(404))
+        with pytest.raises(KubeNotFound, match="knows no HyperNode, its CRD is not installed"):
+            store.read_hypernodes()
+        proxy.fail("neighborreports", Fault(500), Fault(is_lost=True))
+        assert len(store.read_reports().reports) > len(cluster.scene.hosts)
+        proxy.fail("neighborreports", *[Fault(500)] * 10)
+        with pytest.raises(KubeUnavailable):
+            store.read_reports()
