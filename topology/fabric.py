@@ -8,23 +8,22 @@ decided in `planes`, what they mean in `tiers`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from topology.device_names import display_names, sort_names
 from topology.errors import show
 from topology.facts import (
     DeviceKind,
     Finding,
-    FindingKind,
     GpuDistance,
     Medium,
     Neighbor,
     Port,
     PortName,
     PortState,
-    Severity,
     Source,
     sort_findings,
 )
@@ -32,16 +31,22 @@ from topology.identity import (
     Claim,
     Entity,
     Identities,
+    Key,
     Origin,
     SweptClaims,
     resolve_claims,
+    sort_claims,
     spell_out,
 )
 from topology.ids import Id, IdKind
 from topology.kinds import Heard, settle_kinds, settle_nodes
+from topology.quarantine import Undisputed, settle_disputes
 
 if TYPE_CHECKING:
     from topology.fabric_columns import FabricColumns
+
+
+_NOBODY: Final[Mapping[Key, str]] = MappingProxyType({})
 
 
 class FabricDevice(NamedTuple):
@@ -110,11 +115,17 @@ class Fabric:
         return " and ".join(f"{end.device} port {end.port}" for end in ends)
 
 
-def build_fabric(claims: Iterable[Claim | SweptClaims]) -> Fabric:
+def build_fabric(
+    claims: Iterable[Claim | SweptClaims], *, first_owners: Mapping[Key, str] = _NOBODY
+) -> Fabric:
     """Join claims to one fabric. The order of claims does not matter.
 
     Cost: O(n log n) in ports and neighbors, 20 µs each; 1 µs where all claims are of sweeps
     without contradictions, which are then joined as columns, to the same fabric.
+
+    Args:
+        claims: of all origins.
+        first_owners: by id the node that had it before, for ids that two claim now.
     """
     claims = list(claims)
     swept = [claim for claim in claims if isinstance(claim, SweptClaims)]
@@ -124,11 +135,11 @@ def build_fabric(claims: Iterable[Claim | SweptClaims]) -> Fabric:
         found = build_swept(swept)
         if found is not None:
             return found
-    return _build_carefully(list(spell_out(claims)))
+    return _build_carefully(settle_disputes(sort_claims(spell_out(claims)), first_owners))
 
 
-def _build_carefully(claims: Sequence[Claim]) -> Fabric:
-    identities = resolve_claims(claims)
+def _build_carefully(settled: Undisputed) -> Fabric:
+    identities = resolve_claims(settled.claims)
     heard = list(_hear(identities))
     settle_kinds(identities.entities, map(_view, heard))
     findings = settle_nodes(identities.entities)
@@ -140,7 +151,7 @@ def _build_carefully(claims: Sequence[Claim]) -> Fabric:
         devices=tuple(_device(identities.entities[at], names[at]) for at in order),
         ports=tuple(ports.facts),
         links=tuple(_links(cables)),
-        findings=sort_findings([*identities.findings, *findings]),
+        findings=sort_findings([*settled.findings, *identities.findings, *findings]),
     )
 
 
@@ -364,30 +375,3 @@ def _links(cables: dict[tuple[int, int], _Cable]) -> Iterator[Link]:
             is_disputed=bool(quiet & confirmed),
             rate_bps=min(cable.rates, default=None),
         )
-
-
-def link_findings(fabric: Fabric) -> Iterator[Finding]:
-    """Yield a finding per link that only one end reports although the other could have."""
-    for link in fabric.links:
-        if link.is_one_sided:
-            yield _one_sided(fabric, link)
-
-
-def _one_sided(fabric: Fabric, link: Link) -> Finding:
-    ends = (fabric.port_name(link.a), fabric.port_name(link.b))
-    return Finding(
-        kind=FindingKind.ONE_SIDED_LINK,
-        device=ends[0].device,
-        port=ends[0].port,
-        severity=Severity.WARNING,
-        message=(
-            f"Only one end reports the link between {fabric.show_link(link)}. "
-            + (
-                "The other end reports another cable there, so it is left out; it goes away "
-                "when the old entry times out."
-                if link.is_disputed
-                else "Check that both ends send and receive, and the transceivers."
-            )
-        ),
-        ports=ends,
-    )

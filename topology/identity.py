@@ -200,7 +200,7 @@ def _claim_order(claim: Claim) -> tuple[object, ...]:
     return (claim.origin, device.name, device.ids, len(device.ports))
 
 
-def _in_order(claims: Iterable[Claim]) -> Iterator[Claim]:
+def sort_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
     """Yield claims in an order that their content alone decides."""
     ordered = sorted(claims, key=_claim_order)
     for _, alike in groupby(ordered, key=_claim_order):
@@ -208,15 +208,14 @@ def _in_order(claims: Iterable[Claim]) -> Iterator[Claim]:
         yield from group if len(group) == 1 else sorted(group, key=repr)
 
 
-def resolve_claims(claims: Iterable[Claim]) -> Identities:
-    """Join claims to devices. The order of claims does not matter; O(n log n) in their ids.
+def resolve_claims(ordered: Sequence[Claim]) -> Identities:
+    """Join claims to devices, in the order of `sort_claims`; O(n log n) in their ids.
 
     A union that would join two devices that speak for themselves is refused: the id then
     identifies nobody, except where the inventory gives it to one of them. Source: design of
     identity by id sets, IEEE 802.1AB 9.2.7.7 for what a chassis id is worth.
     """
     found = Identities()
-    ordered = list(_in_order(claims))
     for claim in ordered:
         if claim.origin is not Origin.SWEEP:
             _add_anchor(found, claim)

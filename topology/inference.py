@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from topology.cliques import RANK, clique_findings, find_cliques, nest_cliques
 from topology.directors import fold_directors
 from topology.errors import ConfigError
-from topology.fabric import Fabric, link_findings
+from topology.fabric import Fabric
 from topology.facts import Finding, sort_findings
 from topology.ids import IdKind
 from topology.names import Nameless, assign_names
+from topology.one_sided import link_findings
 from topology.plane_policy import COMPUTE
 from topology.planes import Plane, select_compute
 from topology.ranks import Ranks, rank_switches

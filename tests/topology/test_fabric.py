@@ -15,10 +15,11 @@ from tests.topology.cables import (
     star,
     tiers_of,
 )
-from topology.fabric import Fabric, build_fabric, link_findings
+from topology.fabric import Fabric, build_fabric
 from topology.facts import Device, DeviceKind, FindingKind, Neighbor, Port, PortState, Source
 from topology.identity import Claim, Origin
 from topology.ids import Id, IdKind
+from topology.one_sided import link_findings
 
 GUID = "0002c903007b78b0"
 

@@ -1,0 +1,137 @@
+"""A node that claims ids of others loses them, and those whose ids they are keep their place."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.topology.cables import (
+    claims,
+    heard_from,
+    hosts,
+    infer_cables,
+    mac_of,
+    mesh,
+    of_kind,
+    report,
+    star,
+    tiers_of,
+)
+from topology.fabric import Fabric, build_fabric
+from topology.facts import Device, DeviceKind, FindingKind, Neighbor, Port
+from topology.identity import Claim, Key, Origin
+from topology.ids import Id, IdKind
+
+GUID = "0002c903007b78b0"
+POD = [*star("leaf1", hosts(1, 4)), *star("leaf2", hosts(5, 8)), *mesh(["leaf1", "leaf2"], ["s1"])]
+
+
+def liar(name: str, *ids: Id, heard: dict[str, list[Neighbor]] | None = None) -> Claim:
+    """Return what a node says of itself that claims more ids than its own."""
+    found = report(name, heard or {}).device
+    device = Device(found.kind, name, tuple(sorted({*found.ids, *ids})), found.ports)
+    return Claim(device, Origin.REPORT)
+
+
+def mac(device: str, port: str = "") -> Id:
+    return Id(IdKind.MAC, mac_of(device, port))
+
+
+def chassis(device: str) -> Id:
+    return Id(IdKind.CHASSIS_ID, mac_of(device), "mac")
+
+
+def swept(name: str, guid: str, kind: DeviceKind, *ports: Port) -> Claim:
+    return Claim(Device(kind, name, (Id(IdKind.NODE_GUID, guid),), ports), Origin.SWEEP)
+
+
+def names_with(fabric: Fabric, value: str) -> list[str]:
+    return [one.name for one in fabric.devices if value in {found.value for found in one.ids}]
+
+
+@pytest.mark.parametrize("name", ["h00", "h99"])
+def test_a_node_keeps_the_address_that_its_leaf_hears_where_it_hears_the_leaf(name: str) -> None:
+    honest = infer_cables(POD)
+    found = infer_cables(POD, more=[liar(name, mac("h01", "eth0"), chassis("h01"))])
+    assert tiers_of(found) == tiers_of(honest)
+    finding, other = of_kind(found.findings, FindingKind.DUPLICATE_ID)
+    assert finding.device == other.device == name
+    assert "that of h01 by what others see" in finding.message
+    assert [gone.node for gone in found.tree.unplaced] == [name]
+
+
+def test_a_claimant_keeps_what_nobody_disputes() -> None:
+    told = [one for one in claims(POD) if one.device.name != "h05"]
+    bad = liar("h05", chassis("h01"), heard={"eth0": [heard_from("leaf2", "to-h05-eth0")]})
+    fabric = build_fabric([*told, bad])
+    assert names_with(fabric, mac_of("h01")) == ["h01"]
+    ends = {fabric.port_name(end) for link in fabric.links for end in (link.a, link.b)}
+    assert ("h05", "eth0") in ends
+
+
+@pytest.mark.parametrize("silent", [(), ("leaf1",)], ids=["walked", "not walked"])
+@pytest.mark.parametrize("is_on_it", [True, False], ids=["a host of it", "a stranger"])
+def test_a_leaf_keeps_its_chassis_id(*, silent: tuple[str, ...], is_on_it: bool) -> None:
+    honest = infer_cables(POD, silent=silent)
+    cable = {"eth0": [heard_from("leaf1", "to-h04-eth0")]}
+    bad = liar("h04" if is_on_it else "h99", chassis("leaf1"), heard=cable if is_on_it else {})
+    told = [one for one in claims(POD, silent=silent) if one.device.name != bad.device.name]
+    found = infer_cables([], more=[*told, bad])
+    assert tiers_of(found) == tiers_of(honest)
+    (finding,) = of_kind(found.findings, FindingKind.DUPLICATE_ID)
+    assert finding.device == bad.device.name
+
+
+def test_a_switch_of_a_sweep_is_no_host() -> None:
+    switch = swept("leaf", GUID, DeviceKind.SWITCH)
+    fabric = build_fabric([switch, liar("h1", Id(IdKind.NODE_GUID, GUID))])
+    assert {one.name: one.kind for one in fabric.devices} == {
+        "h1": DeviceKind.HOST,
+        "leaf": DeviceKind.SWITCH,
+    }
+    assert names_with(fabric, GUID) == ["leaf"]
+
+
+def test_a_sweep_tells_whose_a_guid_is_by_the_name_it_found() -> None:
+    guid = Id(IdKind.NODE_GUID, GUID)
+    port = Port("mlx5_0/1", (Id(IdKind.NODE_GUID, GUID, "1"),), rdma_device="mlx5_0")
+    told = [swept("h2", GUID, DeviceKind.HOST, port), liar("h1", guid), liar("h2", guid)]
+    fabric = build_fabric(told)
+    assert names_with(fabric, GUID) == ["h2"]
+    assert [fabric.devices[one.device].name for one in fabric.ports] == ["h2"]
+    assert [finding.device for finding in fabric.findings] == ["h1"]
+
+
+@pytest.mark.parametrize("first", ["h1", "h2"])
+def test_an_id_stays_with_whom_had_it_first_where_no_cable_tells(first: str) -> None:
+    guid = Id(IdKind.NODE_GUID, GUID)
+    told = [liar("h1", guid), liar("h2", guid)]
+    owners: dict[Key, str] = {(IdKind.NODE_GUID, GUID): first}
+    assert names_with(build_fabric(told, first_owners=owners), GUID) == [first]
+    fabric = build_fabric(told)
+    assert "it identifies neither" in fabric.findings[0].message
+
+
+def test_two_that_the_cables_confirm_alike_have_it_neither() -> None:
+    shared = heard_from("h01", "eth0")
+    leaf = report("leaf1", {f"to-{name}-eth0": [shared] for name in ("h01", "h02")})
+    both = [
+        liar(name, chassis("h01"), heard={"eth0": [heard_from("leaf1", f"to-{name}-eth0")]})
+        for name in ("h01", "h02")
+    ]
+    (finding,) = build_fabric([leaf, *both]).findings
+    assert "it identifies neither" in finding.message
+
+
+def test_hosts_that_hear_each_other_are_left_alone() -> None:
+    ring = [(("h1", "eth0"), ("h2", "eth1")), (("h2", "eth0"), ("h3", "eth1"))]
+    fabric = build_fabric(claims([*ring, (("h3", "eth0"), ("h1", "eth1"))]))
+    assert len(fabric.links) == 3
+    assert fabric.findings == ()
+
+
+@given(st.permutations(claims(POD)), st.integers(0, 10))
+def test_the_order_of_claims_does_not_matter(told: list[Claim], at: int) -> None:
+    bad = liar("h06", chassis("h01"), chassis("leaf1"))
+    rest = [one for one in told if one.device.name != "h06"]
+    wanted = build_fabric([*[one for one in claims(POD) if one.device.name != "h06"], bad])
+    assert build_fabric([*rest[:at], bad, *rest[at:]]) == wanted

@@ -1,0 +1,35 @@
+"""Findings about cables that only one end reports although the other could have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from topology.fabric import Fabric, Link
+from topology.facts import Finding, FindingKind, Severity
+
+
+def link_findings(fabric: Fabric) -> Iterator[Finding]:
+    """Yield a finding per link that only one end reports although the other could have."""
+    for link in fabric.links:
+        if link.is_one_sided:
+            yield _one_sided(fabric, link)
+
+
+def _one_sided(fabric: Fabric, link: Link) -> Finding:
+    ends = (fabric.port_name(link.a), fabric.port_name(link.b))
+    return Finding(
+        kind=FindingKind.ONE_SIDED_LINK,
+        device=ends[0].device,
+        port=ends[0].port,
+        severity=Severity.WARNING,
+        message=(
+            f"Only one end reports the link between {fabric.show_link(link)}. "
+            + (
+                "The other end reports another cable there, so it is left out; it goes away "
+                "when the old entry times out."
+                if link.is_disputed
+                else "Check that both ends send and receive, and the transceivers."
+            )
+        ),
+        ports=ends,
+    )

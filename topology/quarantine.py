@@ -1,0 +1,199 @@
+"""Ids that two devices claim, before claims are joined: whose they are, and who loses them.
+
+A report is what a node says of itself, and the node may be broken or hostile. An id stays with
+whom the other side of a cable confirms: it hears the id there, and is heard back. Where no cable
+tells, a sweep that found the id under the node's name does, else it stays with whom had it first.
+The others keep what nobody disputes. Where nothing tells, `identity` lets the id be nobody's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from topology.errors import show
+from topology.facts import Device, DeviceKind, Finding, FindingKind, Neighbor, Port, Severity
+from topology.identity import Claim, Key, Origin, claim_keys, strong_key
+from topology.ids import Id, IdKind, short_name
+
+MIN_HOSTS = 2
+"""Nodes that hear an id, and that its claimant does not hear, for it to be a switch's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undisputed:
+    """Claims without the ids that they lost."""
+
+    claims: tuple[Claim, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """What all claims tell, by number of the claim."""
+
+    claims: Sequence[Claim]
+    keys: Mapping[int, list[Key]]
+    """Of claims that no sweep makes."""
+    claimants: Mapping[Key, dict[str, list[int]]]
+    """By key who claims it: a node by its name, a switch that is none by its number."""
+    heard: Mapping[Key, list[tuple[int, Port]]]
+    """By key the ports that hear it, and whose they are."""
+    swept: Mapping[Key, Device]
+
+    def confirms(self, key: Key, own: Collection[int]) -> bool:
+        """Return whether a port that hears the key is heard by one of its claimant's ports."""
+        entries = [
+            near for at in own for port in self.claims[at].device.ports for near in port.neighbors
+        ]
+        return any(
+            at not in own and any(_names(near, self.claims[at].device, port) for near in entries)
+            for at, port in self.heard.get(key, ())
+        )
+
+    def is_swept_as(self, key: Key, who: str) -> bool:
+        """Return whether a sweep found the key on a host of this name."""
+        found = self.swept.get(key)
+        return found is not None and bool(found.name) and short_name(found.name) == short_name(who)
+
+    def is_of_a_switch(self, key: Key, own: Sequence[int]) -> bool:
+        """Return whether a key that one host alone claims belongs to a switch.
+
+        A sweep says so, or other nodes hear it whom the host does not hear, or the host itself
+        hears it as its neighbor's.
+        """
+        found = self.swept.get(key)
+        if found is not None and found.kind is DeviceKind.SWITCH:
+            return True
+        hearing = {at for at, _ in self.heard.get(key, ())}
+        others = hearing.difference(own)
+        if not others or self.confirms(key, own):
+            return False
+        nodes = sum(_node(self.claims[at].device) is not None for at in others)
+        return nodes >= MIN_HOSTS or bool(hearing.intersection(own))
+
+
+def settle_disputes(claims: Iterable[Claim], first_owners: Mapping[Key, str]) -> Undisputed:
+    """Take ids away from those that claim them against the evidence. Cost: O(ids + neighbors).
+
+    Args:
+        claims: of all origins, in an order that their content alone decides.
+        first_owners: by id the node that had it in the last generation.
+    """
+    ordered = tuple(claims)
+    evidence = _gather(ordered)
+    lost: dict[int, set[Key]] = defaultdict(set)
+    findings: list[Finding] = []
+    for key, claimants in sorted(evidence.claimants.items()):
+        winner = _winner(evidence, key, first_owners)
+        for who in sorted(set(claimants) - {winner}) if winner is not None else ():
+            findings.append(_finding(key, who, winner))
+            for at in claimants[who]:
+                lost[at].add(key)
+    kept = (
+        replace(claim, device=_without(claim.device, lost[at])) if at in lost else claim
+        for at, claim in enumerate(ordered)
+    )
+    return Undisputed(tuple(kept), tuple(findings))
+
+
+def _winner(evidence: _Evidence, key: Key, first_owners: Mapping[Key, str]) -> str | None:
+    """Return whose a key is, empty for a switch that makes no claim; None where nothing tells."""
+    claimants = evidence.claimants[key]
+    own = [at for numbers in claimants.values() for at in numbers]
+    if any(evidence.claims[at].origin is Origin.INVENTORY for at in own):
+        return None
+    if len(claimants) == 1:
+        is_host = all(evidence.claims[at].device.kind is DeviceKind.HOST for at in own)
+        return "" if is_host and evidence.is_of_a_switch(key, own) else None
+    tests: tuple[Callable[[str], bool], ...] = (
+        lambda who: evidence.confirms(key, claimants[who]),
+        lambda who: evidence.is_swept_as(key, who),
+        lambda who: first_owners.get(key) == who,
+    )
+    for is_true in tests:
+        found = [who for who in claimants if is_true(who)]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def _gather(claims: Sequence[Claim]) -> _Evidence:
+    anchors = [at for at, claim in enumerate(claims) if claim.origin is not Origin.SWEEP]
+    keys = {at: claim_keys(claims[at].device) for at in anchors}
+    claimants: dict[Key, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for at, own in keys.items():
+        who = _claimant(claims[at].device, at)
+        for key in own if who is not None else ():
+            if key[0] != IdKind.NODE_NAME:
+                claimants[key][who or ""].append(at)
+    heard: dict[Key, list[tuple[int, Port]]] = defaultdict(list)
+    for at in anchors:
+        for port in claims[at].device.ports:
+            for key in {key for near in port.neighbors for key in _neighbor_keys(near)}:
+                if key in claimants:
+                    heard[key].append((at, port))
+    swept = {
+        key: claim.device
+        for claim in claims
+        if claimants and claim.origin is Origin.SWEEP
+        for key in claim_keys(claim.device)
+        if key in claimants
+    }
+    return _Evidence(claims, keys, claimants, heard, swept)
+
+
+def _claimant(device: Device, at: int) -> str | None:
+    """Return who claims; None where a claim may be about a node that has a claim of its own."""
+    node = _node(device)
+    if node is not None or device.kind is not DeviceKind.SWITCH:
+        return node
+    return f"{device.name or 'switch'}\0{at}"
+
+
+def _node(device: Device) -> str | None:
+    return next((one.value for one in device.ids if one.kind is IdKind.NODE_NAME), None)
+
+
+def _neighbor_keys(near: Neighbor) -> Iterator[Key]:
+    for one in (*near.device_ids, *near.port_ids):
+        key = strong_key(one)
+        if key is not None:
+            yield key
+
+
+def _names(near: Neighbor, device: Device, port: Port) -> bool:
+    """Return whether a neighbor entry speaks of this port of this device."""
+    own = {key for one in device.ids if (key := strong_key(one))}
+    is_device = any(key in own for key in _neighbor_keys(near)) or (
+        bool(device.name) and short_name(near.device_name) == short_name(device.name)
+    )
+    told = {one.value for one in near.port_ids} | ({near.port_name} if near.port_name else set())
+    known = {one.value for one in port.ids} | {port.name}
+    return is_device and (not told or not told.isdisjoint(known))
+
+
+def _without(device: Device, lost: Collection[Key]) -> Device:
+    ports = (port._replace(ids=_rest(port.ids, lost)) for port in device.ports)
+    return replace(device, ids=_rest(device.ids, lost), ports=tuple(ports))
+
+
+def _rest(ids: Iterable[Id], lost: Collection[Key]) -> tuple[Id, ...]:
+    return tuple(one for one in ids if strong_key(one) not in lost)
+
+
+def _finding(key: Key, who: str, winner: str | None) -> Finding:
+    name = show(who.partition("\0")[0])
+    owner = show((winner or "").partition("\0")[0]) or "a switch"
+    return Finding(
+        kind=FindingKind.DUPLICATE_ID,
+        device=name,
+        port=None,
+        severity=Severity.ERROR,
+        message=(
+            f"{name} claims {key[0]} {show(key[1])}, which is that of {owner} by what others "
+            "see; that claim does not count, the rest of its report does. Check for cloned "
+            "firmware or a misbehaving node."
+        ),
+    )
