@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -27,6 +26,7 @@ from agent.printing import columns, render_text
 from agent.publishing import REPORTS, ReportFolder, document_of, render_document
 from agent.reporting import build_reports
 from agent.rounds import Rounds
+from agent.signals import TERMINATED, on_sigterm
 from agent.sweeping import SweepTurns, sweep_attempt
 from topology.errors import StoreError
 
@@ -75,13 +75,17 @@ def once(output: str, **options: Unpack[NodeOptions]) -> None:
     """
     if _is_default("listen_for") and options["frames"] == FrameUse.AUTO:
         options["listen_for"] = 0.0
-    node = replace(open_node(options), wait=time.sleep)
+    node = open_node(options)
+    node = replace(node, wait=node.stop.wait)
     turns = SweepTurns(node.settings, node.clock, open_fabric(options))
     node = replace(node, settings=turns.current())
     try:
-        attempts = collect(node, {})
+        with on_sigterm(node.stop.tell):
+            attempts = collect(node, {})
     finally:
         node.close()
+    if node.stop.is_told:
+        sys.exit(TERMINATED)
     sweep = sweep_attempt(attempts)
     standing = turns.note(node.settings, sweep) if sweep else None
     reports = build_reports(node.settings, attempts, now=node.clock.now(), sweeping=standing)

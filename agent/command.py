@@ -67,9 +67,13 @@ class Stop:
     @property
     def is_told(self) -> bool:
         """Whether it was said."""
+        return self.wait(0)
+
+    def wait(self, limit_s: float) -> bool:
+        """Sleep until it is said, at most so long, and return whether it was."""
         with selectors.DefaultSelector() as selector:
             selector.register(self, selectors.EVENT_READ)
-            return bool(selector.select(0))
+            return bool(selector.select(limit_s))
 
     def fileno(self) -> int:
         """Return what becomes readable with the word."""

@@ -95,7 +95,7 @@ def _refused(report: NeighborReport, subnet: str, *, is_unknown: bool) -> Findin
         message=(
             f"Every query of the sweep of subnet {subnet} from {name} timed out, as where an M_Key "
             f"guards the fabric; {state}. Read what its own manager writes (ibdiagnet's files, "
-            "opensm-subnet.lst) with --ibnetdiscover, or give the sweep the key "
-            "(--sweep-command 'ibnetdiscover -y KEY')."
+            "opensm-subnet.lst) with --ibnetdiscover, or give the sweep the key (m_key in "
+            "/etc/infiniband-diags/ibdiag.conf)."
         ),
     )

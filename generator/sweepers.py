@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -19,20 +19,26 @@ from topology.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRol
 from topology.ids import natural_key
 from topology.report import NeighborReport
 
+_STANDINGS: Final = (SweepRole.ELECTED, SweepRole.SPARE)
 _NUMBER: Final = re.compile(r"[1-9][0-9]?\Z")
 _LABEL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")  # it becomes a word of a command
+
+
+_Seat = tuple[str, str, str, int]
+"""Subnet, node, RDMA device and port number."""
 
 
 class _Candidate(NamedTuple):
     """A port that a subnet can be swept from."""
 
-    node: str
-    device: str
-    port: int
     has_failed: bool
-
-    def sweeper(self, subnet: str, role: SweepRole) -> Sweeper:
-        return Sweeper(subnet=subnet, node=self.node, device=self.device, port=self.port, role=role)
+    standing: int
+    """What it is now: the elected one comes first, then the spare."""
+    rank: int
+    """Of its node by name, as people sort names."""
+    position: int
+    """Among the ports of its node, which reports have in order."""
+    seat: _Seat
 
 
 def elect(
@@ -52,61 +58,61 @@ def elect(
         now: with a time zone.
         period: how often agents report; after three without a word a node is silent.
     """
-    reports = tuple(reports)
-    candidates: dict[str, list[_Candidate]] = defaultdict(list)
-    for report in reports:
-        if _is_fresh(report, now, STALE_PERIODS * period):
-            for subnet, found in _candidates(report):
-                candidates[subnet].append(found)
+    reports = sorted(reports, key=lambda one: (natural_key(one.metadata.name), one.metadata.name))
     before: dict[str, list[Sweeper]] = defaultdict(list)
     for sweeper in previous.sweepers:
         before[sweeper.subnet].append(sweeper)
+    standing = {
+        (one.subnet, one.node, one.device, one.port): _STANDINGS.index(one.role)
+        for one in previous.sweepers
+    }
+    candidates: dict[str, list[_Candidate]] = defaultdict(list)
+    for rank, report in enumerate(reports):
+        if _is_able(report) and _is_fresh(report, now, STALE_PERIODS * period):
+            for found in _candidates(report, rank, standing):
+                candidates[found.seat[0]].append(found)
     known = subnets_of(reports)
     sweepers = [
         sweeper
         for subnet in sorted({*candidates, *before} & known)
-        for sweeper in _elect_of(subnet, candidates.get(subnet, ()), before.get(subnet, ()))
+        for sweeper in _elect_of(candidates.get(subnet, ())) or before[subnet]
     ]
     return FabricStatus(sweepers=tuple(sweepers), sweeps=_counted(reports, known))
 
 
-def _elect_of(
-    subnet: str, candidates: Sequence[_Candidate], before: Sequence[Sweeper]
-) -> Iterator[Sweeper]:
-    """Yield the elected and the spare of one subnet."""
+def _elect_of(candidates: Sequence[_Candidate]) -> list[Sweeper]:
+    """Return the elected and the spare of one subnet, none where there is no candidate."""
     if not candidates:
-        yield from before
-        return
-    standing = {(one.node, one.device, one.port): one.role for one in before}
-    ranks = {SweepRole.ELECTED: 0, SweepRole.SPARE: 1, None: 2}
-
-    def order(one: _Candidate) -> tuple[object, ...]:
-        role = standing.get((one.node, one.device, one.port))
-        return (
-            one.has_failed,
-            ranks[role],
-            natural_key(one.node),
-            one.node,
-            natural_key(one.device),
-            one.port,
-        )
-
-    ordered = sorted(candidates, key=order)
-    yield ordered[0].sweeper(subnet, SweepRole.ELECTED)
-    spare = next((one for one in ordered if one.node != ordered[0].node), None)
-    if spare is not None:
-        yield spare.sweeper(subnet, SweepRole.SPARE)
+        return []
+    elected = min(candidates).seat
+    others = [one for one in candidates if one.seat[1] != elected[1]]
+    spares = [min(others).seat] if others else []
+    return [
+        Sweeper(subnet=subnet, node=node, device=device, port=port, role=role)
+        for role, (subnet, node, device, port) in zip(_STANDINGS, [elected, *spares], strict=False)
+    ]
 
 
-def _candidates(report: NeighborReport) -> Iterator[tuple[str, _Candidate]]:
+def _is_able(report: NeighborReport) -> bool:
     standing = report.status.sweeping
-    if standing is None or not standing.able:
-        return
-    for port in swept_ports(report):
+    return standing is not None and standing.able
+
+
+def _candidates(
+    report: NeighborReport, rank: int, standing: Mapping[_Seat, int]
+) -> Iterator[_Candidate]:
+    failed = report.status.sweeping.failed if report.status.sweeping else ()
+    seen: set[str] = set()
+    for position, port in enumerate(swept_ports(report)):
         device, _, number = port.name.partition("/")
-        if _LABEL.match(device) and _NUMBER.match(number) and port.subnet:
-            failed = port.subnet in standing.failed
-            yield port.subnet, _Candidate(report.metadata.name, device, int(number), failed)
+        if not (port.subnet and _LABEL.match(device) and _NUMBER.match(number)):
+            continue
+        seat = (port.subnet, report.metadata.name, device, int(number))
+        now = standing.get(seat, len(_STANDINGS))
+        if port.subnet in seen and now == len(_STANDINGS):
+            continue  # of a node's ports in a subnet the first is as good as any other
+        seen.add(port.subnet)
+        yield _Candidate(port.subnet in failed, now, rank, position, seat)
 
 
 def _counted(reports: Iterable[NeighborReport], known: Collection[str]) -> tuple[CountedSweep, ...]:
