@@ -27,7 +27,8 @@ class Side(Enum):
 
 JURY = 9
 """Members of a group that judge a newcomer: its heaviest, which damage has touched least."""
-
+FEW_UNITS = 2
+"""Of one switch's units, up to which one in common with a switch that has no other tells much."""
 ALIKE_SHARE = 0.75
 """Share of links in common from which two switches are fellows although they are cabled together,
 as the spines of a small network may be."""
@@ -98,7 +99,9 @@ class _Parts:
         totals = self.totals[one], self.totals[other]
         base = max(totals) if self.side is Side.BOTH else min(totals)
         partners = (len(mine), len(theirs))
-        agree = 2 * len(shared) > (min(partners) if self.side is Side.SMALLER else 0)
+        agree = self.side is Side.BOTH or (
+            2 * len(shared) > min(partners) and (min(partners) > 1 or max(partners) <= FEW_UNITS)
+        )
         # Cables exchanged inside a small pair leave exactly half of the links shared; that most
         # units are still on both switches then decides.
         excess = 2 * sum(shared) - base

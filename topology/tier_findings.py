@@ -56,7 +56,8 @@ def _lone_tops(
     """
     for at, children in sorted(below.items()):
         top = groups[at]
-        if top.parent is None and len(children) == 1 and top.rank > SPINE_RANK:
+        is_top = top.parent is None or not groups[top.parent].switches
+        if is_top and len(children) == 1 and top.rank > SPINE_RANK:
             names, low = switch_names(fabric, top), switch_names(fabric, groups[children[0]])
             yield Finding(
                 kind=FindingKind.UNDECIDABLE,
