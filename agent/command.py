@@ -151,11 +151,20 @@ def run_command(
     """
     if stop.is_told:
         raise _stopped(argv[0])
+    process = _start(argv, env)
+    running = _Running(argv[0], process, time.monotonic() + deadline_s, max_output_bytes, stop)
+    try:
+        return running.finish(deadline_s)
+    finally:
+        running.close()
+
+
+def _start(argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     program = shutil.which(argv[0], path=env.get("PATH", DEFAULT_PATH))
     if program is None:
         raise CommandMissing(f"{show(argv[0])}: not found, or not executable")
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [program, *argv[1:]],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -165,11 +174,6 @@ def run_command(
         )
     except (OSError, ValueError) as error:
         raise CommandMissing(f"{show(argv[0])}: {error}") from error
-    running = _Running(argv[0], process, time.monotonic() + deadline_s, max_output_bytes, stop)
-    try:
-        return running.finish(deadline_s)
-    finally:
-        running.close()
 
 
 @dataclass(slots=True)

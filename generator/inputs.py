@@ -255,8 +255,7 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--ibnetdiscover",
                 type=_FILE,
                 multiple=True,
-                help="Output of ibnetdiscover; or ibdiagnet's .ibnetdiscover, .db_csv, .net_dump "
-                "or .lst; or opensm's opensm-subnet.lst. Repeatable.",
+                help="Output of ibnetdiscover, ibdiagnet or opensm; repeatable.",
             ),
             click.option(
                 "--lldpcli",
