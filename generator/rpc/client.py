@@ -12,6 +12,7 @@ from generator.placement.request import PlacementRequest, UnsupportedRequest
 from generator.rpc.address import loopback_address
 from generator.rpc.convert import placement_of, request_message
 from generator.rpc.failures import Failure, FailureKind, failure_of
+from generator.rpc.faults import quiet_faults
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from topology.errors import ConfigError, PlacementRequestError, TopologyError, show
 
@@ -20,6 +21,9 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.enable_http_proxy", 0),  # a proxy cannot reach this machine's loopback
 )
+
+_NO_GRPC: Final = "Failed parsing HTTP/2"
+"""In the details of a call to what speaks something else, such as HTTP/1.1 or SSH."""
 
 
 class PlacementServerError(TopologyError):
@@ -39,6 +43,7 @@ class PlacementClient:
         Raises:
             ConfigError: the address is no loopback address.
         """
+        quiet_faults()
         self.address = loopback_address(address)
         self._timeout_s = timeout_s
         self._channel = grpc.insecure_channel(self.address, options=_OPTIONS)
@@ -95,6 +100,8 @@ class PlacementClient:
 
     def _from_code(self, call: grpc.Call) -> TopologyError:
         match call.code():
+            case grpc.StatusCode.UNAVAILABLE if _NO_GRPC in (call.details() or ""):
+                return ConfigError(f"what answers at {self.address} is no gRPC server")
             case grpc.StatusCode.UNAVAILABLE:
                 return ConfigError(
                     f"no server answers at {self.address}: start one with toponaut serve --store "

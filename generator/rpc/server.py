@@ -24,6 +24,7 @@ from generator.placement.request import UnsupportedRequest
 from generator.rpc.address import loopback_address
 from generator.rpc.convert import placement_message, request_of
 from generator.rpc.failures import Failure, FailureKind, status_of
+from generator.rpc.faults import quiet_faults
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from topology.errors import ConfigError, PlacementRequestError
@@ -112,6 +113,7 @@ class PlacementServer:
         Raises:
             ConfigError: the address is no loopback address, or taken.
         """
+        quiet_faults()
         wanted = loopback_address(address)
         self._pool = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="rpc")
         self._server = grpc.server(self._pool, options=_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)

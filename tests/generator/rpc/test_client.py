@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,8 @@ import pytest
 
 from generator.rpc.client import PlacementClient, PlacementServerError
 from generator.rpc.failures import DOMAIN, Failure, FailureKind, status_of
+from generator.rpc.faults import LOGGER
+from generator.rpc.server import SERVICE
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from tests.generator.rpc.clusters import request_for
@@ -46,6 +49,66 @@ def served(answer: Answer | None, timeout_s: float = SOON_S) -> Iterator[Placeme
             yield client
     finally:
         server.stop(0).wait()
+
+
+@contextmanager
+def speaking(words: bytes) -> Iterator[PlacementClient]:
+    """Yield a client of something that says other words than gRPC's and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        is_over = threading.Event()
+
+        def speak() -> None:
+            while True:
+                connection, _ = listening.accept()
+                with connection:
+                    if is_over.is_set():
+                        return
+                    connection.sendall(words)
+
+        thread = threading.Thread(target=speak)
+        thread.start()
+        try:
+            with PlacementClient(f"127.0.0.1:{listening.getsockname()[1]}", SOON_S) as client:
+                yield client
+        finally:
+            is_over.set()
+            socket.create_connection(listening.getsockname()).close()
+            thread.join(SOON_S)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b"SSH-2.0-OpenSSH_9.2\r\n"],
+    ids=["a web server", "an SSH server"],
+)
+def test_it_tells_a_server_of_something_else_from_none(words: bytes) -> None:
+    with speaking(words) as client, pytest.raises(ConfigError, match="is no gRPC server"):
+        client.place(request_for(1))
+
+
+def test_it_makes_one_line_of_an_answer_that_is_no_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def handle(_: bytes, __: grpc.ServicerContext) -> bytes:
+        return b"\xff\xff\xff"
+
+    handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+        "Place": grpc.unary_unary_rpc_method_handler(handle)
+    }
+    server = grpc.server(ThreadPoolExecutor(1))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with (
+            PlacementClient(f"127.0.0.1:{port}", SOON_S) as client,
+            pytest.raises(PlacementServerError, match="INTERNAL"),
+        ):
+            client.place(request_for(1))
+    finally:
+        server.stop(0).wait()
+    (record,) = (record for record in caplog.records if record.name == LOGGER)
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
 
 
 @pytest.mark.parametrize("code", FAILING, ids=lambda code: code.name)
