@@ -76,6 +76,9 @@ _OPTIONS: Final = (
         "--islands", **_natural(0), help="Pods at the end that no cable joins to the others."
     ),
     click.option(
+        "--peer-links", **_natural(0), help="Cables between the two leaves of an MLAG pair."
+    ),
+    click.option(
         "--nvlink-domain",
         **_natural(0),
         metavar="HOSTS",
@@ -155,6 +158,7 @@ def spec_of(options: Mapping[str, Any]) -> FabricSpec:
         uplinks=options["uplinks"],
         storage_leaves=options["storage_leaves"],
         islands=options["islands"],
+        peer_links=options["peer_links"],
         nvlink_hosts=options["nvlink_domain"],
     )
 
@@ -185,6 +189,7 @@ def fabric_words(spec: FabricSpec) -> list[str]:
         "--uplinks": spec.uplinks,
         "--storage-leaves": spec.storage_leaves,
         "--islands": spec.islands,
+        "--peer-links": spec.peer_links,
         "--nvlink-domain": spec.nvlink_hosts,
     }
     words += [word for flag, num in given.items() if num for word in (flag, str(num))]

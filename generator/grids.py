@@ -146,7 +146,7 @@ def _fabrics(num_hcas: int, size: Size) -> Iterator[tuple[str, FabricSpec]]:
         spec = FabricSpec(FabricKind.DUAL_PLANE, num_hosts, rails=rails, radix=radix)
         yield f"two planes of {_counted(rails, 'rail')}", spec
     pairs = FabricSpec(FabricKind.DUAL_HOMED, num_hcas // 2, radix=radix, medium=Medium.ETHERNET)
-    yield "MLAG pairs", pairs
+    yield "MLAG pairs", replace(pairs, peer_links=2)
     radix = _DRAGONFLY_RADICES[num_hcas]
     yield "dragonfly+", FabricSpec(FabricKind.DRAGONFLY_PLUS, num_hcas, radix=radix)
 

@@ -71,6 +71,8 @@ class FabricSpec:
     """Switches without up-links to which each host has one more port, of the same rate."""
     islands: int = 0
     """Pods, or what else meets at the top, without a cable to the others; the last ones."""
+    peer_links: int = 0
+    """Cables between the two leaves of an MLAG pair, on ports beyond the radix."""
     nvlink_hosts: int = 0
     """Hosts of every NVLink domain; none where 0. The domains nest in leaf groups."""
 
@@ -211,6 +213,10 @@ def _problems(spec: FabricSpec) -> Iterator[tuple[bool, str]]:
     yield (
         not 0 <= spec.storage_leaves < spec.ports_per_host,
         f"a host on {spec.ports_per_host} leaves needs fewer storage leaves: {spec.storage_leaves}",
+    )
+    yield (
+        spec.peer_links < 0 or (spec.peer_links > 0 and spec.kind is not FabricKind.DUAL_HOMED),
+        f"only MLAG pairs have peer links, got {spec.peer_links}",
     )
     yield (
         spec.nvlink_hosts < 0 or (spec.nvlink_hosts > 0 and spec.half % spec.nvlink_hosts > 0),

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from topology.synthetic.faults import RandomSource
 from topology.synthetic.homes import is_host_cable
-from topology.synthetic.spec import STORAGE_RANK
+from topology.synthetic.spec import SPINE_RANK, STORAGE_RANK
 from topology.synthetic.wiring import Cable, Switch, Wiring
 
 
@@ -64,9 +64,13 @@ def _pools(
         for at, cable in cables.items()
         if is_host_cable(cable, switches) and switches[cable.high.device].rank != STORAGE_RANK
     ]
-    upper = [(at, cable) for at, cable in cables.items() if cable.low.device in switches]
-    uplinks = [at for at, cable in upper if switches[cable.low.device].rank == 1]
-    trunks = [at for at, cable in upper if switches[cable.low.device].rank > 1]
+    upper = {
+        at: (switches[cable.low.device].rank, switches[cable.high.device].rank)
+        for at, cable in cables.items()
+        if cable.low.device in switches
+    }
+    uplinks = [at for at, ranks in upper.items() if ranks == (1, SPINE_RANK)]
+    trunks = [at for at, (low, _) in upper.items() if low >= SPINE_RANK]
     return {
         SwapSort.MOVED_HOST: rng.sample(of_hosts, len(of_hosts)),
         SwapSort.WRONG_RAIL: rng.sample(of_hosts, len(of_hosts)),

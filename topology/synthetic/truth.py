@@ -94,7 +94,8 @@ def _parents(
         for unit in below:
             parents[unit] = most_held(attachments.units.get(unit, Counter()))
         below = sorted({home for unit in below if (home := parents[unit])} - parents.keys())
-    joined = _joined_by_peers(parents.keys(), attachments)
+    roots = {unit for unit, parent in parents.items() if parent is None}
+    joined = _joined_by_peers(roots, attachments)
     for tops in joined:
         above = Unit(tops[0].rank + 1, tops[0].path if len(joined) > 1 else ())
         parents.update(dict.fromkeys(tops, above))

@@ -124,6 +124,7 @@ def build_wiring(spec: FabricSpec) -> Wiring:
         switches.extend(switch for unit in units for switch in unit)
         for lower, upper in sets:
             cables.extend(_cables_up(spec, lower, upper))
+    cables.extend(_peer_links(spec, switches))
     if num_ranks < shape.num_tiers:
         cables.extend(_global_cables(spec, units))
     if spec.islands:
@@ -218,6 +219,14 @@ def _storage_cables(
         port = switch_port(spec.medium, at + 1)
         for nic, leaf in zip(host.nics[spec.ports_per_host :], storage, strict=True):
             yield Cable(PortName(host.name, nic.port), PortName(leaf.name, port))
+
+
+def _peer_links(spec: FabricSpec, switches: list[Switch]) -> Iterator[Cable]:
+    """Yield the cables between the leaves of every pair."""
+    leaves = [switch for switch in switches if switch.rank == 1]
+    ports = [switch_port(spec.medium, spec.radix + at + 1) for at in range(spec.peer_links)]
+    for one, other in zip(leaves[::2], leaves[1::2], strict=False):
+        yield from (Cable(PortName(one.name, port), PortName(other.name, port)) for port in ports)
 
 
 def _without_bridges(spec: FabricSpec, switches: list[Switch], cables: list[Cable]) -> list[Cable]:
@@ -335,7 +344,7 @@ def _switch(
         plane=plane,
         guid=_guid(SWITCH_GUIDS, shown),
         mac=_mac(SWITCH_MACS, shown),
-        num_ports=spec.radix,
+        num_ports=spec.radix + (spec.peer_links if rank == 1 else 0),
     )
 
 

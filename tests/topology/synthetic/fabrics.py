@@ -14,6 +14,9 @@ SPECS = {
     "rails in three tiers": FabricSpec(FabricKind.RAIL, 30, rails=4, radix=8),
     "rails in more tiers than needed": FabricSpec(FabricKind.RAIL, 16, rails=2, radix=8, tiers=3),
     "rails that do not divide the radix": FabricSpec(FabricKind.RAIL, 12, rails=3, radix=8),
+    "MLAG pairs with peer links": FabricSpec(
+        FabricKind.DUAL_HOMED, 21, radix=8, medium=Medium.ETHERNET, peer_links=2
+    ),
     "MLAG pairs on Ethernet": FabricSpec(
         FabricKind.DUAL_HOMED, 21, radix=8, medium=Medium.ETHERNET
     ),

@@ -9,6 +9,7 @@ from topology.errors import ConfigError
 from topology.facts import Medium, PortName
 from topology.ids import parse_guid, parse_mac, parse_node_name
 from topology.synthetic import FabricKind, FabricSpec, NamePolicy, Wiring, build_wiring
+from topology.synthetic.spec import SPINE_RANK
 from topology.synthetic.wiring import port_number, switch_port
 
 WIRINGS = [pytest.param(build_wiring(spec), id=title) for title, spec in SPECS.items()]
@@ -36,7 +37,8 @@ def test_it_numbers_switch_ports_within_the_radix(wiring: Wiring) -> None:
 def test_it_gives_half_the_ports_below_the_top_upwards_or_what_leaves_are_to_have(
     wiring: Wiring,
 ) -> None:
-    upward = Counter(cable.low.device for cable in wiring.cables)
+    leaves = {switch.name for switch in wiring.switches if switch.rank == 1}
+    upward = Counter(low.device for low, high in wiring.cables if high.device not in leaves)
     for switch in wiring.switches:
         if 1 <= switch.rank < wiring.num_ranks:
             ups = wiring.spec.ups if switch.rank == 1 else wiring.spec.radix // 2
@@ -48,8 +50,9 @@ def test_it_joins_adjacent_ranks_only(wiring: Wiring) -> None:
     rank = {switch.name: switch.rank for switch in wiring.switches}
     rank |= {host.name: 0 for host in wiring.hosts}
     steps = {rank[high.device] - rank[low.device] for low, high in wiring.cables}
-    has_peers = wiring.spec.kind is FabricKind.DRAGONFLY_PLUS or wiring.spec.storage_leaves > 0
-    assert steps == ({0, 1} if has_peers else {1})
+    spec = wiring.spec
+    has_others = spec.kind is FabricKind.DRAGONFLY_PLUS or spec.storage_leaves or spec.peer_links
+    assert steps == ({0, 1} if has_others else {1})
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
@@ -71,8 +74,10 @@ def test_it_connects_every_leaf_of_a_pod_to_every_spine_of_its_plane(wiring: Wir
         if switch.rank == 2:
             spines.setdefault((switch.plane, switch.path), set()).add(switch.name)
     seen: dict[str, set[str]] = {}
+    rank = {switch.name: switch.rank for switch in wiring.switches}
     for low, high in wiring.cables:
-        seen.setdefault(low.device, set()).add(high.device)
+        if rank[high.device] == SPINE_RANK:
+            seen.setdefault(low.device, set()).add(high.device)
     leaves = [switch for switch in wiring.switches if switch.rank == 1]
     assert all(seen[leaf.name] == spines[leaf.plane, leaf.path[:-1]] for leaf in leaves)
 
@@ -87,6 +92,16 @@ def test_it_joins_planes_by_hosts_alone(wiring: Wiring) -> None:
     ]
     assert all(low == high for low, high in pairs)
     assert {high for _, high in pairs} == set(range(wiring.spec.num_planes))
+
+
+def test_it_joins_the_two_leaves_of_every_pair_by_peer_links() -> None:
+    wiring = build_wiring(SPECS["MLAG pairs with peer links"])
+    leaves = {switch.name: switch.path for switch in wiring.switches if switch.rank == 1}
+    pairs = [pair for pair in wiring.cables if leaves.keys() >= {end.device for end in pair}]
+    assert all(leaves[low.device] == leaves[high.device] for low, high in pairs)
+    num_links = Counter((low.device, high.device) for low, high in pairs)
+    assert set(num_links.values()) == {2}
+    assert len(pairs) == len(leaves)
 
 
 def test_it_joins_every_host_to_every_storage_leaf_once() -> None:
@@ -134,10 +149,13 @@ def test_it_joins_any_two_groups_of_a_dragonfly_by_as_many_cables() -> None:
 def test_it_spreads_parallel_cables_evenly(wiring: Wiring) -> None:
     switches = {switch.name: switch.rank for switch in wiring.switches}
     pairs = Counter(
-        (low.device, high.device) for low, high in wiring.cables if low.device in switches
+        (low.device, high.device)
+        for low, high in wiring.cables
+        if switches.get(low.device, 0) < switches[high.device]
     )
     for rank in range(1, wiring.num_ranks):
-        assert len({num for (low, _), num in pairs.items() if switches[low] == rank}) == 1
+        found = {num for (low, _), num in pairs.items() if switches.get(low) == rank}
+        assert len(found) == 1
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
@@ -281,6 +299,9 @@ def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
             FabricSpec(FabricKind.FAT_TREE, 8, storage_leaves=1),
             "fewer storage leaves",
             id="as many ports for storage as for jobs",
+        ),
+        pytest.param(
+            FabricSpec(FabricKind.RAIL, 8, peer_links=1), "only MLAG", id="peer links of rails"
         ),
         pytest.param(
             FabricSpec(FabricKind.RAIL, 8, uplinks=33), "1 to 32 up-links", id="too many up-links"
