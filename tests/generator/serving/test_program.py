@@ -171,3 +171,11 @@ def test_it_refuses(scene: Scene, words: list[str], why: str) -> None:
     ran = run("serve", "--store", scene.root / "store", *options)
     assert ran.code == Exit.USAGE
     assert why in ran.err
+
+
+def test_it_refuses_a_list_of_switches_that_is_none(scene: Scene) -> None:
+    listed = scene.write("switches.yaml", "switches: []\n")
+    store = scene.store()
+    ran = run("serve", "--store", store, "--switches", listed, "--insecure-loopback")
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "switches.yaml: switches: " in ran.err
