@@ -125,10 +125,10 @@ def _faults(spec: FabricSpec, size: Size) -> dict[str, tuple[FaultSpec, Each | N
     if size is Size.FULL and spec.num_hosts * spec.ports_per_host <= _SMALL_HCAS:
         found |= {f"each {each.value} lost": (FaultSpec(shuffle=True), each) for each in Each}
     else:
+        found["a host lost"] = FaultSpec(lose_hosts=1, shuffle=True), None
         num_ranks = sum(width > 0 for width in (1, *derive_shape(spec).widths))
         for rank, name in enumerate(_RANK_NAMES[:num_ranks], 1):
             found[f"{name} lost"] = FaultSpec(lose_switches=1, lose_rank=rank, shuffle=True), None
-        found["a host lost"] = FaultSpec(lose_hosts=1, shuffle=True), None
     return {**found, "all of these": (_ALL, None)}
 
 
