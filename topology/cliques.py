@@ -11,8 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from topology.fabric import Fabric
+from topology.fabric_columns import MEDIUM_CODES, columns_of
 from topology.facts import DeviceKind, Finding, FindingKind, Medium, PortName, Severity
+from topology.lazy_rows import rows_at
 from topology.tiers import Group
 from topology.tree_findings import list_names
 
@@ -25,10 +29,11 @@ Cliques = Mapping[int, int]
 def find_cliques(fabric: Fabric) -> dict[int, int]:
     """Return the clique of each host that is in one, not those that are in two. Cost: O(links)."""
     found: dict[int, set[int]] = defaultdict(set)
-    for link in fabric.links:
+    columns = columns_of(fabric)
+    is_nvlink = columns.media == MEDIUM_CODES[Medium.NVLINK]
+    links = np.flatnonzero(is_nvlink[columns.links.a] | is_nvlink[columns.links.b])
+    for link in rows_at(fabric.links, links.tolist()):
         ends = fabric.ports[link.a], fabric.ports[link.b]
-        if Medium.NVLINK not in {end.medium for end in ends}:
-            continue
         for near, far in (ends, ends[::-1]):
             if fabric.devices[near.device].kind is DeviceKind.HOST:
                 found[near.device].add(far.device)

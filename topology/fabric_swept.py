@@ -124,8 +124,7 @@ class _Rows:
     def devices(self, places: Sequence[int]) -> Iterator[FabricDevice]:
         for at in places:
             found = self.joined.devices[at]
-            ids = tuple(sorted(found.ids))
-            yield FabricDevice(self.joined.names[at], found.kind, found.node, ids)
+            yield FabricDevice(self.joined.names[at], found.kind, found.node, found.sorted_ids())
 
     def port_rows(self, places: Sequence[int]) -> Iterator[FabricPort]:
         columns = self.columns

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,10 @@ from topology.fabric_columns import (
     columns_of,
 )
 from topology.facts import DeviceKind, Medium
-from topology.lazy_rows import rows_at
+from topology.lazy_rows import LazyRows, rows_at
 
+_HALF: Final = 32
+"""Bits for one of two device numbers."""
 # How makers of switches call the port that leads to the management network, and to no host.
 _MANAGEMENT_PORT = re.compile(
     r"(?i)(eth0|mgmt\d*(/\d+)*|management\d*(/\d+)*|(fxp|em|me)\d|vme|ma\d|meth[\d/]+|oob\d*"
@@ -40,13 +42,62 @@ class Edge(NamedTuple):
     b_port: int
 
 
+class EdgeColumns(NamedTuple):
+    """Links of a plane as arrays, one entry per link; the fields are those of `Edge`."""
+
+    a: Index
+    b: Index
+    a_port: Index
+    b_port: Index
+
+
+class EdgeRows(LazyRows[Edge]):
+    """Links of a plane that are arrays, and rows for whoever looks at them."""
+
+    def __init__(self, columns: EdgeColumns) -> None:
+        """Keep the arrays; rows are made when somebody looks."""
+        super().__init__(len(columns.a), self._make_rows)
+        self.columns: Final = columns
+
+    def _make_rows(self, places: Sequence[int]) -> Iterator[Edge]:
+        chosen = np.fromiter(places, np.intp, len(places))
+        return map(Edge, *(column[chosen].tolist() for column in self.columns))
+
+    def where(self, is_kept: Flags) -> EdgeRows:
+        """Return some of the links."""
+        return EdgeRows(EdgeColumns(*(column[is_kept] for column in self.columns)))
+
+
+def edge_columns(edges: Sequence[Edge]) -> EdgeColumns:
+    """Return links as arrays, made of rows where they are none."""
+    if isinstance(edges, EdgeRows):
+        return edges.columns
+    table = np.array(edges, np.intp).reshape(-1, len(EdgeColumns._fields))
+    return EdgeColumns(*table.T)
+
+
+def count_pairs(ones: Index, others: Index) -> dict[int, dict[int, int]]:
+    """Return one to other to how often they are a pair. Cost: O(n log n), 0.2 µs each."""
+    found, counts = np.unique((ones << _HALF) | others, return_counts=True)
+    firsts = found >> _HALF
+    starts = np.flatnonzero(np.diff(firsts, prepend=-1))
+    stops = np.append(starts, len(found))[1:]
+    seconds, times = (found & ((1 << _HALF) - 1)).tolist(), counts.tolist()
+    return {
+        first: dict(zip(seconds[start:stop], times[start:stop], strict=True))
+        for first, start, stop in zip(
+            firsts[starts].tolist(), starts.tolist(), stops.tolist(), strict=True
+        )
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Cables:
     """The links of a fabric that a plane may have, and the hosts' ports."""
 
-    host_edges: tuple[Edge, ...]
+    host_edges: EdgeRows
     """`a` is the host, `b` the switch."""
-    switch_edges: tuple[Edge, ...]
+    switch_edges: EdgeRows
     managed_by: frozenset[int]
     """Ports of switches by which people manage them; cables there lead to no network for jobs."""
     ports_of_host: Mapping[int, Mapping[int, FabricPort]]
@@ -75,8 +126,8 @@ def find_cables(fabric: Fabric) -> Cables:
     low = [np.where(is_turned, right, left)[of_hosts] for left, right in ((a, b), ends)]
     high = [np.where(is_turned, left, right)[of_hosts] for left, right in ((a, b), ends)]
     return Cables(
-        host_edges=_edges(low[0], high[0], low[1], high[1]),
-        switch_edges=_edges(*(column[between] for column in (a, b, *ends))),
+        host_edges=EdgeRows(EdgeColumns(low[0], high[0], low[1], high[1])),
+        switch_edges=EdgeRows(EdgeColumns(*(column[between] for column in (a, b, *ends)))),
         managed_by=_management_ports(fabric, columns, between),
         ports_of_host=_ports_of_hosts(fabric, columns, rates),
     )
@@ -85,10 +136,6 @@ def find_cables(fabric: Fabric) -> Cables:
 def is_management_port(port: FabricPort) -> bool:
     """Return whether a switch's port is the one by which people manage the switch."""
     return port.medium is Medium.ETHERNET and bool(_MANAGEMENT_PORT.match(port.name))
-
-
-def _edges(*columns: Index) -> tuple[Edge, ...]:
-    return tuple(map(Edge, *(column.tolist() for column in columns)))
 
 
 def _management_ports(fabric: Fabric, columns: FabricColumns, between: Flags) -> frozenset[int]:
@@ -116,20 +163,22 @@ def _ports_of_hosts(
     return found
 
 
-def reach(starts: Iterable[int], edges: Iterable[Edge]) -> set[int]:
-    """Return the devices that edges lead to from some, which are among them."""
-    around: dict[int, set[int]] = defaultdict(set)
-    for edge in edges:
-        around[edge.a].add(edge.b)
-        around[edge.b].add(edge.a)
+def reach(starts: Iterable[int], edges: Sequence[Edge]) -> set[int]:
+    """Return the devices that edges lead to from some, which are among them.
+
+    Cost: O(links) per step away from them.
+    """
     reached = set(starts)
-    frontier = list(reached)
-    while frontier:
-        for near in around.get(frontier.pop(), ()):
-            if near not in reached:
-                reached.add(near)
-                frontier.append(near)
-    return reached
+    a, b, _, _ = edge_columns(edges)
+    ends = np.concatenate([a, b, np.array([*reached], np.intp)])
+    is_reached = np.zeros(int(ends.max(initial=-1)) + 1, np.bool_)
+    is_reached[list(reached)] = True
+    num_reached = -1
+    while int(is_reached.sum()) > num_reached:
+        num_reached = int(is_reached.sum())
+        is_reached[b[is_reached[a]]] = True
+        is_reached[a[is_reached[b]]] = True
+    return set(np.flatnonzero(is_reached).tolist())
 
 
 def subnets_of_switches(fabric: Fabric, cables: Cables) -> dict[int, frozenset[str]]:

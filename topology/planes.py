@@ -11,8 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from topology.fabric import Fabric
-from topology.plane_cables import Cables, Edge, find_cables, reach, subnets_of_switches
+from topology.fabric_columns import Flags, Index
+from topology.plane_cables import Cables, Edge, EdgeRows, find_cables, reach, subnets_of_switches
 from topology.plane_default import (
     plane_in_name,
     share_by_names,
@@ -41,9 +44,9 @@ class Plane:
     """Device numbers, ascending; all hosts, also those that are no cluster nodes."""
     switches: tuple[int, ...]
     """Device numbers, ascending."""
-    host_edges: tuple[Edge, ...]
-    """`a` is the host, `b` the switch."""
-    switch_edges: tuple[Edge, ...]
+    host_edges: Sequence[Edge]
+    """`a` is the host, `b` the switch. As arrays: `plane_cables.edge_columns`."""
+    switch_edges: Sequence[Edge]
     ports: frozenset[int]
     """Ports of hosts that the policy puts into this plane, linked or not."""
 
@@ -68,45 +71,49 @@ class Split:
     def plane(self, name: str) -> Plane:
         """Return a plane, empty where no port is in it. Cost: O(ports + links)."""
         own = frozenset(at for at, share in self.shares.items() if share.plane == name)
-        host_edges = tuple(edge for edge in self.cables.host_edges if edge.a_port in own)
-        leaves = {edge.b for edge in host_edges}
-        switch_edges = tuple(self._switch_edges(name, leaves))
+        host_edges = self.cables.host_edges
+        host_edges = host_edges.where(_are_in(host_edges.columns.a_port, own))
+        leaves = set(np.unique(host_edges.columns.b).tolist())
+        switch_edges = self._switch_edges(name, leaves)
         reached = reach(leaves, switch_edges)
         return Plane(
             name=name,
             hosts=tuple(self.cables.ports_of_host),
             switches=tuple(sorted(reached)),
             host_edges=host_edges,
-            switch_edges=tuple(edge for edge in switch_edges if edge.a in reached),
+            switch_edges=switch_edges.where(_are_in(switch_edges.columns.a, reached)),
             ports=own,
         )
 
-    def _switch_edges(self, name: str, leaves: Collection[int]) -> Iterator[Edge]:
-        """Yield the cables between switches that a plane may have.
+    def _switch_edges(self, name: str, leaves: Collection[int]) -> EdgeRows:
+        """Return the cables between switches that a plane may have.
 
         Not those by which switches are managed, and none of a switch that is there for the hosts
         of another plane: without its hosts it would look like a spine.
         """
         foreign = self._foreign(name, leaves)
         managed_by = self.cables.managed_by if name != MANAGEMENT else frozenset[int]()
-        for edge in self.cables.switch_edges:
-            if edge.a in foreign or edge.b in foreign:
-                continue
-            if edge.a_port not in managed_by and edge.b_port not in managed_by:
-                yield edge
+        a, b, a_port, b_port = self.cables.switch_edges.columns
+        is_foreign = _are_in(a, foreign) | _are_in(b, foreign)
+        is_managing = _are_in(a_port, managed_by) | _are_in(b_port, managed_by)
+        return self.cables.switch_edges.where(~(is_foreign | is_managing))
 
     def _foreign(self, name: str, leaves: Collection[int]) -> set[int]:
-        hosts = Counter(
-            edge.b
-            for edge in self.cables.host_edges
-            if edge.b not in leaves and edge.a_port in self.shares
-        )
+        _, b, a_port, _ = self.cables.host_edges.columns
+        hosts = Counter(b[~_are_in(b, leaves) & _are_in(a_port, self.shares)].tolist())
         if not hosts and not self.named:
             return set()
-        links = Counter(end for edge in self.cables.switch_edges for end in (edge.a, edge.b))
+        columns = self.cables.switch_edges.columns
+        links = Counter([*columns.a.tolist(), *columns.b.tolist()])
         crowded = {switch for switch, count in hosts.items() if count >= links[switch]}
         named = {switch for switch, plane in self.named.items() if plane != name}
         return crowded | (named - set(leaves))
+
+
+def _are_in(numbers: Index, chosen: Collection[int]) -> Flags:
+    """Tell which numbers are among some."""
+    found = np.fromiter(chosen, np.intp, len(chosen))
+    return np.isin(numbers, found) if len(found) else np.zeros(len(numbers), np.bool_)
 
 
 def select_compute(fabric: Fabric) -> Plane:
@@ -130,9 +137,9 @@ def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> Split:
         {at: port for at, port in ports.items() if at not in shares}
         for ports in cables.ports_of_host.values()
     ]
-    linked = {
-        edge.a_port: in_name.get(edge.b) for edge in cables.host_edges if edge.a_port not in shares
-    }
+    ends = cables.host_edges.columns
+    links = zip(ends.a_port.tolist(), ends.b.tolist(), strict=True)
+    linked = {port: in_name.get(switch) for port, switch in links if port not in shares}
     by_name = share_by_names(left, linked)
     shares |= by_name
     for ports in left:
@@ -147,8 +154,9 @@ def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> Split:
 
 def _planes_in_names(fabric: Fabric, cables: Cables, defined: Collection[str]) -> dict[int, str]:
     """Return by switch the plane that its name tells, but planes that a policy names."""
-    switches = {edge.b for edge in cables.host_edges}
-    switches.update(end for edge in cables.switch_edges for end in (edge.a, edge.b))
+    columns = cables.switch_edges.columns
+    ends = np.unique(np.concatenate([cables.host_edges.columns.b, columns.a, columns.b]))
+    switches = ends.tolist()
     told = ((at, plane_in_name(fabric.devices[at].name)) for at in switches)
     return {at: plane for at, plane in told if plane and plane not in defined}
 

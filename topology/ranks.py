@@ -10,6 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from topology.plane_cables import count_pairs, edge_columns
 from topology.planes import Plane
 
 STRONG_SHARE = 0.25
@@ -46,17 +49,17 @@ def rank_switches(plane: Plane) -> Ranks:
     while found := _next_rank(rank, level, around):
         level += 1
         rank.update(dict.fromkeys(found, level))
-    strays = sorted({(edge.a, edge.b) for edge in plane.host_edges if rank.get(edge.b, 0) != 1})
+    a, b, _, _ = edge_columns(plane.host_edges)
+    on_spines = ~np.isin(b, [switch for switch, found in rank.items() if found == 1])
+    strays = sorted(set(zip(a[on_spines].tolist(), b[on_spines].tolist(), strict=True)))
     return Ranks(rank, tuple(strays))
 
 
 def _around(plane: Plane) -> dict[int, dict[int, int]]:
     """Return switch to switch to number of cables, both ways."""
-    around: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for edge in plane.switch_edges:
-        around[edge.a][edge.b] += 1
-        around[edge.b][edge.a] += 1
-    return around
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    around = count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
+    return defaultdict(dict, around)
 
 
 def find_leaves(plane: Plane, around: Mapping[int, Mapping[int, int]] | None = None) -> set[int]:
@@ -71,7 +74,7 @@ def find_leaves(plane: Plane, around: Mapping[int, Mapping[int, int]] | None = N
         around: its cables between switches, where they are counted already.
     """
     around = _around(plane) if around is None else around
-    hosts = Counter(edge.b for edge in plane.host_edges)
+    hosts = Counter(edge_columns(plane.host_edges).b.tolist())
     counts = sorted(hosts.values())
     typical = _weighted_median(counts)
     leaves = {

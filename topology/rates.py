@@ -6,47 +6,65 @@ them run at is what was meant.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
+
+import numpy as np
 
 from topology.fabric import Fabric, Link
+from topology.fabric_columns import UNKNOWN_RATE, Index, LinkColumns, columns_of
 from topology.facts import Finding, FindingKind, Severity
+from topology.lazy_rows import rows_at
+from topology.plane_cables import EdgeColumns, edge_columns
 from topology.planes import Plane
 from topology.tiers import Grouping
 
 MIN_FELLOWS = 3
 """Links that must agree for another to be called slow."""
+_HALF = 32
+"""Bits for one of two numbers."""
 _GIGA = 1_000_000_000
 
 
 def slow_links(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
     """Yield a finding per link below the usual rate of its fellows. Cost: O(links)."""
-    rates = {(link.a, link.b): link for link in fabric.links if link.rate_bps is not None}
-    group_of = grouping.by_switch()
-    fellows: dict[Hashable, list[Link]] = defaultdict(list)
-    for edge in (*plane.host_edges, *plane.switch_edges):
-        link = rates.get((min(edge.a_port, edge.b_port), max(edge.a_port, edge.b_port)))
-        ends = [group_of.get(edge.a), group_of.get(edge.b)]
-        if link is None or ends[1] is None:
-            continue
-        if ends[0] is None:
-            fellows["host", ends[1]].append(link)
-        else:
-            ranks = sorted(grouping.groups[at].rank for at in ends if at is not None)
-            fellows["switch", *ranks].append(link)
-    for links in fellows.values():
-        yield from _below_usual(fabric, links)
+    links = columns_of(fabric).links
+    for places in _fellows(links, plane, grouping):
+        rates = links.rates[places]
+        found, counts = np.unique(rates, return_counts=True)
+        agreeing, usual = max(zip(counts.tolist(), found.tolist(), strict=True))
+        if agreeing >= MIN_FELLOWS:
+            for link in rows_at(fabric.links, places[rates < usual].tolist()):
+                yield _slow(fabric, link, usual)
 
 
-def _below_usual(fabric: Fabric, links: list[Link]) -> Iterator[Finding]:
-    counts = Counter(link.rate_bps or 0 for link in links)
-    usual, agreeing = max(counts.items(), key=lambda row: (row[1], row[0]))
-    if agreeing < MIN_FELLOWS:
-        return
-    for link in links:
-        rate = link.rate_bps or 0
-        if rate < usual:
-            yield _slow(fabric, link, usual)
+def _fellows(links: LinkColumns, plane: Plane, grouping: Grouping) -> Iterator[Index]:
+    """Yield the links of known rate that are fellows, by their places."""
+    ranks = np.array([group.rank for group in grouping.groups] or [0], np.intp)
+    own = grouping.by_switch()
+    group_of = np.full(max([*own, *plane.switches, *plane.hosts], default=0) + 1, -1)
+    group_of[list(own)] = list(own.values())
+    for edges, is_switch in ((plane.host_edges, False), (plane.switch_edges, True)):
+        columns = edge_columns(edges)
+        places = _places(links, columns)
+        low, high = group_of[columns.a], group_of[columns.b]
+        is_known = (places >= 0) & (high >= 0) & ((low >= 0) | (not is_switch))
+        both = ranks[low], ranks[high]
+        kinds = (np.minimum(*both) << _HALF) | np.maximum(*both) if is_switch else high
+        order = np.argsort(kinds[is_known], kind="stable")
+        bounds = np.flatnonzero(np.diff(kinds[is_known][order])) + 1
+        yield from (part for part in np.split(places[is_known][order], bounds) if len(part))
+
+
+def _places(links: LinkColumns, edges: EdgeColumns) -> Index:
+    """Return the place of each edge's link, -1 where that has no known rate."""
+    keys = (links.a << _HALF) | links.b
+    low, high = np.minimum(edges.a_port, edges.b_port), np.maximum(edges.a_port, edges.b_port)
+    wanted = (low << _HALF) | high
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    if not len(keys):
+        return np.full(len(wanted), -1)
+    is_told = (keys[at] == wanted) & (links.rates[at] != UNKNOWN_RATE)
+    return np.where(is_told, at, -1)
 
 
 def _slow(fabric: Fabric, link: Link, usual: int) -> Finding:

@@ -8,8 +8,10 @@ id stands for two is handed over.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ from topology.kinds import settle_nodes
 from topology.sources.ibnetdiscover_columns import HCA, NOBODY, ROUTER, SWITCH, SweepColumns
 from topology.sources.ibnetdiscover_names import HostNames, switch_name
 
+_new_id = cast("Callable[[Iterable[object]], Id]", partial(tuple.__new__, Id))
 _SWEPT = frozenset({Origin.SWEEP})
 
 
@@ -45,6 +48,15 @@ class SweptDevice:
         images = (found.images[at] for at in self.parts)
         boxes = {Id(IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}") for guid in images if guid != NOBODY}
         return own | boxes
+
+    def sorted_ids(self) -> tuple[Id, ...]:
+        """Return all its ids in order, more quickly: a fabric wants those of every device."""
+        found = self.sweep.columns
+        guids = sorted([int(found.guids[at]) for at in self.parts])
+        images = {int(found.images[at]) for at in self.parts} - {NOBODY}
+        own = [_new_id((IdKind.NODE_GUID, f"{guid:016x}", "")) for guid in guids]
+        boxes = [_new_id((IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}", "")) for guid in sorted(images)]
+        return (*own, *boxes)
 
     @property
     def model(self) -> str:

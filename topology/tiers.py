@@ -12,8 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from topology.fabric_columns import Index
 from topology.homes import MIN_WITNESSES, Tie, attach, choose_homes, shared_groups
 from topology.overlap import Side, Weights, join_switches
+from topology.plane_cables import count_pairs, edge_columns
 from topology.planes import Plane
 from topology.ranks import Ranks
 
@@ -86,10 +90,9 @@ def group_switches(plane: Plane, ranks: Ranks) -> Grouping:
 
 
 def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
-    weights: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for edge in plane.host_edges:
-        if ranks.rank.get(edge.b) == 1:
-            weights[edge.b][edge.a] += 1
+    a, b, _, _ = edge_columns(plane.host_edges)
+    is_leaf = np.isin(b, ranks.of_rank(1))
+    weights = count_pairs(b[is_leaf], a[is_leaf])
     joined = join_switches(weights, Side.BOTH)
     shared = shared_groups(joined, weights)
     draft.set_aside += [(1, joined[at]) for at in sorted(shared)]
@@ -112,12 +115,11 @@ def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
 
 
 def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
-    weights: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for edge in plane.switch_edges:
-        for upper, lower in ((edge.a, edge.b), (edge.b, edge.a)):
-            root = draft.root_of.get(lower)
-            if ranks.rank.get(upper) == rank and root is not None:
-                weights[upper][root] += 1
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    uppers, lowers = np.concatenate([a, b]), np.concatenate([b, a])
+    roots = _roots(draft, lowers)
+    is_up = np.isin(uppers, ranks.of_rank(rank)) & (roots >= 0)
+    weights = count_pairs(uppers[is_up], roots[is_up])
     groups = attach(join_switches(weights, Side.SMALLER, _peers(plane, weights)), weights)
     homes = choose_homes(groups, weights)
     units = homes.units()
@@ -143,23 +145,28 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
 
 def _peers(plane: Plane, switches: Collection[int]) -> Weights:
     """Return the links between some switches, both ways."""
-    peers: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for edge in plane.switch_edges:
-        if edge.a in switches and edge.b in switches:
-            peers[edge.a][edge.b] += 1
-            peers[edge.b][edge.a] += 1
-    return peers
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    is_peer = np.isin(a, list(switches)) & np.isin(b, list(switches))
+    a, b = a[is_peer], b[is_peer]
+    return count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
 
 
 def _num_peers(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> Counter[int]:
     """Return for each root its links to other roots between switches of a rank."""
-    peers = Counter[int]()
-    for edge in plane.switch_edges:
-        if ranks.rank.get(edge.a) == ranks.rank.get(edge.b) == rank:
-            one, other = draft.root_of.get(edge.a), draft.root_of.get(edge.b)
-            if one is not None and other is not None and one != other:
-                peers.update((one, other))
-    return peers
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    own = ranks.of_rank(rank)
+    is_peer = np.isin(a, own) & np.isin(b, own)
+    ones, others = _roots(draft, a[is_peer]), _roots(draft, b[is_peer])
+    is_between = (ones >= 0) & (others >= 0) & (ones != others)
+    return Counter([*ones[is_between].tolist(), *others[is_between].tolist()])
+
+
+def _roots(draft: _Draft, switches: Index) -> Index:
+    """Return the root group above each switch, -1 where there is none."""
+    size = max([*draft.root_of, int(switches.max(initial=0))]) + 1
+    root_of = np.full(size, -1)
+    root_of[list(draft.root_of)] = list(draft.root_of.values())
+    return root_of[switches]
 
 
 def _is_thin(draft: _Draft, below: int, num_links: int) -> bool:
@@ -179,10 +186,12 @@ def _join_peers(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
     So a dragonfly+ is leaf, group, all, and a full mesh of leaves is leaf and all.
     """
     around: dict[int, set[int]] = defaultdict(set)
-    for edge in plane.switch_edges:
-        one, other = draft.root_of.get(edge.a), draft.root_of.get(edge.b)
-        is_equal = ranks.rank.get(edge.a) == ranks.rank.get(edge.b)
-        if one is not None and other is not None and one != other and is_equal:
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    ones, others = _roots(draft, a), _roots(draft, b)
+    is_between = (ones >= 0) & (others >= 0) & (ones != others)
+    ends = zip(*(column[is_between].tolist() for column in (a, b, ones, others)), strict=True)
+    for low, high, one, other in ends:
+        if ranks.rank.get(low) == ranks.rank.get(high):
             around[one].add(other)
             around[other].add(one)
     while around:
