@@ -11,9 +11,9 @@ from generator.intake import take_reports
 from generator.subnets import refusals, uncovered
 from tests.generator.sweeping import A, B, hca, node, swept
 from topology.facts import Device, DeviceKind, FindingKind, Severity
-from topology.identity import Claim, Origin
+from topology.identity import Claim, Origin, spell_out
 from topology.ids import Id, IdKind
-from topology.report import NeighborReport, SweepStanding
+from topology.report import NeighborReport, ReportMetadata, ReportSpec, SweepStanding
 from topology.sources.ibnetdiscover import render_ibnetdiscover
 
 
@@ -91,3 +91,48 @@ def test_a_refusal_is_a_finding_with_advice(
     assert (found.device, found.port) == ("n1", "mlx5_4/1")
     assert words in found.message
     assert "opensm-subnet.lst" in found.message
+
+
+def halves(text: str) -> list[NeighborReport]:
+    """Return a sweep in two parts."""
+    whole = swept("n1", text=text)
+    assert whole.spec.sweep is not None
+    facts = whole.spec.sweep.facts
+    cuts = [(0, facts[:8]), (1, facts[8:])]
+    return [
+        whole.model_copy(
+            update={
+                "metadata": ReportMetadata(name=f"n1.sweep.{part}"),
+                "spec": ReportSpec(
+                    sweep=whole.spec.sweep.model_copy(
+                        update={"part": part, "of": 2, "facts": piece}
+                    )
+                ),
+            }
+        )
+        for part, piece in cuts
+    ]
+
+
+OLD, NEW = (
+    render_ibnetdiscover([Device(DeviceKind.HOST, name, (Id(IdKind.NODE_GUID, GUID),))])
+    for name in ("old", "new")
+)
+
+
+@pytest.mark.parametrize(
+    ("parts", "names", "unknown"),
+    [
+        pytest.param([*halves(NEW)], ["new"], (), id="all of one sweep"),
+        pytest.param([halves(NEW)[0], halves(OLD)[1]], [], (A,), id="half old and half new"),
+        pytest.param([*halves(OLD), halves(NEW)[0]], ["old"], (), id="a half beside a whole one"),
+        pytest.param([halves(NEW)[1]], [], (A,), id="a half alone"),
+    ],
+)
+def test_it_takes_a_sweep_only_when_it_has(
+    parts: list[NeighborReport], names: list[str], unknown: tuple[str, ...]
+) -> None:
+    taken = take_reports([node("n1"), *parts])
+    claims = spell_out(taken.claims)
+    swept_names = [one.device.name for one in claims if one.origin is Origin.SWEEP]
+    assert (swept_names, taken.unknown_subnets) == (names, unknown)
