@@ -17,8 +17,10 @@ from topology.planes import Plane
 from topology.ranks import Ranks
 from topology.tiers import SPINE_RANK, Group, Grouping
 from topology.tree_findings import list_names, switch_names
+from topology.treeness import reach_share
 
 FIRM_MARGIN = 0.5  # three of four links
+SPARSE_SHARE = 0.75  # 1 in all whole fabrics at hand but one, and 0.9 with a tenth of links lost
 FEW_HOSTS = 2  # all of which may have lost a cable; that more did, each on one leaf, is no accident
 
 
@@ -34,6 +36,7 @@ def tier_findings(
     yield from _shallow(fabric, grouping.groups, below)
     yield from _skipping(fabric, plane, grouping)
     yield from _inward(fabric, plane, grouping)
+    yield from _sparse(fabric, plane, grouping)
     yield from _unjoined(fabric, plane, ranks, grouping)
 
 
@@ -120,18 +123,26 @@ def _halves(
     usual, fellows = max(sizes.items(), key=lambda row: (row[1], row[0]), default=(0, 0))
     for _, children in sorted(below.items()):
         leaves = [at for at in children if groups[at].rank == 1]
-        small = [
-            at
-            for at in leaves
-            if len(groups[at].switches) < usual and len(groups[at].hosts) <= FEW_HOSTS
-        ]
+        small = [at for at in leaves if len(groups[at].switches) < usual]
         fewest = sorted(len(groups[at].switches) for at in small)[:2]
-        if len(small) > 1 and sum(fewest) <= usual and 2 * fellows > sizes.total():
+        is_few = any(len(groups[at].hosts) <= FEW_HOSTS for at in small)
+        is_usual = 2 * fellows > sizes.total()
+        if is_few and is_usual and len(small) > 1 and sum(fewest) <= usual:
             yield _half(fabric, [groups[at] for at in small])
     for (one, other), count in sorted(_ties_between(grouping).items()):
-        need = min(MIN_WITNESSES, len(groups[one].hosts), len(groups[other].hosts))
-        if count >= need and groups[one].parent == groups[other].parent is not None:
-            yield _half(fabric, [groups[one], groups[other]])
+        pair = groups[one], groups[other]
+        if _are_halves(pair, count, largest=max(sizes)):
+            yield _half(fabric, pair)
+
+
+def _are_halves(pair: tuple[Group, Group], num_ties: int, *, largest: int) -> bool:
+    """Return whether the hosts that hang between two leaf groups make one of them likely."""
+    if pair[0].parent is None or pair[0].parent != pair[1].parent:
+        return False
+    num_hosts = min(len(group.hosts) for group in pair)
+    num_switches = sum(len(group.switches) for group in pair)
+    is_small = num_switches <= largest or num_hosts <= FEW_HOSTS
+    return is_small and num_ties >= min(MIN_WITNESSES, num_hosts)
 
 
 def _ties_between(grouping: Grouping) -> Counter[tuple[int, int]]:
@@ -237,6 +248,37 @@ def _skipping(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Find
                 "other up-links lead to. Move the cable there if it is not meant as a shortcut."
             ),
             ports=tuple(sorted(ends)),
+        )
+
+
+def _sparse(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+    """Yield a finding per domain of which many pairs of a switch and a part have no cable.
+
+    Where that is the design, switches that serve different parts make different domains. So two
+    domains may be fused by exchanged cables.
+    """
+    groups, group_of = grouping.groups, grouping.by_switch()
+    pairs: dict[int, set[tuple[int, int]]] = defaultdict(set)
+    for edge in plane.switch_edges:
+        for low, high in ((edge.a, edge.b), (edge.b, edge.a)):
+            child, at = group_of.get(low), group_of.get(high)
+            if child is not None and at is not None and groups[child].parent == at:
+                pairs[at].add((high, child))
+    for at, found in sorted(pairs.items()):
+        if reach_share(found) > SPARSE_SHARE:
+            continue
+        names = switch_names(fabric, groups[at])
+        yield Finding(
+            kind=FindingKind.UNDECIDABLE,
+            device=names[0],
+            port=None,
+            severity=Severity.WARNING,
+            message=(
+                f"{list_names(names)} count as one domain, but only {reach_share(found):.0%} of "
+                "them and what is below are cabled to each other: it may be two. Check their "
+                "cables to lower switches."
+            ),
+            ports=tuple(PortName(name, "") for name in names),
         )
 
 

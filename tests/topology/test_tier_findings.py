@@ -79,7 +79,8 @@ def test_it_asks_whether_two_leaves_are_a_pair_where_the_others_are() -> None:
 
 def test_it_asks_so_where_hosts_hang_between_two_leaves_of_a_pod() -> None:
     both = [*star("leaf-a", ["h31", "h32"], "eth0"), *star("leaf-b", ["h31", "h32"], "eth1")]
-    found = infer_cables([*leaf("leaf-a", 1, SPINES), *leaf("leaf-b", 5, SPINES), *both])
+    alone = [*leaf("leaf-a", 1, SPINES), *leaf("leaf-b", 5, SPINES)]
+    found = infer_cables([*alone, *both, *pair("p", 11, SPINES)])
     finding = told(found, FindingKind.UNDECIDABLE, "leaf-a")
     assert {end.device for end in finding.ports} == {"leaf-a", "leaf-b"}
     assert [gone.node for gone in found.tree.unplaced] == ["h31", "h32"]
