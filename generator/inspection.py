@@ -22,6 +22,7 @@ from topology.sources.ibnetdiscover import parse_strictly
 from topology.sources.lldp_mib import parse_snmpwalk_text
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 from topology.sources.nvidia_smi import derive_clique, parse_gpu_fabrics
+from topology.sources.pcap import is_saved_frames, parse_saved_frames
 from topology.tree import parse_tree
 
 _HEAD_BYTES: Final = 64 * 1024
@@ -40,8 +41,9 @@ class Inspection:
     """What one file holds."""
 
     format: str
-    """A form of `DumpForm`, lldpcli-neighbors, lldpcli-chassis, snmpwalk, nvidia-smi, cabling- and
-    the form of a plan, nodes, unknown, or the kind of an object; several joined by a comma."""
+    """A form of `DumpForm`, lldpcli-neighbors, lldpcli-chassis, frames, snmpwalk, nvidia-smi,
+    cabling- and the form of a plan, nodes, unknown, or the kind of an object; several joined by a
+    comma."""
     counts: Mapping[str, int] = field(default_factory=dict)
     unresolved: tuple[str, ...] = ()
     """GUIDs of CAs whose description names no host."""
@@ -50,9 +52,13 @@ class Inspection:
 
 def inspect_bytes(raw: bytes, *, source: str) -> Inspection:
     """Return what a file's content is; never raises on any bytes."""
-    head = raw[:_HEAD_BYTES]
     if not raw.strip():
         return _unknown("empty: expected a capture or an object", source)
+    return _frames(raw, source) if is_saved_frames(raw) else _text(raw, source)
+
+
+def _text(raw: bytes, source: str) -> Inspection:
+    head = raw[:_HEAD_BYTES]
     if _WALK.match(head.removeprefix(b"\xef\xbb\xbf")):
         return _walk(raw, source)
     lldp = _LLDP.search(head)
@@ -110,6 +116,18 @@ def _dump(form: DumpForm, parsed: Parsed) -> Inspection:
         if found.kind is IdKind.NODE_GUID
     )
     return Inspection(form.value, counts, unresolved, parsed.errors)
+
+
+def _frames(raw: bytes, source: str) -> Inspection:
+    saved = parse_saved_frames(raw, source=source)
+    counts = {
+        "frames": saved.num_frames,
+        "lldp_frames": saved.num_lldp,
+        "neighbors": len(saved.neighbors),
+        "devices": len({(one.device_ids, one.device_name) for one in saved.neighbors}),
+        "bad_tlvs": len(saved.errors),
+    }
+    return Inspection("frames", counts, (), saved.errors)
 
 
 def _wiring(devices: Iterable[Device]) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator
 from typing import Final
 
@@ -39,6 +40,15 @@ def frames() -> Iterator[bytes]:
     """Yield the frames of the fixtures, which write them in hex."""
     for case in CASES:
         yield read_frame(case)
+
+
+def captures() -> Iterator[bytes]:
+    """Yield capture files of either byte order with those frames."""
+    for order in "<>":
+        head = struct.pack(f"{order}IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+        yield head + b"".join(
+            struct.pack(f"{order}IIII", 0, 0, len(one), len(one)) + one for one in frames()
+        )
 
 
 def sysfs() -> Iterator[bytes]:

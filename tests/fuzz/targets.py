@@ -39,6 +39,7 @@ from topology.sources.lldp_mib import parse_snmpwalk_text
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 from topology.sources.lldpdu import parse_frame
 from topology.sources.nvidia_smi import derive_clique, parse_gpu_fabrics, port_of
+from topology.sources.pcap import parse_saved_frames
 from topology.sources.private_flags import parse_firmware_lldp
 from topology.sources.subnet_lst import parse_subnet_lst
 from topology.tree import parse_tree, render_tree
@@ -197,6 +198,10 @@ def _fabric_object(raw: bytes) -> None:
             assert parse_fabric(render_fabric(status)) == status
 
 
+def _pcap(raw: bytes) -> None:
+    _check_errors(parse_saved_frames(raw, source=SOURCE).errors)
+
+
 def _node_texts(raw: bytes) -> None:
     text = raw.decode("utf-8", "replace")
     parse_firmware_lldp(text)
@@ -206,6 +211,7 @@ def _node_texts(raw: bytes) -> None:
 TARGETS: Final[Mapping[str, Target]] = {
     "lldpcli": Target(_lldpcli, lambda: seeds.inputs("lldpcli")),
     "lldpdu": Target(_lldpdu, seeds.frames),
+    "pcap": Target(_pcap, seeds.captures),
     "ibnetdiscover": Target(_ibnetdiscover, lambda: seeds.inputs("ibnetdiscover")),
     "fabric_dumps": Target(
         _fabric_dumps, lambda: chain(seeds.inputs("ibdiagnet"), seeds.inputs("opensm"))
