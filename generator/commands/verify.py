@@ -19,6 +19,7 @@ from generator.printing import output_option, print_document, table
 from generator.verify_runs import Journal, Outcome, Task, command_line, run_all
 from generator.verifying import Score, Verdict
 
+_GIB: Final = 1 << 30
 _SHARE_OF_FREE: Final = 0.8
 _FALLBACK_BYTES: Final = 4 << 30
 _TELL_EVERY_S: Final = 60.0
@@ -96,22 +97,14 @@ def command(
     Each fault is drawn anew from each seed. With --grid full, give a --journal: it takes hours,
     and some 1 GiB of memory for each run at 65,536 HCAs.
     """
-    jobs, memory = options.pop("jobs"), options.pop("memory")
-    journal, as_markdown = Journal(options.pop("journal")), options.pop("as_markdown")
+    bounds = {name: options.pop(name) for name in ("journal", "jobs", "memory")}
+    as_markdown = options.pop("as_markdown")
     tasks = [
         Task(scenario, seed)
         for scenario in _scenarios(ctx, options)
         for seed in scenario.seeds(first_seed, seeds)
     ]
-    with _told([task for task in tasks if not journal.get(task)]) as on_run:
-        outcomes = run_all(
-            tasks,
-            jobs=jobs or len(os.sched_getaffinity(0)),
-            memory_bytes=int(memory * 2**30) if memory else _free_bytes(),
-            journal=journal,
-            on_run=on_run,
-        )
-    rows = _rows(tasks, outcomes)
+    rows = _rows(tasks, _outcomes(tasks, **bounds))
     commands = {
         row.scenario: command_line(Task(row.scenario, row.worst.seed)) for row in rows if row.worst
     }
@@ -138,6 +131,20 @@ def _scenarios(ctx: click.Context, options: dict[str, Any]) -> list[Scenario]:
     if not found:
         raise click.UsageError(f"--grid {size} has no fabric of {hcas[0]} HCAs")
     return found
+
+
+def _outcomes(
+    tasks: Sequence[Task], *, journal: Path | None, jobs: int | None, memory: float | None
+) -> dict[Task, Outcome]:
+    known = Journal(journal)
+    with _told([task for task in tasks if not known.get(task)]) as on_run:
+        return run_all(
+            tasks,
+            jobs=jobs or len(os.sched_getaffinity(0)),
+            memory_bytes=int(memory * _GIB) if memory else _free_bytes(),
+            journal=known,
+            on_run=on_run,
+        )
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:

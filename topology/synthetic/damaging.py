@@ -28,9 +28,8 @@ def damage(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Damaged:
         wiring = _shuffled(wiring, rng)
     lost_switches = _drawn_switches(wiring, faults, rng)
     hosts = [host.name for host in wiring.hosts]
-    lost_hosts = frozenset(rng.sample(hosts, faults.lose_hosts)).union(
-        set(faults.lost).intersection(hosts)
-    )
+    drawn = rng.sample(hosts, faults.lose_hosts)
+    lost_hosts = frozenset(faults.lost).intersection(hosts).union(drawn)
     gone = lost_switches | lost_hosts
     alive = {
         at: cable
@@ -87,8 +86,8 @@ def _switches_to_lose(wiring: Wiring, faults: FaultSpec) -> list[str]:
 
 def _drawn_switches(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> frozenset[str]:
     drawn = rng.sample(_switches_to_lose(wiring, faults), faults.lose_switches)
-    named = {switch.name for switch in wiring.switches}.intersection(faults.lost)
-    return frozenset(named.union(drawn))
+    names = {switch.name for switch in wiring.switches}
+    return frozenset(faults.lost).intersection(names).union(drawn)
 
 
 def _shuffled(wiring: Wiring, rng: RandomSource) -> Wiring:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
 from topology.errors import ConfigError
 from topology.facts import Medium
@@ -176,7 +177,7 @@ def _dragonfly(spec: FabricSpec, num_leaves: int) -> Shape:
 
 
 def _check(spec: FabricSpec) -> None:
-    for is_wrong, problem in _problems(spec):
+    for is_wrong, problem in chain(_problems(spec), _odd_problems(spec)):
         if is_wrong:
             raise ConfigError(problem)
 
@@ -206,6 +207,10 @@ def _problems(spec: FabricSpec) -> Iterator[tuple[bool, str]]:
         spec.rate_bps not in RATES_BPS.values(),
         f"expected the rate of an InfiniBand link, got {spec.rate_bps} bit/s",
     )
+
+
+def _odd_problems(spec: FabricSpec) -> Iterator[tuple[bool, str]]:
+    """Yield what can be wrong with the parts that a regular Clos has not."""
     yield (
         not 1 <= spec.ups <= spec.half,
         f"expected 1 to {spec.half} up-links of a leaf, got {spec.uplinks}",
