@@ -100,6 +100,30 @@ def test_it_reports_a_port_without_a_cable_as_down(damaged: Damaged, port: str) 
     assert (dark.state, dark.rate_bps, dark.neighbors) == (PortState.DOWN, None, ())
 
 
+def test_it_reports_the_nvlink_domain_of_a_host_as_a_switch_that_its_fellows_share() -> None:
+    damaged = undamaged(build_wiring(SPECS["NVLink domains below MLAG pairs"]))
+    heard = [
+        port_of(reported(damaged, f"node-{number:04}"), "nvlink").neighbors for number in (1, 2, 3)
+    ]
+    assert heard[0] == heard[1] != heard[2]
+    assert [(one.kind, one.device_ids[0].subtype) for one in heard[0]] == [
+        (DeviceKind.SWITCH, "nvlink")
+    ]
+
+
+def test_it_reports_the_subnet_of_the_plane_that_a_port_is_in() -> None:
+    damaged = undamaged(build_wiring(SPECS["two planes of rails"]))
+    subnets = [port.subnet for port in reported(damaged, "node-0001").ports]
+    assert subnets == ["fe80000000000000"] * 2 + ["fe80000000000001"] * 2
+
+
+def test_it_sweeps_one_plane_or_all() -> None:
+    damaged = undamaged(build_wiring(SPECS["two planes of rails"]))
+    parts = [sweep_devices(damaged, plane) for plane in range(2)]
+    assert not set(parts[0]) & set(parts[1])
+    assert sorted(parts[0] + parts[1], key=lambda device: device.ids) == sweep_devices(damaged)
+
+
 def test_it_reports_every_host_but_the_silent_ones() -> None:
     names = [claim.report for claim in report_claims(silence(RAILS, "node-0003"))]
     assert names == [host.name for host in RAILS.wiring.hosts if host.name != "node-0003"]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests.topology.synthetic.fabrics import SPECS, seeded
 from topology.errors import ConfigError
+from topology.facts import PortName
 from topology.synthetic import (
     Damaged,
     FabricKind,
@@ -70,6 +71,31 @@ def test_it_loses_a_switch_with_all_of_its_cables() -> None:
     assert set(found.faults[0].ports) == {end for cable in gone for end in cable}
 
 
+def test_it_loses_what_is_named_besides_what_is_drawn() -> None:
+    found = damaged(FaultSpec(lose_switches=1, lose_hosts=1, lost=("node-0003", "core-01")))
+    assert (len(found.lost_switches), len(found.lost_hosts)) == (2, 2)
+    assert "core-01" in found.lost_switches
+    assert "node-0003" in found.lost_hosts & found.silent
+    assert not {"node-0003", "core-01"} & {end.device for cable in found.cables for end in cable}
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_it_loses_switches_of_the_rank_that_is_asked_for(rank: int) -> None:
+    ranks = {switch.name: switch.rank for switch in RAILS.switches}
+    found = damaged(FaultSpec(lose_switches=3, lose_rank=rank))
+    assert [ranks[name] for name in found.lost_switches] == [rank] * 3
+
+
+def test_it_puts_hosts_with_their_hcas_in_the_places_of_others() -> None:
+    found = damaged(FaultSpec(shuffle=True)).wiring
+    assert set(found.hosts) == set(RAILS.hosts)
+    assert found.hosts != RAILS.hosts
+    assert [cable.high for cable in found.cables] == [cable.high for cable in RAILS.cables]
+    nics = [PortName(host.name, nic.port) for host in found.hosts for nic in host.nics]
+    assert [cable.low for cable in found.cables[: len(nics)]] == nics
+    assert found.cables[len(nics) :] == RAILS.cables[len(nics) :]
+
+
 def test_it_exchanges_one_end_of_two_cables() -> None:
     found = damaged(FaultSpec(num_swaps=5))
     before, after = set(RAILS.cables), set(found.cables)
@@ -93,6 +119,18 @@ def test_it_mixes_swaps_of_hosts_of_rails_and_of_up_links() -> None:
     assert sorts == {(2, 1), (2, 2), "uplink"}
 
 
+@pytest.mark.parametrize(
+    ("title", "ranks"),
+    [("rails in three tiers", (2, 3)), ("a dragonfly+ of four groups", (2, 2))],
+)
+def test_it_swaps_cables_above_the_spines_too(title: str, ranks: tuple[int, int]) -> None:
+    wiring = build_wiring(SPECS[title])
+    rank = {switch.name: switch.rank for switch in wiring.switches}
+    found = damage(wiring, FaultSpec(num_swaps=4), seeded(0))
+    moved = set(found.cables) - set(wiring.cables)
+    assert ranks in {(rank.get(low.device, 0), rank[high.device]) for low, high in moved}
+
+
 def test_it_silences_the_share_of_hosts_and_leaves_their_cables() -> None:
     found = damaged(FaultSpec(silent=0.1))
     assert len(found.silent) == round(0.1 * len(RAILS.hosts))
@@ -113,6 +151,12 @@ def test_it_draws_the_same_faults_from_the_same_seed_and_others_from_another() -
         pytest.param(FaultSpec(silent=-0.1), "0 to 100 %", id="a negative share of hosts"),
         pytest.param(FaultSpec(num_swaps=-1), "number of swaps", id="a negative number of swaps"),
         pytest.param(FaultSpec(lose_switches=1000), "to lose 0 to", id="more switches than all"),
+        pytest.param(FaultSpec(lost=("sw",)), "to lose, got sw", id="a device that there is not"),
+        pytest.param(
+            FaultSpec(lose_switches=1, lose_rank=4),
+            "of rank 4, got 1",
+            id="a rank without switches",
+        ),
         pytest.param(FaultSpec(num_swaps=500), "only 188 of 500", id="more swaps than cables"),
     ],
 )
