@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topology.fabric import Fabric, Link
 from topology.fabric_columns import UNKNOWN_RATE, Index, LinkColumns, columns_of
@@ -20,6 +21,8 @@ from topology.tiers import Grouping
 
 MIN_FELLOWS = 3
 """Links that must agree for another to be called slow."""
+FAR_BELOW = 8
+"""Where fewer are fellows, a link so many times slower than most of the plane's came up low."""
 _HALF = 32
 """Bits for one of two numbers."""
 _GIGA = 1_000_000_000
@@ -28,13 +31,23 @@ _GIGA = 1_000_000_000
 def slow_links(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
     """Yield a finding per link below the usual rate of its fellows. Cost: O(links)."""
     links = columns_of(fabric).links
-    for places in _fellows(links, plane, grouping):
+    fellows = list(_fellows(links, plane, grouping))
+    everywhere = _usual_bps(
+        np.concatenate([links.rates[at] for at in fellows] or [links.rates[:0]])
+    )
+    for places in fellows:
         rates = links.rates[places]
-        found, counts = np.unique(rates, return_counts=True)
-        agreeing, usual = max(zip(counts.tolist(), found.tolist(), strict=True))
-        if agreeing >= MIN_FELLOWS:
-            for link in rows_at(fabric.links, places[rates < usual].tolist()):
-                yield _slow(fabric, link, usual)
+        usual = _usual_bps(rates)
+        is_slow = rates < usual if usual else rates * FAR_BELOW <= everywhere
+        for link in rows_at(fabric.links, places[is_slow].tolist()):
+            yield _slow(fabric, link, usual or everywhere)
+
+
+def _usual_bps(rates: NDArray[np.int64]) -> int:
+    """Return the rate of most links, of several the highest; 0 where too few agree."""
+    found, counts = np.unique(rates, return_counts=True)
+    agreeing, usual = max(zip(counts.tolist(), found.tolist(), strict=True), default=(0, 0))
+    return int(usual) if agreeing >= MIN_FELLOWS else 0
 
 
 def _fellows(links: LinkColumns, plane: Plane, grouping: Grouping) -> Iterator[Index]:
