@@ -1,0 +1,149 @@
+"""Whatever happens on the way, a reflector ends up knowing what is there, and told all of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.kube.cache import Cache, Change, ChangeKind
+from generator.kube.listing import Paging
+from generator.kube.pacing import Backoff, Ending, Pace
+from generator.kube.reflector import Reflector, Settings
+from generator.kube.resources import REPORTS
+from tests.kube.worlds import FakeServer, History, Trouble
+from topology.errors import ConfigError, KubeUnavailable
+
+NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
+CHANGES = st.lists(st.tuples(NAMES, st.sampled_from(["", "one", "two", "three"])), max_size=6)
+"""Names and words; without a word the object is deleted."""
+
+
+def word_of(found: Mapping[str, Any]) -> str:
+    return str(found["word"])
+
+
+class Rounds(Ending):
+    """Lets the world change at each watch, and ends after so many of them."""
+
+    def __init__(self, history: History, turns: list[list[tuple[str, str]]], *, count: int) -> None:
+        super().__init__()
+        self.rests: list[float] = []
+        self.time_s = 0.0
+        self._history, self._turns, self._left = history, turns, count
+
+    def clock(self) -> float:
+        """Return a time; each reading is a little later."""
+        self.time_s += 0.4
+        return self.time_s
+
+    def pause(self, timeout: float) -> bool:
+        self.rests.append(timeout)
+        self.time_s += timeout
+        return self.is_wished
+
+    def turn(self) -> None:
+        change(self._history, self._turns.pop(0) if self._turns else [])
+        self._left -= 1
+        if self._left <= 0:
+            self.wish()
+
+
+def change(history: History, turn: list[tuple[str, str]]) -> None:
+    for name, word in turn:
+        if word:
+            history.put(name, word)
+        else:
+            history.drop(name)
+
+
+def follow(
+    history: History, troubles: list[Trouble], ending: Rounds
+) -> tuple[Reflector[str], list[Change[str]], FakeServer]:
+    server = FakeServer(history, troubles, on_watch=ending.turn)
+    told: list[Change[str]] = []
+    reflector = Reflector(
+        server,
+        REPORTS,
+        parse=word_of,
+        on_change=told.extend,
+        pace=Pace(ending, ending.clock, lambda low, _high: low),
+        settings=Settings(Paging(page=2)),
+    )
+    reflector.run()
+    return reflector, told, server
+
+
+def replay(told: list[Change[str]]) -> dict[str, str]:
+    known: dict[str, str] = {}
+    for one in told:
+        assert (one.name in known) is (one.kind is not ChangeKind.ADDED)
+        if one.kind is ChangeKind.DELETED:
+            assert known.pop(one.name) == one.value
+        else:
+            assert known.get(one.name) != one.value, "what is told is a change"
+            known[one.name] = one.value
+    return known
+
+
+@given(CHANGES, st.lists(CHANGES, max_size=12), st.lists(st.sampled_from(Trouble), max_size=12))
+@settings(max_examples=150)
+def test_it_knows_in_the_end_what_is_there(
+    first: list[tuple[str, str]], turns: list[list[tuple[str, str]]], troubles: list[Trouble]
+) -> None:
+    history = History()
+    change(history, first)
+    ending = Rounds(history, turns, count=2 * len(troubles) + len(turns) + 2)
+    reflector, told, server = follow(history, troubles, ending)
+    assert reflector.is_synced
+    assert reflector.cache.values == history.words
+    assert sorted(replay(told).items()) == sorted(
+        (name, found["word"]) for name, found in history.objects.items()
+    )
+    assert all("resourceVersion=&" not in one for one in server.asked)
+    assert all(rest >= 0.05 for rest in ending.rests), "never hot"
+
+
+def test_it_keeps_its_state_while_a_list_fails() -> None:
+    cache = Cache(word_of)
+    known = [{"metadata": {"name": "a", "resourceVersion": "1"}, "word": "one"}]
+    assert [one.kind for one in cache.replace(known)] == ["added"]
+
+    def broken() -> Any:  # noqa: ANN401 - objects, then a failure
+        yield {"metadata": {"name": "b", "resourceVersion": "2"}, "word": "two"}
+        raise KubeUnavailable("cut")
+
+    with pytest.raises(KubeUnavailable):
+        cache.replace(broken())
+    assert cache.values == ("one",)
+    nameless: list[dict[str, Any]] = [{}, {"metadata": {}}, {"metadata": {"name": "x"}}]
+    for odd in nameless:
+        with pytest.raises(KubeUnavailable):
+            cache.put(odd)
+    assert cache.values == ("one",)
+
+
+def test_it_tells_an_object_that_turns_bad_as_gone() -> None:
+    def parse(found: Mapping[str, Any]) -> str:
+        if found["word"] == "bad":
+            raise ConfigError("a bad word")
+        return word_of(found)
+
+    cache = Cache(parse)
+    kinds = []
+    for version, word in enumerate(["one", "bad", "bad", "two", "two"]):
+        metadata = {"name": "a", "namespace": "n", "resourceVersion": str(version)}
+        changes = cache.put({"metadata": metadata, "word": word})
+        kinds.append([f"{one.kind} {one.name}" for one in changes])
+    assert kinds == [["added n/a"], ["deleted n/a"], [], ["added n/a"], []]
+
+
+@given(st.integers(1, 60), st.floats(0, 1), st.none() | st.floats(0, 300))
+def test_it_waits_within_bounds(failures: int, luck: float, asked_s: float | None) -> None:
+    backoff = Backoff(first_s=0.5, limit_s=30)
+    drawn = backoff.delay_s(failures, lambda low, high: low + luck * (high - low), asked_s=asked_s)
+    ceiling = min(30, 0.5 * 2 ** (failures - 1))
+    least = ceiling / 100 if asked_s is not None else ceiling / 10
+    assert least <= drawn - (asked_s or 0) + 1e-6
+    assert drawn <= (asked_s or 0) + ceiling
