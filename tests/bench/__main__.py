@@ -16,9 +16,7 @@ from tests.bench.dumps import write_dump
 from tests.bench.measuring import Measured, measure
 from tests.bench.printing import render_figures, text_figures
 
-SIZES: Final = (128, 1024, 10240, 65536)
-ONE_ROUND_FROM: Final = 50_000
-"""HCAs from which one round has to do: it takes longer than the noise that more would average."""
+SIZES: Final = (128, 1024, 8192, 32768, 65536)
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -40,9 +38,8 @@ def measure_sizes(sizes: Sequence[int], rounds: int) -> list[Measured]:
         for size in sizes:
             click.echo(f"{size} HCAs: making the fabric", err=True)
             dump = alone(write_dump, Path(folder), size)
-            count = 1 if size >= ONE_ROUND_FROM else rounds
-            click.echo(f"{size} HCAs: measuring, {count} round(s)", err=True)
-            found.append(alone(measure, dump, count))
+            click.echo(f"{size} HCAs: measuring, {rounds} round(s)", err=True)
+            found.append(alone(measure, dump, rounds))
             dump.sweep.unlink()
     return found
 
@@ -55,7 +52,11 @@ def measure_sizes(sizes: Sequence[int], rounds: int) -> list[Measured]:
     help="Numbers of HCAs, comma-separated; rail fabrics of 8 rails and 64-port switches.",
 )
 @click.option(
-    "--rounds", type=click.IntRange(min=1), default=3, show_default=True, help="Below 50,000 HCAs."
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Interleaved; the median counts.",
 )
 @click.option(
     "--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True

@@ -7,7 +7,7 @@ import json
 import resource
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,21 +16,24 @@ from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import PlacementRequest, parse_request
 from generator.reconcile.plan import plan_changes
-from generator.sweeps import parse_sweep
+from generator.sweeps import claims_of_sweep, parse_sweep
 from tests.bench.dumps import Dump
+from tests.bench.parse_memory import measure_peak
 from tests.bench.reference import parse_reference
-from topology.fabric import build_fabric
-from topology.facts import Device
-from topology.identity import Claim, Origin
+from topology.fabric import Fabric, build_fabric
+from topology.facts import Device, Parsed
 from topology.ids import IdKind
 from topology.inference import infer
 from topology.tree import TopologyTree, host_partitions
 
 REFERENCE: Final = "reference parse"
+PARSE: Final = "parse"
+INFERENCE: Final = ("join the fabric", "infer the tree")
+"""From what was parsed to the tree and the findings."""
 STEPS: Final = (
     REFERENCE,
-    "parse",
-    "infer",
+    PARSE,
+    *INFERENCE,
     "plan, cold",
     "plan, at rest",
     "snapshot",
@@ -60,6 +63,8 @@ class Measured(NamedTuple):
     dump_bytes: int
     rounds: int
     steps: tuple[Step, ...]
+    parse_peak_bytes: int | None
+    """Of a process that only parses; None where the system does not tell."""
 
 
 class WrongResultError(Exception):
@@ -88,7 +93,8 @@ def measure(dump: Dump, rounds: int) -> Measured:
         num_nodes = len(run.tree.nodes)
         run.check_plans()
     steps = tuple(Step(name, statistics.median(times[name]), peaks[name]) for name in STEPS)
-    return Measured(dump.num_hcas, num_nodes, len(raw), rounds, steps)
+    peak = measure_peak(dump.sweep)
+    return Measured(dump.num_hcas, num_nodes, len(raw), rounds, steps, peak)
 
 
 class _Round:
@@ -96,7 +102,8 @@ class _Round:
 
     tree: TopologyTree
     snapshot: Snapshot
-    devices: tuple[Device, ...]
+    parsed: Parsed
+    fabric: Fabric
 
     def __init__(self, raw: bytes, truth: Path, *, is_checked: bool) -> None:
         self._raw = raw
@@ -108,6 +115,7 @@ class _Round:
         """Yield what runs a step and returns its seconds, in the order of STEPS."""
         yield lambda: _seconds(lambda: parse_reference(self._raw.decode()))
         yield self._parse
+        yield self._join
         yield self._infer
         yield lambda: self._plan(is_cold=True)
         yield lambda: self._plan(is_cold=False)
@@ -116,23 +124,28 @@ class _Round:
         yield lambda: self._place([CALLS] * CALLS)
 
     def _parse(self) -> float:
-        start = time.perf_counter()
-        self.devices = parse_sweep(self._raw, source="").devices
-        seconds = time.perf_counter() - start
         if self._is_checked:
-            _compare_parsers(self.devices, self._raw)
+            _compare_parsers(parse_sweep(self._raw, source="").devices, self._raw)
+        start = time.perf_counter()
+        self.parsed = parse_sweep(self._raw, source="")
+        return time.perf_counter() - start
+
+    def _join(self) -> float:
+        start = time.perf_counter()
+        self.fabric = build_fabric(claims_of_sweep(self.parsed))
+        seconds = time.perf_counter() - start
+        self.parsed = Parsed()
         return seconds
 
     def _infer(self) -> float:
         start = time.perf_counter()
-        fabric = build_fabric(Claim(device, Origin.SWEEP) for device in self.devices)
-        self.tree = infer(fabric).tree
+        self.tree = infer(self.fabric).tree
         seconds = time.perf_counter() - start
         if self._is_checked:
             found = [sorted(sorted(hosts) for hosts in tier) for tier in host_partitions(self.tree)]
             if found != json.loads(self._truth.read_text()):
                 raise WrongResultError("the inferred tree is not the true one")
-        self.devices = ()
+        del self.fabric
         return seconds
 
     def _plan(self, *, is_cold: bool) -> float:
@@ -187,7 +200,7 @@ def _gang(count: int) -> PlacementRequest:
     )
 
 
-def _compare_parsers(devices: tuple[Device, ...], raw: bytes) -> None:
+def _compare_parsers(devices: Sequence[Device], raw: bytes) -> None:
     theirs = {guid: dict(record.ports) for guid, record in parse_reference(raw.decode()).items()}
     ours = {
         _guid(device): {
