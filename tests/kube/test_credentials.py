@@ -71,7 +71,6 @@ def test_it_reads_a_pods_token(tmp_path: Path) -> None:
         pytest.param("[]", id="a list"),
         pytest.param("clusters: 7", id="no clusters"),
         pytest.param({**config("a"), "current-context": "b"}, id="a context that is not there"),
-        pytest.param({**config("a"), "users": []}, id="no such user"),
         pytest.param({**config("a"), "clusters": []}, id="no such cluster"),
         pytest.param("a: \x00", id="a byte that is no text"),
     ],
