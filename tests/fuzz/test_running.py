@@ -1,0 +1,97 @@
+"""What a run is made of, without the engine: its files, and what becomes of what it found."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.fuzz import __main__ as running
+from tests.fuzz import corpus
+from tests.fuzz.corpus import choose, read_corpus, unpack, write_corpus
+from tests.fuzz.engine import watched
+from tests.fuzz.targets import TARGETS, Target
+
+BAD = b"bad"
+
+
+@pytest.fixture
+def fixtures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "fuzz").mkdir()
+    monkeypatch.setattr(corpus, "FIXTURES", tmp_path)
+    return tmp_path / "fuzz"
+
+
+@pytest.fixture
+def failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let a parser named `odd` fail on what is bad, and failures go to a folder of the test."""
+
+    def run(raw: bytes) -> None:
+        if BAD in raw:
+            raise KeyError("x")
+
+    monkeypatch.setattr(running, "TARGETS", {"odd": Target(run, lambda: [b"good"], 100)})
+    monkeypatch.setattr(running, "ROOT", tmp_path)
+    monkeypatch.setattr(running, "FAILURES", tmp_path / "failures")
+    return tmp_path / "failures"
+
+
+def test_it_keeps_inputs_as_they_are_and_without_repeats(fixtures: Path) -> None:
+    write_corpus("lldpdu", [b"\xff\0", b"a", b"a"])
+    assert read_corpus("lldpdu") == [b"a", b"\xff\0"]
+    assert (fixtures / "lldpdu.txt").read_text() == "YQ==\n/wA=\n"
+
+
+def test_it_takes_remarks_for_no_inputs(fixtures: Path) -> None:
+    (fixtures / "lldpdu.txt").write_text("# found on a Monday\nYQ==\n")
+    assert read_corpus("lldpdu") == [b"a"]
+
+
+def test_it_keeps_what_runs_code_as_nothing_else_does() -> None:
+    seed = next(iter(TARGETS["grpc"].seeds()))
+    assert choose("grpc", [b"kept"], [seed, seed + b"\x0a\x00"])[0] == b"kept"
+    assert seed not in choose("grpc", [], [seed])
+    of_no_preset = b"\n\x02\x08\x63"
+    assert choose("grpc", [], [seed, of_no_preset]) == [of_no_preset]
+
+
+def test_it_unpacks_a_file_for_each_input(tmp_path: Path) -> None:
+    unpack(tmp_path, [b"a", b"b", b"a"])
+    assert sorted(file.read_bytes() for file in tmp_path.iterdir()) == [b"a", b"b"]
+
+
+def test_it_gives_the_engine_the_words_of_the_seeds(tmp_path: Path) -> None:
+    running.write_words(tmp_path / "words", [b'{"lldp": "eth0/1"} "x"'])
+    assert (tmp_path / "words").read_text() == '"lldp"\n"eth0/1"\n'
+
+
+def test_it_saves_what_breaks_a_parser_and_lets_the_rest_go(tmp_path: Path, failures: Path) -> None:
+    suspects = tmp_path / "suspects"
+    suspects.mkdir()
+    unpack(suspects, [b"slow", BAD])
+    run = running.Run("odd")
+    running.settle(run, suspects)
+    assert (run.failures, run.innocent) == (1, 1)
+    assert [file.read_bytes() for file in failures.iterdir()] == [BAD]
+    assert list(suspects.iterdir()) == []
+
+
+def test_it_tries_long_inputs_until_one_fails(failures: Path) -> None:
+    run = running.Run("odd")
+    running.try_stretched(run, [b"ok", BAD], seconds=60)
+    assert run.failures == 1
+    assert run.stretched > 1
+    assert BAD in (failures / "odd-0").read_bytes()
+
+
+def test_it_suspects_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.fuzz.engine.SUSPECT_CPU_S", -1.0)
+    with pytest.raises(Exception, match="slow"):
+        watched(lambda _raw: None)(b"")
+
+
+def test_it_judges_one_input_again(tmp_path: Path) -> None:
+    file = tmp_path / "input"
+    file.write_bytes(b"any")
+    ran = CliRunner().invoke(running.main, ["--replay", str(file), "lldpdu"])
+    assert (ran.exit_code, ran.output) == (0, "nothing is wrong with it\n")
+    assert CliRunner().invoke(running.main, ["--replay", str(file)]).exit_code == 2
