@@ -46,8 +46,7 @@ def nest_cliques(groups: Sequence[Group], cliques: Cliques) -> tuple[Group, ...]
     The new groups stand after the others, by leaf group and then by clique. A host without a
     clique is a domain of its own there: nothing is as near to it as NVLink would be.
     """
-    places = _places(groups, cliques)
-    if not places or 2 * sum(len(leaves) == 1 for leaves in places.values()) <= len(places):
+    if not _has_tier(groups, cliques):
         return tuple(groups)
     nested: list[Group] = []
     for at, group in enumerate(groups):
@@ -61,6 +60,34 @@ def nest_cliques(groups: Sequence[Group], cliques: Cliques) -> tuple[Group, ...]
     return (*(replace(group, hosts=()) for group in groups), *nested)
 
 
+def _has_tier(groups: Sequence[Group], cliques: Cliques) -> bool:
+    """Return whether more than half of the cliques lie in one leaf group each."""
+    places = _places(groups, cliques)
+    return 2 * sum(len(leaves) == 1 for leaves in places.values()) > len(places)
+
+
+def _unknown(fabric: Fabric, groups: Sequence[Group], cliques: Cliques) -> Iterator[Finding]:
+    """Yield a finding of the hosts of which nobody can know the clique: only they can tell it."""
+    names = sorted(
+        fabric.devices[host].name
+        for group in groups
+        for host in group.hosts
+        if host not in cliques and not fabric.devices[host].is_reporting
+    )
+    if names:
+        yield Finding(
+            kind=FindingKind.UNDECIDABLE,
+            device=names[0],
+            port=None,
+            severity=Severity.WARNING,
+            message=(
+                f"No agent tells the NVLink domain of {list_names(names)}, so each stands alone "
+                "in that tier. See that the agent runs there."
+            ),
+            ports=tuple(PortName(name, "") for name in names),
+        )
+
+
 def _places(groups: Sequence[Group], cliques: Cliques) -> dict[int, set[int]]:
     """Return clique to the leaf groups that its hosts are in."""
     places: dict[int, set[int]] = defaultdict(set)
@@ -72,7 +99,9 @@ def _places(groups: Sequence[Group], cliques: Cliques) -> dict[int, set[int]]:
 
 
 def clique_findings(fabric: Fabric, groups: Sequence[Group], cliques: Cliques) -> Iterator[Finding]:
-    """Yield a finding per clique whose hosts are in several leaf groups."""
+    """Yield a finding per clique in several leaf groups, and one of hosts that say nothing."""
+    if _has_tier(groups, cliques):
+        yield from _unknown(fabric, groups, cliques)
     for clique, leaves in sorted(_places(groups, cliques).items()):
         if len(leaves) == 1:
             continue

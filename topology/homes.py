@@ -127,35 +127,44 @@ def _doubts(rows: Sequence[_Row], idle: Mapping[int, set[int]]) -> list[_Row]:
 
 
 def shared_groups(groups: Sequence[Switches], weights: Weights) -> set[int]:
-    """Return groups on which most hosts of several others have as many links as at home.
+    """Return groups that hosts of several others share: guests there, at home elsewhere.
 
-    Two storage leaves that all pods share, next to pods of two leaves: the groups nest in it, so
-    it is no rival to any of them. Where groups tie crosswise none is shared.
+    Two storage leaves next to pods of two leaves or more: most hosts of at least two groups have
+    links there, no more than at home, so it is no rival to any of them. Where groups are guests
+    of each other crosswise none is shared.
     """
-    links = links_by_unit(groups, weights)
     own = Counter[int]()
     held = Counter[int]()
-    rivals: dict[int, Counter[int]] = defaultdict(Counter)
-    for counts in links.values():
+    guests: dict[int, Counter[int]] = defaultdict(Counter)
+    for counts in links_by_unit(groups, weights).values():
         most = max(counts.values())
-        tied = [at for at, count in counts.items() if count == most]
-        held.update(tied)
-        if len(tied) == 1:
-            own[tied[0]] += 1
-        for at in tied:
-            rivals[at].update(other for other in tied if other != at)
-    firm = {
-        at: {other for other, count in found.items() if count >= MIN_WITNESSES}
-        for at, found in rivals.items()
+        best = [at for at, count in counts.items() if count == most]
+        held.update(best)
+        if len(best) == 1:
+            own[best[0]] += 1
+        for at, count in counts.items():
+            home = _home_without(at, counts)
+            if home is not None and counts[home] >= count:
+                guests[at][home] += 1
+    nested = {
+        at: {o for o, count in found.items() if count >= MIN_WITNESSES and 2 * count > held[o]}
+        for at, found in guests.items()
     }
     return {
         at
-        for at, others in firm.items()
+        for at, others in nested.items()
         if len(others) > 1
-        and 2 * own[at] < rivals[at].total()
-        and all(firm[other] == {at} for other in others)
-        and all(2 * rivals[at][other] > held[other] for other in others)
+        and 2 * own[at] < sum(guests[at][other] for other in others)
+        and all(nested.get(other, set()) <= {at} for other in others)
     }
+
+
+def _home_without(at: int, counts: Mapping[int, int]) -> int | None:
+    """Return the group with most links but one that is left out, None for a tie or without any."""
+    others = {other: count for other, count in counts.items() if other != at}
+    most = max(others.values(), default=0)
+    best = [other for other, count in others.items() if count == most]
+    return best[0] if len(best) == 1 else None
 
 
 def attach(groups: Iterable[Switches], weights: Weights, *, min_owners: int = 1) -> list[Switches]:

@@ -21,7 +21,7 @@ from topology.treeness import reach_share
 
 FIRM_MARGIN = 0.5  # three of four links
 SPARSE_SHARE = 0.75  # 1 in all whole fabrics at hand but one, and 0.9 with a tenth of links lost
-FEW_HOSTS = 2  # all of which may have lost a cable; that more did, each on one leaf, is no accident
+FEW_PARTS = 2  # hosts or domains, all of which may have lost a cable; that more did is no accident
 
 
 def tier_findings(
@@ -110,29 +110,41 @@ def _lone_leaves(
 def _halves(
     fabric: Fabric, grouping: Grouping, below: Mapping[int, Sequence[int]]
 ) -> Iterator[Finding]:
-    """Yield a finding per domain with leaf groups that may be parts of one.
+    """Yield a finding per domain with parts that may be one.
 
     Only hosts on both leaves of a pair show that it is one. Where the few hosts of a small pair
     lost a cable each, nothing is left that does, but that its fellows are larger; and where some
-    of them are undecided between the two, those are witnesses of it.
+    of them are undecided between the two, those are witnesses of it. So with spines and leaves.
     """
     groups = grouping.groups
-    sizes = Counter[int]()
-    for group in groups:
-        sizes[len(group.switches)] += len(group.hosts)
-    usual, fellows = max(sizes.items(), key=lambda row: (row[1], row[0]), default=(0, 0))
+    usual = {rank: _usual_size(groups, below, rank) for rank in {group.rank for group in groups}}
     for _, children in sorted(below.items()):
-        leaves = [at for at in children if groups[at].rank == 1]
-        small = [at for at in leaves if len(groups[at].switches) < usual]
+        small = [at for at in children if len(groups[at].switches) < usual[groups[at].rank]]
+        ranks = {groups[at].rank for at in small}
         fewest = sorted(len(groups[at].switches) for at in small)[:2]
-        is_few = any(len(groups[at].hosts) <= FEW_HOSTS for at in small)
-        is_usual = 2 * fellows > sizes.total()
-        if is_few and is_usual and len(small) > 1 and sum(fewest) <= usual:
+        is_few = any(_num_parts(groups, below, at) <= FEW_PARTS for at in small)
+        is_one = len(small) > 1 and len(ranks) == 1 and sum(fewest) <= usual[min(ranks)]
+        if is_few and is_one:
             yield _half(fabric, [groups[at] for at in small])
+    largest = max((len(group.switches) for group in groups if group.rank == 1), default=0)
     for (one, other), count in sorted(_ties_between(grouping).items()):
         pair = groups[one], groups[other]
-        if _are_halves(pair, count, largest=max(sizes)):
+        if _are_halves(pair, count, largest=largest):
             yield _half(fabric, pair)
+
+
+def _usual_size(groups: Sequence[Group], below: Mapping[int, Sequence[int]], rank: int) -> int:
+    """Return how many switches the group of most hosts or domains of a rank has, else 0."""
+    sizes = Counter[int]()
+    for at, group in enumerate(groups):
+        if group.rank == rank:
+            sizes[len(group.switches)] += _num_parts(groups, below, at)
+    usual, parts = max(sizes.items(), key=lambda row: (row[1], row[0]))
+    return usual if 2 * parts > sizes.total() else 0
+
+
+def _num_parts(groups: Sequence[Group], below: Mapping[int, Sequence[int]], at: int) -> int:
+    return len(groups[at].hosts) + len(below.get(at, ()))
 
 
 def _are_halves(pair: tuple[Group, Group], num_ties: int, *, largest: int) -> bool:
@@ -141,7 +153,7 @@ def _are_halves(pair: tuple[Group, Group], num_ties: int, *, largest: int) -> bo
         return False
     num_hosts = min(len(group.hosts) for group in pair)
     num_switches = sum(len(group.switches) for group in pair)
-    is_small = num_switches <= largest or num_hosts <= FEW_HOSTS
+    is_small = num_switches <= largest or num_hosts <= FEW_PARTS
     return is_small and num_ties >= min(MIN_WITNESSES, num_hosts)
 
 

@@ -5,9 +5,29 @@ from dataclasses import replace
 
 import pytest
 
-from tests.topology.cables import End, claims, hosts, infer_cables, mesh, of_kind, star, tiers_of
+from tests.topology.cables import (
+    End,
+    claims,
+    hosts,
+    infer_cables,
+    listed,
+    mac_of,
+    mesh,
+    of_kind,
+    star,
+    tiers_of,
+)
 from tests.topology.judging import infer_from
-from topology.facts import DeviceKind, FindingKind, Medium, Neighbor, Port, PortState, Source
+from topology.facts import (
+    DeviceKind,
+    FindingKind,
+    Medium,
+    Neighbor,
+    Port,
+    PortState,
+    Severity,
+    Source,
+)
 from topology.identity import Claim
 from topology.ids import Id, IdKind
 from topology.inference import Inference, tier_names
@@ -73,6 +93,14 @@ def test_it_makes_a_domain_of_its_own_of_each_host_without_a_clique() -> None:
     alone = {f"nvlink-{host}": [host] for host in ["h04", *hosts(5, 8)]}
     assert tiers_of(found)[0] == {domain(1): hosts(1, 3), **alone}
     assert tiers_of(found)[1] == LEAVES
+
+
+def test_it_tells_of_hosts_that_say_nothing_and_so_stand_alone() -> None:
+    told = in_cliques(claims(CABLES, silent=["h02"]), {1: hosts(1, 4), 2: hosts(5, 8)})
+    found = infer_from([*told, listed("h02", Id(IdKind.MAC, mac_of("h02")))])
+    assert tiers_of(found)[0]["nvlink-h02"] == ["h02"]
+    (finding,) = of_kind(found.findings, FindingKind.UNDECIDABLE)
+    assert (finding.device, finding.severity) == ("h02", Severity.WARNING)
 
 
 def test_it_tells_a_clique_apart_per_leaf_and_says_so_where_most_nest() -> None:
