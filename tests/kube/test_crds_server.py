@@ -7,11 +7,19 @@ from typing import Any, Final
 
 import pytest
 
+from generator.fabric_object import parse_fabric_document
 from generator.kube.resources import FABRICS, REPORTS, RESERVATIONS, Resource
 from tests.kube.examples import MISSING, PARSERS, RESERVATION, Change, made
 from tests.kube.test_crds import every_kind
 from tests.lab.api_server import Answer, ApiServer
 from topology.errors import ConfigError, ReportError
+from topology.fabric_status import (
+    CountedSweep,
+    FabricStatus,
+    Sweeper,
+    SweepRole,
+    render_fabric,
+)
 from topology.report import render_report, split_sweep
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
@@ -50,6 +58,24 @@ def test_it_takes_a_large_sweep_in_parts(api: ApiServer) -> None:
 
 
 PORT: Final = {"name": "a", "medium": "nvlink"}
+
+
+def test_it_takes_the_fabric_that_an_election_writes(api: ApiServer) -> None:
+    port = Sweeper(
+        subnet="fe80000000000000", node="node-1", device="mlx5_0", port=1, role=SweepRole.ELECTED
+    )
+    counted = CountedSweep(subnet="fe80000000000000", node="node-1")
+    written = render_fabric(FabricStatus(sweepers=(port,), sweeps=(counted,)))
+    told = create(api, FABRICS, written)
+    assert told.status in (201, 409), told.message
+    assert parse_fabric_document(written).status.sweepers == (port,)
+    path = stored(api, FABRICS)
+    merged = render_fabric(FabricStatus(sweepers=(port,)), api.expect("GET", path))
+    answer = api.request("PUT", f"{path}/status?fieldValidation=Strict", merged)
+    assert answer.status == 200, answer.message
+    assert answer.body["status"]["conditions"], "what the election does not know stays"
+
+
 REFUSED: Final[list[tuple[str, Resource, Change, str]]] = [
     ("neither device nor sweep", REPORTS, {"spec": {}}, "exactly one of device and sweep"),
     (

@@ -24,6 +24,7 @@ import pytest
 
 from tests.lab.audit import POLICY, Write, read_writes
 from tests.lab.certificates import write_certificates
+from tests.lab.tools import require_tools
 from tests.lab.waiting import wait_until
 from tests.repository import ROOT
 
@@ -37,6 +38,7 @@ _SERVICE_ISSUER = "https://kubernetes.default.svc"
 
 def find_assets(what: str) -> Path:
     """Return the folder of `programs` or `crds`; without it the test is skipped, in CI it fails."""
+    require_tools("setpriv")
     asked = subprocess.run(
         [ROOT / "tools/kube-assets", "--where", what], capture_output=True, text=True, check=False
     )
