@@ -72,7 +72,7 @@ def _unknown(fabric: Fabric, groups: Sequence[Group], cliques: Cliques) -> Itera
         fabric.devices[host].name
         for group in groups
         for host in group.hosts
-        if host not in cliques and not fabric.devices[host].is_reporting
+        if host not in cliques and not fabric.devices[host].has_report
     )
     if names:
         yield Finding(

@@ -60,6 +60,8 @@ class FabricDevice(NamedTuple):
     ids: tuple[Id, ...]
     is_reporting: bool = True
     """It speaks for itself, so that its silence about a cable means much."""
+    has_report: bool = False
+    """An agent reports for it; only that tells what no cable of the network shows."""
 
 
 class FabricPort(NamedTuple):
@@ -197,7 +199,8 @@ def _in_order(ports: Sequence[Port]) -> Sequence[Port]:
 
 def _device(entity: Entity, name: str) -> FabricDevice:
     ids = tuple(sorted(entity.ids))
-    return FabricDevice(name, entity.kind, entity.node, ids, entity.is_reporting)
+    has_report = Origin.REPORT in entity.origins
+    return FabricDevice(name, entity.kind, entity.node, ids, entity.is_reporting, has_report)
 
 
 _PortKey = tuple[str, str]
