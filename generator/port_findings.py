@@ -8,37 +8,74 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
 
 from topology.errors import show
 from topology.fabric import Fabric
+from topology.fabric_columns import columns_of
 from topology.facts import Finding, FindingKind, Medium, PortName, PortState, Severity
+from topology.lazy_rows import rows_at
 from topology.planes import Plane
 from topology.report import NeighborReport, ReportPort
 
 _LISTENERS: Final = frozenset({"lldpd", "frames"})
 _SHOWN: Final = 4
+_End: TypeAlias = tuple[str, str]
+"""Node and port."""
 
 
 def port_findings(
     fabric: Fabric, plane: Plane, reports: Sequence[NeighborReport]
 ) -> Iterator[Finding]:
-    """Yield down-port, no-lldp and flapping-link findings. Cost: O(ports + links)."""
-    yield from _down_ports(fabric, plane)
-    yield from _deaf_ports(fabric, plane, reports)
-    yield from _flapping_links(fabric, reports)
+    """Yield down-port, no-lldp and flapping-link findings. Cost: O(ports in reports + links).
+
+    Only reports tell what they are made of; of the fabric no more is looked at than the ports
+    in question.
+    """
+    hosts = [report for report in reports if report.spec.device is not None]
+    yield from _down_ports(fabric, plane, hosts)
+    yield from _deaf_ports(fabric, plane, hosts)
+    yield from _flapping_links(fabric, hosts)
 
 
-def _down_ports(fabric: Fabric, plane: Plane) -> Iterator[Finding]:
-    linked = {port for link in fabric.links for port in (link.a, link.b)}
+def _find(fabric: Fabric, wanted: Collection[_End]) -> dict[_End, int]:
+    """Return the numbers of ports by the node and their name; unknown ones are left out."""
+    if not wanted:
+        return {}
+    nodes = {node for node, _ in wanted}
+    names = {at: one.node for at, one in enumerate(fabric.devices) if one.node in nodes}
+    places = np.flatnonzero(np.isin(columns_of(fabric).port_devices, list(names))).tolist()
+    rows = zip(places, rows_at(fabric.ports, places), strict=True)
+    ends = ((at, (names[port.device] or "", port.name)) for at, port in rows)
+    return {end: at for at, end in ends if end in wanted}
+
+
+def _down_ports(
+    fabric: Fabric, plane: Plane, reports: Sequence[NeighborReport]
+) -> Iterator[Finding]:
     num: dict[PortState, Counter[str]] = defaultdict(Counter)
-    for at in plane.ports:
-        num[fabric.ports[at].state][fabric.ports[at].name] += 1
-    for at in sorted(plane.ports - linked):
-        port = fabric.ports[at]
-        others_up, others_down = num[PortState.UP][port.name], num[PortState.DOWN][port.name] - 1
-        if port.state is PortState.DOWN and others_up > others_down:
-            yield _down(fabric, at, f"{others_up} of {others_up + others_down}")
+    for report in reports:
+        for port in report.spec.ports:
+            num[port.state][port.name] += 1
+    up, down = num[PortState.UP], num[PortState.DOWN]
+    odd = {name for name in down if up[name] > down[name] - 1}
+    places = _find(
+        fabric,
+        {
+            (report.metadata.name, show(port.name))
+            for report in reports
+            for port in report.spec.ports
+            if port.state is PortState.DOWN and port.name in odd
+        },
+    )
+    links = columns_of(fabric).links
+    linked = set(np.concatenate([links.a, links.b]).tolist()) if places else set()
+    by_shown = {show(name): (up[name], up[name] + down[name] - 1) for name in odd}
+    for (_, name), at in sorted(places.items(), key=lambda row: row[1]):
+        if at in plane.ports and at not in linked:
+            yield _down(fabric, at, "{} of {}".format(*by_shown[name]))
 
 
 def _down(fabric: Fabric, at: int, fellows: str) -> Finding:
@@ -60,9 +97,9 @@ class _Ears(NamedTuple):
     """What one node hears on its Ethernet ports."""
 
     name: str
-    """The device's, as findings show it."""
+    """The node's."""
     up: tuple[ReportPort, ...]
-    """Ports of the plane that have a link."""
+    """Those that have a link."""
     is_listening: bool
     """Somebody on that node listens for LLDP, and could."""
     hears: bool
@@ -72,34 +109,29 @@ class _Ears(NamedTuple):
 def _deaf_ports(
     fabric: Fabric, plane: Plane, reports: Sequence[NeighborReport]
 ) -> Iterator[Finding]:
-    names: dict[str, set[str]] = defaultdict(set)
-    for at in plane.ports:
-        port = fabric.ports[at]
-        if port.medium is Medium.ETHERNET:
-            names[fabric.devices[port.device].node or ""].add(port.name)
-    if not names:
-        return
-    title = {device.node: device.name for device in fabric.devices if device.node}
-    nodes = [
-        _ears(report, title[report.metadata.name], names.get(report.metadata.name, set()))
-        for report in reports
-        if report.spec.device is not None and report.metadata.name in title
-    ]
+    nodes = [_ears(report) for report in reports]
     hearing = Counter(port.name for node in nodes for port in node.up if port.neighbors)
     total = Counter(port.name for node in nodes for port in node.up)
     usual = {name for name, count in hearing.items() if 2 * count > total[name]}
-    for node in nodes:
-        deaf = [port for port in node.up if node.is_listening and _is_deaf(port, node, usual)]
-        if deaf:
-            yield _deaf(node, deaf)
+    deaf = [
+        (node, [port for port in node.up if _is_deaf(port, node, usual)])
+        for node in nodes
+        if node.is_listening
+    ]
+    places = _find(fabric, {(node.name, show(one.name)) for node, ports in deaf for one in ports})
+    for node, ports in deaf:
+        ends = [(places.get((node.name, show(port.name)), -1), port) for port in ports]
+        own = [(at, port) for at, port in ends if at in plane.ports]
+        if own:
+            yield _deaf([fabric.port_name(at) for at, _ in own], [port for _, port in own])
 
 
-def _ears(report: NeighborReport, title: str, names: set[str]) -> _Ears:
+def _ears(report: NeighborReport) -> _Ears:
     ports = [port for port in report.spec.ports if port.medium is Medium.ETHERNET]
     working = {one.name for one in report.status.collectors if one.outcome == "ok"}
     return _Ears(
-        name=title,
-        up=tuple(p for p in ports if p.state is PortState.UP and show(p.name) in names),
+        name=report.metadata.name,
+        up=tuple(port for port in ports if port.state is PortState.UP),
         is_listening=bool(working & _LISTENERS),
         hears=any(port.neighbors for port in ports),
     )
@@ -111,8 +143,8 @@ def _is_deaf(port: ReportPort, node: _Ears, usual: set[str]) -> bool:
     return expects and not port.neighbors
 
 
-def _deaf(node: _Ears, ports: Sequence[ReportPort]) -> Finding:
-    names = [show(port.name) for port in ports]
+def _deaf(ends: Sequence[PortName], ports: Sequence[ReportPort]) -> Finding:
+    names = [end.port for end in ends]
     listed = ", ".join(names[:_SHOWN]) + (
         f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     )
@@ -126,11 +158,13 @@ def _deaf(node: _Ears, ports: Sequence[ReportPort]) -> Finding:
     )
     return Finding(
         kind=FindingKind.NO_LLDP,
-        device=node.name,
+        device=ends[0].device,
         port=names[0] if len(names) == 1 else None,
         severity=Severity.WARNING,
-        message=f"{node.name} hears no LLDP frame on {listed}, where others hear some. {advice}",
-        ports=tuple(PortName(node.name, name) for name in names),
+        message=(
+            f"{ends[0].device} hears no LLDP frame on {listed}, where others hear some. {advice}"
+        ),
+        ports=tuple(ends),
     )
 
 
@@ -138,27 +172,24 @@ def _flapping_links(fabric: Fabric, reports: Iterable[NeighborReport]) -> Iterat
     told = {
         (report.metadata.name, show(port)) for report in reports for port in report.status.flapping
     }
-    if not told:
-        return
-    wanted = {node for node, _ in told}
-    flapping = {
-        at
-        for at, port in enumerate(fabric.ports)
-        if (node := fabric.devices[port.device].node) in wanted and (node, port.name) in told
-    }
+    flapping = sorted(_find(fabric, told).values())
     peers = _peers(fabric, flapping)
     done: set[int] = set()
-    for at in sorted(flapping):
+    for at in flapping:
         if at not in done:
             peer = peers.get(at)
             done.update([at] if peer is None else [at, peer])
             yield _flap(fabric, at, peer)
 
 
-def _peers(fabric: Fabric, ports: Collection[int]) -> dict[int, int]:
+def _peers(fabric: Fabric, ports: Sequence[int]) -> dict[int, int]:
     """Return the far end of each port whose cable is known; of several, the first."""
+    if not ports:
+        return {}
+    links = columns_of(fabric).links
+    places = np.flatnonzero(np.isin(links.a, ports) | np.isin(links.b, ports))
     found: dict[int, int] = {}
-    for link in fabric.links:
+    for link in rows_at(fabric.links, places.tolist()):
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if near in ports and not link.is_disputed:
                 found.setdefault(near, far)
