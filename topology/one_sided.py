@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from topology.fabric import Fabric, Link
+from topology.fabric_columns import columns_of
 from topology.facts import Finding, FindingKind, Severity
+from topology.lazy_rows import rows_at
 
 
 def link_findings(fabric: Fabric) -> Iterator[Finding]:
     """Yield a finding per link that only one end reports although the other could have."""
-    for link in fabric.links:
-        if link.is_one_sided:
-            yield _one_sided(fabric, link)
+    places = np.flatnonzero(columns_of(fabric).links.one_sided)
+    for link in rows_at(fabric.links, places.tolist()):
+        yield _one_sided(fabric, link)
 
 
 def _one_sided(fabric: Fabric, link: Link) -> Finding:

@@ -7,11 +7,15 @@ one group of spines the same number of up-links.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
 
 from topology.fabric import Fabric
+from topology.fabric_columns import columns_of
 from topology.facts import Finding, FindingKind, PortName, Severity
 from topology.ids import natural_key
+from topology.plane_cables import count_pairs, edge_columns
 from topology.planes import Plane
 from topology.tiers import Group, Grouping
 
@@ -30,10 +34,8 @@ def missing_links(
         astray: devices with a cable in the wrong place, which explains a gap already.
     """
     yield from _hosts(fabric, plane, grouping, astray)
-    up: dict[int, Counter[int]] = defaultdict(Counter)
-    for edge in plane.switch_edges:
-        up[edge.a][edge.b] += 1
-        up[edge.b][edge.a] += 1
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    up = count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
     children: dict[int, list[Group]] = defaultdict(list)
     for group in grouping.groups:
         if group.parent is not None:
@@ -51,11 +53,13 @@ def _expected(counts: Iterable[int]) -> int:
 
 
 def _hosts(fabric: Fabric, plane: Plane, grouping: Grouping, astray: set[int]) -> Iterator[Finding]:
-    num_links = Counter(edge.a for edge in plane.host_edges)
-    linked = {port for link in fabric.links for port in (link.a, link.b)}
+    num_links = Counter(edge_columns(plane.host_edges).a.tolist())
+    columns = columns_of(fabric)
+    ports = np.array(sorted(plane.ports), np.intp)
+    linked = np.concatenate([columns.links.a, columns.links.b])
     spare: dict[int, list[int]] = defaultdict(list)
-    for port in sorted(plane.ports - linked):
-        spare[fabric.ports[port].device].append(port)
+    for port in ports[~np.isin(ports, linked)].tolist():
+        spare[int(columns.port_devices[port])].append(port)
     # Without a single cable nothing is known, as in reports without a sweep; nothing is missing.
     for host in plane.hosts if plane.host_edges else ():
         if num_links[host] == 0 and spare[host] and host not in astray:
@@ -86,16 +90,22 @@ def _host_gap(fabric: Fabric, host: int, have: tuple[int, int], ports: list[int]
 
 
 def _pairs(
-    fabric: Fabric, lowers: list[int], uppers: set[int], up: dict[int, Counter[int]]
+    fabric: Fabric, lowers: list[int], uppers: set[int], up: Mapping[int, Mapping[int, int]]
 ) -> Iterator[Finding]:
     counts = {
-        (low, high): count for low in lowers for high, count in up[low].items() if high in uppers
+        (low, high): count
+        for low in lowers
+        for high, count in up.get(low, {}).items()
+        if high in uppers
     }
     expected = _expected(counts.values())
-    is_dense = len(counts) >= DENSE_SHARE * len(lowers) * len(uppers)
-    if is_dense:
+    num_pairs = len(lowers) * len(uppers)
+    if len(counts) == num_pairs and min(counts.values(), default=0) >= expected:
+        return  # nearly always
+    if len(counts) >= DENSE_SHARE * num_pairs:
+        ordered = sorted(uppers)
         for low in lowers:
-            for high in sorted(uppers):
+            for high in ordered:
                 if counts.get((low, high), 0) < expected:
                     yield _pair_gap(fabric, (low, high), counts.get((low, high), 0), expected)
         return

@@ -12,9 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from topology.fabric import Fabric
 from topology.facts import Finding, FindingKind, Severity
-from topology.plane_cables import Edge
+from topology.group_columns import NONE, GroupColumns, group_columns
+from topology.lazy_rows import rows_at
+from topology.plane_cables import Edge, count_pairs, edge_columns
 from topology.planes import Plane
 from topology.shortfalls import missing_links
 from topology.tiers import Grouping
@@ -46,21 +50,25 @@ class Layout:
     """Host to its group."""
     rail: Mapping[int, str]
     """Leaf to its rail: the name that most of its hosts' ports there share; unknown is missing."""
+    names: Sequence[str]
+    """Per cable of a host the name of the host's port."""
 
 
 def symmetry_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
     """Yield swapped-cable, wrong-rail and missing-link findings. Cost: O(links)."""
+    columns = group_columns(fabric, grouping)
     layout = _lay_out(fabric, plane, grouping)
-    host_strays = list(_host_strays(plane, layout))
+    host_strays = list(_host_strays(plane, columns))
     yield from _mirror(fabric, host_strays, FindingKind.SWAPPED_CABLE, _rail_fit(fabric, layout))
     tied = {tie.unit for tie in grouping.host_ties}
     yield from _tied_pairs(fabric, plane, layout, tied)
-    rail_strays = list(_rail_strays(fabric, plane, layout))
+    rail_strays = list(_rail_strays(plane, layout))
     yield from _mirror(fabric, rail_strays, FindingKind.WRONG_RAIL, lambda _one, _other: 0)
     known = {stray.edge.a for stray in (*host_strays, *rail_strays)}
     yield from _doubled(fabric, plane, known)
-    up_strays = list(_up_strays(plane, grouping, layout))
-    yield from _mirror(fabric, up_strays, FindingKind.SWAPPED_CABLE, _gap_fit(plane))
+    up_strays = list(_up_strays(plane, columns))
+    if up_strays:  # else nobody counts all cables
+        yield from _mirror(fabric, up_strays, FindingKind.SWAPPED_CABLE, _gap_fit(plane))
     astray = {stray.edge.a for stray in (*host_strays, *up_strays)}
     yield from missing_links(fabric, plane, grouping, astray=astray)
 
@@ -69,48 +77,50 @@ def _lay_out(fabric: Fabric, plane: Plane, grouping: Grouping) -> Layout:
     group_of = grouping.by_switch()
     home = {host: at for at, group in enumerate(grouping.groups) for host in group.hosts}
     used: dict[int, Counter[str]] = defaultdict(Counter)
-    for edge in plane.host_edges:
-        if home.get(edge.a) == group_of.get(edge.b, -1):
-            used[edge.b][fabric.ports[edge.a_port].name] += 1
+    ends = edge_columns(plane.host_edges)
+    names = [port.name for port in rows_at(fabric.ports, ends.a_port.tolist())]
+    for host, switch, name in zip(ends.a.tolist(), ends.b.tolist(), names, strict=True):
+        if home.get(host) == group_of.get(switch, -1):
+            used[switch][name] += 1
     rail: dict[int, str] = {}
-    for switch, names in used.items():
-        usual, count = min(names.items(), key=lambda row: (-row[1], row[0]))
-        if 2 * count > names.total():
+    for switch, counts in used.items():
+        usual, count = min(counts.items(), key=lambda row: (-row[1], row[0]))
+        if 2 * count > counts.total():
             rail[switch] = usual
-    return Layout(group_of, home, rail)
+    return Layout(group_of, home, rail, names)
 
 
-def _host_strays(plane: Plane, layout: Layout) -> Iterator[Stray]:
-    for edge in plane.host_edges:
-        home, found = layout.home.get(edge.a), layout.group_of.get(edge.b)
-        if home is not None and found is not None and home != found:
-            yield Stray(edge, home, found)
+def _host_strays(plane: Plane, groups: GroupColumns) -> Iterator[Stray]:
+    a, b, _, _ = edge_columns(plane.host_edges)
+    home, found = groups.home[a], groups.group_of[b]
+    places = np.flatnonzero((home != NONE) & (found != NONE) & (home != found)).tolist()
+    for at, edge in zip(places, rows_at(plane.host_edges, places), strict=True):
+        yield Stray(edge, int(home[at]), int(found[at]))
 
 
-def _rail_strays(fabric: Fabric, plane: Plane, layout: Layout) -> Iterator[Stray]:
+def _rail_strays(plane: Plane, layout: Layout) -> Iterator[Stray]:
     """Yield NICs on a leaf of their own group whose rail is another one that the group has."""
     rails: dict[int, set[str]] = defaultdict(set)
     for switch, rail in layout.rail.items():
         rails[layout.group_of[switch]].add(rail)
-    for edge in plane.host_edges:
+    for edge, own in zip(plane.host_edges, layout.names, strict=True):
+        there = layout.rail.get(edge.b)
+        if there is None or there == own:
+            continue
         home, found = layout.home.get(edge.a), layout.group_of.get(edge.b)
-        own, there = fabric.ports[edge.a_port].name, layout.rail.get(edge.b)
-        if home is not None and home == found and there not in (None, own) and own in rails[home]:
+        if home is not None and home == found and own in rails[home]:
             yield Stray(edge, f"{home}:{own}", f"{home}:{there}")
 
 
-def _up_strays(plane: Plane, grouping: Grouping, layout: Layout) -> Iterator[Stray]:
+def _up_strays(plane: Plane, groups: GroupColumns) -> Iterator[Stray]:
     """Yield cables from a switch to another pod's switches of the rank above its own."""
-    groups = grouping.groups
-    for edge in plane.switch_edges:
-        for low, high in ((edge.a, edge.b), (edge.b, edge.a)):
-            lower, found = layout.group_of.get(low), layout.group_of.get(high)
-            home = groups[lower].parent if lower is not None else None
-            if home is None or found is None or found == home:
-                continue
-            if groups[found].rank == groups[home].rank:
-                is_turned = low != edge.a
-                yield Stray(_turn(edge) if is_turned else edge, home, found)
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    for low, high, is_turned in ((a, b, False), (b, a, True)):
+        home, found = groups.parents[groups.group_of[low]], groups.group_of[high]
+        is_astray = (home != NONE) & (found != NONE) & (home != found)
+        places = np.flatnonzero(is_astray & (groups.ranks[home] == groups.ranks[found])).tolist()
+        for at, edge in zip(places, rows_at(plane.switch_edges, places), strict=True):
+            yield Stray(_turn(edge) if is_turned else edge, int(home[at]), int(found[at]))
 
 
 def _turn(edge: Edge) -> Edge:
@@ -135,13 +145,12 @@ def _rail_fit(fabric: Fabric, layout: Layout) -> Fit:
 
 def _gap_fit(plane: Plane) -> Fit:
     """Two swapped up-links: each switch lacks a cable to the one that the other has."""
-    count: Counter[tuple[int, int]] = Counter()
-    for edge in plane.switch_edges:
-        count[edge.a, edge.b] += 1
-        count[edge.b, edge.a] += 1
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    count = count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
 
     def fit(one: Stray, other: Stray) -> int:
-        return count[one.edge.a, other.edge.b] + count[other.edge.a, one.edge.b]
+        gaps = ((one.edge.a, other.edge.b), (other.edge.a, one.edge.b))
+        return sum(count[low].get(high, 0) for low, high in gaps)
 
     return fit
 
