@@ -10,9 +10,9 @@ import random  # noqa: TID251 - this is an edge: it spreads retries
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from generator.inventory import Inventory, parse_node
+from generator.inventory import Inventory, ListedNode, parse_node
 from generator.kube.applier import Applier, Patience, insist
 from generator.kube.cache import Cache, Parse
 from generator.kube.credentials import find_credentials
@@ -31,6 +31,33 @@ Value = TypeVar("Value")
 WRITES_PER_SECOND: Final = 10
 BURST: Final = 100
 _PATIENCE: Final = Patience(attempts=4)
+
+
+class Told(NamedTuple, Generic[Value]):
+    """What is known of the objects of a kind."""
+
+    values: tuple[Value, ...]
+    """In order of their names."""
+    problems: tuple[ParseError, ...]
+    count: int
+    """Of objects, good or bad."""
+
+
+def told_by(cache: Cache[Value], resource: Resource) -> Told[Value]:
+    """Return what a cache knows, its problems with the kind of their object."""
+    problems = tuple(
+        ParseError(one.problem, source=f"{resource.kind} {one.source}") for one in cache.problems
+    )
+    return Told(cache.values, problems, len(cache.values) + len(problems))
+
+
+def parse_kube_node(found: Mapping[str, Any]) -> ListedNode:
+    """Return the node of an item of a list: there built-in kinds do not say their kind.
+
+    Raises:
+        ConfigError: a field that counts is malformed.
+    """
+    return parse_node({**found, "kind": NODES.kind})
 
 
 class ClusterStore:
@@ -72,9 +99,8 @@ class ClusterStore:
         Raises:
             KubeError: they cannot be listed.
         """
-        # The items of a list of a built-in kind do not say their kind.
-        found = self._read(NODES, lambda node: parse_node({**node, "kind": NODES.kind}))
-        return Inventory(found[0], found[1])
+        found = self._read(NODES, parse_kube_node)
+        return Inventory(found.values, found.problems)
 
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode; return False where the cluster says so already.
@@ -110,21 +136,14 @@ class ClusterStore:
             raise KubeConflict(f"HyperNode {name} is not ours")
         return found
 
-    def _read(
-        self, resource: Resource, parse: Parse[Value]
-    ) -> tuple[tuple[Value, ...], tuple[ParseError, ...], int]:
-        """Return the values of all objects, what of them cannot be used, and how many there are."""
+    def _read(self, resource: Resource, parse: Parse[Value]) -> Told[Value]:
         cache = Cache(parse)
         try:
             self._insist(lambda: refill(cache, self._transport, resource))
         except KubeNotFound as error:
             hint = f"the cluster knows no {resource.kind}, its CRD is not installed: {error}"
             raise KubeNotFound(hint, status=error.status, reason=error.reason) from error
-        problems = tuple(
-            ParseError(one.problem, source=f"{resource.kind} {one.source}")
-            for one in cache.problems
-        )
-        return cache.values, problems, len(cache.values) + len(problems)
+        return told_by(cache, resource)
 
     def _insist(self, ask: Callable[[], Value]) -> Value:
         return insist(ask, pace=self._pace, patience=_PATIENCE)

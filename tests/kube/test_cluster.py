@@ -16,11 +16,13 @@ from generator.reconcile.apply import apply_plan
 from generator.store.access import Access
 from generator.store.cluster import ClusterStore
 from generator.store.directory import read_reports
+from generator.store.following import FollowedCluster
 from tests.generator.scenes import RAILS, Ran, Scene, kube_node, run
 from tests.kube.conftest import WRITER, connecting, with_volcano
 from tests.kube.following import JITTER, HastyEnding
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
+from tests.lab.waiting import wait_until
 from topology.errors import KubeConflict, KubeNotFound, KubeUnavailable
 from topology.report import render_report
 
@@ -85,14 +87,13 @@ def test_it_carries_a_plan_out_and_then_rests(cluster: Cluster, store: ClusterSt
     actions, problems = plan_towards(seen, observed.hypernodes)
     assert not problems
     assert [one.name for one in actions] == [one["name"] for one in planned.document]
+    earlier = len(cluster.api.writes_by(WRITER))
     assert apply_plan(actions, store).is_complete
     assert cluster.run("plan").document == []
-    before = cluster.api.writes_by(WRITER)
-    assert [one.name for one in before if one.resource == "hypernodes"] == [
-        one.name for one in actions
-    ]
+    written = cluster.api.writes_by(WRITER)[earlier:]
+    assert [one.name for one in written] == [one.name for one in actions]
     assert apply_plan(actions, store).is_complete
-    assert cluster.api.writes_by(WRITER) == before, "no write where nothing changed"
+    assert cluster.api.writes_by(WRITER)[earlier:] == written, "no write where nothing changed"
     for action in reversed(actions):
         assert store.remove(action.name)
         assert not store.remove(action.name)
@@ -158,3 +159,36 @@ def test_it_takes_no_failure_for_an_empty_list(cluster: Cluster) -> None:
         proxy.fail("neighborreports", *[Fault(500)] * 10)
         with pytest.raises(KubeUnavailable):
             store.read_reports()
+
+
+def test_it_follows_what_it_lists(cluster: Cluster) -> None:
+    told: list[float] = []
+    ending = HastyEnding()
+    pace = Pace(ending, monotonic, JITTER)
+    with connecting(cluster.api) as transport:
+        followed = FollowedCluster(transport, pace=pace, on_change=lambda: told.append(monotonic()))
+        with pytest.raises(KubeUnavailable, match="neighborreports are not listed yet"):
+            followed.read_reports()
+        with followed:
+            wait_until(lambda: not followed.is_synced, deadline_s=30, what="all is listed")
+            store = ClusterStore(transport, pace=pace)
+            assert followed.read_reports() == store.read_reports()
+            assert followed.read_nodes() == store.read_nodes()
+            assert followed.read_hypernodes() == store.read_hypernodes()
+            leaf = HyperNode("followed", 1, "leaf", (Member(MemberType.NODE, "n1"),))
+            assert followed.put(leaf)
+            assert not followed.put(leaf)
+            wait_until(
+                lambda: followed.read_hypernodes().hypernodes != (leaf,),
+                deadline_s=30,
+                what="the HyperNode is seen",
+            )
+            assert told
+            cluster.api.suspend()
+            assert followed.read_hypernodes().hypernodes == (leaf,)
+            cluster.api.resume()
+            assert followed.remove("followed")
+            wait_until(
+                lambda: followed.read_hypernodes().hypernodes, deadline_s=30, what="it is gone"
+            )
+            assert followed.problems == ()
