@@ -27,7 +27,7 @@ from topology.synthetic import FabricSpec, FaultSpec, Wiring, build_wiring
 
 _COLLECT_EVERY: Final = (200_000, 20, 20)  # as in `generator.cli`, for processes of their own
 _BASE_BYTES: Final = 100 << 20
-_BYTES_PER_HCA: Final = 16 << 10
+_BYTES_PER_HCA: Final = 20 << 10
 """What a run takes at its peak, as measured at 65,536 HCAs of every kind of fabric."""
 _RUNS_PER_POOL: Final = 256
 """Then fresh processes start: memory that many large runs left scattered goes back. The pool's

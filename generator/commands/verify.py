@@ -95,7 +95,7 @@ def command(
     reports come in random order.
 
     Each fault is drawn anew from each seed. With --grid full, give a --journal: it takes hours,
-    and some 1 GiB of memory for each run at 65,536 HCAs.
+    and some 1.4 GiB of memory for each run at 65,536 HCAs.
     """
     bounds = {name: options.pop(name) for name in ("journal", "jobs", "memory")}
     as_markdown = options.pop("as_markdown")
