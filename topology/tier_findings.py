@@ -33,6 +33,7 @@ def tier_findings(
     yield from _lone_leaves(fabric, grouping.groups, below)
     yield from _halves(fabric, grouping, below)
     yield from _torn_off(fabric, grouping.groups, below)
+    yield from _led_away(fabric, plane, grouping)
     yield from _shallow(fabric, grouping.groups, below)
     yield from _skipping(fabric, plane, grouping)
     yield from _inward(fabric, plane, grouping)
@@ -205,6 +206,39 @@ def _torn_off(
                 ),
                 ports=tuple(PortName(name, "") for name in (*low, *high)),
             )
+
+
+def _led_away(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+    """Yield a finding per switch most of whose up-links lead elsewhere than its domain's.
+
+    Units below have put it into the domain, and cables above say that it is of another.
+    """
+    groups, group_of = grouping.groups, grouping.by_switch()
+    ups: dict[int, Counter[int]] = defaultdict(Counter)
+    for edge in plane.switch_edges:
+        for low, high in ((edge.a, edge.b), (edge.b, edge.a)):
+            at, above = group_of.get(low), group_of.get(high)
+            if at is not None and above is not None and groups[above].rank == groups[at].rank + 1:
+                ups[low][above] += 1
+    for low, counts in sorted(ups.items()):
+        at = group_of[low]
+        best = max(counts, key=lambda above: (counts[above], -above))
+        parent = groups[at].parent
+        if parent is None or counts[best] <= counts[parent] or len(groups[at].switches) == 1:
+            continue
+        names = switch_names(fabric, groups[at])
+        yield Finding(
+            kind=FindingKind.UNDECIDABLE,
+            device=fabric.devices[low].name,
+            port=None,
+            severity=Severity.WARNING,
+            message=(
+                f"{fabric.devices[low].name} counts to {list_names(names)} by what is below it, "
+                f"but most of its up-links lead to {list_names(switch_names(fabric, groups[best]))}"
+                ", not where theirs lead. Check its cables."
+            ),
+            ports=tuple(PortName(name, "") for name in names),
+        )
 
 
 def _shallow(

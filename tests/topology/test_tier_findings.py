@@ -93,6 +93,14 @@ def test_it_makes_one_domain_of_two_spines_with_cables_between_them() -> None:
     assert found.findings == ()
 
 
+def test_it_doubts_a_leaf_whose_up_links_lead_elsewhere_than_its_partner_s() -> None:
+    ends = [*star("p-1", hosts(31, 34)), *star("p-2", hosts(31, 34), "eth1")]
+    ups = [*mesh(["p-1"], SPINES, parallel=3), *mesh(["p-2"], ["spine-8", "spine-9"], parallel=2)]
+    finding = told(infer_cables([*PODS, *ends, *ups]), FindingKind.UNDECIDABLE, "p-2")
+    assert {end.device for end in finding.ports} == {"p-1", "p-2"}
+    assert "most of its up-links lead to spine-8, spine-9" in finding.message
+
+
 def test_it_doubts_a_domain_of_spines_with_as_many_cables_between_them_as_down() -> None:
     leaves = [*leaf("leaf-a", 1, SPINES, parallel=1), *leaf("leaf-b", 5, SPINES, parallel=1)]
     found = infer_cables([*leaves, *mesh(["spine-1"], ["spine-2"], parallel=2)])
