@@ -1,0 +1,47 @@
+"""A port that flaps is no new fact of the fabric, and is told and taken back all the same."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from generator.serving import Rounds
+from generator.store.directory import DirectoryStore
+from tests.generator.scenes import PAIRS, Scene
+from topology.report import NeighborReport, ReportStatus
+
+
+def with_flapping(report: NeighborReport, *names: str) -> NeighborReport:
+    return report.model_copy(update={"status": ReportStatus(flapping=names)})
+
+
+def test_it_tells_a_flapping_port_once_and_when_it_has_settled(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    store = DirectoryStore(Scene.of(tmp_path, PAIRS).store())
+    report = next(one for one in store.read_reports().reports if one.spec.ports)
+    rounds = Rounds(
+        tmp_path / "store",
+        nodes=None,
+        period=timedelta(minutes=1),
+        now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
+        publish=lambda _snapshot: None,
+    )
+    rounds.tick()
+    said = []
+    for flapping in ((report.spec.ports[0].name,), (report.spec.ports[0].name,), ()):
+        store.write_report(with_flapping(report, *flapping))
+        caplog.clear()
+        rounds.tick()
+        said.append(
+            [
+                row.getMessage()
+                for row in caplog.records
+                if row.__dict__.get("kind") == "flapping-link"
+            ]
+        )
+    assert said == [["finding appeared"], [], ["finding gone"]]
