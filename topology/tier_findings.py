@@ -18,6 +18,7 @@ from topology.ranks import Ranks
 from topology.tiers import SPINE_RANK, Group, Grouping
 from topology.tree_findings import list_names, switch_names
 from topology.treeness import reach_share
+from topology.ways import Ways, find_ways
 
 FIRM_MARGIN = 0.5  # three of four links
 SPARSE_SHARE = 0.75  # 1 in all whole fabrics at hand but one, and 0.9 with a tenth of links lost
@@ -29,16 +30,17 @@ def tier_findings(
 ) -> Iterator[Finding]:
     """Yield what is odd about a tree's tiers. Cost: O(links)."""
     below = _children(grouping.groups)
+    ways = find_ways(plane, grouping)
     yield from _lone_tops(fabric, grouping.groups, below)
     yield from _lone_leaves(fabric, grouping.groups, below)
     yield from _halves(fabric, grouping, below)
     yield from _torn_off(fabric, grouping.groups, below)
-    yield from _led_away(fabric, plane, grouping)
+    yield from _led_away(fabric, grouping, ways)
     yield from _shallow(fabric, grouping.groups, below)
-    yield from _skipping(fabric, plane, grouping)
-    yield from _inward(fabric, plane, grouping)
-    yield from _sparse(fabric, plane, grouping)
-    yield from _unjoined(fabric, plane, ranks, grouping)
+    yield from _skipping(fabric, plane, grouping, ways)
+    yield from _inward(fabric, grouping, ways)
+    yield from _sparse(fabric, grouping, ways)
+    yield from _unjoined(fabric, ranks, grouping, ways)
 
 
 def _children(groups: Sequence[Group]) -> dict[int, list[int]]:
@@ -208,23 +210,19 @@ def _torn_off(
             )
 
 
-def _led_away(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+def _led_away(fabric: Fabric, grouping: Grouping, ways: Ways) -> Iterator[Finding]:
     """Yield a finding per switch most of whose up-links lead elsewhere than its domain's.
 
     Units below have put it into the domain, and cables above say that it is of another.
     """
     groups, group_of = grouping.groups, grouping.by_switch()
-    ups: dict[int, Counter[int]] = defaultdict(Counter)
-    for edge in plane.switch_edges:
-        for low, high in ((edge.a, edge.b), (edge.b, edge.a)):
-            at, above = group_of.get(low), group_of.get(high)
-            if at is not None and above is not None and groups[above].rank == groups[at].rank + 1:
-                ups[low][above] += 1
+    is_next = (ways.under >= 0) & (ways.ranks[ways.over] == ways.ranks[ways.under] + 1)
+    ups = ways.tally(ways.low, ways.over, is_next)
     for low, counts in sorted(ups.items()):
         at = group_of[low]
         best = max(counts, key=lambda above: (counts[above], -above))
         parent = groups[at].parent
-        if parent is None or counts[best] <= counts[parent] or len(groups[at].switches) == 1:
+        if parent is None or counts[best] <= counts.get(parent, 0) or len(groups[at].switches) == 1:
             continue
         names = switch_names(fabric, groups[at])
         yield Finding(
@@ -267,17 +265,14 @@ def _shallow(
             )
 
 
-def _skipping(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+def _skipping(fabric: Fabric, plane: Plane, grouping: Grouping, ways: Ways) -> Iterator[Finding]:
     """Yield a finding per switch with cables to a tier above the one that it hangs below."""
     groups, group_of = grouping.groups, grouping.by_switch()
     skipping: dict[int, list[Edge]] = defaultdict(list)
-    for edge in plane.switch_edges:
-        for low, high in ((edge.a, edge.b), (edge.b, edge.a)):
-            parent = groups[group_of[low]].parent if low in group_of else None
-            if parent is None or high not in group_of:
-                continue
-            if groups[group_of[high]].rank > groups[parent].rank:
-                skipping[low].append(edge)
+    tops = ways.parents[ways.under]
+    is_past = (tops >= 0) & (ways.over >= 0) & (ways.ranks[ways.over] > ways.ranks[tops])
+    for low, at in zip(ways.low[is_past].tolist(), ways.edge[is_past].tolist(), strict=True):
+        skipping[low].append(plane.switch_edges[at])
     for low, edges in sorted(skipping.items()):
         ends = [fabric.port_name(port) for edge in edges for port in (edge.a_port, edge.b_port)]
         name = fabric.devices[low].name
@@ -297,19 +292,17 @@ def _skipping(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Find
         )
 
 
-def _sparse(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+def _sparse(fabric: Fabric, grouping: Grouping, ways: Ways) -> Iterator[Finding]:
     """Yield a finding per domain of which many pairs of a switch and a part have no cable.
 
     Where that is the design, switches that serve different parts make different domains. So two
     domains may be fused by exchanged cables.
     """
-    groups, group_of = grouping.groups, grouping.by_switch()
-    pairs: dict[int, set[tuple[int, int]]] = defaultdict(set)
-    for edge in plane.switch_edges:
-        for low, high in ((edge.a, edge.b), (edge.b, edge.a)):
-            child, at = group_of.get(low), group_of.get(high)
-            if child is not None and at is not None and groups[child].parent == at:
-                pairs[at].add((high, child))
+    groups = grouping.groups
+    pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    group_of = grouping.by_switch()
+    for high, children in ways.tally(ways.high, ways.under, ways.is_up).items():
+        pairs[group_of[high]] += [(high, child) for child in children]
     for at, found in sorted(pairs.items()):
         if reach_share(found) > SPARSE_SHARE:
             continue
@@ -328,22 +321,15 @@ def _sparse(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Findin
         )
 
 
-def _inward(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+def _inward(fabric: Fabric, grouping: Grouping, ways: Ways) -> Iterator[Finding]:
     """Yield a finding per domain whose switches have as many cables to each other as peers have.
 
     Spines of one domain have none, or a few between the two of a pair. In a dragonfly+ they have
     many to those of other groups, so two groups may be fused by exchanged cables.
     """
-    groups, group_of = grouping.groups, grouping.by_switch()
-    inside = Counter[int]()
-    down = Counter[int]()
-    for edge in plane.switch_edges:
-        ends = [group_of.get(edge.a), group_of.get(edge.b)]
-        for low, high in (ends, ends[::-1]):
-            if low is not None and high is not None and groups[low].parent == high:
-                down[high] += 1
-        if ends[0] is not None and ends[0] == ends[1] and groups[ends[0]].rank > 1:
-            inside[ends[0]] += 1
+    groups = grouping.groups
+    down = Counter(ways.over[ways.is_up].tolist())
+    inside = Counter(ways.under[ways.is_inside & (ways.ranks[ways.under] > 1)].tolist())
     for at, count in sorted(inside.items()):
         if 2 * count >= down[at]:
             names = switch_names(fabric, groups[at])
@@ -360,27 +346,21 @@ def _inward(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Findin
             )
 
 
-def _unjoined(fabric: Fabric, plane: Plane, ranks: Ranks, grouping: Grouping) -> Iterator[Finding]:
+def _unjoined(fabric: Fabric, ranks: Ranks, grouping: Grouping, ways: Ways) -> Iterator[Finding]:
     """Yield a finding per top most of whose cables to peers lead to switches of no domain."""
-    groups, group_of = grouping.groups, grouping.by_switch()
-    adrift: dict[int, set[int]] = defaultdict(set)
-    num_adrift = Counter[int]()
-    num_peers = Counter[int]()
-    for edge in plane.switch_edges:
-        for one, other in ((edge.a, edge.b), (edge.b, edge.a)):
-            at = group_of.get(one)
-            if at is None or groups[at].parent is not None:
-                continue
-            rank = groups[at].rank
-            if rank > 1 and ranks.rank.get(other) == rank and group_of.get(other) != at:
-                num_peers[at] += 1
-                if other not in group_of:
-                    num_adrift[at] += 1
-                    adrift[at].add(other)
-    for at, count in sorted(num_adrift.items()):
-        if 2 * count >= num_peers[at]:
+    groups = grouping.groups
+    own = ways.ranks[ways.under]
+    is_top = (ways.parents[ways.under] < 0) & (own > 1)
+    is_peer = is_top & (ways.over != ways.under) & (ways.ranks[ways.over] == own)
+    num_peers = Counter(ways.under[is_peer].tolist())
+    adrift = ways.tally(ways.under, ways.high, is_top & (ways.over < 0))
+    for at, found in sorted(adrift.items()):
+        lost = {
+            one: count for one, count in found.items() if ranks.rank.get(one) == groups[at].rank
+        }
+        if lost and sum(lost.values()) >= num_peers[at]:
             names = switch_names(fabric, groups[at])
-            others = [fabric.devices[switch].name for switch in adrift[at]]
+            others = [fabric.devices[switch].name for switch in lost]
             yield Finding(
                 kind=FindingKind.UNDECIDABLE,
                 device=names[0],
