@@ -30,7 +30,7 @@ from topology.sources.ibnetdiscover_words import (
     bracketed,
     byte,
     last_tokens,
-    numbers,
+    num_digits_before,
     require,
     says,
     short_hex,
@@ -124,8 +124,12 @@ class _Piece:
         ports, heads, ids = self._split()
         num_nodes = len(heads)
         nodes = self._heads(starts[heads], ends[heads])
-        images, device_ids = self._id_lines(starts[ids], np.searchsorted(heads, ids), num_nodes)
-        owners = np.searchsorted(heads, ports) - 1
+        ids_of = np.diff(np.searchsorted(ids, heads), prepend=0)
+        images, device_ids = self._id_lines(
+            starts[ids], np.repeat(np.arange(num_nodes), ids_of), num_nodes
+        )
+        num_rows = np.diff(np.searchsorted(ports, heads), append=len(ports))
+        owners = np.repeat(np.arange(num_nodes), num_rows)
         near = self._near_ends(starts[ports])
         far = self._far_ends(near.quotes)
         text_stops, rates = self._tails(ends[ports], far.texts)
@@ -139,7 +143,7 @@ class _Piece:
             device_ids=device_ids,
             text_starts=self._places(nodes.text_starts),
             text_stops=self._places(nodes.text_stops),
-            num_rows=np.bincount(owners, minlength=num_nodes),
+            num_rows=num_rows,
             numbers=near.numbers.astype(np.uint16),
             own_guids=near.guids,
             peer_letters=far.letters,
@@ -178,7 +182,7 @@ class _Piece:
             size[says(words, word)] = len(word)
         require(size > 0)
         blanks = starts + size
-        blanks += numbers(window.words(blanks), " ", most=4)[1]
+        blanks += num_digits_before(window.words(blanks), " ", most=4)
         words = window.words(blanks)
         letters = byte(words, 2)
         require(says(words, ' "') & _IS_NODE[letters] & (byte(words, 3) == _HYPHEN))
@@ -212,11 +216,22 @@ class _Piece:
         num_known = 0
         for word in _ID_WORDS:
             found = np.flatnonzero(says(words, word[:WORD]))
-            where, at = owners[found], starts[found] + len(word)
-            require(window.says(word[WORD:], at - len(word) + WORD))
-            is_short = word in _SHORT_WORDS
-            values, num_digits = short_hex(window.words(at)) if is_short else window.hex_runs(at)
-            require((num_digits > 0) & _ENDS_ID[self._characters[at + num_digits]])
+            if not len(found):
+                continue
+            num_known += len(found)
+            where, at = owners[found], starts[found] + WORD
+            if word in _SHORT_WORDS:
+                rest = window.words(at)
+                require(says(rest, word[WORD:]))
+                rest = skip(rest, len(word) - WORD)
+                values, num_digits = short_hex(rest)
+                after = byte(rest, num_digits)
+            else:
+                require(window.says(word[WORD:], at))
+                at += len(word) - WORD
+                values, num_digits = window.hex_runs(at)
+                after = self._characters[at + num_digits]
+            require((num_digits > 0) & _ENDS_ID[after])
             require(where[1:] > where[:-1])  # of two lines the later would count
             if word == _IMAGE:
                 images[where] = values
@@ -225,7 +240,6 @@ class _Piece:
             elif word == _VENDOR:
                 later = found[found > 0]
                 require(owners[later] > owners[later - 1])  # it makes those before it void
-            num_known += len(found)
         if num_known < len(starts):
             raise NotPlain
         return _known(images), device_ids
@@ -289,9 +303,9 @@ class _Piece:
         require(says(words, "\t\t# "))
         require(says(words[where], "\t\t# lid "))
         lids = at[where] + WORD
-        blanks = lids + numbers(window.words(lids), " ", most=5)[1]
+        blanks = lids + num_digits_before(window.words(lids), " ", most=5)
         words = window.words(blanks)
-        num_digits = numbers(skip(words, len(" lmc ")), " ", most=1)[1]
+        num_digits = num_digits_before(skip(words, len(" lmc ")), " ", most=1)
         quotes = blanks + len(" lmc ") + num_digits + 1
         require(says(words, " lmc ") & (self._characters[quotes] == _QUOTE))
         texts[where] = quotes + 1

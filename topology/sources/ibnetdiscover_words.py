@@ -130,8 +130,8 @@ def skip(words: Words, num_characters: int) -> Words:
     return words >> np.uint64(WORD * num_characters)
 
 
-def numbers(words: Words, stop: str, most: int) -> tuple[Words, Index]:
-    """Return the decimal number that each word starts with, and how many digits it has.
+def num_digits_before(words: Words, stop: str, most: int) -> Index:
+    """Return how many decimal digits each word starts with.
 
     Args:
         words: characters.
@@ -139,7 +139,7 @@ def numbers(words: Words, stop: str, most: int) -> tuple[Words, Index]:
         most: digits that it may have, 1 to 7.
 
     Raises:
-        NotPlain: a word without such a number.
+        NotPlain: a word that starts with no such number.
     """
     found = _equal(words, stop)
     lowest = found & (~found + np.uint64(1))
@@ -147,11 +147,7 @@ def numbers(words: Words, stop: str, most: int) -> tuple[Words, Index]:
     kept = (words ^ _DIGIT) & ((lowest >> np.uint64(7)) - np.uint64(1))
     is_odd = ((kept + _NOT_A_DIGIT) | kept) & _HIGH
     require((lowest != 0) & (num_digits > 0) & (num_digits <= most) & (is_odd == 0))
-    kept <<= ((WORD - num_digits) << 3).astype(np.uint64)
-    value = kept >> np.uint64(WORD * (WORD - 1))
-    for place in range(1, most):
-        value += byte(kept, WORD - 1 - place) * np.uint64(10**place)
-    return value, num_digits
+    return num_digits
 
 
 def bracketed(words: Words) -> tuple[NDArray[np.int16], Index]:
