@@ -6,7 +6,7 @@ is what was meant. A second port that no host has a cable in is no fault of any.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -15,7 +15,15 @@ import numpy as np
 from topology.errors import show
 from topology.fabric import Fabric
 from topology.fabric_columns import columns_of
-from topology.facts import Finding, FindingKind, Medium, PortName, PortState, Severity
+from topology.facts import (
+    DeviceKind,
+    Finding,
+    FindingKind,
+    Medium,
+    PortName,
+    PortState,
+    Severity,
+)
 from topology.lazy_rows import rows_at
 from topology.planes import Plane
 from topology.report import NeighborReport, ReportPort
@@ -34,10 +42,14 @@ def port_findings(
     Only reports tell what they are made of; of the fabric no more is looked at than the ports
     in question.
     """
-    hosts = [report for report in reports if report.spec.device is not None]
+    hosts = [
+        report
+        for report in reports
+        if report.spec.device is not None and report.spec.device.kind is DeviceKind.HOST
+    ]
     yield from _down_ports(fabric, plane, hosts)
     yield from _deaf_ports(fabric, plane, hosts)
-    yield from _flapping_links(fabric, hosts)
+    yield from _flapping_links(fabric, reports)
 
 
 def _find(fabric: Fabric, wanted: Collection[_End]) -> dict[_End, int]:
@@ -55,11 +67,11 @@ def _find(fabric: Fabric, wanted: Collection[_End]) -> dict[_End, int]:
 def _down_ports(
     fabric: Fabric, plane: Plane, reports: Sequence[NeighborReport]
 ) -> Iterator[Finding]:
-    num: dict[PortState, Counter[str]] = defaultdict(Counter)
-    for report in reports:
-        for port in report.spec.ports:
-            num[port.state][port.name] += 1
-    up, down = num[PortState.UP], num[PortState.DOWN]
+    ports = [port for report in reports for port in report.spec.ports]
+    down = Counter(port.name for port in ports if port.state is PortState.DOWN)
+    if not down:
+        return
+    up = Counter(port.name for port in ports if port.state is PortState.UP)
     odd = {name for name in down if up[name] > down[name] - 1}
     places = _find(
         fabric,
@@ -71,7 +83,8 @@ def _down_ports(
         },
     )
     links = columns_of(fabric).links
-    linked = set(np.concatenate([links.a, links.b]).tolist()) if places else set()
+    ends = np.concatenate([links.a, links.b])
+    linked = set(np.intersect1d(ends, list(places.values())).tolist())
     by_shown = {show(name): (up[name], up[name] + down[name] - 1) for name in odd}
     for (_, name), at in sorted(places.items(), key=lambda row: row[1]):
         if at in plane.ports and at not in linked:
