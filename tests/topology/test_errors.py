@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.errors import ConfigError, ParseError, PlacementRequestError, TopologyError, show
+from topology.errors import (
+    ConfigError,
+    KubeConflict,
+    ParseError,
+    PlacementRequestError,
+    TopologyError,
+    show,
+)
 
 
 @given(st.text(), st.integers(0, 200))
@@ -36,6 +43,11 @@ def test_it_shows(text: str, shown: str) -> None:
         pytest.param(ParseError("odd"), "odd", id="only a problem"),
         pytest.param(ParseError("odd", source="f", line=3), "f:3: odd", id="a place"),
         pytest.param(ParseError("odd", excerpt="a\tb"), r"odd: 'a\tb'", id="an excerpt"),
+        pytest.param(
+            KubeConflict("PUT /x: 409 changed", status=409, retry_after_s=1.5),
+            "PUT /x: 409 changed",
+            id="an answer of the API server",
+        ),
         pytest.param(PlacementRequestError("groups[0]", "empty"), "groups[0]: empty", id="a field"),
     ],
 )
