@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from topology.fabric import Fabric
 from topology.facts import Finding, FindingKind, PortName, Severity
 from topology.overlap import ALIKE_SHARE
 from topology.planes import Plane
 from topology.tiers import Grouping
 from topology.tree_findings import list_names
+from topology.ways import Ways, find_ways
 
 MIN_TREENESS = 0.7
 """Below it a wiring is no tree. A ring of four has 0.67; a full mesh with a tenth of its cables
@@ -65,41 +68,52 @@ def treeness(plane: Plane, grouping: Grouping) -> float:
     between peers by the share of peers that have one, those between switches in no domain not at
     all. 1 without any.
     """
-    groups, group_of = grouping.groups, grouping.by_switch()
-    lines = [_line(at, grouping) for at in range(len(groups))]
-    climbs: dict[int, list[_Pair]] = defaultdict(list)
-    peers: dict[int, list[_Pair]] = defaultdict(list)
-    astray: dict[int, Counter[int | None]] = defaultdict(Counter)
-    inside = Counter[int]()
+    ways = find_ways(plane, grouping)
     explained = float(_num_tied(grouping))
-    total = len(plane.switch_edges)
-    for edge in plane.switch_edges:
-        one, other = group_of.get(edge.a), group_of.get(edge.b)
-        if one is None and other is None:
-            total -= 1
-            continue
-        if one is None or other is None:
-            astray[edge.a if one is None else edge.b][other if one is None else one] += 1
-            continue
-        top = groups[one].parent
-        if one == other:
-            inside[one] += 1
-        elif top == other or groups[other].parent == one:
-            low, high = (one, edge.b) if top == other else (other, edge.a)
-            climbs[max(one, other)].append((high, low))
-        elif other in lines[one] or one in lines[other]:
-            explained += 1
-        elif top is not None and top == groups[other].parent and not groups[top].switches:
-            peers[top].append((min(one, other), max(one, other)))
-    explained += sum(max(counts.values()) for counts in astray.values())
-    explained += sum(len(pairs) * min(1.0, 2 * reach_share(pairs)) for pairs in climbs.values())
-    explained += sum(
+    explained += _straying(ways) + _climbing(ways, grouping) + _crossing(ways, grouping)
+    total = np.count_nonzero(ways.is_first & ((ways.under >= 0) | (ways.over >= 0)))
+    return min(1.0, explained / total) if total else 1.0
+
+
+def _straying(ways: Ways) -> int:
+    """Return the cables of switches in no domain, each to the one that most of its lead to."""
+    astray = ways.tally(ways.low, ways.over, (ways.under < 0) & (ways.over >= 0))
+    return sum(max(counts.values()) for counts in astray.values())
+
+
+def _climbing(ways: Ways, grouping: Grouping) -> float:
+    """Return the cables upwards, and inside of domains, as far as they are those of a tree."""
+    group_of = grouping.by_switch()
+    pairs: dict[int, list[_Pair]] = defaultdict(list)
+    num_links = Counter[int]()
+    for high, units in ways.tally(ways.high, ways.under, ways.is_up).items():
+        pairs[group_of[high]] += [(high, unit) for unit in units]
+        num_links[group_of[high]] += sum(units.values())
+    share = {at: reach_share(found) for at, found in pairs.items()}
+    inside = Counter(ways.under[ways.is_inside].tolist())
+    return sum(count * min(1.0, 2 * share[at]) for at, count in num_links.items()) + sum(
         count
         for at, count in inside.items()
-        if groups[at].rank == 1 or reach_share(climbs[at]) >= ALIKE_SHARE
+        if grouping.groups[at].rank == 1 or share.get(at, 0.0) >= ALIKE_SHARE
     )
-    explained += sum(len(pairs) * peer_share(pairs) for pairs in peers.values())
-    return min(1.0, explained / total) if total else 1.0
+
+
+def _crossing(ways: Ways, grouping: Grouping) -> float:
+    """Return the cables past a tier to a domain further up, and those between peers by share."""
+    is_placed = (ways.under >= 0) & (ways.over >= 0) & (ways.under != ways.over)
+    is_flat = is_placed & ways.is_first & ~ways.is_up & (ways.parents[ways.over] != ways.under)
+    peers: dict[int, Counter[_Pair]] = defaultdict(Counter)
+    num_past = 0
+    for one, others in ways.tally(ways.under, ways.over, is_flat).items():
+        for other, count in others.items():
+            top = grouping.groups[one].parent
+            if other in _line(one, grouping) or one in _line(other, grouping):
+                num_past += count
+                continue
+            is_shared = top is not None and top == grouping.groups[other].parent
+            if top is not None and is_shared and not grouping.groups[top].switches:
+                peers[top][min(one, other), max(one, other)] += count
+    return num_past + sum(found.total() * peer_share(found) for found in peers.values())
 
 
 def _num_tied(grouping: Grouping) -> int:

@@ -37,15 +37,21 @@ class Ways:
     @property
     def is_up(self) -> Flags:
         """Whether a way leads from a group to the one above it."""
-        is_placed: Flags = (self.under >= 0) & (self.over >= 0)
-        return is_placed & (self.parents[self.under] == self.over)
+        is_placed = (self.under >= 0) & (self.over >= 0)
+        is_up: Flags = is_placed & (self.parents[self.under] == self.over)
+        return is_up
 
     @property
     def is_inside(self) -> Flags:
         """Whether a cable stays in one group; of its two ways the first counts."""
-        first = np.arange(len(self.low)) * 2 < len(self.low)
-        is_inside: Flags = (self.under >= 0) & (self.under == self.over)
-        return is_inside & first
+        is_inside: Flags = (self.under >= 0) & (self.under == self.over) & self.is_first
+        return is_inside
+
+    @property
+    def is_first(self) -> Flags:
+        """Whether a way is the first of its cable's two."""
+        is_first: Flags = np.arange(len(self.low)) * 2 < len(self.low)
+        return is_first
 
     def tally(self, ones: Index, others: Index, chosen: Flags) -> Mapping[int, Mapping[int, int]]:
         """Return one to other to the number of chosen ways; ascending."""
