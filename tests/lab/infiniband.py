@@ -61,6 +61,8 @@ class IbFabric:
         program.write_text(
             "#!/bin/sh\n"
             f"unset LD_PRELOAD\nexport IBSIM_SOCKNAME={self._socket} SIM_HOST='{start}'\n"
+            # It makes a folder for its sysfs where it runs, and leaves it there when killed.
+            f"cd '{self._folder}' || exit 1\n"
             # Every HCA that is swept from is called like this in the simulator.
             'if [ "$1" = -C ]; then shift 2; set -- -C ibsim0 "$@"; fi\n'
             'exec ibsim-run ibnetdiscover "$@"\n'
@@ -77,6 +79,7 @@ class IbFabric:
         subprocess.run(
             ["ibsim-run", "opensm", "-o", "-f", str(folder / "opensm.log")],
             env=env,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             timeout=60,
