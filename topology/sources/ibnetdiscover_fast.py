@@ -53,6 +53,7 @@ _SHORT_WORDS: Final = (_VENDOR, _DEVICE)
 _TAIL_WORDS: Final = 6
 """Words after a description in which its last quote is looked for: `" base port 0 lid 7 lmc 0`."""
 _HEAD_WORDS: Final = ("Switch\t", "Ca\t", "Rt\t")
+_ONE: Final = np.uint64(1)
 _ALL_ONES: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 _OPEN, _QUOTE, _LEFT, _TAB, _HYPHEN, _NEWLINE = b'["(\t-\n'
 _RATE: Final = re.compile(RATE)
@@ -314,7 +315,7 @@ class _Piece:
     def _tails(self, ends: Index, starts: Index) -> tuple[Index, NDArray[np.uint8]]:
         """Read `" lid 7 4xNDR` from the end; return where descriptions end, and rate codes."""
         window = self._window
-        rates, size = last_tokens(window.words(ends - WORD))
+        rates, size = last_tokens(window.words(ends - WORD), usual=len("4xNDR"))
         blanks = ends - size - 1
         lids, num_digits = last_tokens(window.words(blanks - WORD))
         stops = blanks - num_digits - len('" lid ')
@@ -324,7 +325,7 @@ class _Piece:
 
 
 def _is_somebody(guids: Words) -> Flags:
-    found: Flags = (guids != 0) & (guids != _ALL_ONES)
+    found: Flags = guids + _ONE > _ONE  # neither all zeros nor all ones
     return found
 
 

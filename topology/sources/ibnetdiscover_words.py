@@ -200,12 +200,19 @@ def short_hex(words: Words) -> tuple[Words, Index]:
     return packed >> (np.uint64(32) - _NIBBLES[num_digits]), num_digits
 
 
-def last_tokens(words: Words) -> tuple[Words, Index]:
+def last_tokens(words: Words, usual: int = 0) -> tuple[Words, Index]:
     """Return what stands after the last blank of each word, and how many characters that is.
+
+    Args:
+        words: characters.
+        usual: a size that is tried first; where there is a blank before as many characters in
+            every word these are returned, although they may hold another blank.
 
     Raises:
         NotPlain: a word without a blank, or with nothing after it.
     """
+    if usual and (byte(words, WORD - usual - 1) == ord(" ")).all():
+        return skip(words, WORD - usual), np.full(len(words), usual)
     size = after_last(words, " ")
     require((size > 0) & (size < WORD))
     return words >> ((WORD - size) << 3).astype(np.uint64), size
