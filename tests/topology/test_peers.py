@@ -61,3 +61,40 @@ def test_it_makes_no_tier_of_the_cable_between_the_leaves_of_a_pair() -> None:
     cables = [*star("leaf1", hosts(0, 3)), *star("leaf2", hosts(0, 3), port="eth1")]
     cables += full_mesh(["leaf1", "leaf2"])
     assert sizes(infer_from(claims(cables))) == [[4]]
+
+
+def small_dragonfly(num_leaves: int) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Return two groups of four leaves and a third of fewer, with eight cables between any two."""
+    cables = []
+    first = 0
+    for group, count in enumerate((4, 4, num_leaves)):
+        spines = [f"spine{group}{at}" for at in range(4)]
+        for leaf in (f"leaf{group}{at}" for at in range(count)):
+            cables += [*star(leaf, hosts(first, first + 3)), *mesh([leaf], spines)]
+            first += 4
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        for at in range(4):
+            ends = f"spine{one}{at}", f"spine{other}{at}"
+            cables += mesh(ends[:1], ends[1:], parallel=2)
+    return cables
+
+
+def test_it_ranks_the_spines_of_a_group_with_a_single_leaf_with_their_peers() -> None:
+    found = infer_from(claims(small_dragonfly(1)))
+    assert sizes(found) == [[4] * 9, [4, 16, 16], [36]]
+    assert found.tree.tiers == ("leaf", "spine", "core")
+
+
+def test_it_makes_no_more_tiers_where_a_group_has_no_leaves() -> None:
+    assert sizes(infer_from(claims(small_dragonfly(0)))) == [[4] * 8, [16, 16], [32]]
+
+
+def test_it_keeps_groups_apart_whose_spines_exchanged_a_cable() -> None:
+    leaves = {"leaf00": "spine00", "leaf10": "spine11"}
+    cables = []
+    for low, high in small_dragonfly(1):
+        target = leaves.get(low[0])
+        other = "spine11" if target == "spine00" else "spine00"
+        is_swapped = target is not None and high[0] == target
+        cables.append((low, (other, f"swapped-{low[0]}")) if is_swapped else (low, high))
+    assert sizes(infer_from(claims(cables))) == [[4] * 9, [4, 16, 16], [36]]
