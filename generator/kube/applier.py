@@ -90,17 +90,9 @@ class Applier:
         known = {} if observed is None else observed
         if is_settled(desired, known, manager=self._manager, subresource=subresource):
             return known
-        metadata = dict(desired["metadata"])
         uid = known.get("metadata", {}).get("uid")
-        if uid:
-            metadata["uid"] = uid
-        path = resource.path(metadata["name"], namespace=metadata.get("namespace", ""))
-        request = Request(
-            "PATCH",
-            f"{path}/{subresource}" if subresource else path,
-            (("fieldManager", self._manager), ("force", "true" if is_ours else "false")),
-            {**desired, "metadata": metadata},
-            APPLY,
+        request = self._patch(
+            resource, desired, uid=uid, subresource=subresource, is_forced=is_ours
         )
         try:
             return decode(str(request), self._insist(request))
@@ -108,6 +100,25 @@ class Applier:
             if uid and error.status == _UNPROCESSABLE and "metadata.uid" in str(error):
                 raise KubeConflict(str(error), status=error.status, reason=error.reason) from error
             raise
+
+    def _patch(
+        self,
+        resource: Resource,
+        desired: Mapping[str, Any],
+        *,
+        uid: str | None,
+        subresource: str,
+        is_forced: bool,
+    ) -> Request:
+        metadata = dict(desired["metadata"]) | ({"uid": uid} if uid else {})
+        path = resource.path(metadata["name"], namespace=metadata.get("namespace", ""))
+        return Request(
+            "PATCH",
+            f"{path}/{subresource}" if subresource else path,
+            (("fieldManager", self._manager), ("force", "true" if is_forced else "false")),
+            {**desired, "metadata": metadata},
+            APPLY,
+        )
 
     def delete(self, resource: Resource, observed: Mapping[str, Any]) -> bool:
         """Delete this very object as it was observed; return whether it was still there.

@@ -84,6 +84,8 @@ class Reflector(Generic[Value]):
         self._settings = settings
         self._version = ""
         self._failures = 0
+        self._told = ""
+        """The failure that was logged last, empty after a success."""
 
     @property
     def version(self) -> str:
@@ -110,9 +112,9 @@ class Reflector(Generic[Value]):
         fields = {"resource": self._resource.plural, "error": str(error)}
         if isinstance(error, KubeExpired):
             log.info("watch too old, listing again", extra=fields)
-        elif str(error) != self.problem:
+        elif str(error) != self._told:
             log.warning("cannot follow objects", extra=fields)
-        self.problem = str(error)
+        self.problem = self._told = str(error)
         self._pace.ending.pause(
             self._settings.backoff.delay_s(
                 self._failures, self._pace.uniform, asked_s=error.retry_after_s
@@ -141,6 +143,7 @@ class Reflector(Generic[Value]):
         started = self._pace.clock()
         self.num_watches += 1
         with self._transport.open(request, idle_s=settings.idle_s) as lines:
+            self.problem = ""  # a quiet kind may not tell of a single event for a minute
             num_events = self._follow(lines, str(request))
         is_short = self._pace.clock() - started < _SHORT_WATCH_S
         if not num_events and is_short and not self._pace.ending.is_wished:
@@ -175,7 +178,7 @@ class Reflector(Generic[Value]):
             self._on_change(changes)
 
     def _succeed(self) -> None:
-        self._failures, self.problem = 0, ""
+        self._failures, self._told = 0, ""
 
 
 def _event_of(line: bytes, what: str) -> tuple[str, Mapping[str, Any]]:

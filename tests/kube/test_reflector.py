@@ -237,6 +237,19 @@ def test_it_lists_at_once_what_expires_page_by_page(
         )
 
 
+def test_it_follows_again_before_anything_new_happens(
+    words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
+) -> None:
+    words.put("w0", "new")
+    with following(through, quick_settings(namespace)) as seen:
+        seen.expect("w0=new", *OLD[1:])
+        seen.await_that(lambda: proxy.count(WATCH) > 0, "a watch")
+        proxy.fail(WATCH, Fault(503), Fault(503))
+        proxy.cut()
+        seen.await_that(lambda: proxy.count(WATCH) > 3, "a watch that is granted")
+        seen.await_that(lambda: not seen.reflector.problem, "nothing is wrong")
+
+
 def test_it_goes_on_from_a_bookmark(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:

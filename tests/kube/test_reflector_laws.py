@@ -97,6 +97,7 @@ def test_it_knows_in_the_end_what_is_there(
     ending = Rounds(history, turns, count=2 * len(troubles) + len(turns) + 2)
     reflector, told, server = follow(history, troubles, ending)
     assert reflector.is_synced
+    assert reflector.problem == ""
     assert reflector.cache.values == history.words
     assert sorted(replay(told).items()) == sorted(
         (name, found["word"]) for name, found in history.objects.items()

@@ -33,8 +33,9 @@ def read_writes(log: str, user: str) -> list[Write]:
 
 
 def _is_write(row: Mapping[str, Any], user: str) -> bool:
+    # Whom the server does not know has no name there.
     return (
-        row["user"]["username"] == user
+        row["user"].get("username") == user
         and "dryRun=" not in row["requestURI"]
         and row["objectRef"]["resource"] not in _REVIEWS
     )
