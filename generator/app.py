@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import NamedTuple
 
 from generator.inputs import Inputs
@@ -14,6 +15,7 @@ from generator.subnets import refusals
 from generator.switch_reports import is_walked, walk_findings
 from topology.fabric import build_fabric
 from topology.facts import Finding, sort_findings
+from topology.identity import Key
 from topology.inference import infer
 from topology.planes import split_planes
 from topology.tree import TopologyTree
@@ -30,6 +32,8 @@ class Observation:
     """InfiniBand subnets whose cables are not known; the tree lacks what hangs on them."""
     planes: tuple[str, ...] = ()
     """The networks that have ports."""
+    owners: Mapping[Key, str] = field(default_factory=dict, compare=False, repr=False)
+    """By id the node that has it, where nodes report: who had it first when another claims it."""
 
 
 def observe(
@@ -60,17 +64,26 @@ def observe_fabric(
     inputs: Inputs,
     *,
     previous: TopologyTree | None = None,
+    first_owners: Mapping[Key, str] = MappingProxyType({}),
     names_of_tiers: Sequence[str] = (),
 ) -> Observation | None:
-    """Return the tree and those findings that follow from facts alone, not from their status."""
+    """Return the tree and those findings that follow from facts alone, not from their status.
+
+    Args:
+        inputs: claims and reports; None is returned where nothing usable was read.
+        previous: the last generation's tree, whose names are carried over.
+        first_owners: the last generation's owners, who keep what another claims without proof.
+        names_of_tiers: bottom-up; the usual ones when empty.
+    """
     if not inputs.claims:
         return None
-    fabric = build_fabric(inputs.all_claims)
+    fabric = build_fabric(inputs.all_claims, first_owners=first_owners)
     split = split_planes(fabric, inputs.planes.policies)
     plane = split.plane(inputs.planes.name)
     found = infer(fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers)
     findings = sort_findings([*found.findings, *port_findings(fabric, plane, inputs.reports)])
-    return Observation(found.tree, findings, inputs.unknown_subnets, split.names)
+    owners = fabric.owners() if inputs.reports else {}
+    return Observation(found.tree, findings, inputs.unknown_subnets, split.names, owners)
 
 
 class Periods(NamedTuple):

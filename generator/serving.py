@@ -146,7 +146,9 @@ class Rounds:
             planes=self._planes,
         )
         # Ages and outcomes change without a new fact, so they are judged apart.
-        observation = observe_fabric(inputs, previous=previous)
+        last = self._seen.observation
+        owners = last.owners if last else {}
+        observation = observe_fabric(inputs, previous=previous, first_owners=owners)
         self._seen = Seen(facts, observation, taken.problems)
 
     def _read_inventory(self, problems: list[ParseError]) -> Inventory | None:

@@ -37,6 +37,7 @@ from topology.identity import (
     resolve_claims,
     sort_claims,
     spell_out,
+    strong_key,
 )
 from topology.ids import Id, IdKind
 from topology.kinds import Heard, settle_kinds, settle_nodes
@@ -110,6 +111,15 @@ class Fabric:
         """Return a port as people find it."""
         found = self.ports[port]
         return PortName(self.devices[found.device].name, found.name)
+
+    def owners(self) -> dict[Key, str]:
+        """Return the node that has an id, for ids that one node alone has."""
+        found: dict[Key, set[str]] = defaultdict(set)
+        for device in self.devices:
+            for key in map(strong_key, device.ids if device.node else ()):
+                if key is not None and device.node:
+                    found[key].add(device.node)
+        return {key: next(iter(nodes)) for key, nodes in found.items() if len(nodes) == 1}
 
     def show_link(self, link: Link) -> str:
         """Return both ends of a link as a message names them."""

@@ -111,6 +111,23 @@ def test_an_id_stays_with_whom_had_it_first_where_no_cable_tells(first: str) -> 
     assert "it identifies neither" in fabric.findings[0].message
 
 
+def test_the_last_generation_tells_who_had_an_id_first() -> None:
+    guid = Id(IdKind.NODE_GUID, GUID)
+    before = build_fabric([liar("h2", guid), liar("h3")])
+    assert before.owners()[IdKind.NODE_GUID, GUID] == "h2"
+    told = [liar("h1", guid), liar("h2", guid), liar("h3")]
+    after = build_fabric(told, first_owners=before.owners())
+    assert names_with(after, GUID) == ["h2"]
+    assert after.owners() == before.owners() | build_fabric([liar("h1")]).owners()
+
+
+def test_nobody_owns_what_two_claim() -> None:
+    guid = Id(IdKind.NODE_GUID, GUID)
+    assert (IdKind.NODE_GUID, GUID) not in build_fabric(
+        [liar("h1", guid), liar("h2", guid)]
+    ).owners()
+
+
 def test_two_that_the_cables_confirm_alike_have_it_neither() -> None:
     shared = heard_from("h01", "eth0")
     leaf = report("leaf1", {f"to-{name}-eth0": [shared] for name in ("h01", "h02")})
