@@ -19,7 +19,8 @@ from topology.errors import ConfigError, show
 from topology.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus
 from topology.facts import Severity
 from topology.plane_policy import COMPUTE
-from topology.report import API_VERSION, ReportMetadata, describe_validation
+from topology.report import API_VERSION, ReportMetadata
+from topology.validation import describe_validation
 
 MAX_TIERS: Final = 16
 

@@ -19,7 +19,7 @@ from generator.store.documents import parse_documents
 from topology.errors import ConfigError, ParseError, show
 from topology.facts import Device, DeviceKind
 from topology.ids import Id, IdKind, parse_guid, parse_mac, parse_node_name
-from topology.report import describe_validation
+from topology.validation import describe_validation
 
 SLOTS: Final = "slots"
 _SUFFIXES: Final = {

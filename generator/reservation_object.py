@@ -19,7 +19,8 @@ from generator.fabric_object import Count, Time
 from generator.plane_config import PlaneName
 from topology.errors import ConfigError, show
 from topology.plane_policy import COMPUTE
-from topology.report import API_VERSION, Name, ReportMetadata, describe_validation
+from topology.report import API_VERSION, Name, ReportMetadata
+from topology.validation import describe_validation
 
 RESERVATION_KIND: Final = "PlacementReservation"
 MAX_PODS: Final = 1_000_000

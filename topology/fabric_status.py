@@ -20,8 +20,8 @@ from topology.report import (
     Name,
     ReportMetadata,
     Subnet,
-    describe_validation,
 )
+from topology.validation import describe_validation
 
 FABRIC_KIND: Final = "Fabric"
 FABRIC_NAME: Final = "default"

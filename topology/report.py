@@ -29,6 +29,7 @@ from topology.facts import (
     Source,
 )
 from topology.ids import Id, IdKind, natural_key, parse_guid, parse_mac
+from topology.validation import describe_validation
 
 API_VERSION: Final = "toponaut.io/v1alpha1"
 REPORT_KIND: Final = "NeighborReport"
@@ -36,6 +37,8 @@ MAX_TEXT = 512  # an LLDP string is at most 511 bytes on the wire
 MAX_CHUNK_BYTES = 192 * 1024  # of compressed facts; base64 makes that 256 KiB
 MAX_SWEEP_BYTES = 1 << 30  # unpacked; 100k HCAs need about 100 MB
 MAX_PARTS = 4096
+MAX_RATE_BPS = 10**15  # sums over all cables of a fabric stay within 64 bits
+MAX_NUMA_NODE = 65_535  # Linux knows 1024 at most
 MAX_RATIO = 100
 """Unpacked to packed; sweeps of real fabrics have up to 20, and a bomb of zeros 1000."""
 SMALL_SWEEP_BYTES = 1 << 20
@@ -81,12 +84,12 @@ class ReportPort(_Model):
     ids: Annotated[tuple[ReportId, ...], Field(max_length=64)] = ()
     medium: Medium
     state: PortState = PortState.UNKNOWN
-    rate_bps: Annotated[int, Field(ge=0)] | None = None
+    rate_bps: Annotated[int, Field(ge=0, le=MAX_RATE_BPS)] | None = None
     bond_master: Text | None = None
     rdma_device: Text | None = None
     pci_address: Text | None = None
     gpu_distance: GpuDistance | None = None
-    numa_node: Annotated[int, Field(ge=0)] | None = None
+    numa_node: Annotated[int, Field(ge=0, le=MAX_NUMA_NODE)] | None = None
     firmware_lldp: bool | None = None
     """Whether the card's own LLDP agent eats the frames before the host sees them."""
     subnet: Subnet | None = None
@@ -195,16 +198,6 @@ def parse_report(document: object) -> NeighborReport:
     return report
 
 
-def describe_validation(error: ValidationError, limit: int = 5) -> list[str]:
-    """Return one `path: problem` line per fault of a pydantic validation, at most `limit`."""
-    lines = []
-    for fault in error.errors(include_url=False, include_input=False)[:limit]:
-        path = ".".join(str(part) for part in fault["loc"])
-        lines.append(show(f"{path}: {fault['msg']}"))
-    more = error.error_count() - limit
-    return [*lines, f"and {more} more"] if more > 0 else lines
-
-
 def render_report(report: NeighborReport) -> dict[str, Any]:
     """Return the report as plain camelCase data; absent and empty fields are left out."""
     return report.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {
@@ -301,6 +294,11 @@ def _cap(text: str) -> str:
     return text[:MAX_TEXT]
 
 
+def _within(number: int | None, limit: int) -> int | None:
+    """Return a number, None where it is too large to be true."""
+    return None if number is None or number > limit else number
+
+
 def _ids_out(ids: Iterable[Id]) -> tuple[ReportId, ...]:
     return tuple(
         ReportId(type=found.kind, value=_cap(found.value), subtype=_cap(found.subtype) or None)
@@ -345,12 +343,12 @@ def _port_out(port: Port) -> ReportPort:
         ids=_ids_out(port.ids),
         medium=port.medium,
         state=port.state,
-        rate_bps=port.rate_bps,
+        rate_bps=_within(port.rate_bps, MAX_RATE_BPS),
         bond_master=port.bond_master,
         rdma_device=port.rdma_device,
         pci_address=port.pci_address,
         gpu_distance=port.gpu_distance,
-        numa_node=port.numa_node,
+        numa_node=_within(port.numa_node, MAX_NUMA_NODE),
         firmware_lldp=port.firmware_lldp,
         subnet=port.subnet,
         neighbors=tuple(neighbors),

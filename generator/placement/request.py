@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 from generator.placement import wire
 from generator.placement.presets import PRESETS, Preset
 from topology.errors import PlacementRequestError, show
+from topology.validation import expectation
 
 
 class UnsupportedRequest(PlacementRequestError):  # noqa: N818 - reads as what it is
@@ -191,21 +192,6 @@ def _check_group(row: wire.GroupRow, path: str, *, is_alone: bool) -> None:
         raise UnsupportedRequest(f"{path}.slices", "are not supported yet beside other groups")
 
 
-_EXPECTED = {
-    "missing": "is missing",
-    "extra_forbidden": "is not a known field",
-    "string_type": "expected a text",
-    "int_type": "expected an integer",
-    "int_from_float": "expected an integer",
-    "bool_type": "expected true or false",
-    "list_type": "expected a list",
-    "dict_type": "expected a mapping",
-    "model_type": "expected a mapping",
-    "mapping_type": "expected a mapping",
-}
-"""Texts by pydantic's error type; its own text for the others."""
-
-
 def _translated(found: ErrorDetails) -> PlacementRequestError:
     """Return our error for one of pydantic's: its path, what was expected, and what came."""
     kind, context = found["type"], found.get("ctx", {})
@@ -213,7 +199,7 @@ def _translated(found: ErrorDetails) -> PlacementRequestError:
         nature = {0: "a non-negative integer", 1: "a positive integer"}
         problem = f"expected {nature.get(context['ge'], found['msg'])}"
     else:
-        problem = _EXPECTED.get(kind, found["msg"].replace("Input should be", "expected"))
+        problem = expectation(found)
     if kind not in {"missing", "extra_forbidden"}:
         problem += f", got {show(repr(found['input']))}"
     return PlacementRequestError(_path(found["loc"]), problem)

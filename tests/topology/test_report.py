@@ -22,6 +22,7 @@ from topology.facts import (
 )
 from topology.ids import Id, IdKind, natural_key
 from topology.report import (
+    MAX_RATE_BPS,
     MAX_TEXT,
     NeighborReport,
     SweepPart,
@@ -53,7 +54,7 @@ PORTS = st.builds(
     ids=ID_SETS,
     medium=st.sampled_from(Medium),
     state=st.sampled_from(PortState),
-    rate_bps=st.none() | st.integers(0, 2**63),
+    rate_bps=st.none() | st.integers(0, MAX_RATE_BPS),
     bond_master=st.none() | TEXTS,
     rdma_device=st.none() | TEXTS,
     pci_address=st.none() | TEXTS,
@@ -126,6 +127,11 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         pytest.param(edited(lambda d: d.update(apiVersion="v2")), "of v2", id="another version"),
         pytest.param(edited(lambda d: d.update(kind="Pod\n")), r"Pod\\n", id="another kind"),
         pytest.param(edited(lambda d: d.update(extra=1)), "extra", id="an unknown field"),
+        pytest.param(
+            edited(lambda d: d["spec"].update(ports=[{"name": "p", "rateBps": 10**40}])),
+            "spec.ports.0.rateBps: expected less than or equal to",
+            id="a rate that no tree could be computed with",
+        ),
         pytest.param(edited(lambda d: d["spec"].clear()), "exactly one", id="an empty spec"),
         pytest.param(
             edited(lambda d: d["spec"]["device"].update(name="x" * 513)), "device.name", id="length"
@@ -147,6 +153,13 @@ def test_it_caps_and_sorts_what_a_device_says() -> None:
     assert device is not None
     assert (device.kind, len(device.name)) == (DeviceKind.HOST, MAX_TEXT)
     assert [port.name for port in device.ports] == ["eth2", "eth10"]
+
+
+def test_it_leaves_out_numbers_that_are_too_large_to_be_true() -> None:
+    port = Port("eth0", rate_bps=2**32 * 10**6, numa_node=2**31)
+    device = device_of(report_of(Device(DeviceKind.HOST, "n1", (), (port,)), name="n1"))
+    assert device is not None
+    assert device.ports == (Port("eth0"),)
 
 
 def test_it_takes_ids_in_canonical_form_and_drops_what_identifies_nothing() -> None:
