@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from generator.inputs import read_bytes
 from generator.placement.capacity import RunningGang, RunningPods
 from generator.placement.request import PlacementRequest, parse_request
-from generator.store.documents import parse_documents
+from generator.store.documents import parse_document
 from topology.errors import ConfigError, ParseError, PlacementRequestError, show
-from topology.report import describe_validation
 from topology.tree import API_VERSION
+from topology.validation import describe_validation
 
 KIND: Final = "PlacementRequest"
 MAX_REQUEST_BYTES: Final = 4 << 20
@@ -125,14 +125,7 @@ def _read_document(file: str, limit: int) -> tuple[str, object]:
     raw = _read_stdin(limit) if file == _STDIN else read_bytes(Path(file), limit)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
-    found = list(parse_documents(raw, source=source))
-    for document in found:
-        if isinstance(document, ParseError):
-            raise ConfigError(str(document))
-    if len(found) != 1:
-        raise ConfigError(f"{source}: expected one document, got {len(found)}")
-    only = found[0]
-    return source, None if isinstance(only, ParseError) else only.value
+    return source, parse_document(raw, source=source).value
 
 
 def _read_stdin(limit: int) -> bytes | ParseError:

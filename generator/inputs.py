@@ -32,6 +32,7 @@ from topology.plane_policy import COMPUTE
 from topology.report import NeighborReport
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 
+NO_SOURCE: Final = "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
 MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB
 MAX_CAPTURE_BYTES: Final = 16 << 20  # a spine with 48 leaves prints 100 kB
 _CAPTURE = re.compile(r"(?P<device>.+)\.neighbors\.(?P<form>json0|json|keyvalue)\Z")
@@ -108,7 +109,7 @@ def read_inputs(sources: Sources) -> Inputs:
     if sources.lldpcli:
         found = _with(found, *read_captures(sources.lldpcli))
     if sources.snmpwalk:
-        found = _with(found, *read_walks(sources.snmpwalk, _read_regular))
+        found = _with(found, *read_walks(sources.snmpwalk, read_regular))
     return found
 
 
@@ -206,7 +207,7 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
 
 
 def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError]]:
-    raw = _read_regular(file, MAX_CAPTURE_BYTES)
+    raw = read_regular(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, [raw]
     heard = parse_neighbors(raw, source=show(str(file), 1024))
@@ -226,9 +227,9 @@ def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError
     return device, [*heard.errors, *problems]
 
 
-def _read_regular(file: Path, limit: int) -> bytes | ParseError:
-    """Read a file found in a folder; to open a pipe there would wait for its writer."""
-    if not file.is_file():
+def read_regular(file: Path, limit: int) -> bytes | ParseError:
+    """Read a file that another file or a folder names; to open a pipe would wait for its writer."""
+    if file.exists() and not file.is_file():
         return ParseError("not a regular file", source=show(str(file), 1024))
     return read_bytes(file, limit)
 
@@ -236,7 +237,7 @@ def _read_regular(file: Path, limit: int) -> bytes | ParseError:
 def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
     if not file.exists():
         return None, ()
-    raw = _read_regular(file, MAX_CAPTURE_BYTES)
+    raw = read_regular(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, (raw,)
     return parse_chassis(raw, source=show(str(file), 1024))

@@ -19,17 +19,24 @@ rule says. Ports that fit none go where the default puts them, but into no plane
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
-from generator.store.documents import parse_documents
-from topology.errors import ConfigError, ParseError, show
+from generator.store.documents import parse_document
+from topology.errors import ConfigError, show
 from topology.facts import GpuDistance, Medium
 from topology.ids import parse_guid
 from topology.plane_policy import COMPUTE, PlanePolicy, PortRule
-from topology.report import describe_validation
+from topology.validation import describe_validation
 
 MAX_PLANES_BYTES: Final = 1 << 20
 _GIGA: Final = 10**9
@@ -40,7 +47,7 @@ PlaneName = Annotated[
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 Patterns = Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=256)]
 SubnetText = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-Gbps = Annotated[float, Field(gt=0, le=1_000_000)]
+Gbps = Annotated[float, Field(gt=0, le=1_000_000, strict=True)]
 
 
 class PlaneChoice(NamedTuple):
@@ -62,7 +69,7 @@ class _Model(BaseModel):
 class RuleModel(_Model):
     """What a port must be. Patterns have the shell's wildcards; case does not matter."""
 
-    medium: Medium | None = None
+    medium: Literal[Medium.INFINIBAND, Medium.ETHERNET] | None = None
     ports: Patterns | None = None
     """Names of ports, such as `mlx5_4/1` or `eth0`."""
     hosts: Patterns | None = None
@@ -74,6 +81,14 @@ class RuleModel(_Model):
     max_rate_gbps: Gbps | None = None
     gpu: GpuDistance | None = None
     """The farthest from the nearest GPU on PCI Express."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Refuse bounds that no rate is within."""
+        least, most = self.min_rate_gbps, self.max_rate_gbps
+        if least is not None and most is not None and least > most:
+            raise ValueError("minRateGbps is above maxRateGbps")
+        return self
 
 
 class PlaneModel(_Model):
@@ -96,9 +111,7 @@ def parse_planes(raw: bytes, *, source: str) -> tuple[PlanePolicy, ...]:
     Raises:
         ConfigError: the file is no such document, names every field that is wrong.
     """
-    found = next(iter(parse_documents(raw, source=source)), None)
-    if found is None or isinstance(found, ParseError):
-        raise ConfigError(str(found) if found else f"{source}: no document in it")
+    found = parse_document(raw, source=source)
     try:
         parsed = PlanesFile.model_validate(found.value)
     except ValidationError as error:

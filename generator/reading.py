@@ -12,11 +12,18 @@ import click
 from generator.app import Observation, observe
 from generator.clock import utc_now
 from generator.exits import Exit
-from generator.inputs import Inputs, Sources, read_bytes, read_inputs, read_inventory
+from generator.inputs import (
+    NO_SOURCE,
+    Inputs,
+    Sources,
+    read_bytes,
+    read_inputs,
+    read_inventory,
+)
 from generator.outputs.hypernode import HyperNode, tree_of_hypernodes
 from generator.printing import print_problems
 from generator.store.directory import read_hypernodes
-from generator.store.documents import Document, parse_documents
+from generator.store.documents import parse_document
 from topology.errors import ConfigError, ParseError, TopologyError, show
 from topology.facts import DeviceKind
 from topology.identity import spell_out
@@ -54,8 +61,7 @@ def read_observation(
         TopologyError: nothing usable was read; the problems have been printed.
     """
     if sources.is_empty:
-        known = "--reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
-        raise click.UsageError(f"name a source: {known}")
+        raise click.UsageError(NO_SOURCE)
     if sources.hypernodes:
         if names_of_tiers or isinstance(previous, str):
             raise click.UsageError("--hypernodes brings its names: no --tier-names, no --previous")
@@ -70,11 +76,11 @@ def read_observation(
     )
     if observation is None:
         refuse_nothing(inputs.problems)
-    _check_plane(inputs.planes.name, observation.planes)
+    check_plane(inputs.planes.name, observation.planes)
     return Read(observation, inputs, inputs.problems)
 
 
-def _check_plane(name: str, planes: Sequence[str]) -> None:
+def check_plane(name: str, planes: Sequence[str]) -> None:
     """Refuse a network that no port is in, but the one that is always asked for."""
     if name not in {COMPUTE, *planes}:
         known = ", ".join(planes) or "none"
@@ -168,14 +174,7 @@ def read_tree(file: Path) -> TopologyTree:
     raw = read_bytes(file, MAX_TREE_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
-    for found in parse_documents(raw, source=source):
-        if isinstance(found, ParseError):
-            raise ConfigError(str(found))
-        return _tree_in(found, source)
-    raise ConfigError(f"{source}: no document in it")
-
-
-def _tree_in(found: Document, source: str) -> TopologyTree:
+    found = parse_document(raw, source=source)
     try:
         return parse_tree(found.value if isinstance(found.value, dict) else {})
     except ConfigError as error:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from generator.inputs import read_bytes
+from generator.inputs import read_bytes, read_regular
 from generator.switch_targets import Targets, parse_switches
 from topology.errors import ConfigError, ParseError, show
 
@@ -40,15 +40,14 @@ def read_targets(config: Path) -> ReadTargets:
 def _read_secret(folder: Path, problems: list[ParseError], name: str) -> str:
     file = folder / name
     source = show(str(file), 1024)
-    raw = read_bytes(file, _MAX_SECRET_BYTES)
+    raw = read_regular(file, _MAX_SECRET_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     if file.stat().st_mode & _OTHERS:
         problems.append(ParseError("a secret that others may read: chmod 600", source=source))
-    try:
-        secret = raw.decode().rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise ConfigError(f"{source}: a secret that is not UTF-8") from None
+    secret = raw.decode("ascii", "replace").rstrip("\r\n")
     if not secret:
         raise ConfigError(f"{source}: an empty secret")
+    if not (secret.isascii() and secret.isprintable()):
+        raise ConfigError(f"{source}: a secret that is not one line of printable ASCII")
     return secret

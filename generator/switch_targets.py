@@ -35,16 +35,27 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from generator.store.documents import parse_documents
-from topology.errors import ConfigError, ParseError, show
-from topology.report import describe_validation
+from generator.store.documents import parse_document
+from topology.errors import ConfigError, show
+from topology.validation import describe_validation
 
 MAX_ADDRESSES: Final = 4096  # of one network or list: more is a mistyped prefix
 MIN_KEY_CHARS: Final = 8  # RFC 3414, 11.2
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?\Z", re.ASCII)
 
-Path = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+Path = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
 Address = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+
+
+def _check_network(value: object) -> object:
+    """Refuse what is no network, and say why; pydantic would take a number for an address."""
+    if not isinstance(value, str):
+        raise ValueError("expected a network such as 10.0.0.0/16")  # noqa: TRY004 - pydantic's way
+    ipaddress.ip_network(value)
+    return value
+
+
+Network = Annotated[IPvAnyNetwork, BeforeValidator(_check_network)]
 Version = Annotated[Literal["2c", "3"], BeforeValidator(str)]  # YAML reads 3 as a number
 
 
@@ -79,7 +90,7 @@ class SwitchGroup(_Model):
 
     addresses: Annotated[tuple[Address, ...], Field(min_length=1, max_length=MAX_ADDRESSES)]
     """Addresses, names, or networks all of whose addresses are tried."""
-    port: Annotated[int, Field(ge=1, le=65535)] = 161
+    port: Annotated[int, Field(ge=1, le=65535, strict=True)] = 161
     version: Version = "2c"
     community_file: Path | None = None
     user: Annotated[str, StringConstraints(min_length=1, max_length=32)] | None = None
@@ -110,7 +121,7 @@ class Discovery(_Model):
     are sent to no address outside these networks.
     """
 
-    networks: Annotated[tuple[IPvAnyNetwork, ...], Field(min_length=1, max_length=1024)]
+    networks: Annotated[tuple[Network, ...], Field(min_length=1, max_length=1024)]
     max_switches: Annotated[int, Field(ge=1, le=10_000)] = 1024
     """Addresses tried beside the listed ones."""
     max_depth: Annotated[int, Field(ge=1, le=16)] = 8
@@ -168,13 +179,9 @@ def parse_switches(raw: bytes, *, source: str, read_secret: Callable[[str], str]
     Raises:
         ConfigError: the file is wrong, or a secret cannot be read or is too short.
     """
-    documents = list(parse_documents(raw, source=source))
-    problem = next((str(one) for one in documents if isinstance(one, ParseError)), "")
-    if problem or len(documents) != 1:
-        raise ConfigError(problem or f"{source}: expected one document, got {len(documents)}")
-    value = documents[0].value if not isinstance(documents[0], ParseError) else None
+    document = parse_document(raw, source=source)
     try:
-        found = SwitchesFile.model_validate(value)
+        found = SwitchesFile.model_validate(document.value)
     except ValidationError as error:
         raise ConfigError(f"{source}: {'; '.join(describe_validation(error))}") from error
     targets: dict[tuple[str, int], Target] = {}

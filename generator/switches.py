@@ -200,8 +200,8 @@ class SnmpSession:
         count = MAX_REPETITIONS if span.num_rows is None else span.num_rows + 1
         asked = ((ObjectIdentifier(at), Null("")),)
         answered: asyncio.Future[tuple[Any, Any]] = asyncio.get_running_loop().create_future()
+        place = await self._address(target)
         try:
-            place = await self._address(target)
             engine = self._engine(target.credentials)
             name, _ = self._names.configure(engine, _auth(target.credentials), place, b"")
             _Asker().send_varbinds(engine, name, None, b"", 0, count, asked, None, answered)
@@ -230,9 +230,12 @@ class SnmpSession:
         place = (target.address, target.port)
         if place not in self._addresses:
             kind = Udp6TransportTarget if ":" in target.address else UdpTransportTarget
-            self._addresses[place] = await kind.create(
-                place, timeout=self._timeout_s, retries=self._retries
-            )
+            try:
+                self._addresses[place] = await kind.create(
+                    place, timeout=self._timeout_s, retries=self._retries
+                )
+            except (PySnmpError, OSError, UnicodeError) as error:
+                raise SwitchSilent("no such host: its name has no address here") from error
         return self._addresses[place]
 
 

@@ -10,7 +10,7 @@ import click
 
 from generator.clock import utc_now
 from generator.exits import Exit
-from generator.inputs import input_options, read_bytes, read_inputs, sources_of
+from generator.inputs import NO_SOURCE, input_options, read_bytes, read_inputs, sources_of
 from generator.printing import output_option, print_document, table
 from generator.reading import finish, refuse_nothing
 from generator.silencing import print_expired, read_silences, silence_option
@@ -72,7 +72,7 @@ def command(
     """
     sources = sources_of(options)
     if sources.is_empty:
-        raise click.UsageError("name a source: --reports, --ibnetdiscover, --lldpcli, --snmpwalk")
+        raise click.UsageError(NO_SOURCE)
     if sources.hypernodes:
         raise click.UsageError("--hypernodes holds no cables; name another source")
     plan = read_plan(cabling)

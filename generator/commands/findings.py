@@ -43,6 +43,7 @@ _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 @click.option(
     "--period",
     type=parse_duration,
+    metavar="DURATION",
     help="How often agents collect, such as 1m: reports older than three periods are stale. "
     "Without it, the age of saved reports means nothing.",
 )

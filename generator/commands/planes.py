@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.inputs import input_options, read_inputs, sources_of
+from generator.inputs import NO_SOURCE, input_options, read_inputs, sources_of
 from generator.printing import output_option, print_document, shorten, table
-from generator.reading import finish, refuse_nothing
+from generator.reading import check_plane, finish, refuse_nothing
 from topology.fabric import Fabric, build_fabric
 from topology.ids import natural_key
 from topology.plane_policy import Share, Why
@@ -40,13 +40,16 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa
     the wrong network, a file of policies says better: --planes FILE.
     """
     sources = sources_of(options)
-    if sources.is_empty or sources.hypernodes:
-        raise click.UsageError("name a source: --reports, --ibnetdiscover, --lldpcli")
+    if sources.is_empty:
+        raise click.UsageError(NO_SOURCE)
+    if sources.hypernodes:
+        raise click.UsageError("--hypernodes holds no ports; name another source")
     inputs = read_inputs(sources)
     if not inputs.claims:
         refuse_nothing(inputs.problems)
     fabric = build_fabric(inputs.all_claims)
     split = split_planes(fabric, inputs.planes.policies)
+    check_plane(inputs.planes.name, split.names)
     rows = [_row(split, name) for name in split.names if sources.plane in {None, name}]
     document = [_render(fabric, row) for row in rows]
     print_document(document, output, text=lambda: _text(fabric, rows))

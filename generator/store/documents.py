@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import yaml
 
-from topology.errors import ParseError, show
+from topology.errors import ConfigError, ParseError, show
 
 MAX_DEPTH: Final = 64
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -67,6 +67,21 @@ def parse_documents(raw: bytes, *, source: str) -> Iterator[Document | ParseErro
             yield found
         else:
             yield from _unlist(found)
+
+
+def parse_document(raw: bytes, *, source: str) -> Document:
+    """Return the one document of a file that people write.
+
+    Raises:
+        ConfigError: it holds none, several, or one that is refused.
+    """
+    found = list(parse_documents(raw, source=source))
+    for one in found:
+        if isinstance(one, ParseError):
+            raise ConfigError(str(one))
+        if len(found) == 1:
+            return one
+    raise ConfigError(f"{source}: expected one document, got {len(found)}")
 
 
 def _unlist(found: Document) -> Iterator[Document]:

@@ -180,8 +180,9 @@ def test_it_starts_no_server_on_a_file_of_planes_that_is_wrong(
     assert "planes.yaml:1: planes" in ran.err
 
 
-def test_it_refuses_a_network_that_no_port_is_in(reports: Path) -> None:
-    ran = run("tree", "--reports", reports, "--plane", "nfs\x1b")
+@pytest.mark.parametrize("command", ["planes", "tree", "findings"])
+def test_it_refuses_a_network_that_no_port_is_in(command: str, reports: Path) -> None:
+    ran = run(command, "--reports", reports, "--plane", "nfs\x1b")
     assert (ran.code, ran.out) == (Exit.USAGE, "")
     assert "no port is in 'nfs\\x1b'; planes with ports: compute, management" in ran.err
 
@@ -243,15 +244,29 @@ planes:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param("", "no document", id="nothing"),
-        pytest.param("planes: []", "planes: Tuple should have at least 1", id="no plane"),
+        pytest.param("", "expected one document, got 0", id="nothing"),
+        pytest.param("planes: []\n---\nplanes: []", "one document, got 2", id="two documents"),
+        pytest.param("planes: []", "planes: expected at least 1 of them", id="no plane"),
         pytest.param("planes: [{name: A, any: [{}]}]", "planes.0.name", id="a name in capitals"),
-        pytest.param("planes: [{name: a}]", "planes.0.any: Field required", id="no rule"),
+        pytest.param("planes: [{name: a}]", "planes.0.any: is missing", id="no rule"),
         pytest.param(
             "planes: [{name: a, any: [{port: [x]}]}]", "planes.0.any.0.port", id="a misspelt rule"
         ),
         pytest.param(
             "planes: [{name: a, any: [{medium: wifi}]}]", "any.0.medium", id="an unknown medium"
+        ),
+        pytest.param(
+            "planes: [{name: a, any: [{medium: nvlink}]}]", "any.0.medium", id="NVLink for a medium"
+        ),
+        pytest.param(
+            "planes: [{name: a, any: [{minRateGbps: true}]}]",
+            "planes.0.any.0.minRateGbps: expected a number",
+            id="a truth in place of a rate",
+        ),
+        pytest.param(
+            "planes: [{name: a, any: [{minRateGbps: 400, maxRateGbps: 100}]}]",
+            "planes.0.any.0: minRateGbps is above maxRateGbps",
+            id="bounds that no rate is within",
         ),
         pytest.param(
             "planes: [{name: a, any: [{subnets: [x]}]}]", "no subnet prefix", id="no subnet"
@@ -263,7 +278,7 @@ planes:
             "planes: [{name: a, any: [{}]}, {name: a, any: [{}]}]", "there twice", id="one twice"
         ),
         pytest.param("planes: [", "p:", id="no YAML"),
-        pytest.param("[]", "valid dictionary", id="no mapping"),
+        pytest.param("[]", "p:1: expected a mapping", id="no mapping"),
     ],
 )
 def test_it_refuses_a_file_with(text: str, problem: str) -> None:

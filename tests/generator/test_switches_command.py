@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,10 +121,20 @@ def test_it_warns_of_secrets_that_others_may_read(agent: SnmpAgent, tmp_path: Pa
         (None, "cannot be read"),
         (b"", "an empty secret"),
         (b"\n", "an empty secret"),
-        (b"\xff\xfe", "a secret that is not UTF-8"),
+        (b"\xff\xfe", "not one line of printable ASCII"),
+        (b"\xef\xbb\xbfpublic\n", "not one line of printable ASCII"),
+        (b"public\nprivate\n", "not one line of printable ASCII"),
         (b"x" * 5000, "larger than 4096 bytes"),
     ],
-    ids=["is missing", "is empty", "holds a line end alone", "is no text", "is no secret"],
+    ids=[
+        "is missing",
+        "is empty",
+        "holds a line end alone",
+        "is no text",
+        "begins with a mark",
+        "has two lines",
+        "is no secret",
+    ],
 )
 def test_it_refuses_a_secret_that(secret: bytes | None, problem: str, tmp_path: Path) -> None:
     config = write_config(tmp_path, 1)
@@ -135,9 +146,26 @@ def test_it_refuses_a_secret_that(secret: bytes | None, problem: str, tmp_path: 
     assert problem in ran.err
 
 
+def test_it_does_not_wait_for_a_secret_that_is_a_pipe(tmp_path: Path) -> None:
+    config = write_config(tmp_path, 1)
+    (tmp_path / "community").unlink()
+    os.mkfifo(tmp_path / "community")
+    ran = walk(config)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "community: not a regular file" in ran.err
+
+
+def test_it_says_that_a_name_has_no_address(tmp_path: Path) -> None:
+    config = write_config(tmp_path, 1)
+    config.write_text(config.read_text().replace("127.0.0.1", "no..name"))
+    ran = walk(config)
+    assert ran.code == Exit.NOTHING
+    assert "switch no..name: unreachable: no such host: its name has no address here" in ran.err
+
+
 def test_it_refuses_a_list_that_is_none(tmp_path: Path) -> None:
     config = tmp_path / "switches.yaml"
     config.write_text("switches: [10.0.0.1]\n")
     ran = walk(config)
     assert ran.code == Exit.USAGE
-    assert "switches.yaml: switches.0: Input should be a valid dictionary" in ran.err
+    assert "switches.yaml: switches.0: expected a mapping" in ran.err

@@ -79,11 +79,11 @@ def test_it_shows_no_secret_when_it_is_printed() -> None:
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        ({}, "switches: Field required"),
-        ({"switches": []}, "switches: Tuple should have at least 1 item"),
-        ({"switches": [V2C | {"version": "1"}]}, "switches.0.version: Input should be '2c' or '3'"),
+        ({}, "switches: is missing"),
+        ({"switches": []}, "switches: expected at least 1 of them"),
+        ({"switches": [V2C | {"version": "1"}]}, "switches.0.version: expected '2c' or '3'"),
         ({"switches": [V2C | {"port": 0}]}, "switches.0.port"),
-        ({"switches": [V2C | {"community": "x"}]}, "Extra inputs are not permitted"),
+        ({"switches": [V2C | {"community": "x"}]}, "switches.0.community: is not a known field"),
         ({"switches": [{"addresses": ["a"]}]}, "version 2c needs communityFile"),
         ({"switches": [V2C | {"user": "x"}]}, "are of version 3"),
         ({"switches": [V3 | {"communityFile": "community"}]}, "communityFile is of version 2c"),
@@ -96,6 +96,10 @@ def test_it_shows_no_secret_when_it_is_printed() -> None:
         ({"switches": [V2C | {"addresses": ["a b\u202e"]}]}, r"network: 'a b\u202e'"),
         ({"switches": [V2C], "discover": {"networks": []}}, "discover.networks"),
         ({"switches": [V2C], "discover": {"networks": ["x"]}}, "discover.networks.0"),
+        ({"switches": [V2C], "discover": {"networks": ["10.0.0.1/8"]}}, "has host bits set"),
+        ({"switches": [V2C], "discover": {"networks": [1]}}, "expected a network such as"),
+        ({"switches": [V2C | {"port": True}]}, "switches.0.port: expected"),
+        ({"switches": [V2C | {"communityFile": "a\0b"}]}, "switches.0.communityFile"),
     ],
     ids=[
         "nothing",
@@ -115,6 +119,10 @@ def test_it_shows_no_secret_when_it_is_printed() -> None:
         "a name that is none",
         "discovery in no network",
         "discovery in something else",
+        "discovery in an address",
+        "discovery in a number",
+        "a truth in place of a port",
+        "a name that no file has",
     ],
 )
 def test_it_refuses(document: dict[str, Any], problem: str) -> None:
@@ -130,7 +138,7 @@ def test_it_refuses(document: dict[str, Any], problem: str) -> None:
         ("", "expected one document, got 0"),
         ("a: 1\n---\nb: 2\n", "expected one document, got 2"),
         ("a: [", "not YAML"),
-        ("- a", "Input should be a valid dictionary"),
+        ("- a", "switches.yaml: expected a mapping"),
     ],
     ids=["an empty file", "two documents", "broken YAML", "a list"],
 )
