@@ -39,8 +39,8 @@ class Told(NamedTuple, Generic[Value]):
     values: tuple[Value, ...]
     """In order of their names."""
     problems: tuple[ParseError, ...]
-    count: int
-    """Of objects, good or bad."""
+    num_objects: int
+    """Good or bad."""
 
 
 def told_by(cache: Cache[Value], resource: Resource) -> Told[Value]:
