@@ -16,6 +16,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -219,7 +220,7 @@ class ApiServer:
         for version in crd["spec"]["versions"]:
             listed = f"/apis/{group}/{version['name']}/{plural}?limit=1"
             # For a moment after it is established the path is still unknown.
-            wait_until(lambda path=listed: self._refused(path), deadline_s=20, what=listed)
+            wait_until(partial(self._refused, listed), deadline_s=20, what=listed)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End the server; etcd stays. SIGKILL is a crash."""
