@@ -65,7 +65,7 @@ def _are_halves(pair: tuple[Group, Group], num_ties: int, *, largest: int) -> bo
     num_hosts = min(len(group.hosts) for group in pair)
     num_switches = sum(len(group.switches) for group in pair)
     is_small = num_switches <= largest or num_hosts <= FEW_PARTS
-    return is_small and num_ties >= min(MIN_WITNESSES, num_hosts)
+    return is_small and (num_ties >= MIN_WITNESSES or num_hosts <= FEW_PARTS)
 
 
 def _ties_between(grouping: Grouping) -> Counter[tuple[int, int]]:
