@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from agent.stored import read_document
 from topology.errors import ReportError, StoreError
 from topology.report import NeighborReport, SweepPart, parse_report, render_report
 
@@ -25,6 +26,10 @@ MAX_FILE_BYTES: Final = 8 << 20  # far above any report; more was not written by
 REPORTS: Final = "neighborreports"
 """The folder of reports in a store."""
 _SUFFIX = ".yaml"
+# Others may write to the folder too: no link is followed, no pipe waited for.
+_WRITE_FLAGS: Final = (
+    os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+)
 # Legal inside JSON strings, but not as they stand, or not unchanged, inside YAML ones.
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
@@ -116,8 +121,7 @@ class ReportFolder:
     def _read(self, name: str) -> NeighborReport | None:
         path = self._folder / (name + _SUFFIX)
         try:
-            with path.open("rb") as file:
-                return parse_report(json.loads(file.read(MAX_FILE_BYTES)))
+            return parse_report(read_document(path, MAX_FILE_BYTES))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError, ReportError) as error:
@@ -137,9 +141,8 @@ class ReportFolder:
         # One agent writes these names, so a fixed temporary name is free, and one that a crash
         # left behind is taken over. It has another suffix: readers of the folder pass it by.
         temporary = self._folder / f".{name}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with os.fdopen(os.open(temporary, flags, 0o644), "wb") as file:
+            with os.fdopen(os.open(temporary, _WRITE_FLAGS, 0o644), "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())

@@ -6,7 +6,6 @@ object does not name does not sweep, and an object that cannot be read changes n
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from typing import Final
 from agent.clock import Clock
 from agent.collect import SWEEP, Attempt, Outcome
 from agent.config import Settings, SweepTarget
+from agent.stored import read_document
 from topology.errors import ConfigError
 from topology.fabric_status import FABRIC_NAME, FabricStatus, SweepRole, parse_fabric
 from topology.report import MAX_SUBNETS, SweepStanding
@@ -39,8 +39,7 @@ class FabricFile:
         """Return what it says now; why it cannot be read is logged once."""
         problem = None
         try:
-            with self._file.open("rb") as file:
-                self._last = parse_fabric(json.loads(file.read(_MAX_BYTES)))
+            self._last = parse_fabric(read_document(self._file, _MAX_BYTES))
         except FileNotFoundError:
             self._last = FabricStatus()
         except (OSError, ValueError, RecursionError, ConfigError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -289,6 +290,19 @@ def test_it_goes_on_as_elected_while_it_cannot_read_who_is(
     elections.file.unlink()
     rounds.tick()
     assert agent.outcomes["ib_sweep"] == "no-data"
+
+
+def test_it_waits_for_no_pipe_in_its_folders(
+    agent: Agent, elections: Elections, caplog: pytest.LogCaptureFixture
+) -> None:
+    os.mkfifo(elections.file)
+    os.mkfifo(agent.reports / "node01.yaml")
+    os.mkfifo(agent.reports / ".node01.yaml.tmp")
+    agent.start(is_sweeping=True, store=elections.store).tick()
+    told = {one.message: str(vars(one)["error"]) for one in caplog.records}
+    assert "not a regular file" in told["own report unreadable"]
+    assert "not a regular file" in told["fabric unreadable"]
+    assert "node01.yaml: " in told["publishing failed"]
 
 
 def test_it_tells_a_refusal_while_it_sweeps_and_a_failure_until_it_sweeps_again(
