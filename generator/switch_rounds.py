@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -78,7 +78,7 @@ class SwitchRounds:
         self._open_session = open_session
         self._problems = Standing(log, "switch problem", level=logging.WARNING)
         self._failures = Standing(log, "switch failure", level=logging.WARNING)
-        self._troubles: dict[str, dict[str, object]] = {}
+        self._troubles: dict[Hashable, Mapping[str, object]] = {}
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
         self._use(read_targets(config))
         self._stored: dict[str, NeighborReport] | None = None
