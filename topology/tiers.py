@@ -9,7 +9,7 @@ decided afterwards.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -129,9 +129,7 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
         num_links = _num_links(switches, weights)
         is_lone = rank > SPINE_RANK and len(groups) == 1 and len(units.get(at, ())) == 1
         is_thin = is_lone and _is_thin(draft, units[at][0], num_links)
-        # A tier is the main way between what it joins; else these are peers, and it is a spine
-        # of theirs that lost its leaves.
-        if at not in units or is_thin or 2 * num_links < sum(peers[unit] for unit in units[at]):
+        if at not in units or is_thin or _is_bypassed(units[at], num_links, peers):
             draft.set_aside.append((rank, switches))
             continue
         margin = min(homes.margin[unit] for unit in units[at])
@@ -167,6 +165,16 @@ def _roots(draft: _Draft, switches: Index) -> Index:
     root_of = np.full(size, -1)
     root_of[list(draft.root_of)] = list(draft.root_of.values())
     return root_of[switches]
+
+
+def _is_bypassed(units: Sequence[int], num_links: int, peers: Mapping[int, int]) -> bool:
+    """Return whether what a group joins is joined without it: by cables between the units.
+
+    A tier is the main way between what it joins. Else these are peers, as the groups of a
+    dragonfly+, and it is a spine of theirs that lost its leaves.
+    """
+    across = sum(peers[unit] for unit in units)
+    return 2 * num_links < across or (len(units) == 1 and 2 * across >= num_links)
 
 
 def _is_thin(draft: _Draft, below: int, num_links: int) -> bool:
