@@ -22,7 +22,11 @@ def read_document(file: Path, limit: int) -> object:
         RecursionError: it is nested too deeply.
         ValueError: it is no JSON.
     """
-    with os.fdopen(os.open(file, _FLAGS), "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+    descriptor = os.open(file, _FLAGS)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(file))
-        return json.loads(stream.read(limit))
+        with open(descriptor, "rb", closefd=False) as stream:
+            return json.loads(stream.read(limit))
+    finally:
+        os.close(descriptor)

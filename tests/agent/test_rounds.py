@@ -305,6 +305,18 @@ def test_it_waits_for_no_pipe_in_its_folders(
     assert "node01.yaml: " in told["publishing failed"]
 
 
+def test_it_tells_once_of_a_folder_in_place_of_the_fabric(
+    agent: Agent, elections: Elections, caplog: pytest.LogCaptureFixture
+) -> None:
+    elections.file.mkdir()
+    rounds = agent.start(is_sweeping=True, store=elections.store)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        rounds.tick()
+    assert [one.message for one in caplog.records] == ["fabric unreadable"]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 def test_it_tells_a_refusal_while_it_sweeps_and_a_failure_until_it_sweeps_again(
     agent: Agent, elections: Elections
 ) -> None:
