@@ -248,7 +248,8 @@ class ColumnStore:
         self._used = (start[0] + len(columns.guids), start[1] + len(columns.numbers))
         part = self._part(start, self._used)
         for at in range(len(_TYPES)):
-            part[at][:] = columns[at]
+            if columns[at].any():  # else the memory holds zeros already, and takes none
+                part[at][:] = columns[at]
         return part
 
     def join(self, parts: Sequence[Columns]) -> Columns:
