@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -242,10 +243,16 @@ class SnmpSession:
 def _take_fault(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Pass by an answer that came too late or makes no sense: its request ends by its timeout."""
     fault = context.get("exception")
-    if isinstance(fault, (PySnmpError, PyAsn1Error)):
+    if isinstance(fault, (PySnmpError, PyAsn1Error)) or _is_of_decoding(fault):
         log.debug("answer dropped", extra={"error": show(str(fault))})
     else:
         loop.default_exception_handler(context)
+
+
+def _is_of_decoding(fault: BaseException | None) -> bool:
+    """Return whether pyasn1 failed by an error not its own, as by TypeError of the octets b0 22."""
+    frames = [frame for frame, _ in walk_tb(fault.__traceback__)] if fault else []
+    return bool(frames) and str(frames[-1].f_globals.get("__name__")).startswith("pyasn1.")
 
 
 def _auth(credentials: Credentials) -> CommunityData | UsmUserData:

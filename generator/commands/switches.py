@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from generator.clock import utc_now
+from generator.exits import Exit
 from generator.options import parse_duration
 from generator.printing import output_option, print_document, print_problems, table
 from generator.reading import finish
@@ -21,7 +22,7 @@ from generator.switch_discovery import Frontier
 from generator.switch_reports import is_whole, reports_of
 from generator.switch_targets import Targets
 from generator.switch_walks import PARALLEL, Outcome, SwitchWalk, walk_all, walk_switch
-from topology.errors import ParseError, TopologyError, show
+from topology.errors import ParseError, StoreError, TopologyError, show
 from topology.report import NeighborReport, render_report
 
 
@@ -84,14 +85,16 @@ def command(
     targets, warnings = read_targets(config)
     walks = asyncio.run(_walk(targets, deadline_s=deadline, parallel=parallel))
     reports = reports_of(walks, observed_at=f"{utc_now():%Y-%m-%dT%H:%M:%SZ}")
-    if out is not None:
-        _write_all(out, reports)
     problems = [*warnings, *_problems(walks)]
     if not reports:
         print_problems(problems)
         raise TopologyError("no switch told anything; reports stay as they were")
     document = {"apiVersion": "v1", "kind": "List", "items": [render_report(r) for r in reports]}
     print_document(document, output, text=partial(_table, walks))
+    failure = _write_all(out, reports) if out else None
+    if failure is not None:
+        click.echo(f"error: {failure}", err=True)
+        finish(ctx, problems, Exit.INTERNAL)
     finish(ctx, problems)
 
 
@@ -111,11 +114,18 @@ async def _walk(targets: Targets, *, deadline_s: float, parallel: int) -> tuple[
     return tuple(found[target] for target in (*targets.targets, *frontier.found))
 
 
-def _write_all(folder: Path, reports: Iterable[NeighborReport]) -> None:
-    """Write reports; of a partial walk only where none stands, since that one may be whole."""
-    for report in reports:
-        if is_whole(report) or not (folder / f"{report.metadata.name}.yaml").exists():
-            write_report(folder, report)
+def _write_all(folder: Path, reports: Iterable[NeighborReport]) -> StoreError | None:
+    """Write reports; of a partial walk only where none stands, since that one may be whole.
+
+    Stops at the first write that fails, and returns why.
+    """
+    try:
+        for report in reports:
+            if is_whole(report) or not (folder / f"{report.metadata.name}.yaml").exists():
+                write_report(folder, report)
+    except StoreError as error:
+        return error
+    return None
 
 
 def _problems(walks: Sequence[SwitchWalk]) -> list[ParseError]:

@@ -17,6 +17,7 @@ from topology.sources.lldp_mib_tables import Oid, Value
 
 _API: Any = PROTOCOL_MODULES[SNMP_VERSION_2C]
 _NO_ACCESS = 6
+_NOISE = (b"\x30\x03\x02\x01", b"\xb0\x22", b"\x1b[31m")
 
 
 class Manner(Enum):
@@ -30,7 +31,7 @@ class Manner(Enum):
     TIRING = "tiring"
     """Well until its rows are told, then with an error status."""
     BABBLING = "babbling"
-    """With bytes that are no SNMP, then well."""
+    """With octets that are no SNMP, of each kind that its library stumbles on, then well."""
 
 
 class SnmpAgent:
@@ -73,7 +74,8 @@ class SnmpAgent:
                 return
             self.num_asked += 1
             if self._manner is Manner.BABBLING and self.num_asked == 1:
-                self._socket.sendto(b"\x30\x03\x02\x01", peer)
+                for noise in _NOISE:
+                    self._socket.sendto(noise, peer)
                 continue
             answer = self._answer(datagram)
             if answer:

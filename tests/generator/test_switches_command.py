@@ -146,6 +146,15 @@ def test_it_refuses_a_secret_that(secret: bytes | None, problem: str, tmp_path: 
     assert problem in ran.err
 
 
+def test_it_prints_what_it_cannot_write(agent: SnmpAgent, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "reports"
+    ran = walk(write_config(tmp_path, agent.port), "--out", out, "-o", "json")
+    assert ran.code == Exit.INTERNAL
+    assert len(ran.document["items"]) == 1
+    assert "cannot write" in ran.err
+
+
 def test_it_does_not_wait_for_a_secret_that_is_a_pipe(tmp_path: Path) -> None:
     config = write_config(tmp_path, 1)
     (tmp_path / "community").unlink()

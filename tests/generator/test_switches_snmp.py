@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from typing import Any
 
@@ -80,10 +81,13 @@ def test_it_takes_raw_values(value: object, read: object) -> None:
     assert found[(*IF_NAME, 2)] == b"last"
 
 
-def test_it_goes_on_after_an_answer_that_is_no_snmp() -> None:
+def test_it_goes_on_after_answers_that_are_no_snmp_and_says_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with SnmpAgent(NAMES[:3], community=COMMUNITY, manner=Manner.BABBLING) as agent:
         assert fetch(agent.port, IF_NAME) == NAMES[:3]
         assert agent.num_asked == 2
+    assert not [one for one in caplog.records if one.levelno >= logging.INFO]
 
 
 @pytest.mark.parametrize(
