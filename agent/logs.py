@@ -51,7 +51,7 @@ def start_logging(log_format: str | None, *, is_verbose: bool) -> None:
     root.addHandler(stream)
     root.setLevel(logging.DEBUG if is_verbose else logging.INFO)
     # The scheduler tells each tick at info; ours are enough.
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 def _time_of(record: logging.LogRecord) -> str:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC
 from typing import Final
 
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES, JobSubmissionEvent
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
@@ -46,12 +47,17 @@ def run_periodically(
             coalesce=True,
             misfire_grace_time=None,
         )
+        scheduler.add_listener(_tell_late, EVENT_JOB_MAX_INSTANCES)
         scheduler.start()
         log.info("agent started", extra={"period_s": period_s})
         name = wait_for_stop()
         log.info("agent stopping", extra={"signal": name})
         stop()
         scheduler.shutdown(wait=True)
+
+
+def _tell_late(_event: JobSubmissionEvent) -> None:
+    log.warning("round left out, the one before goes on")
 
 
 @contextmanager

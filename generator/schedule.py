@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES, JobSubmissionEvent
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
+
+log = logging.getLogger(__name__)
 
 
 class Schedule:
     """Calls a function now and every period, in a thread of its own, until it is stopped.
 
+    A call may ask for another one before the period is over.
+
     Calls never overlap; those that are late are made up for by one.
     """
 
     def __init__(
-        self, tick: Callable[[], None], *, period_s: float, now: Callable[[], datetime]
+        self, tick: Callable[[], float | None], *, period_s: float, now: Callable[[], datetime]
     ) -> None:
-        """Start; `tick` must not raise."""
+        """Start; `tick` must not raise, and may return in how many seconds it is due again."""
         self._tick = tick
+        self._period_s = period_s
+        self._now = now
         self._busy = threading.Lock()
         self._is_stopping = False
         self._scheduler = BackgroundScheduler(
@@ -35,6 +44,7 @@ class Schedule:
             coalesce=True,
             misfire_grace_time=None,
         )
+        self._scheduler.add_listener(_tell_late, EVENT_JOB_MAX_INSTANCES)
         self._scheduler.start()
 
     def stop(self, *, deadline_s: float) -> bool:
@@ -48,5 +58,16 @@ class Schedule:
 
     def _run(self) -> None:
         with self._busy:
-            if not self._is_stopping:
-                self._tick()
+            sooner_s = None if self._is_stopping else self._tick()
+        if sooner_s is not None and sooner_s < self._period_s and not self._is_stopping:
+            self._scheduler.add_job(
+                self._run,
+                DateTrigger(self._now() + timedelta(seconds=sooner_s), timezone=UTC),
+                id="sooner",
+                replace_existing=True,
+                misfire_grace_time=None,
+            )
+
+
+def _tell_late(_event: JobSubmissionEvent) -> None:
+    log.warning("round left out, the one before goes on")

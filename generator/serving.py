@@ -191,7 +191,7 @@ class Rounds:
         if is_known:
             log.info("fabric known")
         else:
-            reason = "no usable report" if observation is None else "no node could be placed"
+            reason = _why_unknown(observation, self._planes.name)
             log.warning("fabric unknown, nothing is changed", extra={"reason": reason})
 
     def _log_findings(self, findings: Iterable[Finding]) -> None:
@@ -209,6 +209,14 @@ class Rounds:
                     if (one.severity is Severity.INFO) is is_note
                 }
             )
+
+
+def _why_unknown(observation: Observation | None, plane: str) -> str:
+    if observation is None:
+        return "no usable report"
+    if plane not in observation.planes:
+        return f"no port is in plane {plane}; planes with ports: {', '.join(observation.planes)}"
+    return "no node could be placed"
 
 
 def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:

@@ -180,8 +180,8 @@ class DirectoryStore:
         )
         if len(found) == 1 and isinstance(found[0], Document) and isinstance(found[0].value, dict):
             return found[0].value
-        why = next((str(one) for one in found if isinstance(one, ParseError)), "not one object")
-        raise StoreError(f"{path}: {why}")
+        why = next((str(one) for one in found if isinstance(one, ParseError)), "")
+        raise StoreError(why or f"{path}: not one object")
 
     def write_fabric(self, document: dict[str, Any]) -> bool:
         """Write the Fabric object; return False where the file has this content already.

@@ -77,6 +77,7 @@ def test_it_tells(
     log.debug("detail")
     log.info("known")
     logging.getLogger("apscheduler.executors").info("every tick")
+    logging.getLogger("apscheduler.scheduler").warning("skipped: in words of its own")
     assert [json.loads(line)["event"] for line in lines_of(capsys)] == events
 
 

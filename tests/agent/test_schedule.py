@@ -77,6 +77,17 @@ def test_it_lets_the_running_round_finish() -> None:
     assert finished.is_set()
 
 
+def test_it_says_that_a_round_was_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    def tick() -> None:
+        while not caplog.messages[1:]:  # the first tells of the start
+            threading.Event().wait(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with caplog.at_level("INFO", "agent"):
+        run_periodically(tick, period_s=0.05, jitter_s=0, clock=SystemClock(), stop=untold)
+    assert "round left out, the one before goes on" in caplog.messages
+
+
 def test_it_tells_the_running_round_to_be_short() -> None:
     told = threading.Event()
 

@@ -121,6 +121,19 @@ def test_it_never_runs_two_rounds_at_once() -> None:
     assert not any(overlaps)
 
 
+def test_it_says_that_a_round_was_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    late = threading.Event()
+
+    def tick() -> None:
+        while not [one for one in caplog.records if one.name == "generator.schedule"]:
+            threading.Event().wait(0.01)
+        late.set()
+
+    schedule = Schedule(tick, period_s=0.05, now=utc_now)
+    assert late.wait(SOON_S)
+    assert schedule.stop(deadline_s=SOON_S)
+
+
 def test_it_stops_without_a_round_that_takes_too_long() -> None:
     begun, may_end = threading.Event(), threading.Event()
 

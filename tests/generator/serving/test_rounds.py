@@ -12,6 +12,7 @@ import pytest
 
 from generator.outputs.hypernode import render_hypernodes
 from generator.placement.capacity import Snapshot
+from generator.plane_config import DEFAULT_PLANES, PlaneChoice
 from generator.serving import Rounds
 from generator.store.directory import DirectoryStore, read_hypernodes
 from tests.generator.scenes import PAIRS, RAILS, Scene
@@ -27,7 +28,9 @@ MINUTE = timedelta(minutes=1)
 class Loop:
     """Rounds on a scene, with a clock that stands still and a list of what was published."""
 
-    def __init__(self, scene: Scene, *, nodes: Path | None = None) -> None:
+    def __init__(
+        self, scene: Scene, *, nodes: Path | None = None, planes: PlaneChoice = DEFAULT_PLANES
+    ) -> None:
         self.root = scene.root / "store"
         self.now = NOON
         self.snapshots: list[Snapshot] = []
@@ -37,6 +40,7 @@ class Loop:
             period=MINUTE,
             now=lambda: self.now,
             publish=self.snapshots.append,
+            planes=planes,
         )
 
     def tick(self) -> None:
@@ -241,6 +245,16 @@ def test_it_goes_on_after_a_round_that_failed(
     aside.rename(reports)
     loop.tick()
     assert len(loop.snapshots) == 1
+
+
+def test_it_says_that_no_port_is_in_the_network_asked_for(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = Loop(scene, planes=PlaneChoice(name="nosuch"))
+    loop.tick()
+    (unknown,) = (one for one in caplog.records if one.message.startswith("fabric unknown"))
+    assert vars(unknown)["reason"] == "no port is in plane nosuch; planes with ports: compute"
+    assert not loop.files()
 
 
 def test_it_publishes_even_where_it_cannot_write(
