@@ -69,7 +69,7 @@ def parse_gpu_fabrics(
     A csv line of another number of cells costs itself; so does a GPU of `-q` without the section,
     which old drivers do not print.
     """
-    lines = text.removeprefix("\ufeff").splitlines()
+    lines = text.removeprefix("\ufeff").split("\n")  # splitlines() also cuts at control bytes
     if any(_GPU_HEAD.match(line) for line in lines):
         return tuple(_sections(lines)), ()
     gpus, errors = [], []
@@ -87,8 +87,8 @@ def parse_gpu_fabrics(
 
 def derive_clique(gpus: Sequence[GpuFabric]) -> Cliques:
     """Return the domain that the GPUs with a completed registration agree on."""
-    ready = [gpu for gpu in gpus if gpu.state == "Completed" and gpu.status == "Success"]
-    late = [gpu for gpu in gpus if gpu not in ready and gpu.state not in _UNSUPPORTED]
+    ready = [gpu for gpu in gpus if _is_ready(gpu)]
+    late = [gpu for gpu in gpus if not _is_ready(gpu) and gpu.state not in _UNSUPPORTED]
     said = {_clique_of(gpu) for gpu in ready}
     if len(said) > 1:
         told = ", ".join(sorted(_name(one) if one else "none" for one in said))
@@ -109,6 +109,10 @@ def port_of(clique: Clique) -> Port:
         kind=DeviceKind.SWITCH,
     )
     return Port(PORT_NAME, medium=Medium.NVLINK, state=PortState.UP, neighbors=(domain,))
+
+
+def _is_ready(gpu: GpuFabric) -> bool:
+    return gpu.state == "Completed" and gpu.status == "Success"
 
 
 def _name(clique: Clique) -> str:

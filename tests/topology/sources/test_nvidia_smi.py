@@ -18,6 +18,12 @@ def test_it_raises_nothing_whatever_is_printed(text: str) -> None:
     derive_clique(gpus)
 
 
+def test_it_takes_control_bytes_for_no_line_ends() -> None:
+    gpus, errors = parse_gpu_fabrics("I\x1c\x1d\x1e\x85c")
+    assert not gpus
+    assert len(errors) == 1
+
+
 @given(GPUS, st.integers(0, 3))
 def test_it_does_not_care_for_the_order_of_gpus(gpus: list[GpuFabric], turn: int) -> None:
     turned = [*gpus[turn:], *gpus[:turn]]
