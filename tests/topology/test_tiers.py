@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topology.overlap import Side, join_switches
-from topology.planes import Edge, Plane
+from topology.plane_cables import Edge
+from topology.planes import Plane
 from topology.ranks import rank_switches
 from topology.tiers import Grouping, group_switches
 
