@@ -121,6 +121,8 @@ def freshness_findings(
 ) -> list[Finding]:
     """Return a finding per listed node without any report, and per report that is too old.
 
+    One as far ahead of the time counts as too old: nobody would see it grow old.
+
     Args:
         reports: all reports at hand; without any of them nothing is known, so nobody is silent.
         listed: names of the nodes that should report.
@@ -134,7 +136,7 @@ def freshness_findings(
         limit = STALE_PERIODS * period
         for report in reports:
             age = _age(report, now)
-            if age is not None and age > limit and report.spec.device is not None:
+            if age is not None and abs(age) > limit and report.spec.device is not None:
                 findings.append(_stale(report, age, advice))
     return findings
 
@@ -161,15 +163,17 @@ def _silent(name: str) -> Finding:
 
 
 def _stale(report: NeighborReport, age: timedelta, advice: str) -> Finding:
-    name = report.metadata.name
+    name, age_s = report.metadata.name, int(age.total_seconds())
+    what, advised = (
+        (f"is {age_s} s old", advice)
+        if age_s >= 0
+        else (f"is {-age_s} s ahead of the clock here", "Check the clocks (NTP).")
+    )
     return Finding(
         kind=FindingKind.STALE_REPORT,
         device=name,
         port=None,
         severity=Severity.WARNING,
-        message=(
-            f"The report of {show(name, 253)} is {int(age.total_seconds())} s old; its facts still "
-            f"count. {advice}"
-        ),
+        message=f"The report of {show(name, 253)} {what}; its facts still count. {advised}",
         since=report.status.observed_at,
     )

@@ -139,4 +139,5 @@ def _is_fresh(report: NeighborReport, now: datetime, limit: timedelta) -> bool:
         observed = datetime.fromisoformat(report.status.observed_at or "")
     except ValueError:
         return False
-    return observed.tzinfo is not None and now - observed <= limit
+    # A clock that is ahead would keep a node that is long gone elected.
+    return observed.tzinfo is not None and abs(now - observed) <= limit

@@ -129,10 +129,11 @@ def test_it_tells_who_reported_about_themselves() -> None:
     [
         (timedelta(seconds=180), False),
         (timedelta(seconds=181), True),
-        (timedelta(days=-1), False),
+        (timedelta(seconds=-180), False),
+        (timedelta(days=-1), True),
         (None, False),
     ],
-    ids=["three periods old", "older", "from the future", "of unknown age"],
+    ids=["three periods old", "older", "a little ahead", "from the future", "of unknown age"],
 )
 def test_it_judges_a_report(age: timedelta | None, *, is_stale: bool) -> None:
     found = freshness_findings([report("a", age)], listed=(), now=NOW, period=PERIOD)

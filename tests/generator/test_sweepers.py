@@ -56,6 +56,7 @@ ETHERNET = Port("eth0", (Id(IdKind.IFNAME, "eth0"),))
         pytest.param(node("n0", sweeping=None), id="takes no part in sweeping"),
         pytest.param(node("n0", sweeping=SweepStanding()), id="has no program to sweep with"),
         pytest.param(node("n0", age=STALE), id="has been silent for three periods"),
+        pytest.param(node("n0", age=-STALE), id="has a clock that is ahead"),
         pytest.param(node("n0", hca(A, state=PortState.DOWN)), id="has its port down"),
         pytest.param(node("n0", hca(None)), id="does not know its subnet"),
         pytest.param(node("n0", ETHERNET), id="has Ethernet alone"),
