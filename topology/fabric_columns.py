@@ -1,7 +1,6 @@
 """A fabric as arrays: what the inference counts, without an object for each port and link.
 
-One entry per device, port or link, in the order of the fabric's rows. What people read, names and
-ids, is in the rows alone.
+One entry per device, port or link, in the order of the fabric's rows. Ids are in the rows alone.
 """
 
 from __future__ import annotations
@@ -46,14 +45,20 @@ class LinkColumns(NamedTuple):
 class FabricColumns(NamedTuple):
     """The arrays of a fabric; codes are indices into KINDS, MEDIA and STATES."""
 
+    names: Sequence[str]
+    """Per device, and so are the next two."""
+    nodes: Sequence[str | None]
     kinds: Codes
-    """Per device."""
     port_devices: Index
-    """Per port, and so are the next three."""
+    """Per port, and so are the next five."""
+    port_names: Sequence[str]
+    """Made when somebody looks, where there are many; see `lazy_rows`."""
     media: Codes
     states: Codes
     rates: Rates
     """Bits per second; UNKNOWN_RATE where nothing tells."""
+    is_placed: Flags
+    """Whether its distance to a GPU is told."""
     links: LinkColumns
 
 
@@ -62,11 +67,15 @@ def columns_of(fabric: Fabric) -> FabricColumns:
     if fabric.columns is not None:
         return fabric.columns
     return FabricColumns(
+        names=[device.name for device in fabric.devices],
+        nodes=[device.node for device in fabric.devices],
         kinds=np.array([KIND_CODES[device.kind] for device in fabric.devices], np.uint8),
         port_devices=np.array([port.device for port in fabric.ports], np.intp),
+        port_names=[port.name for port in fabric.ports],
         media=np.array([MEDIUM_CODES[port.medium] for port in fabric.ports], np.uint8),
         states=np.array([STATE_CODES[port.state] for port in fabric.ports], np.uint8),
         rates=rate_column([port.rate_bps for port in fabric.ports]),
+        is_placed=np.array([port.gpu_distance is not None for port in fabric.ports], np.bool_),
         links=LinkColumns(
             a=np.array([link.a for link in fabric.links], np.intp),
             b=np.array([link.b for link in fabric.links], np.intp),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -118,7 +119,6 @@ class _Rows:
     sweep: SweepColumns
     joined: SweptDevices
     ports: Places
-    columns: FabricColumns
     added: Sequence[AddedPort]
 
     def devices(self, places: Sequence[int]) -> Iterator[FabricDevice]:
@@ -126,39 +126,44 @@ class _Rows:
             found = self.joined.devices[at]
             yield FabricDevice(self.joined.names[at], found.kind, found.node, found.sorted_ids())
 
-    def port_rows(self, places: Sequence[int]) -> Iterator[FabricPort]:
-        columns = self.columns
+    def port_rows(self, columns: FabricColumns, places: Sequence[int]) -> Iterator[FabricPort]:
         chosen = np.fromiter(places, np.intp, len(places))
-        is_added = chosen >= len(self.ports.lines)
-        own = iter(self._names(chosen[~is_added]))
         rows = zip(
-            chosen.tolist(),
-            is_added.tolist(),
+            self._names(chosen),
             columns.port_devices[chosen].tolist(),
             (STATES[code] for code in columns.states[chosen].tolist()),
             columns.rates[chosen].tolist(),
             strict=True,
         )
-        for at, is_extra, device, state, bps in rows:
-            name, rdma = self._added_name(at) if is_extra else next(own)
+        for (name, rdma), device, state, bps in rows:
             yield FabricPort(device, name, Medium.INFINIBAND, state, known_rate(bps), rdma, None)
 
-    def _added_name(self, at: int) -> tuple[str, None]:
-        return self.added[at - len(self.ports.lines)].name, None
+    def port_names(self, places: Sequence[int]) -> Iterator[str]:
+        return (name for name, _ in self._names(np.fromiter(places, np.intp, len(places))))
 
-    def _names(self, places: Index) -> list[tuple[str, str | None]]:
-        """Return names and RDMA devices of ports that have a line of their own."""
-        found = self.sweep.columns
-        nodes, numbers = self.ports.nodes[places], found.numbers[self.ports.lines[places]]
-        labels = map(self.joined.labels.get, nodes.tolist())
-        names = list(zip(map(str, numbers.tolist()), labels, strict=True))
-        for at in np.flatnonzero(found.letters[nodes] == HCA).tolist():
-            number, label = names[at]
-            names[at] = f"{label or f'{found.guids[nodes[at]]:016x}'}/{number}", label
-        return names
+    def _names(self, places: Index) -> Iterator[tuple[str, str | None]]:
+        """Yield names and RDMA devices of ports; no RDMA name is told of those without a line."""
+        found, num_lines = self.sweep.columns, len(self.ports.lines)
+        lines = np.where(places < num_lines, places, 0)
+        nodes, numbers = self.ports.nodes[lines], found.numbers[self.ports.lines[lines]]
+        rows = zip(
+            places.tolist(),
+            nodes.tolist(),
+            numbers.tolist(),
+            (found.letters[nodes] == HCA).tolist(),
+            strict=True,
+        )
+        labels = self.joined.labels
+        for at, node, number, is_hca in rows:
+            if at >= num_lines:
+                yield self.added[at - num_lines].name, None
+            elif is_hca:
+                label = labels.get(node)
+                yield f"{label or f'{found.guids[node]:016x}'}/{number}", label
+            else:
+                yield str(number), labels.get(node)
 
-    def links(self, places: Sequence[int]) -> Iterator[Link]:
-        columns = self.columns.links
+    def links(self, columns: LinkColumns, places: Sequence[int]) -> Iterator[Link]:
         chosen = np.fromiter(places, np.intp, len(places))
         rates = [known_rate(rate) for rate in columns.rates[chosen].tolist()]
         flags = columns.one_sided[chosen].tolist(), columns.disputed[chosen].tolist()
@@ -179,19 +184,23 @@ def _assemble(
     is_up = sweep.columns.peer_letters[ports.lines] != NOBODY
     up, down = STATE_CODES[PortState.UP], STATE_CODES[PortState.DOWN]
     unknown = STATE_CODES[PortState.UNKNOWN]
+    rows = _Rows(sweep, joined, ports, added)
     columns = FabricColumns(
+        names=joined.names,
+        nodes=[device.node for device in joined.devices],
         kinds=np.array([KIND_CODES[device.kind] for device in joined.devices], np.uint8),
         port_devices=np.append(ports.devices, [port.device for port in added]).astype(np.intp),
+        port_names=LazyRows(len(far) + num_added, rows.port_names),
         media=np.full(len(far) + num_added, MEDIUM_CODES[Medium.INFINIBAND], np.uint8),
         states=np.append(np.where(is_up, up, down), [unknown] * num_added).astype(np.uint8),
         rates=np.append(own_rates, [UNKNOWN_RATE] * num_added).astype(np.int64),
+        is_placed=np.zeros(len(far) + num_added, np.bool_),
         links=_pair(far, own_rates, len(far) + num_added),
     )
-    rows = _Rows(sweep, joined, ports, columns, added)
     return Fabric(
         devices=LazyRows(len(joined.devices), rows.devices),
-        ports=LazyRows(len(columns.port_devices), rows.port_rows),
-        links=LazyRows(len(columns.links.a), rows.links),
+        ports=LazyRows(len(columns.port_devices), partial(rows.port_rows, columns)),
+        links=LazyRows(len(columns.links.a), partial(rows.links, columns.links)),
         findings=sort_findings(joined.findings),
         columns=columns,
     )

@@ -7,7 +7,7 @@ whose ends were exchanged, and exchanging them back mends both.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topology.fabric import Fabric
+from topology.fabric_columns import Index, columns_of
 from topology.facts import Finding, FindingKind, Severity
 from topology.group_columns import NONE, GroupColumns, group_columns
 from topology.lazy_rows import rows_at
@@ -44,20 +45,18 @@ class Stray(NamedTuple):
 class Layout:
     """Where every device belongs, derived once from the groups."""
 
-    group_of: Mapping[int, int]
-    """Switch to its group."""
-    home: Mapping[int, int]
-    """Host to its group."""
+    groups: GroupColumns
     rail: Mapping[int, str]
     """Leaf to its rail: the name that most of its hosts' ports there share; unknown is missing."""
+    own: Index
+    """Per cable of a host the name of the host's port, as its place in `names`."""
     names: Sequence[str]
-    """Per cable of a host the name of the host's port."""
 
 
 def symmetry_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
     """Yield swapped-cable, wrong-rail and missing-link findings. Cost: O(links)."""
     columns = group_columns(fabric, grouping)
-    layout = _lay_out(fabric, plane, grouping)
+    layout = _lay_out(fabric, plane, columns)
     host_strays = list(_host_strays(plane, columns))
     yield from _mirror(fabric, host_strays, FindingKind.SWAPPED_CABLE, _rail_fit(fabric, layout))
     tied = {tie.unit for tie in grouping.host_ties}
@@ -73,21 +72,19 @@ def symmetry_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Itera
     yield from missing_links(fabric, plane, grouping, astray=astray)
 
 
-def _lay_out(fabric: Fabric, plane: Plane, grouping: Grouping) -> Layout:
-    group_of = grouping.by_switch()
-    home = {host: at for at, group in enumerate(grouping.groups) for host in group.hosts}
-    used: dict[int, Counter[str]] = defaultdict(Counter)
-    ends = edge_columns(plane.host_edges)
-    names = [port.name for port in rows_at(fabric.ports, ends.a_port.tolist())]
-    for host, switch, name in zip(ends.a.tolist(), ends.b.tolist(), names, strict=True):
-        if home.get(host) == group_of.get(switch, -1):
-            used[switch][name] += 1
+def _lay_out(fabric: Fabric, plane: Plane, groups: GroupColumns) -> Layout:
+    ends, names = edge_columns(plane.host_edges), columns_of(fabric).port_names
+    known: dict[str, int] = {}
+    codes = [known.setdefault(name, len(known)) for name in rows_at(names, ends.a_port.tolist())]
+    own, texts = np.array(codes, np.intp), list(known)
+    home = groups.home[ends.a]
+    is_home = (home != NONE) & (home == groups.group_of[ends.b])
     rail: dict[int, str] = {}
-    for switch, counts in used.items():
-        usual, count = min(counts.items(), key=lambda row: (-row[1], row[0]))
-        if 2 * count > counts.total():
+    for switch, counts in count_pairs(ends.b[is_home], own[is_home]).items():
+        count, usual = min((-count, texts[name]) for name, count in counts.items())
+        if -2 * count > sum(counts.values()):
             rail[switch] = usual
-    return Layout(group_of, home, rail, names)
+    return Layout(groups, rail, own, texts)
 
 
 def _host_strays(plane: Plane, groups: GroupColumns) -> Iterator[Stray]:
@@ -100,16 +97,20 @@ def _host_strays(plane: Plane, groups: GroupColumns) -> Iterator[Stray]:
 
 def _rail_strays(plane: Plane, layout: Layout) -> Iterator[Stray]:
     """Yield NICs on a leaf of their own group whose rail is another one that the group has."""
+    groups, code = layout.groups, {name: at for at, name in enumerate(layout.names)}
+    ends, there = edge_columns(plane.host_edges), np.full(len(layout.groups.home), NONE)
+    there[list(layout.rail)] = [code[name] for name in layout.rail.values()]
+    home = groups.home[ends.a]
+    is_home = (home != NONE) & (home == groups.group_of[ends.b])
+    is_other = is_home & (there[ends.b] != NONE) & (there[ends.b] != layout.own)
+    places = np.flatnonzero(is_other).tolist()
     rails: dict[int, set[str]] = defaultdict(set)
-    for switch, rail in layout.rail.items():
-        rails[layout.group_of[switch]].add(rail)
-    for edge, own in zip(plane.host_edges, layout.names, strict=True):
-        there = layout.rail.get(edge.b)
-        if there is None or there == own:
-            continue
-        home, found = layout.home.get(edge.a), layout.group_of.get(edge.b)
-        if home is not None and home == found and own in rails[home]:
-            yield Stray(edge, f"{home}:{own}", f"{home}:{there}")
+    for switch, rail in layout.rail.items() if places else ():
+        rails[int(groups.group_of[switch])].add(rail)
+    for at, edge in zip(places, rows_at(plane.host_edges, places), strict=True):
+        own, group = layout.names[layout.own[at]], int(home[at])
+        if own in rails[group]:
+            yield Stray(edge, f"{group}:{own}", f"{group}:{layout.rail[edge.b]}")
 
 
 def _up_strays(plane: Plane, groups: GroupColumns) -> Iterator[Stray]:
@@ -236,11 +237,16 @@ def _doubled(fabric: Fabric, plane: Plane, known: set[int]) -> Iterator[Finding]
         plane: the plane's cables.
         known: hosts that have a finding about a misplaced cable already.
     """
-    ports: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for edge in plane.host_edges:
-        ports[edge.a][edge.b] += [edge.a_port, edge.b_port]
-    doubled = {host: leaves for host, leaves in ports.items() if _is_doubled(leaves)}
-    spread = sum(len(leaves) > 1 for host, leaves in ports.items() if host not in doubled)
+    a, b, _, _ = edge_columns(plane.host_edges)
+    leaves_of = count_pairs(a, b)
+    several = [host for host, leaves in leaves_of.items() if max(leaves.values()) > 1]
+    is_doubled = np.isin(a, several)
+    if not is_doubled.any():
+        return
+    doubled: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for edge in rows_at(plane.host_edges, np.flatnonzero(is_doubled).tolist()):
+        doubled[edge.a][edge.b] += [edge.a_port, edge.b_port]
+    spread = sum(len(leaves) > 1 for host, leaves in leaves_of.items() if host not in doubled)
     for host, leaves in sorted(doubled.items()):
         if host not in known and spread >= RARE * len(doubled):
             leaf = max(leaves, key=lambda at: (len(leaves[at]), -at))
@@ -259,24 +265,21 @@ def _doubled(fabric: Fabric, plane: Plane, known: set[int]) -> Iterator[Finding]
             )
 
 
-def _is_doubled(leaves: Mapping[int, list[int]]) -> bool:
-    return any(len(ends) > 2 for ends in leaves.values())  # noqa: PLR2004 - two ends of one cable
-
-
 def _tied_pairs(fabric: Fabric, plane: Plane, layout: Layout, tied: set[int]) -> Iterator[Finding]:
     """Yield the swap behind two undecided hosts that hang between the same two groups."""
-    links: dict[int, list[Edge]] = defaultdict(list)
-    for edge in plane.host_edges:
-        if edge.a in tied and edge.b in layout.group_of:
-            links[edge.a].append(edge)
+    group_of = layout.groups.group_of
+    ends, links = edge_columns(plane.host_edges), defaultdict[int, list[Edge]](list)
+    is_tied = np.isin(ends.a, list(tied)) & (group_of[ends.b] != NONE)
+    for edge in rows_at(plane.host_edges, np.flatnonzero(is_tied).tolist()):
+        links[edge.a].append(edge)
     between: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for host, edges in sorted(links.items()):
-        between[tuple(sorted({layout.group_of[edge.b] for edge in edges}))].append(host)
+        between[tuple(sorted({int(group_of[edge.b]) for edge in edges}))].append(host)
     fit = _rail_fit(fabric, layout)
     for groups, hosts in sorted(between.items()):
         if len(groups) == len(hosts) == 2:  # noqa: PLR2004 - two hosts between two groups
             low, high = groups
-            ones = [Stray(e, low, high) for e in links[hosts[0]] if layout.group_of[e.b] == high]
-            others = [Stray(e, high, low) for e in links[hosts[1]] if layout.group_of[e.b] == low]
+            ones = [Stray(e, low, high) for e in links[hosts[0]] if group_of[e.b] == high]
+            others = [Stray(e, high, low) for e in links[hosts[1]] if group_of[e.b] == low]
             for one, other in _best_pairs(ones, others, fit):
                 yield _swap_finding(fabric, FindingKind.SWAPPED_CABLE, one, other)

@@ -15,6 +15,7 @@ import numpy as np
 from topology.fabric import Fabric
 from topology.facts import Finding, FindingKind, PortName, Severity
 from topology.overlap import ALIKE_SHARE
+from topology.plane_cables import count_pairs, edge_columns
 from topology.planes import Plane
 from topology.tiers import Grouping
 from topology.tree_findings import list_names
@@ -24,13 +25,17 @@ MIN_TREENESS = 0.7
 """Below it a wiring is no tree. A ring of four has 0.67; a full mesh with a tenth of its cables
 lost, 0.9."""
 MIN_RING = 4  # three switches in a ring are a full mesh
+_SIDES = 2  # of a switch in a ring, a cable each
 
 
 def treeness_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
     """Yield a finding where the wiring of switches is no tree. Cost: O(links)."""
     score = treeness(plane, grouping)
+    is_tree = score >= MIN_TREENESS
+    if is_tree and not is_ring(plane):
+        return
     names = [fabric.devices[at].name for at in plane.switches]
-    if score < MIN_TREENESS:
+    if not is_tree:
         yield _finding(
             names,
             f"The wiring of {list_names(names)} is no tree (treeness {score:.2f} of 1): it looks "
@@ -38,7 +43,7 @@ def treeness_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Itera
             "cabled together at all; do not trust the tiers between.",
             Severity.WARNING,
         )
-    elif is_ring(plane):
+    else:
         yield _finding(
             names,
             f"{list_names(names)} form a ring, which is a tree only as long as two of them have "
@@ -167,12 +172,14 @@ def _reached(start: int, around: Mapping[int, Collection[int]]) -> set[int]:
 
 def is_ring(plane: Plane) -> bool:
     """Return whether all switches form one ring of single cables. Cost: O(links)."""
-    around: dict[int, list[int]] = defaultdict(list)
-    for edge in plane.switch_edges:
-        around[edge.a].append(edge.b)
-        around[edge.b].append(edge.a)
-    if len(around) < MIN_RING or len(around) != len(plane.switches):
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    ends = np.concatenate([a, b])
+    switches, counts = np.unique(ends, return_counts=True)
+    if len(switches) < MIN_RING or len(switches) != len(plane.switches):
         return False
-    if any(len(near) != 2 or near[0] == near[1] for near in around.values()):  # noqa: PLR2004 - its two sides
+    if (counts != _SIDES).any():
+        return False
+    around = count_pairs(ends, np.concatenate([b, a]))
+    if any(len(near) != _SIDES for near in around.values()):
         return False
     return len(_reached(plane.switches[0], around)) == len(around)
