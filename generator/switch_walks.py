@@ -158,12 +158,25 @@ async def walk_switch(
         failure = SwitchError(f"not done within {deadline_s:g} s")
     except SwitchError as error:
         failure = error
-    device, problems = parse_walk(rows, source=_source(target), address=target.address)
+    return _walked(target, rows, failure=failure, duration_s=clock() - began, stamp=stamp)
+
+
+def _walked(
+    target: Target,
+    rows: list[WalkRow],
+    *,
+    failure: SwitchError | None,
+    duration_s: float,
+    stamp: Stamp | None,
+) -> SwitchWalk:
+    """Return what the rows that came tell."""
+    source = f"switch {show(target.address, 253)}"
+    device, problems = parse_walk(rows, source=source, address=target.address)
     outcome, reason = _outcome(device, failure)
     return SwitchWalk(
         target=target,
         outcome=outcome,
-        duration_s=clock() - began,
+        duration_s=duration_s,
         device=device,
         reason=reason,
         problems=problems if device else (),
@@ -192,10 +205,6 @@ def _outcome(device: Device | None, failure: SwitchError | None) -> tuple[Outcom
         return Outcome.REFUSED, "it answers, but shows none of the tables: check its view"
     is_refusal = isinstance(failure, SwitchRefused)
     return (Outcome.REFUSED if is_refusal else Outcome.UNREACHABLE), str(failure)
-
-
-def _source(target: Target) -> str:
-    return f"switch {show(target.address, 253)}"
 
 
 async def _fetch_stamp(session: Session, target: Target, rows: list[WalkRow]) -> Stamp:

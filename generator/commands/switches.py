@@ -94,8 +94,7 @@ def command(
     failure = _write_all(out, reports) if out else None
     if failure is not None:
         click.echo(f"error: {failure}", err=True)
-        finish(ctx, problems, Exit.INTERNAL)
-    finish(ctx, problems)
+    finish(ctx, problems, Exit.INTERNAL if failure else None)
 
 
 async def _walk(targets: Targets, *, deadline_s: float, parallel: int) -> tuple[SwitchWalk, ...]:
