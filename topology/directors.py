@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from topology.fabric import Fabric
 from topology.ids import Id, IdKind
+from topology.lazy_rows import rows_at
 from topology.plane_cables import Edge
 from topology.planes import Plane
 from topology.ranks import find_leaves
@@ -54,8 +55,9 @@ def fold_directors(fabric: Fabric, plane: Plane) -> Folded:
 def _boxes(fabric: Fabric, plane: Plane) -> dict[Id, list[int]]:
     """Return the chips of each box that has several; never of hosts, whose cards share it too."""
     boxes: dict[Id, list[int]] = defaultdict(list)
-    for at in plane.switches:
-        for found in fabric.devices[at].ids:
+    rows = rows_at(fabric.devices, plane.switches)
+    for at, device in zip(plane.switches, rows, strict=True):
+        for found in device.ids:
             if found.kind is IdKind.SYSTEM_IMAGE_GUID:
                 boxes[found].append(at)
     return {box: chips for box, chips in boxes.items() if len(chips) > 1}

@@ -14,8 +14,10 @@ from topology.cliques import RANK, clique_findings, find_cliques, nest_cliques
 from topology.directors import fold_directors
 from topology.errors import ConfigError
 from topology.fabric import Fabric
+from topology.fabric_columns import columns_of
 from topology.facts import Finding, sort_findings
 from topology.ids import IdKind
+from topology.lazy_rows import rows_at
 from topology.names import Nameless, assign_names
 from topology.one_sided import link_findings
 from topology.plane_policy import COMPUTE
@@ -107,23 +109,15 @@ def _build(
     previous: TopologyTree | None,
     names: Sequence[str],
 ) -> TopologyTree:
-    nodes = _nodes_below(fabric, grouping.groups)
+    columns = columns_of(fabric)
+    nodes = _nodes_below(columns.nodes, grouping.groups)
     kept = [at for at in range(len(grouping.groups)) if nodes[at]]
     levels = sorted({grouping.groups[at].rank for at in kept})
     tiers = tier_names(len(levels), names, has_cliques=RANK in levels)
-    nameless = [
-        _nameless(fabric, grouping.groups[at], tier=levels.index(grouping.groups[at].rank) + 1)
-        for at in kept
-    ]
     rows = [
-        Nameless(
-            tier=tier,
-            tier_name=tiers[tier - 1],
-            nodes=frozenset(nodes[at]),
-            switches=switches,
-            lowest_id=lowest,
-        )
-        for at, (tier, switches, lowest) in zip(kept, nameless, strict=True)
+        _nameless(fabric, grouping.groups[at], tier=tier, tiers=tiers, nodes=nodes[at])
+        for at in kept
+        for tier in (levels.index(grouping.groups[at].rank) + 1,)
     ]
     title = dict(zip(kept, assign_names(rows, previous), strict=True))
     specs = [
@@ -131,12 +125,8 @@ def _build(
             name=title[at],
             tier=row.tier,
             parent=_parent_name(grouping.groups, at, title),
-            nodes=tuple(
-                node for host in grouping.groups[at].hosts if (node := fabric.devices[host].node)
-            ),
-            switches=tuple(
-                sorted(fabric.devices[one].name for one in grouping.groups[at].switches)
-            ),
+            nodes=tuple(_own_nodes(columns.nodes, grouping.groups[at])),
+            switches=tuple(sorted(columns.names[one] for one in grouping.groups[at].switches)),
             margin=grouping.groups[at].margin,
         )
         for at, row in zip(kept, rows, strict=True)
@@ -146,19 +136,25 @@ def _build(
     return build_tree(specs, tiers=tiers, plane=plane.name, unplaced=unplaced)
 
 
-def _nodes_below(fabric: Fabric, groups: Sequence[Group]) -> list[list[str]]:
-    nodes: list[list[str]] = [[] for _ in groups]
+def _own_nodes(nodes: Sequence[str | None], group: Group) -> Iterator[str]:
+    return (node for host in group.hosts if (node := nodes[host]))
+
+
+def _nodes_below(nodes: Sequence[str | None], groups: Sequence[Group]) -> list[list[str]]:
+    below: list[list[str]] = [[] for _ in groups]
     for at, group in enumerate(groups):
-        own = [node for host in group.hosts if (node := fabric.devices[host].node)]
+        own = list(_own_nodes(nodes, group))
         above: int | None = at
         while above is not None:
-            nodes[above] += own
+            below[above] += own
             above = groups[above].parent
-    return nodes
+    return below
 
 
-def _nameless(fabric: Fabric, group: Group, *, tier: int) -> tuple[int, tuple[str, ...], str]:
-    devices = [fabric.devices[at] for at in group.switches]
+def _nameless(
+    fabric: Fabric, group: Group, *, tier: int, tiers: Sequence[str], nodes: Sequence[str]
+) -> Nameless:
+    devices = rows_at(fabric.devices, group.switches)
     ids = {
         found.value
         for device in devices
@@ -166,10 +162,15 @@ def _nameless(fabric: Fabric, group: Group, *, tier: int) -> tuple[int, tuple[st
         if found.kind in (IdKind.NODE_GUID, IdKind.MAC, IdKind.CHASSIS_ID)
     }
     named = tuple(device.name for device in devices if device.name not in ids)
-    others = [fabric.devices[at].name for at in group.switches or group.hosts]
-    lowest = min(ids, default=min(others, default="all"))
-    is_named = 0 < len(named) == len(devices)
-    return tier, named if is_named else (), lowest.replace(":", "")
+    others = (device.name for device in devices or rows_at(fabric.devices, group.hosts))
+    lowest = min(ids) if ids else min(others, default="all")
+    return Nameless(
+        tier=tier,
+        tier_name=tiers[tier - 1],
+        nodes=frozenset(nodes),
+        switches=named if 0 < len(named) == len(devices) else (),
+        lowest_id=lowest.replace(":", ""),
+    )
 
 
 def _parent_name(groups: Sequence[Group], at: int, title: dict[int, str]) -> str | None:
@@ -180,14 +181,13 @@ def _parent_name(groups: Sequence[Group], at: int, title: dict[int, str]) -> str
 def _unplaced(
     fabric: Fabric, plane: Plane, grouping: Grouping, *, ranks: Ranks, placed: set[str]
 ) -> Iterator[Unplaced]:
+    nodes = columns_of(fabric).nodes
+    left = [(at, node) for at in plane.hosts if (node := nodes[at]) and node not in placed]
     ties = {tie.unit: tie for tie in grouping.host_ties}
     links: dict[int, list[int]] = defaultdict(list)
-    for edge in plane.host_edges:
+    for edge in plane.host_edges if left else ():
         links[edge.a].append(edge.b)
-    for host in plane.hosts:
-        node = fabric.devices[host].node
-        if node is None or node in placed:
-            continue
+    for host, node in left:
         if host in ties:
             yield Unplaced(node, tie_reason(fabric, ties[host]))
         elif links[host]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ from topology.fabric_columns import (
     Index,
     Rates,
     columns_of,
+    known_rate,
 )
 from topology.facts import DeviceKind, Medium
 from topology.lazy_rows import LazyRows, rows_at
@@ -100,9 +101,12 @@ class Cables:
     switch_edges: EdgeRows
     managed_by: frozenset[int]
     """Ports of switches by which people manage them; cables there lead to no network for jobs."""
-    ports_of_host: Mapping[int, Mapping[int, FabricPort]]
-    """By host the ports by number, ascending; every host, also those without ports. A rate that
-    only the other end of the cable tells is filled in."""
+    hosts: tuple[int, ...]
+    """Ascending; every host, also those without ports."""
+    host_ports: Index
+    """The ports of hosts that a network may have, ascending."""
+    rates: Rates
+    """By port of the fabric; what only the other end of a host's cable tells is filled in."""
 
 
 def find_cables(fabric: Fabric) -> Cables:
@@ -129,7 +133,9 @@ def find_cables(fabric: Fabric) -> Cables:
         host_edges=EdgeRows(EdgeColumns(low[0], high[0], low[1], high[1])),
         switch_edges=EdgeRows(EdgeColumns(*(column[between] for column in (a, b, *ends)))),
         managed_by=_management_ports(fabric, columns, between),
-        ports_of_host=_ports_of_hosts(fabric, columns, rates),
+        hosts=tuple(np.flatnonzero(is_host).tolist()),
+        host_ports=np.flatnonzero(is_host[columns.port_devices] & ~is_nvlink),
+        rates=np.where(columns.rates == UNKNOWN_RATE, rates, columns.rates),
     )
 
 
@@ -147,19 +153,18 @@ def _management_ports(fabric: Fabric, columns: FabricColumns, between: Flags) ->
     return frozenset(at for at, port in zip(places, rows, strict=True) if is_management_port(port))
 
 
-def _ports_of_hosts(
-    fabric: Fabric, columns: FabricColumns, rates: Rates
+def ports_of_hosts(
+    fabric: Fabric, cables: Cables, places: Index
 ) -> dict[int, dict[int, FabricPort]]:
-    is_host = columns.kinds == KIND_CODES[DeviceKind.HOST]
-    found: dict[int, dict[int, FabricPort]] = {at: {} for at in np.flatnonzero(is_host).tolist()}
-    is_network = columns.media != MEDIUM_CODES[Medium.NVLINK]
-    places = np.flatnonzero(is_host[columns.port_devices] & is_network).tolist()
-    for at, port in zip(places, rows_at(fabric.ports, places), strict=True):
-        found[port.device][at] = port
-    is_told = (columns.rates == UNKNOWN_RATE) & (rates != UNKNOWN_RATE)
-    for at in np.flatnonzero(is_told & is_host[columns.port_devices] & is_network).tolist():
-        own = found[int(columns.port_devices[at])]
-        own[at] = own[at]._replace(rate_bps=int(rates[at]))
+    """Return some ports by their host and number, with the rates that the cables tell.
+
+    Cost: O(ports), 2 µs each, because their rows are made.
+    """
+    found: dict[int, dict[int, FabricPort]] = defaultdict(dict)
+    rows = rows_at(fabric.ports, places.tolist())
+    told = map(known_rate, cables.rates[places].tolist())
+    for at, port, rate in zip(places.tolist(), rows, told, strict=True):
+        found[port.device][at] = port if port.rate_bps == rate else port._replace(rate_bps=rate)
     return found
 
 

@@ -11,9 +11,20 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from topology.fabric import FabricPort
+import numpy as np
+
+from topology.fabric import Fabric, FabricPort
+from topology.fabric_columns import (
+    MEDIUM_CODES,
+    STATE_CODES,
+    UNKNOWN_RATE,
+    FabricColumns,
+    Index,
+    Rates,
+    columns_of,
+)
 from topology.facts import Medium, PortState
-from topology.plane_cables import Edge
+from topology.plane_cables import Cables, Edge, ports_of_hosts
 from topology.plane_policy import COMPUTE, MANAGEMENT, NEARNESS, STORAGE, Share, Why
 
 SLOWEST_SHARE: Final = 4
@@ -39,16 +50,24 @@ def plane_in_name(name: str) -> str | None:
     return next((plane for plane, known in _WORDS if words & known), None)
 
 
+def names_tell(named: Mapping[int, str | None]) -> bool:
+    """Return whether the names of switches tell planes.
+
+    Where all of them tell one, nobody would have a network for jobs: then they tell nothing.
+
+    Args:
+        named: per port with a link to a switch the plane in the switch's name.
+    """
+    return any(named.values()) and not all(named.values())
+
+
 def share_by_names(hosts: Iterable[Ports], named: Mapping[int, str | None]) -> dict[int, Share]:
     """Return the ports whose switch's name tells a plane, and dark ports that are like them.
 
     Args:
         hosts: the ports of each host.
-        named: per port with a link to a switch the plane in the switch's name. Where all of them
-            tell one, nobody would have a network for jobs: then names tell nothing.
+        named: per port with a link to a switch the plane in the switch's name.
     """
-    if not any(named.values()) or all(named.values()):
-        return {}
     told = {at: Share(plane, Why.SWITCH_NAME) for at, plane in named.items() if plane}
     fellows: dict[str, Counter[str | None]] = defaultdict(Counter)
     unlinked: dict[int, str] = {}
@@ -63,6 +82,42 @@ def share_by_names(hosts: Iterable[Ports], named: Mapping[int, str | None]) -> d
         if plane:
             told[at] = Share(plane, Why.FELLOWS)
     return told
+
+
+def share_hosts(
+    fabric: Fabric, cables: Cables, places: Index, linked: Collection[int]
+) -> Iterator[tuple[int, Share]]:
+    """Yield the plane of ports, each judged among those of its host by `share_host`.
+
+    Hosts whose ports are all InfiniBand, near to no GPU that anybody tells of, are judged all at
+    once. Cost: O(ports), 0.1 µs each of those, 10 µs each of others.
+    """
+    columns = columns_of(fabric)
+    is_other = (columns.media != MEDIUM_CODES[Medium.INFINIBAND]) | columns.is_placed
+    owners = columns.port_devices[places]
+    has_other = np.zeros(len(columns.kinds), np.bool_)
+    has_other[owners[is_other[places]]] = True
+    yield from _share_alike(columns, cables.rates, places[~has_other[owners]], linked)
+    for ports in ports_of_hosts(fabric, cables, places[has_other[owners]]).values():
+        yield from share_host(ports, linked)
+
+
+def _share_alike(
+    columns: FabricColumns, rates: Rates, places: Index, linked: Collection[int]
+) -> Iterator[tuple[int, Share]]:
+    """Yield what `share_host` says of hosts that have InfiniBand ports and no others."""
+    owners, own = columns.port_devices[places], rates[places]
+    is_linked = np.zeros(len(rates), np.bool_)
+    is_linked[list(linked)] = True
+    fastest = np.full(len(columns.kinds), UNKNOWN_RATE)
+    cabled = is_linked[places]
+    np.maximum.at(fastest, owners[cabled], np.maximum(own[cabled], 0))
+    is_dark = (columns.states[places] == STATE_CODES[PortState.DOWN]) | (own == UNKNOWN_RATE)
+    is_fast = is_dark | (own * SLOWEST_SHARE >= fastest[owners])
+    has_link = fastest[owners] != UNKNOWN_RATE
+    shares = (Share(STORAGE, Why.FARTHER), Share(COMPUTE, Why.FAST), Share(COMPUTE, Why.RDMA))
+    codes = np.where(is_fast, np.where(has_link, 2, 1), 0)
+    return zip(places.tolist(), map(shares.__getitem__, codes.tolist()), strict=True)
 
 
 def share_host(ports: Ports, linked: Collection[int]) -> Iterator[tuple[int, Share]]:
@@ -94,6 +149,8 @@ def share_by_switch(edges: Sequence[Edge], shares: Mapping[int, Share]) -> dict[
         edges: of hosts to switches.
         shares: by port, as the hosts alone tell.
     """
+    if {share.plane for share in set(shares.values())} <= {COMPUTE}:
+        return {}
     told: dict[int, set[str]] = defaultdict(set)
     votes: dict[int, Counter[str]] = defaultdict(Counter)
     for edge in edges:

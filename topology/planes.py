@@ -14,13 +14,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from topology.fabric import Fabric
-from topology.fabric_columns import Flags, Index
-from topology.plane_cables import Cables, Edge, EdgeRows, find_cables, reach, subnets_of_switches
+from topology.fabric_columns import Flags, Index, columns_of
+from topology.plane_cables import (
+    Cables,
+    Edge,
+    EdgeRows,
+    find_cables,
+    ports_of_hosts,
+    reach,
+    subnets_of_switches,
+)
 from topology.plane_default import (
+    names_tell,
     plane_in_name,
     share_by_names,
     share_by_switch,
-    share_host,
+    share_hosts,
 )
 from topology.plane_policy import (
     COMPUTE,
@@ -78,7 +87,7 @@ class Split:
         reached = reach(leaves, switch_edges)
         return Plane(
             name=name,
-            hosts=tuple(self.cables.ports_of_host),
+            hosts=self.cables.hosts,
             switches=tuple(sorted(reached)),
             host_edges=host_edges,
             switch_edges=switch_edges.where(_are_in(switch_edges.columns.a, reached)),
@@ -133,20 +142,17 @@ def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> Split:
     defined = {policy.name for policy in policies}
     shares = dict(_shares_by_policy(fabric, cables, policies)) if policies else {}
     in_name = _planes_in_names(fabric, cables, defined)
-    left = [
-        {at: port for at, port in ports.items() if at not in shares}
-        for ports in cables.ports_of_host.values()
-    ]
+    left = cables.host_ports[~_are_in(cables.host_ports, shares)]
     ends = cables.host_edges.columns
     links = zip(ends.a_port.tolist(), ends.b.tolist(), strict=True)
     linked = {port: in_name.get(switch) for port, switch in links if port not in shares}
-    by_name = share_by_names(left, linked)
-    shares |= by_name
-    for ports in left:
-        rest = {at: port for at, port in ports.items() if at not in by_name}
-        for at, share in share_host(rest, linked):
-            if share.plane not in defined:
-                shares[at] = share
+    by_name: dict[int, Share] = {}
+    if names_tell(linked):
+        by_name = share_by_names(ports_of_hosts(fabric, cables, left).values(), linked)
+        shares |= by_name
+        left = left[~_are_in(left, by_name)]
+    by_host = share_hosts(fabric, cables, left, linked)
+    shares |= {at: share for at, share in by_host if share.plane not in defined}
     like_others = share_by_switch(cables.host_edges, shares)
     shares |= {at: share for at, share in like_others.items() if share.plane not in defined}
     return Split(fabric, cables, shares, in_name if by_name else {})
@@ -157,7 +163,8 @@ def _planes_in_names(fabric: Fabric, cables: Cables, defined: Collection[str]) -
     columns = cables.switch_edges.columns
     ends = np.unique(np.concatenate([cables.host_edges.columns.b, columns.a, columns.b]))
     switches = ends.tolist()
-    told = ((at, plane_in_name(fabric.devices[at].name)) for at in switches)
+    names = columns_of(fabric).names
+    told = ((at, plane_in_name(names[at])) for at in switches)
     return {at: plane for at, plane in told if plane and plane not in defined}
 
 
@@ -169,7 +176,7 @@ def _shares_by_policy(
         near[edge.a_port].add(edge.b)
     is_asked = any(rule.subnets for policy in policies for rule in policy.rules)
     subnets = subnets_of_switches(fabric, cables) if is_asked else {}
-    for host, ports in cables.ports_of_host.items():
+    for host, ports in ports_of_hosts(fabric, cables, cables.host_ports).items():
         for at, port in ports.items():
             switches = near.get(at, set())
             heard = (one for switch in switches for one in subnets.get(switch, ()))

@@ -52,8 +52,8 @@ class SweptDevice:
     def sorted_ids(self) -> tuple[Id, ...]:
         """Return all its ids in order, more quickly: a fabric wants those of every device."""
         found = self.sweep.columns
-        guids = sorted(found.guids[self.parts].tolist())
-        images = set(found.images[self.parts].tolist()) - {NOBODY}
+        guids = sorted([found.guids.item(at) for at in self.parts])
+        images = {found.images.item(at) for at in self.parts} - {NOBODY}
         own = [_new_id((IdKind.NODE_GUID, f"{guid:016x}", "")) for guid in guids]
         boxes = [_new_id((IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}", "")) for guid in sorted(images)]
         return (*own, *boxes)
