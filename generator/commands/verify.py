@@ -75,7 +75,7 @@ _HEADER: Final = (
     metavar="GIB",
     help="What they may take together; one runs in any case.  [default: 80 % of what is free]",
 )
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print tables for a document.")
+@click.option("--markdown", is_flag=True, help="Print tables for a document.")
 @output_option
 @click.pass_context
 def command(
@@ -98,7 +98,7 @@ def command(
     and some 1.4 GiB of memory for each run at 65,536 HCAs.
     """
     bounds = {name: options.pop(name) for name in ("journal", "jobs", "memory")}
-    as_markdown = options.pop("as_markdown")
+    as_markdown = options.pop("markdown")
     tasks = [
         Task(scenario, seed)
         for scenario in _scenarios(ctx, options)
