@@ -111,7 +111,7 @@ class HeldPlan(_Model):
     updates: Count = 0
     deletes: Count = 0
     moved_nodes: Count = 0
-    """Nodes that would leave their domain of tier 1."""
+    """Nodes that would leave a domain that they are in."""
 
 
 class ConditionType(StrEnum):

@@ -1,0 +1,113 @@
+"""What is told of writing, and that it is told once."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from generator.fabric_object import ChangeBudget, parse_fabric_document
+from generator.reconcile.conditions import (
+    Outcome,
+    Standing,
+    change_blocked,
+    conditions_after,
+    degraded,
+    held_plan,
+    is_released,
+    ready,
+    standing_in,
+    with_standing,
+)
+from generator.reconcile.guard import Coverage, Verdict, judge
+from generator.reconcile.plan import plan_changes
+from tests.generator.reconcile.cluster import hypernode
+
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+BEFORE = [hypernode("a", 1, "n1", "n2"), hypernode("b", 1, "n3", "n4", "n5")]
+HELD = judge(plan_changes(BEFORE[:1], BEFORE), BEFORE, budget=ChangeBudget(), coverage=Coverage())
+WELL = (ready(), change_blocked(None), degraded((), num_problems=0))
+
+
+def standing(*outcomes: Outcome, verdict: Verdict | None = None) -> Standing:
+    held = held_plan(verdict, before=None, now=NOON) if verdict else None
+    return Standing(conditions_after((), outcomes, NOON), held)
+
+
+def test_it_tells_conditions_and_the_held_plan_as_a_valid_fabric() -> None:
+    told = standing(*WELL[:1], change_blocked(HELD), *WELL[2:], verdict=HELD)
+    document = with_standing({"spec": {"paused": True}, "status": {"sweepers": []}}, told)
+    read = parse_fabric_document(document)
+    assert [(one.type.value, one.status, one.reason) for one in read.status.conditions] == [
+        ("ChangeBlocked", "True", "TooManyNodes"),
+        ("Degraded", "False", "EvidenceWhole"),
+        ("Ready", "True", "HyperNodesWritten"),
+    ]
+    assert HELD.hash in read.status.conditions[0].message
+    assert read.status.held is not None
+    assert (read.status.held.hash, read.status.held.deletes, read.status.held.moved_nodes) == (
+        HELD.hash,
+        1,
+        3,
+    )
+    assert read.spec.paused
+    assert standing_in(document) == told
+
+
+def test_it_takes_back_a_held_plan() -> None:
+    document = with_standing(None, standing(change_blocked(HELD), verdict=HELD))
+    document = with_standing(document, standing(change_blocked(None)))
+    assert "held" not in document["status"]
+    assert standing_in(document).held is None
+
+
+def test_it_keeps_the_time_of_a_condition_until_its_status_changes() -> None:
+    first = conditions_after((), WELL, NOON)
+    assert conditions_after(first, WELL, NOON + HOUR) == first
+    ill = conditions_after(first, (degraded({"miswire"}, num_problems=0),), NOON + HOUR)
+    worse = conditions_after(ill, (degraded({"a", "miswire"}, num_problems=1),), NOON + 2 * HOUR)
+    times = [one.last_transition_time for one in worse]
+    assert times == ["2026-07-01T12:00:00Z", "2026-07-01T13:00:00Z", "2026-07-01T12:00:00Z"]
+    assert worse[1].message == "findings: a, miswire; some input cannot be used, the log names it"
+
+
+def test_it_holds_a_plan_since_it_was_first_held() -> None:
+    first = held_plan(HELD, before=None, now=NOON)
+    assert held_plan(HELD, before=first, now=NOON + HOUR) == first
+    other = first.model_copy(update={"hash": "0" * 16})
+    assert held_plan(HELD, before=other, now=NOON + HOUR).since == "2026-07-01T13:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("release_after_s", "passed", "expected"),
+    [
+        (None, 1000 * HOUR, False),
+        (3600, HOUR - timedelta(seconds=1), False),
+        (3600, HOUR, True),
+    ],
+)
+def test_it_releases_by_time_only_where_that_is_wanted(
+    release_after_s: int | None, passed: timedelta, *, expected: bool
+) -> None:
+    held = held_plan(HELD, before=None, now=NOON)
+    assert is_released(held, release_after_s, NOON + passed) is expected
+
+
+@pytest.mark.parametrize("since", ["no time, but long enough", "2026-07-01T12:00:00"])
+def test_it_releases_nothing_by_a_time_that_is_none(since: str) -> None:
+    held = held_plan(HELD, before=None, now=NOON).model_copy(update={"since": since})
+    assert not is_released(held, 60, NOON + HOUR)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [None, "text", {"conditions": "none", "held": 5}, {"conditions": [{"type": "Other"}, None]}],
+)
+def test_it_counts_what_it_cannot_read_as_absent(status: object) -> None:
+    assert standing_in({"status": status}) == Standing()
+
+
+def test_it_cuts_a_long_message_and_shows_it_safely() -> None:
+    outcome = ready(why_not="WriteFailed", message="\x1b[31m" + "x" * 100_000)
+    (condition,) = conditions_after((), (outcome,), NOON)
+    assert len(condition.message) < 2000
+    assert condition.message.isprintable()

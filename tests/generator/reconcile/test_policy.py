@@ -1,0 +1,103 @@
+"""What people say about writing, and what is made of typing errors."""
+
+from typing import Any
+
+import pytest
+
+from generator.fabric_object import ChangeBudget, parse_fabric_document
+from generator.reconcile.policy import (
+    APPROVED,
+    Policy,
+    policy_of,
+    with_approval,
+    without_approval,
+)
+from topology.errors import ConfigError
+
+HASH = "0123456789abcdef"
+
+
+def fabric(**spec: object) -> dict[str, Any]:
+    return {
+        "apiVersion": "toponaut.io/v1alpha1",
+        "kind": "Fabric",
+        "metadata": {"name": "default"},
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        pytest.param(None, Policy(), id="there is no object"),
+        pytest.param({"spec": None, "metadata": []}, Policy(), id="there is nothing in it"),
+        pytest.param(
+            fabric(changeBudget={"nodesPercent": 30, "releaseAfterSeconds": 600}),
+            Policy(ChangeBudget(nodes_percent=30, release_after_seconds=600)),
+            id="it has a budget",
+        ),
+        pytest.param(fabric(paused=True), Policy(is_paused=True), id="it is paused"),
+        pytest.param(fabric(paused=False), Policy(), id="it is not paused"),
+        pytest.param(with_approval(None, HASH), Policy(approved=HASH), id="a plan is approved"),
+    ],
+)
+def test_it_reads_the_policy_where(document: dict[str, Any] | None, expected: Policy) -> None:
+    assert policy_of(document) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected", "why"),
+    [
+        pytest.param(
+            {"changeBudget": {"nodesPercent": 101}, "paused": True},
+            Policy(is_paused=True),
+            "changeBudget",
+            id="a budget over 100 %",
+        ),
+        pytest.param({"changeBudget": {"nodes": 5}}, Policy(), "nodes", id="an unknown field"),
+        pytest.param({"changeBudget": [10]}, Policy(), "changeBudget", id="a list"),
+        pytest.param(
+            {"paused": "yes", "changeBudget": {"nodesPercent": 5}},
+            Policy(ChangeBudget(nodes_percent=5), is_paused=True),
+            "it counts as true",
+            id="a pause in other words",
+        ),
+    ],
+)
+def test_it_names_and_replaces(spec: dict[str, object], expected: Policy, why: str) -> None:
+    found = policy_of(fabric(**spec))
+    assert found._replace(problems=()) == expected
+    (problem,) = found.problems
+    assert why in str(problem)
+    assert "Fabric default" in str(problem)
+
+
+@pytest.mark.parametrize("approved", ["", "yes", "0123", HASH.upper(), HASH * 5, 7, f"{HASH}\n"])
+def test_it_takes_no_approval_of_what_is_no_hash(approved: object) -> None:
+    document = {"metadata": {"name": "default", "annotations": {APPROVED: approved}}}
+    found = policy_of(document)
+    assert found.approved == ""
+    assert len(found.problems) == 1
+
+
+@pytest.mark.parametrize("text", ["", "yes", "\x1b[31m", HASH.upper()])
+def test_it_refuses_to_approve_what_is_no_hash(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no hash of a plan"):
+        with_approval(None, text)
+
+
+def test_it_approves_without_touching_anything_else() -> None:
+    document = fabric(paused=True) | {
+        "metadata": {"name": "default", "labels": {"a": "b"}, "annotations": {"team": "x"}},
+        "status": {"sweepers": []},
+    }
+    approved = with_approval(document, HASH)
+    assert policy_of(approved).approves(HASH)
+    assert not policy_of(approved).approves(HASH[::-1])
+    assert without_approval(approved) == document
+    assert without_approval(with_approval(fabric(), HASH)) == fabric()
+
+
+def test_it_approves_in_a_new_object_that_is_whole() -> None:
+    approved = with_approval(None, HASH)
+    assert parse_fabric_document(approved).metadata.name == "default"

@@ -1,0 +1,131 @@
+"""Waiting and damping on a clock that the test turns: nothing here takes any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.debounce import (
+    AT_ONCE,
+    Pace,
+    Waiting,
+    Written,
+    damping_s,
+    note_writes,
+    wait_for,
+)
+
+PACE = Pace()
+
+
+class Loop:
+    """What serve does, a look each second, with a plan for each second and a list of writes."""
+
+    def __init__(self, pace: Pace = PACE) -> None:
+        self.pace = pace
+        self.waiting: Waiting | None = None
+        self.written: Mapping[str, Written] = {}
+        self.writes: list[float] = []
+
+    def run(self, seconds: Iterable[int], plan_at: Callable[[int], str]) -> list[float]:
+        """Look at each of some seconds; an empty plan is nothing to write."""
+        for now_s in seconds:
+            self.look(float(now_s), plan_at(now_s))
+        return self.writes
+
+    def look(self, now_s: float, plan: str) -> None:
+        if not plan:
+            self.waiting = None
+            return
+        self.waiting = wait_for(plan, self.waiting, now_s)
+        if self.waiting.wait_s(now_s, self.pace) > 0 or damping_s(self.written, ["leaf"], now_s):
+            return
+        self.waiting = None
+        self.writes.append(now_s)
+        self.written = note_writes(self.written, ["leaf"], now_s, pace=self.pace)
+
+
+def test_it_writes_a_plan_that_stays_the_same_for_two_seconds() -> None:
+    assert Loop().run(range(3), lambda _: "plan") == [2]
+
+
+def test_it_waits_again_when_the_plan_changes() -> None:
+    assert Loop().run(range(6), lambda now: f"plan {min(now, 3)}") == [5]
+
+
+def test_it_writes_a_plan_that_never_stays_the_same_after_fifteen_seconds() -> None:
+    assert Loop().run(range(20), lambda now: f"plan {now}") == [15]
+
+
+def test_it_forgets_a_plan_that_was_taken_back() -> None:
+    assert Loop().run(range(60), lambda now: "plan" if now % 2 == 0 else "") == []
+
+
+def test_it_writes_at_once_where_no_pace_is_wanted() -> None:
+    assert Loop(AT_ONCE).run(range(3), lambda now: f"plan {now}") == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("now_s", "wait_s"),
+    [
+        pytest.param(10.0, 2.0, id="when it was seen"),
+        pytest.param(11.5, 0.5, id="before it was quiet long enough"),
+        pytest.param(12.0, 0.0, id="when it was quiet long enough"),
+        pytest.param(99.0, 0.0, id="long afterwards"),
+    ],
+)
+def test_it_tells_how_long_to_wait(now_s: float, wait_s: float) -> None:
+    assert wait_for("plan", None, 10.0).wait_s(now_s, PACE) == wait_s
+
+
+def test_it_waits_no_longer_than_the_most_for_a_late_change() -> None:
+    waiting = wait_for("two", wait_for("one", None, 0.0), 14.0)
+    assert waiting.wait_s(14.0, PACE) == 1.0
+
+
+def test_it_writes_a_flapping_object_less_and_less_often() -> None:
+    writes = Loop().run(range(3600), lambda _: "plan")
+    gaps = [after - before for before, after in pairwise(writes)]
+    assert gaps[:6] == [5, 10, 20, 40, 80, 160]
+    assert set(gaps[6:]) == {240}
+
+
+def test_it_writes_at_the_first_window_again_after_a_calm_time() -> None:
+    loop = Loop()
+    loop.run(range(100), lambda _: "plan")
+    loop.look(100.0, "")
+    last = loop.writes[-1]
+    assert loop.written["leaf"].window_s > PACE.first_window_s
+    later = int(last + PACE.calm_s)
+    loop.run(range(later, later + 3), lambda _: "plan")
+    assert loop.writes[-1] == later + 2
+    assert loop.written["leaf"].window_s == PACE.first_window_s
+
+
+def test_it_waits_for_the_last_window_of_several_objects() -> None:
+    written = {"a": Written(0.0, 5.0), "b": Written(0.0, 40.0), "c": Written(0.0, 80.0)}
+    assert damping_s(written, ["a", "b", "new"], 10.0) == 30.0
+    assert damping_s(written, ["a", "new"], 10.0) == 0.0
+    assert damping_s(written, [], 10.0) == 0.0
+
+
+def test_it_remembers_only_objects_that_are_not_calm() -> None:
+    written = note_writes({}, ["old", "new"], 0.0, pace=PACE)
+    written = note_writes(written, ["new"], 100.0, pace=PACE)
+    assert set(note_writes(written, ["newest"], PACE.calm_s, pace=PACE)) == {"new", "newest"}
+
+
+@given(st.lists(st.sampled_from(["", "one", "two"]), max_size=200))
+def test_it_never_writes_an_object_twice_within_its_window(plans: list[str]) -> None:
+    loop = Loop()
+    window_s = 0.0
+    for now_s, plan in enumerate(plans):
+        before = len(loop.writes)
+        loop.look(float(now_s), plan)
+        if len(loop.writes) > before:
+            assert before == 0 or now_s - loop.writes[-2] >= window_s
+            window_s = loop.written["leaf"].window_s
