@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "inspect": "What files hold: format, counts, bad lines.",
     "plan": "What apply would change, in order.",
     "apply": "Write the HyperNodes of the tree into a store.",
+    "approve": "Let a plan be carried out that is held as too large.",
     "place": "Where a gang should run, or why it cannot.",
     "serve": "Keep a store's HyperNodes true and answer placement queries.",
     "simulate": "Make fabrics with known truth.",
@@ -89,7 +90,7 @@ def cli() -> None:
     Try it without a cluster: toponaut simulate fabric --hosts 64 --rails 4 --out fabric, then
     toponaut tree --reports fabric/reports. Each option has a variable, such as
     TOPONAUT_TREE_REPORTS. Exit codes: 0 ok, 1 internal, 2 usage or invalid request, 3 answered
-    but some input was skipped, 4 nothing usable read, 5 --check or verify failed.
+    but some input was skipped, 4 nothing usable read, 5 --check or verify failed, or held.
     """
 
 

@@ -15,4 +15,4 @@ class Exit(IntEnum):
     NOTHING = 4
     """Nothing usable was read."""
     CHECK_FAILED = 5
-    """`--check` or `verify` asked, and the answer is no."""
+    """`--check` or `verify` asked, and the answer is no; or `apply` asked for a held plan."""

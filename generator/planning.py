@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
 from generator.app import Observation
 from generator.inputs import Sources
+from generator.inventory import Inventory
 from generator.outputs.hypernode import HyperNode, lint, render_hypernodes, tree_of_hypernodes
 from generator.reading import read_observation
 from generator.reconcile.conflicts import find_conflicts
+from generator.reconcile.guard import Coverage, Verdict, judge
 from generator.reconcile.plan import Action, plan_changes
+from generator.reconcile.policy import Policy, policy_of
 from generator.store.access import Access
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from topology.errors import InvariantError, ParseError, show
+from topology.report import NeighborReport
 from topology.tree import TopologyTree
+
+DEFAULT_POLICY: Final = Policy()
 
 
 class Plan(NamedTuple):
-    """Ordered actions, and what stood in their way."""
+    """Ordered actions, whether they may be carried out, and what stood in their way."""
 
     actions: tuple[Action, ...]
     problems: tuple[ParseError, ...]
+    verdict: Verdict
 
 
 class Observed(NamedTuple):
@@ -71,8 +78,10 @@ def _observed_in_cluster(cluster: Access) -> Observed:
     return Observed(read.hypernodes, read.problems)
 
 
-def make_plan(sources: Sources, observed: Observed) -> Plan:
-    """Read the sources and plan towards their tree.
+def make_plan(sources: Sources, observed: Observed, *, policy: Policy = DEFAULT_POLICY) -> Plan:
+    """Read the sources, plan towards their tree, and judge the plan.
+
+    What is saved has no age, so every report counts as fresh.
 
     Raises:
         click.UsageError: no source is named.
@@ -81,7 +90,43 @@ def make_plan(sources: Sources, observed: Observed) -> Plan:
     previous = previous_tree(observed.hypernodes)
     read = read_observation(sources, previous=previous)
     actions, conflicts = plan_towards(read.observation, observed.hypernodes)
-    return Plan(actions, (*read.problems, *observed.problems, *conflicts))
+    coverage = coverage_of(read.inputs.inventory, read.inputs.reports, read.observation.tree)
+    verdict = judge(actions, observed.hypernodes, budget=policy.budget, coverage=coverage)
+    problems = (*read.problems, *observed.problems, *policy.problems, *conflicts)
+    return Plan(actions, problems, verdict)
+
+
+def policy_in(store: Path | None) -> Policy:
+    """Return what the Fabric object of a store says about writing, the defaults without one.
+
+    Raises:
+        StoreError: it is there and cannot be read: a pause may stand in it.
+    """
+    return policy_of(DirectoryStore(store).read_fabric()) if store else DEFAULT_POLICY
+
+
+def coverage_of(
+    inventory: Inventory | None,
+    reports: Sequence[NeighborReport],
+    tree: TopologyTree,
+    *,
+    stale: Collection[str] = (),
+) -> Coverage:
+    """Return how many of the listed nodes are known: by a fresh report, or seen by others.
+
+    Args:
+        inventory: who should be known; nobody is missed where it is None.
+        reports: all at hand.
+        tree: what was made of them; who is in it without a report is seen by a sweep or a switch.
+        stale: names of reports that are too old. A sweep sees their nodes all the same.
+    """
+    if inventory is None:
+        return Coverage()
+    listed = {node.name for node in inventory.nodes}
+    is_swept = any(report.spec.sweep is not None for report in reports)
+    fresh = {one.metadata.name for one in reports if one.spec.device is not None} - set(stale)
+    placed = set(tree.nodes) - (set() if is_swept else set(stale))
+    return Coverage(len(listed), len(listed & (fresh | placed)))
 
 
 def previous_tree(observed: Sequence[HyperNode]) -> TopologyTree | None:
@@ -102,7 +147,7 @@ def plan_towards(
         InvariantError: what we rendered is not what Volcano accepts.
     """
     ours = sum(found.is_ours for found in observed)
-    unknown = _unknown(observation)
+    unknown = unknown_of(observation)
     if ours and unknown:
         held = f"{unknown}: {ours} HyperNodes stay as they are"
         return (), (ParseError(held, source="HyperNodes"),)
@@ -120,7 +165,7 @@ def plan_towards(
     return plan_changes(desired, observed), conflicts
 
 
-def _unknown(observation: Observation) -> str:
+def unknown_of(observation: Observation) -> str:
     """Return what is not known of the fabric, empty where that is nothing."""
     if observation.unknown_subnets:
         subnets = ", ".join(map(show, observation.unknown_subnets))

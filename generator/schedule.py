@@ -65,6 +65,7 @@ class Schedule:
                 DateTrigger(self._now() + timedelta(seconds=sooner_s), timezone=UTC),
                 id="sooner",
                 replace_existing=True,
+                max_instances=2,  # it may be asked for by a call that has not quite ended
                 misfire_grace_time=None,
             )
 

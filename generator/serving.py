@@ -3,32 +3,32 @@
 One round reads, infers, publishes the snapshot, plans and applies. No data is unknown, never
 empty: without a usable tree nothing is published, planned or deleted. Nothing is written where
 nothing changed, nothing is inferred anew from the same facts, and what stands is logged when it
-comes and when it goes, not every round.
+comes and when it goes, not every round. What is written and when is `guarding`'s to say.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from generator.app import Observation, Periods, observe_fabric, report_findings
 from generator.electing import Elections
+from generator.guarding import Guarding, Pass, Writing
 from generator.inputs import Inputs, read_inventory
-from generator.intake import take_reports
+from generator.intake import freshness_findings, take_reports
 from generator.inventory import Inventory, capacities
 from generator.outputs.hypernode import HyperNode
 from generator.placement.capacity import Snapshot, build_snapshot
 from generator.plane_config import DEFAULT_PLANES, PlaneChoice
-from generator.planning import plan_towards, previous_tree
-from generator.reconcile.apply import apply_plan
-from generator.reconcile.plan import Action
+from generator.planning import coverage_of, plan_towards, previous_tree, unknown_of
+from generator.reconcile.guard import Coverage
 from generator.standing import Standing
 from generator.store.directory import DirectoryStore
+from generator.switch_reports import is_walked
 from generator.switch_rounds import SwitchRounds
 from generator.watching import Watched, file_stamps, folder_stamps
 from topology.errors import ConfigError, ParseError
@@ -37,6 +37,8 @@ from topology.report import NeighborReport
 from topology.tree import TopologyTree
 
 log = logging.getLogger(__name__)
+
+AT_ONCE: Final = Writing()
 
 
 class Seen(NamedTuple):
@@ -60,6 +62,7 @@ class Rounds:
         publish: Callable[[Snapshot], None],
         walks: SwitchRounds | None = None,
         planes: PlaneChoice = DEFAULT_PLANES,
+        writing: Writing = AT_ONCE,
     ) -> None:
         """Read the inventory and what is stored.
 
@@ -71,6 +74,7 @@ class Rounds:
             publish: takes each new snapshot.
             walks: who walks switches meanwhile, to tell of those that never answer.
             planes: which network the HyperNodes are made of.
+            writing: how fast HyperNodes are written, if at all.
 
         Raises:
             ConfigError: the inventory cannot be read.
@@ -79,6 +83,7 @@ class Rounds:
         self._store = DirectoryStore(root)
         self._elections = Elections(self._store, period=period, now=now)
         self._walks = walks
+        self._guarding = Guarding(self._store, now=now, writing=writing)
         self._ages = Periods(period, walks.period if walks else None)
         self._now = now
         self._publish = publish
@@ -99,15 +104,19 @@ class Rounds:
         self._notes = Standing(log, "finding")
         self._faults = Standing(log, "finding", level=logging.WARNING)
 
-    def tick(self) -> None:
-        """Run one round; whatever goes wrong is logged and the next round tries again."""
+    def tick(self) -> float | None:
+        """Run one round; whatever goes wrong is logged and the next round tries again.
+
+        Return in how many seconds that should be, where it is sooner than usual.
+        """
         try:
-            self._run()
+            return self._run()
         except Exception as error:  # the named catch-all: the loop goes on
             log.exception("round failed", extra={"error": str(error)})
+        return None
 
-    def _run(self) -> None:
-        problems: list[ParseError] = []
+    def _run(self) -> float | None:
+        problems: list[ParseError] = [*self._guarding.begin()]
         inventory = self._read_inventory(problems)
         read, stored = self._reports.latest(), self._stored.latest()
         self._elections.hold(read.reports)
@@ -115,17 +124,25 @@ class Rounds:
         observation = self._seen.observation
         problems += [*read.problems, *self._seen.problems, *stored.problems]
         self._log_knowledge(observation)
+        wait_s = None
         if observation is not None and observation.tree.nodes:
-            self._tree = observation.tree
             self._serve(observation.tree, inventory)
-            problems += self._reconcile(observation, stored.hypernodes)
+            wait_s, conflicts = self._reconcile(observation, stored.hypernodes, inventory)
+            problems += conflicts
+        else:
+            self._guarding.hold_back("no node is known to be anywhere")
+        found: list[Finding] = []
         if observation is not None:
             unknown = observation.unknown_subnets
             inputs = Inputs((), read.reports, inventory, unknown_subnets=unknown)
             reported = report_findings(inputs, now=self._now(), ages=self._ages)
             silent = self._walks.findings() if self._walks else ()
-            self._log_findings([*observation.findings, *reported, *silent])
+            found = [*observation.findings, *reported, *silent]
+            self._log_findings(found)
+        doubts = {one.kind.value for one in found if one.severity is not Severity.INFO}
+        problems += self._guarding.tell(doubts, num_problems=len(problems))
         self._problems.update({str(one): {"problem": str(one)} for one in problems})
+        return wait_s
 
     def _look(
         self,
@@ -171,17 +188,33 @@ class Rounds:
         log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
 
     def _reconcile(
-        self, observation: Observation, observed: tuple[HyperNode, ...]
-    ) -> tuple[ParseError, ...]:
-        """Carry out the plan, and return what stood in its way."""
+        self,
+        observation: Observation,
+        observed: tuple[HyperNode, ...],
+        inventory: Inventory | None,
+    ) -> tuple[float | None, tuple[ParseError, ...]]:
+        """Carry out the plan where it may be.
+
+        Return in how many seconds to try again, if so, and what stood in its way.
+        """
         actions, conflicts = plan_towards(observation, observed)
-        if actions:
-            result = apply_plan(actions, self._store)
-            log.info("hypernodes written", extra=_counts(result.done))
-            if result.error is not None:
-                fields = {"error": str(result.error), "pending": len(result.pending)}
-                log.error("writing hypernodes failed", extra=fields)
-        return conflicts
+        unknown = unknown_of(observation)
+        if conflicts and unknown:
+            self._guarding.hold_back(unknown)
+            return None, conflicts
+        coverage = self._coverage(observation.tree, inventory)
+        wait_s = self._guarding.write(Pass(actions, observed, coverage, len(conflicts)))
+        if self._guarding.is_settled:
+            # Of what is not written, names are not carried over: evidence that comes back must
+            # lead to the HyperNodes that stand.
+            self._tree = observation.tree
+        return wait_s, conflicts
+
+    def _coverage(self, tree: TopologyTree, inventory: Inventory | None) -> Coverage:
+        reports = self._reports.last.reports
+        agents = [one for one in reports if not is_walked(one)]
+        aged = freshness_findings(agents, listed=(), now=self._now(), period=self._ages.agents)
+        return coverage_of(inventory, reports, tree, stale={one.device for one in aged})
 
     def _log_knowledge(self, observation: Observation | None) -> None:
         is_known = observation is not None and bool(observation.tree.nodes)
@@ -238,8 +271,3 @@ def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:
         else (report.metadata.name, report.spec, report.status.sweeping, report.status.flapping)
         for report in reports
     ]
-
-
-def _counts(done: Iterable[Action]) -> dict[str, int]:
-    counts = Counter(action.op for action in done)
-    return {f"num_{op.value}": num for op, num in sorted(counts.items())}

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from generator.commands.plan import text_plan
+from generator.commands.plan import say_verdict, text_plan
 from generator.exits import Exit
+from generator.guarding import use_up_approval
 from generator.inputs import input_options, sources_of
-from generator.planning import make_plan, observed_in, with_store
+from generator.planning import make_plan, observed_in, policy_in, with_store
 from generator.printing import output_option, print_document
 from generator.reading import finish
 from generator.reconcile.apply import apply_plan
@@ -26,6 +27,7 @@ from generator.store.directory import DirectoryStore
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder whose hypernodes/ is written; its neighborreports/ is read if no source is named.",
 )
+@click.option("--approve", metavar="HASH", help="Carry out the plan of this hash though held.")
 @output_option
 @click.pass_context
 def command(
@@ -33,18 +35,30 @@ def command(
     /,
     output: str,
     store: Path,
+    approve: str | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Carry out the plan; only HyperNodes of our own are touched.
 
     Stops at the first write that fails: every step leaves a valid set, and the next run goes on.
+    A plan that exceeds the change budget is held: exit 5, nothing written, until its hash is
+    approved here or by `toponaut approve`. So is every plan while the Fabric object says paused.
     """
     sources = with_store(sources_of(options), store)
-    plan = make_plan(sources, observed_in(store, None))
-    result = apply_plan(plan.actions, DirectoryStore(store))
+    place, policy = DirectoryStore(store), policy_in(store)
+    if approve is not None:
+        policy = policy._replace(approved=approve)
+    plan = make_plan(sources, observed_in(store, None), policy=policy)
+    is_held = not (plan.verdict.is_allowed or policy.approves(plan.verdict.hash))
+    if plan.actions and (is_held or policy.is_paused):
+        print_document([], output, text=lambda: "nothing was changed")
+        say_verdict(plan.verdict, policy)
+        finish(ctx, plan.problems, Exit.CHECK_FAILED)
+    result = apply_plan(plan.actions, place)
     document = [render_action(action) for action in result.done]
     print_document(document, output, text=lambda: text_plan(plan._replace(actions=result.done)))
     if result.error is not None:
         click.echo(f"error: {result.error}; {len(result.pending)} actions not done", err=True)
         finish(ctx, plan.problems, Exit.INTERNAL)
+    use_up_approval(place, plan.verdict.hash)
     finish(ctx, plan.problems)

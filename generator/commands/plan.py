@@ -9,10 +9,12 @@ import click
 
 from generator.exits import Exit
 from generator.inputs import input_options, sources_of
-from generator.planning import Plan, make_plan, observed_in, with_store
+from generator.planning import Plan, make_plan, observed_in, policy_in, with_store
 from generator.printing import output_option, print_document, table
 from generator.reading import finish
+from generator.reconcile.guard import Verdict
 from generator.reconcile.plan import render_action
+from generator.reconcile.policy import Policy
 from topology.errors import show
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -35,14 +37,30 @@ def command(
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print the ordered actions that would make the observed HyperNodes the desired ones."""
+    """Print the ordered actions that would make the observed HyperNodes the desired ones.
+
+    stderr has the hash of the plan, and whether it would be held as too large.
+    """
     sources = with_store(sources_of(options), store)
-    plan = make_plan(sources, observed_in(store, observed, sources.cluster))
+    seen = observed_in(store, observed, sources.cluster)
+    policy = policy_in(store)
+    plan = make_plan(sources, seen, policy=policy)
     document = [render_action(action) for action in plan.actions]
     print_document(document, output, text=lambda: text_plan(plan))
+    say_verdict(plan.verdict, policy)
     if check and plan.actions:
         finish(ctx, plan.problems, Exit.CHECK_FAILED)
     finish(ctx, plan.problems)
+
+
+def say_verdict(verdict: Verdict, policy: Policy) -> None:
+    """Say on stderr whether `serve` and `apply` would carry a plan out, and its hash."""
+    if not verdict.counts:
+        return
+    approved = " and approved" if policy.approves(verdict.hash) else ""
+    said = "may be carried out" if verdict.is_allowed else f"is held{approved}: {verdict.why}"
+    paused = "; writing is paused" if policy.is_paused else ""
+    click.echo(f"plan {verdict.hash} {said}{paused}", err=True)
 
 
 def text_plan(plan: Plan) -> str:

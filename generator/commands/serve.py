@@ -14,7 +14,9 @@ from typing import Final
 import click
 
 from generator.clock import utc_now
+from generator.debounce import Pace
 from generator.exits import Exit
+from generator.guarding import Writing
 from generator.logs import start_logging
 from generator.options import parse_duration
 from generator.placement.capacity import Snapshot
@@ -89,6 +91,9 @@ STOP_S: Final = 10.0
     help="Network that the HyperNodes are made of.",
 )
 @click.option(
+    "--dry-run", is_flag=True, help="Write no HyperNodes, and log what would be written instead."
+)
+@click.option(
     "--listen",
     default="127.0.0.1:50051",
     show_default=True,
@@ -114,13 +119,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     switches: Path | None,
     switch_period: float,
     switch_deadline: float,
+    dry_run: bool,
     insecure_loopback: bool,
     ready_file: Path | None,
     log_format: str | None,
 ) -> None:
     """Read reports, write HyperNodes and answer placement queries until SIGTERM or SIGINT.
 
-    HyperNodes are written only where the fabric changed, and never without usable reports. With
+    HyperNodes are written only where the fabric changed, and never without usable reports. A
+    change that exceeds the budget of the store's Fabric object is held until it is approved
+    (`toponaut approve`); conditions in that object tell. With
     --switches it also walks switches and keeps their reports in the store: one that fails keeps
     its last facts, is a finding, and is asked again after longer and longer times, up to an hour.
     Health (grpc.health.v1) turns to SERVING when the first tree is known.
@@ -150,6 +158,7 @@ def command(  # noqa: PLR0913 - one parameter an option
                 publish=publish,
                 walks=walks,
                 planes=choice,
+                writing=Writing(Pace(), time.monotonic, is_dry=dry_run),
             )
             _announce(server.address, ready_file)
             schedules = [Schedule(rounds.tick, period_s=period, now=utc_now)]

@@ -1,0 +1,172 @@
+"""`plan`, `apply` and `approve` where a plan is too large to be believed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from generator.exits import Exit
+from generator.reconcile.policy import policy_of
+from generator.store.directory import DirectoryStore
+from tests.generator.scenes import Ran, Scene, run
+from topology.facts import Medium
+from topology.synthetic import FabricKind, FabricSpec
+
+SMALL = FabricSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET)
+
+CUT = Exit.SKIPPED
+"""How commands end that do what they are asked, where hosts are there that nobody listed."""
+
+
+class Store:
+    """A store whose HyperNodes are true, and a list of nodes that may be cut short."""
+
+    def __init__(self, root: Path) -> None:
+        self.scene = Scene.of(root, SMALL)
+        self.root = self.scene.store()
+        self.place = DirectoryStore(self.root)
+        self.nodes = self.scene.nodes()
+        assert self.run("apply").code == Exit.OK
+
+    def run(self, command: str, *words: object) -> Ran:
+        return run(command, "--store", self.root, "--nodes", self.nodes, "-o", "json", *words)
+
+    def cut(self, num: int) -> None:
+        """Leave only the first of the listed nodes."""
+        document = yaml.safe_load(self.nodes.read_text())
+        document["nodes"] = document["nodes"][:num]
+        self.nodes.write_text(yaml.safe_dump(document))
+
+    def files(self) -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in self.place.hypernodes.iterdir()}
+
+    def approved(self) -> str:
+        return policy_of(self.place.read_fabric()).approved
+
+
+def hash_in(ran: Ran) -> str:
+    found = re.search(r"plan ([0-9a-f]{16}) ", ran.err)
+    assert found, ran.err
+    return found.group(1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+def test_it_says_on_stderr_that_a_plan_may_be_carried_out(store: Store) -> None:
+    store.cut(7)
+    ran = store.run("plan")
+    assert [row["op"] for row in ran.document] == ["update"]
+    assert f"plan {hash_in(ran)} may be carried out\n" in ran.err
+
+
+def test_it_says_nothing_of_a_plan_without_actions(store: Store) -> None:
+    ran = store.run("plan")
+    assert (ran.code, ran.document, ran.err) == (Exit.OK, [], "")
+
+
+def test_it_prints_a_held_plan_and_why_it_is_held(store: Store) -> None:
+    store.cut(4)
+    ran = store.run("plan")
+    assert ran.code == CUT, "to be held is an answer"
+    assert {row["op"] for row in ran.document} >= {"delete"}
+    assert "is held: 4 of 8 nodes would leave a domain, at most 2 may (10 %)" in ran.err
+    assert hash_in(ran) == hash_in(store.run("plan"))
+
+
+def test_it_applies_nothing_of_a_held_plan(store: Store) -> None:
+    before = store.files()
+    store.cut(4)
+    ran = store.run("apply")
+    assert (ran.code, ran.document) == (Exit.CHECK_FAILED, [])
+    assert hash_in(ran) == hash_in(store.run("plan"))
+    assert store.files() == before
+
+
+def test_it_applies_a_held_plan_whose_hash_is_given(store: Store) -> None:
+    store.cut(4)
+    planned = store.run("plan")
+    ran = store.run("apply", "--approve", hash_in(planned))
+    assert (ran.code, ran.document) == (CUT, planned.document)
+    assert store.run("plan").document == []
+
+
+def test_it_applies_a_held_plan_that_was_approved_before_and_uses_the_approval_up(
+    store: Store,
+) -> None:
+    store.cut(4)
+    plan = hash_in(store.run("plan"))
+    assert run("approve", plan, "--store", store.root).code == Exit.OK
+    assert "is held and approved" in store.run("plan").err
+    assert store.run("apply").code == CUT
+    assert store.approved() == ""
+
+
+@pytest.mark.parametrize("words", [("--approve", "0" * 16), ("--approve", "yes"), ()])
+def test_it_applies_nothing_on_the_approval_of_another_plan(
+    store: Store, words: tuple[str, ...]
+) -> None:
+    before = store.files()
+    store.cut(4)
+    assert run("approve", "f" * 16, "--store", store.root).code == Exit.OK
+    assert store.run("apply", *words).code == Exit.CHECK_FAILED
+    assert store.files() == before
+    assert store.approved() == "f" * 16, "nothing was carried out, so nothing is used up"
+
+
+def test_it_refuses_to_approve_what_is_no_hash(store: Store) -> None:
+    ran = run("approve", "\x1b[31myes", "--store", store.root)
+    assert ran.code == Exit.USAGE
+    assert r"'\x1b[31myes' is no hash of a plan" in ran.err
+    assert store.place.read_fabric() is None
+
+
+def test_it_applies_by_the_budget_of_the_fabric(store: Store) -> None:
+    store.place.write_fabric({"spec": {"changeBudget": {"nodesPercent": 50, "domainsPercent": 50}}})
+    store.cut(4)
+    assert store.run("apply").code == CUT
+
+
+def test_it_names_a_budget_that_is_no_use_and_holds_by_the_default(store: Store) -> None:
+    store.place.write_fabric({"spec": {"changeBudget": {"nodesPercent": "half"}}})
+    store.cut(4)
+    ran = store.run("apply")
+    assert ran.code == Exit.CHECK_FAILED
+    assert "spec.changeBudget" in ran.err
+
+
+def test_it_applies_nothing_while_writing_is_paused(store: Store) -> None:
+    store.place.write_fabric({"spec": {"paused": True}})
+    before = store.files()
+    store.cut(7)
+    ran = store.run("apply")
+    assert ran.code == Exit.CHECK_FAILED
+    assert "may be carried out; writing is paused" in ran.err
+    assert store.files() == before
+
+
+@pytest.mark.parametrize("command", ["plan", "apply"])
+def test_it_ends_where_it_cannot_read_whether_writing_is_paused(store: Store, command: str) -> None:
+    store.place.fabrics.mkdir()
+    (store.place.fabrics / "default.yaml").write_text("spec: {paused: tr")
+    ran = store.run(command)
+    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert "default.yaml" in ran.err
+
+
+def test_it_creates_nothing_before_half_of_the_listed_nodes_are_known(store: Store) -> None:
+    for file in store.place.hypernodes.iterdir():
+        file.unlink()
+    document = yaml.safe_load(store.nodes.read_text())
+    document["nodes"] += [{"name": f"other-{number}"} for number in range(9)]
+    store.nodes.write_text(yaml.safe_dump(document))
+    ran = store.run("apply")
+    assert ran.code == Exit.CHECK_FAILED
+    assert "8 of 17 listed nodes are known" in ran.err
+    assert store.run("apply", "--approve", hash_in(ran)).code == Exit.OK
+    assert store.files()
