@@ -105,6 +105,22 @@ def test_it_ticks_at_once_and_then_by_the_period() -> None:
         assert schedule.stop(deadline_s=SOON_S)
 
 
+def test_it_ticks_sooner_where_a_tick_asks_for_it() -> None:
+    ticks = threading.Semaphore(0)
+    answers = iter([0.0, 0.02, None])
+
+    def tick() -> float | None:
+        ticks.release()
+        return next(answers)
+
+    schedule = Schedule(tick, period_s=3600, now=utc_now)
+    try:
+        assert all(ticks.acquire(timeout=SOON_S) for _ in range(3))
+        assert not ticks.acquire(timeout=0.1), "the third asked for nothing"
+    finally:
+        assert schedule.stop(deadline_s=SOON_S)
+
+
 def test_it_never_runs_two_rounds_at_once() -> None:
     busy, rounds = threading.Lock(), threading.Semaphore(0)
     overlaps: list[bool] = []
