@@ -103,7 +103,7 @@ def test_it_takes_what_saved_walks_of_many_vendors_tell() -> None:
     ran = run("findings", "--snmpwalk", REAL, "-o", "json")
     assert ran.code == Exit.SKIPPED  # some hold lines that a recorder broke
     kinds = {row["kind"] for row in ran.document}
-    assert "aux-switch" in kinds
+    assert kinds >= {"duplicate-id", "one-sided-link", "unresolved-host"}
 
 
 @needs_samples

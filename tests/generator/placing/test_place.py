@@ -290,7 +290,9 @@ def test_it_refuses_running_gangs_that_are(
     ("words", "why"),
     [
         pytest.param((), "name a source", id="no source"),
-        pytest.param(("--kube",), "--kube is not available yet", id="the cluster"),
+        pytest.param(
+            ("--kube", "--kubeconfig", "absent"), "kubeconfig absent", id="a cluster unheard of"
+        ),
         pytest.param(("--preset", "best"), "is not one of", id="an unknown preset"),
         pytest.param(("--server", "10.0.0.1:1"), "is not this machine", id="a far server"),
         pytest.param(("--server", "127.0.0.1:1"), "no server answers", id="a server that is not"),
