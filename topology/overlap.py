@@ -134,3 +134,23 @@ def join_switches(
         parts.add(switch)
     parts.settle()
     return sorted(tuple(sorted(part.members)) for part in parts.parts.values())
+
+
+def find_alike(weights: Weights) -> list[tuple[int, ...]]:
+    """Return groups of switches that reach the same units, equally, and share none with others.
+
+    So it is in most of a whole network, and about such groups all rules agree. Each is ascending
+    where the input is. Cost: O(links).
+    """
+    first: dict[int, int] = {}
+    alike: dict[int, list[int]] = {}
+    odd: set[int] = set()
+    for switch, units in weights.items():
+        like = first.get(next(iter(units), -1))
+        if like is not None and weights[like] == units:
+            alike[like].append(switch)
+            continue
+        odd.update(unit for unit in units if unit in first)
+        first.update((unit, switch) for unit in units if unit not in first)
+        alike[switch] = [switch]
+    return [tuple(group) for at, group in alike.items() if odd.isdisjoint(weights[at])]

@@ -9,14 +9,15 @@ decided afterwards.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from topology.fabric_columns import Index
-from topology.homes import MIN_WITNESSES, Tie, attach, choose_homes, shared_groups
-from topology.overlap import Side, Weights, join_switches
+from topology.homes import MIN_WITNESSES, Homes, Tie, attach, choose_homes, shared_groups
+from topology.overlap import Side, Weights, find_alike, join_switches
 from topology.plane_cables import count_pairs, edge_columns
 from topology.planes import Plane
 from topology.ranks import Ranks
@@ -66,9 +67,8 @@ class _Draft:
     """Links downwards, one entry per group."""
     widest: list[int] = field(default_factory=list)
     """Most links to one lower unit of several, one entry per group."""
-    roots: set[int] = field(default_factory=set)
-    root_of: dict[int, int] = field(default_factory=dict)
-    """Switch to the root group above it."""
+    below: dict[int, list[int]] = field(default_factory=dict)
+    """Root group to the switches of it and below it."""
     set_aside: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     host_ties: list[Tie] = field(default_factory=list)
     group_ties: list[Tie] = field(default_factory=list)
@@ -93,25 +93,46 @@ def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
     a, b, _, _ = edge_columns(plane.host_edges)
     is_leaf = np.isin(b, ranks.of_rank(1))
     weights = count_pairs(b[is_leaf], a[is_leaf])
-    joined = join_switches(weights, Side.BOTH)
-    shared = shared_groups(joined, weights)
+    alike, rest = _tell_apart(weights)
+    joined = join_switches(rest, Side.BOTH)
+    shared = shared_groups(joined, rest)
     draft.set_aside += [(1, joined[at]) for at in sorted(shared)]
     groups = [switches for at, switches in enumerate(joined) if at not in shared]
-    groups = attach(groups, weights, min_owners=MIN_WITNESSES)
-    homes = choose_homes(groups, weights)
-    units = homes.units()
-    for at, switches in enumerate(groups):
-        if at not in units:
+    groups = attach(groups, rest, min_owners=MIN_WITNESSES)
+    homes = choose_homes(groups, rest)
+    for switches, hosts, margin in sorted([*alike, *_held(groups, homes)]):
+        if not hosts:
             draft.set_aside.append((1, switches))
             continue
-        margin = min(homes.margin[host] for host in units[at])
-        number = len(draft.groups)
-        draft.groups.append(Group(1, switches, tuple(sorted(units[at])), margin))
+        draft.below[len(draft.groups)] = list(switches)
+        draft.groups.append(Group(1, switches, hosts, margin))
         draft.num_links.append(_num_links(switches, weights))
         draft.widest.append(0)
-        draft.roots.add(number)
-        draft.root_of.update(dict.fromkeys(switches, number))
     draft.host_ties += homes.ties
+
+
+class _Held(NamedTuple):
+    """Switches that are one group, if they hold any unit."""
+
+    switches: tuple[int, ...]
+    units: tuple[int, ...]
+    """Ascending."""
+    margin: float
+
+
+def _tell_apart(weights: Weights) -> tuple[list[_Held], Weights]:
+    """Return the groups that are plain to see, and the switches that rules have to judge."""
+    alike = find_alike(weights)
+    known = {switch for switches in alike for switch in switches}
+    rest = {switch: units for switch, units in weights.items() if switch not in known}
+    return [_Held(one, tuple(sorted(weights[one[0]])), 1.0) for one in alike], rest
+
+
+def _held(groups: Sequence[tuple[int, ...]], homes: Homes) -> Iterator[_Held]:
+    units = homes.units()
+    for at, switches in enumerate(groups):
+        own = tuple(sorted(units.get(at, ())))
+        yield _Held(switches, own, min((homes.margin[unit] for unit in own), default=1.0))
 
 
 def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
@@ -120,24 +141,24 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
     roots = _roots(draft, lowers)
     is_up = np.isin(uppers, ranks.of_rank(rank)) & (roots >= 0)
     weights = count_pairs(uppers[is_up], roots[is_up])
-    groups = attach(join_switches(weights, Side.SMALLER, _peers(plane, weights)), weights)
-    homes = choose_homes(groups, weights)
-    units = homes.units()
+    alike, rest = _tell_apart(weights)
+    groups = attach(join_switches(rest, Side.SMALLER, _peers(plane, rest)), rest)
+    homes = choose_homes(groups, rest)
+    held = sorted([*alike, *_held(groups, homes)])
     peers = _num_peers(draft, plane, ranks, rank - 1)
     draft.set_aside += [(rank, (at,)) for at in ranks.of_rank(rank) if at not in weights]
-    for at, switches in enumerate(groups):
+    for switches, units, margin in held:
         num_links = _num_links(switches, weights)
-        is_lone = rank > SPINE_RANK and len(groups) == 1 and len(units.get(at, ())) == 1
-        is_thin = is_lone and _is_thin(draft, units[at][0], num_links)
-        if at not in units or is_thin or _is_bypassed(units[at], num_links, peers):
+        is_lone = rank > SPINE_RANK and len(held) == 1 and len(units) == 1
+        is_thin = is_lone and _is_thin(draft, units[0], num_links)
+        if not units or is_thin or _is_bypassed(units, num_links, peers):
             draft.set_aside.append((rank, switches))
             continue
-        margin = min(homes.margin[unit] for unit in units[at])
         number = len(draft.groups)
         draft.groups.append(Group(rank, switches, (), margin))
         draft.num_links.append(num_links)
-        draft.widest.append(_widest(switches, units[at], weights))
-        _adopt(draft, number, units[at])
+        draft.widest.append(_widest(switches, units, weights))
+        _adopt(draft, number, units)
     draft.group_ties += homes.ties
 
 
@@ -161,9 +182,10 @@ def _num_peers(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> Counter[
 
 def _roots(draft: _Draft, switches: Index) -> Index:
     """Return the root group above each switch, -1 where there is none."""
-    size = max([*draft.root_of, int(switches.max(initial=0))]) + 1
-    root_of = np.full(size, -1)
-    root_of[list(draft.root_of)] = list(draft.root_of.values())
+    highest = max((max(below) for below in draft.below.values()), default=0)
+    root_of = np.full(max(highest, int(switches.max(initial=0))) + 1, -1)
+    for root, below in draft.below.items():
+        root_of[below] = root
     return root_of[switches]
 
 
@@ -185,6 +207,9 @@ def _widest(switches: Sequence[int], units: Sequence[int], weights: Weights) -> 
     """Return the most links to one of several units, 0 where there is but one."""
     if len(units) == 1:
         return 0
+    first = weights[switches[0]]
+    if all(weights[switch] == first for switch in switches):  # nearly always
+        return len(switches) * max(first[unit] for unit in units)
     return max(sum(weights[switch].get(unit, 0) for switch in switches) for unit in units)
 
 
@@ -223,10 +248,5 @@ def _adopt(draft: _Draft, number: int, units: Iterable[int]) -> None:
     """Make a group the root above some units."""
     for unit in units:
         draft.groups[unit] = replace(draft.groups[unit], parent=number)
-        draft.roots.discard(unit)
-    below = set(units)
-    for switch, root in draft.root_of.items():
-        if root in below:
-            draft.root_of[switch] = number
-    draft.root_of.update(dict.fromkeys(draft.groups[number].switches, number))
-    draft.roots.add(number)
+    switches = [switch for unit in units for switch in draft.below.pop(unit)]
+    draft.below[number] = [*switches, *draft.groups[number].switches]
