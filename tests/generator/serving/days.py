@@ -1,0 +1,120 @@
+"""A store that is served, and what may happen to it between two rounds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from generator.fabric_object import FabricDocument, parse_fabric_document
+from generator.guarding import Writing
+from generator.reconcile.conditions import standing_in
+from generator.reconcile.policy import with_approval
+from generator.serving import Rounds
+from generator.store.directory import DirectoryStore
+from tests.generator.scenes import Scene
+from topology.facts import Medium
+from topology.synthetic import FabricKind, FabricSpec
+
+NOON: Final = datetime(2026, 7, 1, 12, tzinfo=UTC)
+MINUTE: Final = timedelta(minutes=1)
+FABRIC: Final = FabricSpec(FabricKind.DUAL_HOMED, 32, radix=16, medium=Medium.ETHERNET)
+"""32 hosts, eight on each pair of leaves."""
+SMALL: Final = FabricSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET)
+
+
+class Day:
+    """A served store, and what happens to it."""
+
+    def __init__(self, root: Path, spec: FabricSpec = FABRIC, *, is_listed: bool = False) -> None:
+        self.scene = Scene.of(root, spec)
+        self.root = self.scene.store()
+        self.store = DirectoryStore(self.root)
+        self.nodes = self.scene.nodes() if is_listed else None
+        self.now = NOON
+        self.now_s = 0.0
+        self.restart()
+
+    def restart(self, writing: Writing | None = None) -> None:
+        self.rounds = Rounds(
+            self.root,
+            nodes=self.nodes,
+            period=MINUTE,
+            now=lambda: self.now,
+            publish=lambda _snapshot: None,
+            writing=writing or Writing(),
+        )
+
+    def tick(self) -> float | None:
+        return self.rounds.tick()
+
+    def files(self) -> Mapping[str, tuple[int, bytes]]:
+        """Return inode and content of every HyperNode."""
+        found = self.store.hypernodes.iterdir() if self.store.hypernodes.exists() else ()
+        return {file.name: (file.stat().st_ino, file.read_bytes()) for file in found}
+
+    def placed(self) -> set[str]:
+        """Return the nodes that are in a HyperNode."""
+        return {node for one in self.store.read_hypernodes().hypernodes for node in one.nodes}
+
+    def some(self, num: int) -> list[str]:
+        """Return the first hosts."""
+        return self.scene.hosts[:num]
+
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        """Change the text of every report; its file is named after it."""
+        for file in list(self.store.reports.iterdir()):
+            text = change(file.read_text())
+            file.unlink()
+            name = json.loads(text)["metadata"]["name"]
+            file.with_name(f"{name}.yaml").write_text(text)
+
+    def lose(self, hosts: Collection[str]) -> None:
+        """Let hosts vanish: their reports, and what switches tell of them."""
+        for file in list(self.store.reports.iterdir()):
+            if file.stem in hosts:
+                file.unlink()
+                continue
+            report = json.loads(file.read_text())
+            for port in report["spec"]["ports"]:
+                near = port.get("neighbors", [])
+                port["neighbors"] = [one for one in near if not _names(one, hosts)]
+            file.write_text(json.dumps(report))
+
+    def fabric(self) -> FabricDocument:
+        document = self.store.read_fabric()
+        assert document is not None
+        return parse_fabric_document(document)
+
+    def conditions(self) -> dict[str, str]:
+        """Return the reason of each condition, with a minus where it is false."""
+        return {
+            one.type.value: one.reason if one.status == "True" else f"-{one.reason}"
+            for one in self.fabric().status.conditions
+        }
+
+    def held(self) -> str:
+        """Return the hash of the plan that is held."""
+        held = standing_in(self.store.read_fabric()).held
+        assert held is not None
+        return held.hash
+
+    def want(self, **spec: object) -> None:
+        """Write what people want into the Fabric object."""
+        document = self.store.read_fabric() or with_approval(None, "0" * 16)
+        self.store.write_fabric(document | {"spec": spec})
+
+
+def _names(neighbor: Mapping[str, Any], hosts: Collection[str]) -> bool:
+    return neighbor.get("name") in hosts
+
+
+def hold(day: Day, num: int = 16) -> str:
+    """Let hosts vanish and return the hash of the plan that is held then."""
+    before = day.files()
+    day.lose(day.some(num))
+    day.tick()
+    assert day.files() == before
+    return day.held()
