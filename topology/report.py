@@ -294,6 +294,10 @@ def _cap(text: str) -> str:
     return text[:MAX_TEXT]
 
 
+def _cap_known(text: str | None) -> str | None:
+    return None if text is None else _cap(text)
+
+
 def _within(number: int | None, limit: int) -> int | None:
     """Return a number, None where it is too large to be true."""
     return None if number is None or number > limit else number
@@ -344,9 +348,9 @@ def _port_out(port: Port) -> ReportPort:
         medium=port.medium,
         state=port.state,
         rate_bps=_within(port.rate_bps, MAX_RATE_BPS),
-        bond_master=port.bond_master,
-        rdma_device=port.rdma_device,
-        pci_address=port.pci_address,
+        bond_master=_cap_known(port.bond_master),
+        rdma_device=_cap_known(port.rdma_device),
+        pci_address=_cap_known(port.pci_address),
         gpu_distance=port.gpu_distance,
         numa_node=_within(port.numa_node, MAX_NUMA_NODE),
         firmware_lldp=port.firmware_lldp,

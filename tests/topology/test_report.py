@@ -147,12 +147,15 @@ def test_it_says_what_is_wrong_with_a_report(document: object, problem: str) -> 
 
 
 def test_it_caps_and_sorts_what_a_device_says() -> None:
-    ports = (Port("eth10"), Port("eth2"))
-    report = report_of(Device(DeviceKind.UNKNOWN, "x" * 600, (), ports), name="n1")
+    long = "x" * 600
+    odd = Port("eth2", bond_master=long, rdma_device=long, pci_address=long)
+    report = report_of(Device(DeviceKind.UNKNOWN, long, (), (Port("eth10"), odd)), name="n1")
     device = device_of(report)
     assert device is not None
     assert (device.kind, len(device.name)) == (DeviceKind.HOST, MAX_TEXT)
     assert [port.name for port in device.ports] == ["eth2", "eth10"]
+    texts = (device.ports[0].bond_master, device.ports[0].rdma_device, device.ports[0].pci_address)
+    assert {len(text or "") for text in texts} == {MAX_TEXT}
 
 
 def test_it_leaves_out_numbers_that_are_too_large_to_be_true() -> None:
