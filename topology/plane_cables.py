@@ -79,7 +79,9 @@ def edge_columns(edges: Sequence[Edge]) -> EdgeColumns:
 
 def count_pairs(ones: Index, others: Index) -> dict[int, dict[int, int]]:
     """Return one to other to how often they are a pair. Cost: O(n log n), 0.2 µs each."""
-    found, counts = np.unique((ones << _HALF) | others, return_counts=True)
+    keys = np.sort((ones << _HALF) | others)
+    places = np.flatnonzero(np.diff(keys, prepend=-1))
+    found, counts = keys[places], np.diff(places, append=len(keys))
     firsts = found >> _HALF
     starts = np.flatnonzero(np.diff(firsts, prepend=-1))
     stops = np.append(starts, len(found))[1:]

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from topology.fabric import Fabric
-from topology.fabric_columns import columns_of
+from topology.fabric_columns import Index, columns_of
 from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.group_columns import NONE, group_columns
 from topology.ids import natural_key
 from topology.plane_cables import count_pairs, edge_columns
 from topology.planes import Plane
-from topology.tiers import Group, Grouping
+from topology.tiers import Grouping
 
 DENSE_SHARE = 2 / 3  # of pairs that have a cable, for an absent pair to be a gap and not a design
 
@@ -34,16 +35,42 @@ def missing_links(
         astray: devices with a cable in the wrong place, which explains a gap already.
     """
     yield from _hosts(fabric, plane, grouping, astray)
-    a, b, _, _ = edge_columns(plane.switch_edges)
-    up = count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
-    children: dict[int, list[Group]] = defaultdict(list)
+    lowers: dict[int, list[int]] = defaultdict(list)
     for group in grouping.groups:
         if group.parent is not None:
-            children[group.parent].append(group)
-    for at, below in sorted(children.items()):
-        uppers = set(grouping.groups[at].switches)
-        lowers = [switch for group in below for switch in group.switches if switch not in astray]
-        yield from _pairs(fabric, sorted(lowers), uppers, up)
+            lowers[group.parent] += [switch for switch in group.switches if switch not in astray]
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    low, high = np.concatenate([a, b]), np.concatenate([b, a])
+    columns = group_columns(fabric, grouping)
+    over = columns.group_of[high]
+    is_up = (over != NONE) & (columns.parents[columns.group_of[low]] == over)
+    is_up &= ~np.isin(low, list(astray))
+    even = _even_pairs(low[is_up], high[is_up], over[is_up], len(grouping.groups))
+    odd = [
+        (at, below)
+        for at, below in sorted(lowers.items())
+        if even[at] != len(below) * len(grouping.groups[at].switches)
+    ]
+    up = count_pairs(low[is_up], high[is_up]) if odd else {}
+    for at, below in odd:
+        yield from _pairs(fabric, sorted(below), set(grouping.groups[at].switches), up)
+
+
+def _even_pairs(low: Index, high: Index, over: Index, num_groups: int) -> list[int]:
+    """Return by upper group the number of pairs that have a cable.
+
+    -1 where some pairs have more cables than others.
+    """
+    order = np.lexsort((high, low))
+    low, high, over = low[order], high[order], over[order]
+    places = np.flatnonzero(np.diff(low, prepend=-1) | np.diff(high, prepend=-1))
+    counts, groups = np.diff(places, append=len(low)), over[places]
+    fewest, most = np.full(num_groups, len(low)), np.zeros(num_groups, np.intp)
+    np.minimum.at(fewest, groups, counts)
+    np.maximum.at(most, groups, counts)
+    num_pairs = np.bincount(groups, minlength=num_groups)
+    pairs: list[int] = np.where(fewest < most, -1, num_pairs).tolist()
+    return pairs
 
 
 def _expected(counts: Iterable[int]) -> int:

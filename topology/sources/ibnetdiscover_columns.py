@@ -131,7 +131,10 @@ class SweepColumns:
         """Return what every node calls itself."""
         found = self.columns
         places = zip(found.text_starts.tolist(), found.text_stops.tolist(), strict=True)
-        return list(map(self.texts.__getitem__, places))
+        dump = self.texts.dump
+        if int(found.text_stops.max(initial=0)) > len(dump):
+            return list(map(self.texts.__getitem__, places))
+        return [dump[start:stop].decode("utf-8", "replace") for start, stop in places]
 
     def records(self, nodes: Iterable[int] | None = None) -> Iterator[Record]:
         """Yield nodes as records, all of them or some."""
