@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, StringConstraints, ValidationError
 
 from generator.plane_config import PlaneModel, PlaneName
 from topology.errors import ConfigError, show
@@ -21,6 +20,7 @@ from topology.facts import Severity
 from topology.plane_policy import COMPUTE
 from topology.report import API_VERSION, ReportMetadata
 from topology.validation import describe_validation
+from topology.wire_model import WireModel
 
 MAX_TIERS: Final = 16
 
@@ -37,19 +37,13 @@ Time = Annotated[
 PlanHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,64}$")]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
-    )
-
-
 class OutputType(StrEnum):
     """What a tree is written as."""
 
     HYPERNODE = "hypernode"
 
 
-class Output(_Model):
+class Output(WireModel):
     """One form in which a tree is written into the cluster."""
 
     type: OutputType
@@ -57,7 +51,7 @@ class Output(_Model):
     """Whose tree."""
 
 
-class ChangeBudget(_Model):
+class ChangeBudget(WireModel):
     """How much may change at once before a person is asked."""
 
     nodes_percent: Percent = 10
@@ -68,7 +62,7 @@ class ChangeBudget(_Model):
     """What was held back for so long is let through; None: never by time alone."""
 
 
-class FabricSpec(_Model):
+class FabricSpec(WireModel):
     """What people want. All of it has a default."""
 
     planes: Annotated[tuple[PlaneModel, ...], Field(max_length=64)] = ()
@@ -83,7 +77,7 @@ class FabricSpec(_Model):
     """Nothing is written to outputs meanwhile; what is seen is told all the same."""
 
 
-class TierCount(_Model):
+class TierCount(WireModel):
     """One tier of the tree of compute."""
 
     tier: Annotated[int, Field(ge=1, le=MAX_TIERS)]
@@ -93,7 +87,7 @@ class TierCount(_Model):
     """Nodes that are in a domain of this tier."""
 
 
-class FindingCount(_Model):
+class FindingCount(WireModel):
     """How often one thing is wrong."""
 
     kind: Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
@@ -101,7 +95,7 @@ class FindingCount(_Model):
     count: Count
 
 
-class HeldPlan(_Model):
+class HeldPlan(WireModel):
     """A plan that exceeds the budget and waits for approval."""
 
     hash: PlanHash
@@ -125,7 +119,7 @@ class ConditionType(StrEnum):
     """A plan exceeds the budget."""
 
 
-class Condition(_Model):
+class Condition(WireModel):
     """A condition as all of Kubernetes has them."""
 
     type: ConditionType
@@ -157,7 +151,7 @@ class FabricState(FabricStatus):
     conditions: Annotated[tuple[Condition, ...], Field(max_length=8)] = ()
 
 
-class FabricDocument(_Model):
+class FabricDocument(WireModel):
     """The whole object."""
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION

@@ -22,14 +22,11 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 
 from generator.store.documents import parse_document
 from topology.errors import ConfigError, show
@@ -37,6 +34,7 @@ from topology.facts import GpuDistance, Medium
 from topology.ids import parse_guid
 from topology.plane_policy import COMPUTE, PlanePolicy, PortRule
 from topology.validation import describe_validation
+from topology.wire_model import WireModel
 
 MAX_PLANES_BYTES: Final = 1 << 20
 _GIGA: Final = 10**9
@@ -60,13 +58,7 @@ class PlaneChoice(NamedTuple):
 DEFAULT_PLANES: Final = PlaneChoice()
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
-    )
-
-
-class RuleModel(_Model):
+class RuleModel(WireModel):
     """What a port must be. Patterns have the shell's wildcards; case does not matter."""
 
     medium: Literal[Medium.INFINIBAND, Medium.ETHERNET] | None = None
@@ -91,7 +83,7 @@ class RuleModel(_Model):
         return self
 
 
-class PlaneModel(_Model):
+class PlaneModel(WireModel):
     """One network, and the ports that are its own."""
 
     name: PlaneName
@@ -99,7 +91,7 @@ class PlaneModel(_Model):
     """Rules, of which a port must fit one."""
 
 
-class PlanesFile(_Model):
+class PlanesFile(WireModel):
     """The networks that the default tells wrongly, in the order in which they are looked at."""
 
     planes: Annotated[tuple[PlaneModel, ...], Field(min_length=1, max_length=64)]

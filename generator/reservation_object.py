@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, StringConstraints, ValidationError
 
 from generator.fabric_object import Count, Time
 from generator.plane_config import PlaneName
@@ -21,6 +20,7 @@ from topology.errors import ConfigError, show
 from topology.plane_policy import COMPUTE
 from topology.report import API_VERSION, Name, ReportMetadata
 from topology.validation import describe_validation
+from topology.wire_model import WireModel
 
 RESERVATION_KIND: Final = "PlacementReservation"
 MAX_PODS: Final = 1_000_000
@@ -30,20 +30,14 @@ Quantity = Annotated[int, Field(ge=0, le=1 << 53)]
 """Whole numbers of the resource's base unit; JSON readers keep integers up to 2^53."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
-    )
-
-
-class GangRef(_Model):
+class GangRef(WireModel):
     """Whose pods will run there."""
 
     namespace: GroupName
     name: Name
 
 
-class PodRun(_Model):
+class PodRun(WireModel):
     """Pods of consecutive ranks on one node."""
 
     node: Name | None = None
@@ -51,7 +45,7 @@ class PodRun(_Model):
     count: Annotated[int, Field(ge=1, le=MAX_PODS)]
 
 
-class ReservedGroup(_Model):
+class ReservedGroup(WireModel):
     """The places of one group of pods."""
 
     name: GroupName
@@ -61,7 +55,7 @@ class ReservedGroup(_Model):
     """In the order of ranks."""
 
 
-class ReservationSpec(_Model):
+class ReservationSpec(WireModel):
     """What is reserved, and for whom."""
 
     request_id: Annotated[
@@ -91,7 +85,7 @@ class ReservationPhase(StrEnum):
     EXPIRED = "expired"
 
 
-class ReservationStatus(_Model):
+class ReservationStatus(WireModel):
     """What became of it."""
 
     phase: ReservationPhase
@@ -103,7 +97,7 @@ class ReservationStatus(_Model):
     """For people."""
 
 
-class PlacementReservation(_Model):
+class PlacementReservation(WireModel):
     """The whole object."""
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION

@@ -24,20 +24,18 @@ from enum import StrEnum
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     IPvAnyNetwork,
     StringConstraints,
     ValidationError,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 
 from generator.store.documents import parse_document
 from topology.errors import ConfigError, show
 from topology.validation import describe_validation
+from topology.wire_model import WireModel
 
 MAX_ADDRESSES: Final = 4096  # of one network or list: more is a mistyped prefix
 MIN_KEY_CHARS: Final = 8  # RFC 3414, 11.2
@@ -79,13 +77,7 @@ class PrivProtocol(StrEnum):
     AES_256 = "AES-256"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
-    )
-
-
-class SwitchGroup(_Model):
+class SwitchGroup(WireModel):
     """Switches that take the same credentials."""
 
     addresses: Annotated[tuple[Address, ...], Field(min_length=1, max_length=MAX_ADDRESSES)]
@@ -114,7 +106,7 @@ class SwitchGroup(_Model):
         return self
 
 
-class Discovery(_Model):
+class Discovery(WireModel):
     """Which of the devices that switches hear are walked too.
 
     A neighbor says itself what its address is, so the credentials of the switch that hears it
@@ -128,7 +120,7 @@ class Discovery(_Model):
     """Cables from a listed switch."""
 
 
-class SwitchesFile(_Model):
+class SwitchesFile(WireModel):
     """The whole file."""
 
     switches: Annotated[tuple[SwitchGroup, ...], Field(min_length=1, max_length=1024)]

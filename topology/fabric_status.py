@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field, StringConstraints, ValidationError
 
 from topology.errors import ConfigError, show
 from topology.report import (
@@ -22,6 +21,7 @@ from topology.report import (
     Subnet,
 )
 from topology.validation import describe_validation
+from topology.wire_model import WireModel
 
 FABRIC_KIND: Final = "Fabric"
 FABRIC_NAME: Final = "default"
@@ -41,10 +41,8 @@ class SweepRole(StrEnum):
     """Is elected when the elected one falls silent; does not sweep until then."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="ignore", frozen=True, populate_by_name=True
-    )
+class _Model(WireModel):
+    model_config = ConfigDict(extra="ignore")
 
 
 class Sweeper(_Model):

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from pydantic.alias_generators import to_camel
 
 from topology.errors import ReportError, show
 from topology.facts import (
@@ -30,6 +29,7 @@ from topology.facts import (
 )
 from topology.ids import Id, IdKind, natural_key, parse_guid, parse_mac
 from topology.validation import describe_validation
+from topology.wire_model import WireModel
 
 API_VERSION: Final = "toponaut.io/v1alpha1"
 REPORT_KIND: Final = "NeighborReport"
@@ -51,13 +51,7 @@ Subnet = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 """Prefix of an InfiniBand subnet."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
-    )
-
-
-class ReportId(_Model):
+class ReportId(WireModel):
     """One identifier; `subtype` for chassis and port ids only."""
 
     type: IdKind
@@ -65,7 +59,7 @@ class ReportId(_Model):
     subtype: Text | None = None
 
 
-class ReportNeighbor(_Model):
+class ReportNeighbor(WireModel):
     """What one port hears from the other end."""
 
     ids: Annotated[tuple[ReportId, ...], Field(max_length=64)] = ()
@@ -77,7 +71,7 @@ class ReportNeighbor(_Model):
     ttl_seconds: Annotated[int, Field(ge=0, le=65535)] | None = None
 
 
-class ReportPort(_Model):
+class ReportPort(WireModel):
     """One physical port."""
 
     name: Text
@@ -97,7 +91,7 @@ class ReportPort(_Model):
     neighbors: Annotated[tuple[ReportNeighbor, ...], Field(max_length=1024)] = ()
 
 
-class ReportDevice(_Model):
+class ReportDevice(WireModel):
     """The reporting device itself."""
 
     kind: DeviceKind
@@ -105,7 +99,7 @@ class ReportDevice(_Model):
     ids: Annotated[tuple[ReportId, ...], Field(max_length=1024)] = ()
 
 
-class SweepPart(_Model):
+class SweepPart(WireModel):
     """One numbered part of an InfiniBand sweep; only complete sets count."""
 
     subnet: Name
@@ -118,7 +112,7 @@ class SweepPart(_Model):
     facts: Annotated[str, StringConstraints(max_length=256 * 1024)]
 
 
-class ReportSpec(_Model):
+class ReportSpec(WireModel):
     """Facts only: a device with its ports, or a part of a sweep."""
 
     device: ReportDevice | None = None
@@ -126,7 +120,7 @@ class ReportSpec(_Model):
     sweep: SweepPart | None = None
 
 
-class CollectorOutcome(_Model):
+class CollectorOutcome(WireModel):
     """How the last run of one collector ended."""
 
     name: Name
@@ -134,7 +128,7 @@ class CollectorOutcome(_Model):
     message: Text = ""
 
 
-class SweepStanding(_Model):
+class SweepStanding(WireModel):
     """How a node that takes part in sweeping stands to it."""
 
     able: bool = False
@@ -145,7 +139,7 @@ class SweepStanding(_Model):
     """Subnets, sorted, that let every query time out when it last tried, as an M_Key does."""
 
 
-class ReportStatus(_Model):
+class ReportStatus(WireModel):
     """When and how the facts were collected."""
 
     observed_at: Text | None = None
@@ -166,7 +160,7 @@ class ReportMetadata(BaseModel):
     name: Name
 
 
-class NeighborReport(_Model):
+class NeighborReport(WireModel):
     """One reporter's facts."""
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION

@@ -1,0 +1,14 @@
+"""The shape that all documents of ours share on the wire. Imports pydantic: edges only."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class WireModel(BaseModel):
+    """Frozen, camelCase on the wire, and closed: an unknown field is refused."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
+    )
