@@ -15,7 +15,15 @@ import numpy as np
 
 from topology.fabric import Fabric
 from topology.fabric_columns import MEDIUM_CODES, columns_of
-from topology.facts import DeviceKind, Finding, FindingKind, Medium, PortName, Severity
+from topology.facts import (
+    DeviceKind,
+    Finding,
+    FindingKind,
+    Medium,
+    PortName,
+    Severity,
+    finding_about,
+)
 from topology.lazy_rows import rows_at
 from topology.tiers import Group
 from topology.tree_findings import list_names
@@ -75,16 +83,14 @@ def _unknown(fabric: Fabric, groups: Sequence[Group], cliques: Cliques) -> Itera
         if host not in cliques and not fabric.devices[host].has_report
     )
     if names:
-        yield Finding(
-            kind=FindingKind.UNDECIDABLE,
-            device=names[0],
-            port=None,
+        yield finding_about(
+            FindingKind.UNDECIDABLE,
+            names,
             severity=Severity.WARNING,
             message=(
                 f"No agent tells the NVLink domain of {list_names(names)}, so each stands alone "
                 "in that tier. See that the agent runs there."
             ),
-            ports=tuple(PortName(name, "") for name in names),
         )
 
 

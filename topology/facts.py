@@ -184,6 +184,20 @@ class Finding:
     """RFC 3339 time of the first generation that showed it."""
 
 
+def finding_about(
+    kind: FindingKind, names: Sequence[str], *, severity: Severity, message: str
+) -> Finding:
+    """Return a finding about whole devices; at least one, and the first is its subject."""
+    return Finding(
+        kind=kind,
+        device=names[0],
+        port=None,
+        severity=severity,
+        message=message,
+        ports=tuple(PortName(name, "") for name in names),
+    )
+
+
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return findings without repeats, sorted by kind, device, port and message."""
     return tuple(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from topology.fabric import Fabric
-from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.facts import Finding, FindingKind, Severity, finding_about
 from topology.homes import MIN_WITNESSES
 from topology.tiers import Group, Grouping
 from topology.tree_findings import list_names, switch_names
@@ -80,15 +80,13 @@ def _ties_between(grouping: Grouping) -> Counter[tuple[int, int]]:
 
 def _half(fabric: Fabric, groups: Sequence[Group]) -> Finding:
     names = [name for group in groups for name in switch_names(fabric, group)]
-    return Finding(
-        kind=FindingKind.UNDECIDABLE,
-        device=names[0],
-        port=None,
+    return finding_about(
+        FindingKind.UNDECIDABLE,
+        names,
         severity=Severity.WARNING,
         message=(
             f"{list_names(names)} count as {len(groups)} domains, but by the size of others, or by "
             "hosts that hang between them, they may be one. Check for missing and swapped host "
             "links."
         ),
-        ports=tuple(PortName(name, "") for name in names),
     )

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from topology.fabric import Fabric
-from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.facts import Finding, FindingKind, PortName, Severity, finding_about
 from topology.part_findings import part_findings
 from topology.plane_cables import Edge
 from topology.planes import Plane
@@ -63,10 +63,9 @@ def _lone_tops(
         is_top = top.parent is None or not groups[top.parent].switches
         if is_top and len(children) == 1 and top.rank > SPINE_RANK:
             names, low = switch_names(fabric, top), switch_names(fabric, groups[children[0]])
-            yield Finding(
-                kind=FindingKind.UNDECIDABLE,
-                device=names[0],
-                port=None,
+            yield finding_about(
+                FindingKind.UNDECIDABLE,
+                [*names, *low],
                 severity=Severity.INFO,
                 message=(
                     f"{list_names(names)} joins nothing but what {list_names(low)} joins already. "
@@ -74,7 +73,6 @@ def _lone_tops(
                     "or pods whose up-links were exchanged look the same. Check that it is meant "
                     "to stand there."
                 ),
-                ports=tuple(PortName(name, "") for name in (*names, *low)),
             )
 
 
@@ -94,17 +92,15 @@ def _lone_leaves(
     if len(lone) > 1:
         leaves = [name for leaf, _ in lone for name in switch_names(fabric, groups[leaf])]
         uppers = [name for _, at in lone for name in switch_names(fabric, groups[at])]
-        yield Finding(
-            kind=FindingKind.UNDECIDABLE,
-            device=leaves[0],
-            port=None,
+        yield finding_about(
+            FindingKind.UNDECIDABLE,
+            [*leaves, *uppers],
             severity=Severity.INFO,
             message=(
                 f"{list_names(leaves)} have spines of their own that no other leaf uses: if "
                 "up-links of theirs were exchanged with each other's, no cable would tell. Check "
                 "them against the plan."
             ),
-            ports=tuple(PortName(name, "") for name in (*leaves, *uppers)),
         )
 
 
@@ -119,16 +115,14 @@ def _torn_off(
     for at, children in sorted(below.items()):
         if len(children) == 1 and groups[at].margin <= FIRM_MARGIN:
             low, high = switch_names(fabric, groups[children[0]]), switch_names(fabric, groups[at])
-            yield Finding(
-                kind=FindingKind.UNDECIDABLE,
-                device=low[0],
-                port=None,
+            yield finding_about(
+                FindingKind.UNDECIDABLE,
+                [*low, *high],
                 severity=Severity.WARNING,
                 message=(
                     f"{list_names(low)} is all that {list_names(high)} holds, and many of its "
                     "links lead to others, so it may belong to their domain. Check its up-links."
                 ),
-                ports=tuple(PortName(name, "") for name in (*low, *high)),
             )
 
 
@@ -172,10 +166,9 @@ def _shallow(
                 continue
             names = switch_names(fabric, groups[child])
             above = switch_names(fabric, groups[at])
-            yield Finding(
-                kind=FindingKind.TIER_MISMATCH,
-                device=names[0],
-                port=None,
+            yield finding_about(
+                FindingKind.TIER_MISMATCH,
+                [*names, *above],
                 severity=Severity.INFO,
                 message=(
                     f"{list_names(names)} hangs {groups[at].rank - groups[child].rank} tiers below "
@@ -183,7 +176,6 @@ def _shallow(
                     f"{groups[at].rank - highest}. The tree keeps it so; check that no spines are "
                     "missing between."
                 ),
-                ports=tuple(PortName(name, "") for name in (*names, *above)),
             )
 
 
@@ -229,17 +221,15 @@ def _sparse(fabric: Fabric, grouping: Grouping, ways: Ways) -> Iterator[Finding]
         if reach_share(found) > SPARSE_SHARE:
             continue
         names = switch_names(fabric, groups[at])
-        yield Finding(
-            kind=FindingKind.UNDECIDABLE,
-            device=names[0],
-            port=None,
+        yield finding_about(
+            FindingKind.UNDECIDABLE,
+            names,
             severity=Severity.WARNING,
             message=(
                 f"{list_names(names)} count as one domain, but only {reach_share(found):.0%} of "
                 "them and what is below are cabled to each other: it may be two. Check their "
                 "cables to lower switches."
             ),
-            ports=tuple(PortName(name, "") for name in names),
         )
 
 
@@ -255,16 +245,14 @@ def _inward(fabric: Fabric, grouping: Grouping, ways: Ways) -> Iterator[Finding]
     for at, count in sorted(inside.items()):
         if 2 * count >= down[at]:
             names = switch_names(fabric, groups[at])
-            yield Finding(
-                kind=FindingKind.UNDECIDABLE,
-                device=names[0],
-                port=None,
+            yield finding_about(
+                FindingKind.UNDECIDABLE,
+                names,
                 severity=Severity.WARNING,
                 message=(
                     f"{list_names(names)} count as one domain but are cabled to each other, as "
                     "switches of different domains are. Check their cables to lower switches."
                 ),
-                ports=tuple(PortName(name, "") for name in names),
             )
 
 
@@ -283,14 +271,12 @@ def _unjoined(fabric: Fabric, ranks: Ranks, grouping: Grouping, ways: Ways) -> I
         if lost and sum(lost.values()) >= num_peers[at]:
             names = switch_names(fabric, groups[at])
             others = [fabric.devices[switch].name for switch in lost]
-            yield Finding(
-                kind=FindingKind.UNDECIDABLE,
-                device=names[0],
-                port=None,
+            yield finding_about(
+                FindingKind.UNDECIDABLE,
+                [*names, *sorted(others)],
                 severity=Severity.WARNING,
                 message=(
                     f"{list_names(names)} is joined with others by {list_names(others)}, which "
                     "are in no domain themselves. Check what is reported of them first."
                 ),
-                ports=tuple(PortName(name, "") for name in (*names, *sorted(others))),
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from topology.fabric import Fabric
-from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.facts import Finding, FindingKind, PortName, Severity, finding_about
 from topology.homes import Tie
 from topology.ids import natural_key
 from topology.planes import Plane
@@ -63,16 +63,14 @@ def switch_names(fabric: Fabric, group: Group) -> list[str]:
 def _host_on_spine(fabric: Fabric, ranks: Ranks) -> Iterator[Finding]:
     for host, switch in ranks.hosts_on_spines:
         names = fabric.devices[host].name, fabric.devices[switch].name
-        yield Finding(
-            kind=FindingKind.HOST_ON_SPINE,
-            device=names[0],
-            port=None,
+        yield finding_about(
+            FindingKind.HOST_ON_SPINE,
+            names,
             severity=Severity.WARNING,
             message=(
                 f"Host {names[0]} is cabled to {names[1]}, which serves leaves and is no leaf "
                 "itself; this link places nothing. Move the cable to a leaf if jobs run there."
             ),
-            ports=tuple(PortName(name, "") for name in names),
         )
 
 

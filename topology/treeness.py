@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from topology.fabric import Fabric
-from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.facts import Finding, FindingKind, Severity, finding_about
 from topology.overlap import ALIKE_SHARE
 from topology.plane_cables import count_pairs, edge_columns
 from topology.planes import Plane
@@ -54,13 +54,11 @@ def treeness_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Itera
 
 
 def _finding(names: Sequence[str], message: str, severity: Severity) -> Finding:
-    return Finding(
-        kind=FindingKind.NOT_A_TREE,
-        device=names[0],
-        port=None,
+    return finding_about(
+        FindingKind.NOT_A_TREE,
+        names,
         severity=severity,
         message=message,
-        ports=tuple(PortName(name, "") for name in names),
     )
 
 
