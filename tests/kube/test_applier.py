@@ -10,7 +10,7 @@ import pytest
 from generator.kube.applier import MANAGER, Applier, Patience
 from generator.kube.ownership import is_settled
 from generator.kube.pacing import Pace, TokenBucket
-from generator.kube.resources import FABRICS, HYPERNODES, RESERVATIONS
+from generator.kube.resources import HYPERNODES, REPORTS, RESERVATIONS
 from generator.kube.transport import Transport
 from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
 from tests.kube.conftest import WRITER, connecting
@@ -146,7 +146,7 @@ def test_it_gives_up_in_the_end(namespace: str, writing: Writing, proxy: FaultPr
 
 def test_it_insists_on_nothing_that_is_wrong(writing: Writing, proxy: FaultProxy) -> None:
     with pytest.raises(KubeError) as refused:
-        writing.applier.apply(FABRICS, made(FABRICS, change={"spec.tierNames": ["2"]}))
+        writing.applier.apply(REPORTS, made(REPORTS, change={"spec.device.kind": "toaster"}))
     assert refused.value.status == 422
     assert proxy.count("PATCH") == 1
 
