@@ -1,0 +1,53 @@
+"""How one round of the server ended, as one frozen value: what metrics and Events are told of.
+
+The loop makes it and knows nothing of who listens; a listener must return soon and never raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from generator.fabric_object import Condition, HeldPlan
+from generator.outputs.hypernode import HyperNode
+from generator.placement.capacity import Snapshot
+from generator.reconcile.plan import Action
+from topology.facts import Finding
+from topology.tree import TopologyTree
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOutcome:
+    """What one round saw, decided and wrote."""
+
+    duration_s: float
+    is_failed: bool = False
+    """Whether it ended by an error that nobody foresaw; all else may be what stood before it."""
+    generation: int = 0
+    """Grows with each tree that is published; 0 before the first."""
+    tree: TopologyTree | None = None
+    """As seen now; None while the fabric is not known."""
+    snapshot: Snapshot | None = None
+    """That placement is answered from."""
+    num_reports: int = 0
+    """That could be read, parts of sweeps among them."""
+    num_refused: int = 0
+    """That could not."""
+    findings: tuple[Finding, ...] = ()
+    observed: tuple[HyperNode, ...] = ()
+    """As they stood when the round began, foreign ones among them."""
+    conditions: tuple[Condition, ...] = ()
+    """Of the Fabric object, after the round."""
+    held: HeldPlan | None = None
+    done: tuple[Action, ...] = ()
+    """Writes of this round, in their order."""
+    failed: Action | None = None
+    """The write that failed, which ended the plan."""
+    carried_out: str = ""
+    """Hash of the plan that this round carried out whole; empty where it wrote none."""
+    is_approved: bool = False
+    """Whether a person had approved the plan that was carried out."""
+
+
+OnRound = Callable[[RoundOutcome], None]
+"""Called once at the end of each round, in its thread."""
