@@ -6,15 +6,14 @@ free, labels, taints, schedulable}]`. A wrong node costs itself and is named.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from generator.placement.capacity import NodeSpec
+from generator.quantities import parse_quantity
 from generator.store.documents import parse_documents
 from topology.errors import ConfigError, ParseError, show
 from topology.facts import Device, DeviceKind
@@ -22,19 +21,6 @@ from topology.ids import Id, IdKind, parse_guid, parse_mac, parse_node_name
 from topology.validation import describe_validation
 
 SLOTS: Final = "slots"
-_SUFFIXES: Final = {
-    "": Decimal(1),
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    **{letter: Decimal(1000) ** power for power, letter in enumerate("kMGTPE", 1)},
-    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)},
-}
-_MAX_QUANTITY: Final = 2**62
-_QUANTITY = re.compile(
-    r"(?P<number>[+-]?(?:[0-9]{1,64}\.?[0-9]{0,64}|\.[0-9]{1,64})(?:[eE][+-]?[0-9]{1,3})?)"
-    r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?)\Z"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +44,6 @@ class Inventory(NamedTuple):
     nodes: tuple[ListedNode, ...]
     """Sorted by name."""
     problems: tuple[ParseError, ...]
-
-
-def parse_quantity(value: object) -> int:
-    """Return a Kubernetes quantity as a whole number of its base unit, rounded down.
-
-    `64` and `"64"` give 64, `"63850m"` 63, `"1Gi"` 1073741824. Source: Kubernetes
-    apimachinery, pkg/api/resource/quantity.go.
-
-    Raises:
-        ValueError: it is no quantity, or negative.
-    """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"expected a quantity, got {type(value).__name__}")  # noqa: TRY004 - pydantic reports ValueError
-    text = str(value).strip()
-    found = _QUANTITY.match(text)
-    if found is None:
-        raise ValueError(f"expected a quantity such as 8, 500m or 16Gi, got {text[:64]!r}")
-    amount = Decimal(found["number"]) * _SUFFIXES[found["suffix"]]
-    if not 0 <= amount <= _MAX_QUANTITY:
-        raise ValueError(f"expected a quantity from 0 to {_MAX_QUANTITY}, got {text!r}")
-    return int(amount)
 
 
 Quantities = dict[str, Annotated[int, BeforeValidator(parse_quantity)]]

@@ -15,9 +15,9 @@ from generator.inventory import (
     ListedNode,
     capacities,
     parse_nodes,
-    parse_quantity,
 )
 from generator.placement.capacity import NodeSpec
+from generator.quantities import parse_quantity
 from tests.generator.scenes import kube_node
 from topology.facts import DeviceKind
 from topology.ids import Id, IdKind
