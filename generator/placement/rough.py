@@ -109,7 +109,7 @@ class _Left:
         for offset in self._fullest_first(slots, start, stop):
             count = min(int(slots[offset]), kind.size - len(nodes))
             if not count:
-                break
+                continue  # a full node beside a free one of the same unit
             at = int(offset) + self._start
             nodes += [at] * count
             used = self._used.setdefault(at, Counter())

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from hypothesis import given, settings
 
+from generator.placement.capacity import NodeSpec
 from generator.placement.effort import Effort
 from generator.placement.engine import place
 from generator.placement.presets import Preset
@@ -13,7 +14,7 @@ from generator.placement.problem import build_problem
 from generator.placement.request import parse_request
 from generator.placement.solve import CHOICE_STEPS, solve, solve_roughly
 from tests.generator.placement import referee
-from tests.generator.placement.documents import cluster, racks, request
+from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Scene
 from tests.generator.placement.scenes import document_of, scenes, snapshot_of
 
@@ -57,6 +58,18 @@ def test_it_keeps_every_rule_without_proof(scene: Scene) -> None:
         for node in (node for part in parts for node in part):
             left[node] -= group.need
     assert min(left.values()) >= 0
+
+
+def test_it_places_every_pod_of_a_part_where_full_nodes_lie_between() -> None:
+    full = {"n1": NodeSpec("n1", {"slots": 0}), "n0": NodeSpec("n0", {"slots": 2})}
+    snapshot = cluster(racks(2, 1, per_block=2), full)
+    problem = build_problem(snapshot, request(groups=workers(3)))
+    rough = solve_roughly(problem, Effort(1000))
+    assert rough is not None
+    assert rough.pods == ((0, 0, 2),)
+    tight = build_problem(snapshot, request(groups=workers(3), max_domains={"node": 1}))
+    assert solve_roughly(tight, Effort(1000)) is None
+    assert solve(tight, Effort(1000)) is None
 
 
 def test_it_answers_in_time_when_the_deadline_passes() -> None:
