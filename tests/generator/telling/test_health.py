@@ -1,0 +1,64 @@
+"""Alive, started, ready: three questions with three answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from generator.health import LEAST_S, MISSED_ROUNDS, Heartbeat, health_pages
+from generator.pages import Render
+
+PERIOD_S = 100.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def told(pages: Mapping[str, Render]) -> dict[str, tuple[int, str]]:
+    answers = {path: render("") for path, render in pages.items()}
+    return {path: (one.status, one.body.decode().strip()) for path, one in answers.items()}
+
+
+def test_it_is_alive_but_not_started_before_the_first_round_ended() -> None:
+    pages = health_pages(Heartbeat(period_s=PERIOD_S, clock=Clock()), lambda: "")
+    assert told(pages) == {
+        "/livez": (200, "ok"),
+        "/startupz": (503, "the first round has not ended"),
+        "/readyz": (503, "the first round has not ended"),
+    }
+
+
+def test_it_is_not_ready_while_something_is_unknown() -> None:
+    heart = Heartbeat(period_s=PERIOD_S, clock=Clock())
+    heart.beat()
+    pages = health_pages(heart, lambda: "nodes are not listed yet")
+    assert told(pages) == {
+        "/livez": (200, "ok"),
+        "/startupz": (200, "ok"),
+        "/readyz": (503, "nodes are not listed yet"),
+    }
+
+
+def test_it_is_dead_when_rounds_do_not_end_and_alive_when_they_do_again() -> None:
+    clock = Clock()
+    heart = Heartbeat(period_s=PERIOD_S, clock=clock)
+    heart.beat()
+    pages = health_pages(heart, lambda: "")
+    clock.now_s += MISSED_ROUNDS * PERIOD_S
+    assert told(pages)["/livez"] == (200, "ok")
+    clock.now_s += 1
+    assert told(pages)["/livez"] == (503, "no round ended for 301 s")
+    assert told(pages)["/readyz"] == (200, "ok"), "what is known is still answered"
+    heart.beat()
+    assert told(pages)["/livez"] == (200, "ok")
+
+
+def test_it_gives_short_rounds_their_time() -> None:
+    clock = Clock()
+    heart = Heartbeat(period_s=0.1, clock=clock)
+    clock.now_s += LEAST_S
+    assert heart.why_dead() == ""
