@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from generator.kube.cache import Cache, Change, Parse
-from generator.kube.failures import error_of_status
 from generator.kube.listing import USUAL, Paging, refill
 from generator.kube.pacing import Backoff, Pace
 from generator.kube.resources import Resource
 from generator.kube.transport import Lines, Request, Transport
 from topology.errors import KubeError, KubeExpired, KubeUnavailable
+from topology.kube_answers import error_of_status
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,9 @@ from kubernetes.client.api_client import ApiClient
 from urllib3.response import BaseHTTPResponse
 
 from generator.kube.credentials import Load
-from generator.kube.failures import UNANSWERED, error_of_silence, error_of_status
+from generator.kube.failures import UNANSWERED
 from topology.errors import ConfigError, KubeUnavailable
+from topology.kube_answers import error_of_silence, error_of_status
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"

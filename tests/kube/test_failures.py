@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 from kubernetes.client import exceptions as client_exceptions
 from kubernetes.config import config_exception
 
-from generator.kube.failures import (
-    MAX_RETRY_AFTER_S,
-    UNANSWERED,
-    error_of_silence,
-    error_of_status,
-)
+from generator.kube.failures import UNANSWERED
 from topology.errors import KubeError, KubeUnavailable
+from topology.kube_answers import MAX_RETRY_AFTER_S, error_of_silence, error_of_status
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""Reports of other versions, and parts that were withdrawn."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from generator.intake import take_reports
+from topology.errors import ReportError
+from topology.report import parse_report, render_report, split_sweep
+from topology.stored_reports import is_withdrawn, parse_stored_report, withdrawn_part
+
+REPORT: dict[str, Any] = {
+    "apiVersion": "toponaut.io/v1alpha1",
+    "kind": "NeighborReport",
+    "metadata": {"name": "n1", "uid": "7", "managedFields": []},
+    "spec": {
+        "device": {"kind": "host", "name": "n1", "ids": [{"type": "hostname", "value": "n1"}]},
+        "ports": [
+            {"name": "eth0", "medium": "ethernet", "neighbors": [{"source": "lldp", "name": "l"}]},
+            {"name": "eth1", "medium": "ethernet"},
+        ],
+    },
+    "status": {"collectors": [{"name": "lldpd", "outcome": "ok"}]},
+}
+
+NEWER = [
+    pytest.param((), id="beside spec"),
+    pytest.param(("spec",), id="in spec"),
+    pytest.param(("spec", "device"), id="of the device"),
+    pytest.param(("spec", "device", "ids", 0), id="of an id"),
+    pytest.param(("spec", "ports", 1), id="of a port"),
+    pytest.param(("spec", "ports", 0, "neighbors", 0), id="of a neighbor"),
+    pytest.param(("status",), id="in status"),
+    pytest.param(("status", "collectors", 0), id="of an outcome"),
+]
+
+
+def with_field(*paths: tuple[int | str, ...]) -> dict[str, Any]:
+    """Return the report as the next version may write it: with one field more at each place."""
+    newer = copy.deepcopy(REPORT)
+    for path in paths:
+        owner: Any = newer
+        for step in path:
+            owner = owner[step]
+        owner["novelty"] = {"any": ["value"]}
+    return newer
+
+
+@pytest.mark.parametrize("path", NEWER)
+def test_it_reads_the_next_versions_report_without_the_field_it_does_not_know(
+    path: tuple[int | str, ...],
+) -> None:
+    newer = with_field(path)
+    assert parse_stored_report(newer) == parse_report(REPORT)
+    assert newer == with_field(path)  # what it was given is as it was
+    with pytest.raises(ReportError, match="novelty"):
+        parse_report(newer)  # in a file it is a mistake
+
+
+def test_it_leaves_out_any_number_of_fields() -> None:
+    paths: list[Any] = [one.values[0] for one in NEWER]
+    assert parse_stored_report(with_field(*paths)) == parse_report(REPORT)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        pytest.param({"apiVersion": "toponaut.io/v1"}, "toponaut.io/v1alpha1", id="version"),
+        pytest.param({"spec": {"device": {"kind": "host"}, "x": 1}}, "name", id="missing field"),
+        pytest.param({"spec": {"novel": {}}}, "exactly one", id="a kind of spec not known"),
+        pytest.param({"spec": 7}, "spec", id="no mapping"),
+    ],
+)
+def test_it_refuses_what_is_more_than_a_field_too_many(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(ReportError, match=told):
+        parse_stored_report(REPORT | change)
+
+
+def test_it_refuses_what_is_no_object() -> None:
+    with pytest.raises(ReportError, match="got list"):
+        parse_stored_report([])
+
+
+def test_it_knows_a_withdrawn_part() -> None:
+    gone = withdrawn_part("n1.sweep.3", "fe80000000000000")
+    (part,) = split_sweep("x", node="n1", subnet="fe80000000000000")
+    assert is_withdrawn(parse_stored_report(render_report(gone)))
+    assert not is_withdrawn(part)
+    assert not is_withdrawn(parse_report(REPORT))
+
+
+def test_it_is_no_fabric_even_to_a_reader_that_knows_nothing_of_withdrawing() -> None:
+    taken = take_reports([withdrawn_part("n1.sweep.0", "fe80000000000000")])
+    assert taken.claims == ()
