@@ -24,7 +24,8 @@ from generator.outputs.hypernode import HyperNode, parse_manifest, render_manife
 from generator.store.access import Access
 from generator.store.directory import ReadHyperNodes, ReadReports
 from topology.errors import KubeConflict, KubeNotFound, ParseError
-from topology.report import parse_report
+from topology.report import NeighborReport
+from topology.stored_reports import is_withdrawn, parse_stored_report
 
 Value = TypeVar("Value")
 
@@ -49,6 +50,12 @@ def told_by(cache: Cache[Value], resource: Resource) -> Told[Value]:
         ParseError(one.problem, source=f"{resource.kind} {one.source}") for one in cache.problems
     )
     return Told(cache.values, problems, len(cache.values) + len(problems))
+
+
+def reports_of(told: Told[NeighborReport]) -> ReadReports:
+    """Return what is known of the reports; a part that was withdrawn is as good as not there."""
+    there = tuple(report for report in told.values if not is_withdrawn(report))
+    return ReadReports(there, told.problems, told.num_objects)
 
 
 def parse_kube_node(found: Mapping[str, Any]) -> ListedNode:
@@ -83,7 +90,7 @@ class ClusterStore:
         Raises:
             KubeError: they cannot be listed.
         """
-        return ReadReports(*self._read(REPORTS, parse_report))
+        return reports_of(self._read(REPORTS, parse_stored_report))
 
     def read_hypernodes(self) -> ReadHyperNodes:
         """Return all HyperNodes, ours and foreign ones.

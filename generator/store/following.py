@@ -17,10 +17,11 @@ from generator.kube.reflector import Reflector
 from generator.kube.resources import HYPERNODES, NODES, REPORTS, Resource
 from generator.kube.transport import Transport
 from generator.outputs.hypernode import HyperNode, parse_manifest
-from generator.store.cluster import ClusterStore, Told, parse_kube_node, told_by
+from generator.store.cluster import ClusterStore, Told, parse_kube_node, reports_of, told_by
 from generator.store.directory import ReadHyperNodes, ReadReports
 from topology.errors import KubeUnavailable
-from topology.report import NeighborReport, parse_report
+from topology.report import NeighborReport
+from topology.stored_reports import parse_stored_report
 
 Value = TypeVar("Value")
 
@@ -43,7 +44,7 @@ class FollowedCluster:
             on_change()
 
         self._reports: Reflector[NeighborReport] = Reflector(
-            transport, REPORTS, parse=parse_report, on_change=tell, pace=pace
+            transport, REPORTS, parse=parse_stored_report, on_change=tell, pace=pace
         )
         self._nodes: Reflector[ListedNode] = Reflector(
             transport, NODES, parse=parse_kube_node, on_change=tell, pace=pace
@@ -93,7 +94,7 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: they were never listed.
         """
-        return ReadReports(*_known(REPORTS, self._reports))
+        return reports_of(_known(REPORTS, self._reports))
 
     def read_nodes(self) -> Inventory:
         """Return the nodes with what a job may use of them.
