@@ -1,0 +1,1 @@
+"""Other systems' manifests as placement requests. Pure: text and files are the caller's."""

@@ -1,0 +1,152 @@
+"""One value of a foreign document: where it stands, and which of its parts were read.
+
+What nobody read is what was ignored; so the list of ignored fields cannot fall behind the readers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from topology.errors import PlacementRequestError, show
+
+MOST: Final = 1_000_000
+"""Largest count that is believed."""
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
+
+
+class Note(NamedTuple):
+    """What was made of a field beyond its plain meaning."""
+
+    path: str
+    text: str
+
+
+class Field:
+    """A value at a path; absent ones are fields too, of value None."""
+
+    __slots__ = ("_children", "_is_read", "_notes", "path", "value")
+
+    def __init__(self, value: object, path: str, notes: list[Note] | None = None) -> None:
+        """Wrap a value; the fields below share its notes."""
+        self.value = value
+        self.path = path
+        self._notes: list[Note] = [] if notes is None else notes
+        self._children: dict[str | int, Field] = {}
+        self._is_read = False
+
+    @property
+    def exists(self) -> bool:
+        """Whether the document has a value there."""
+        return self.value is not None
+
+    @property
+    def notes(self) -> list[Note]:
+        """What was noted in the whole document so far; grows as it is read."""
+        return self._notes
+
+    def at(self, *keys: str) -> Field:
+        """Return the field under keys, one below the other.
+
+        Raises:
+            PlacementRequestError: something other than a mapping is on the way.
+        """
+        found = self
+        for key in keys:
+            found = found._child(key)
+        return found
+
+    def entries(self) -> Iterator[tuple[str, Field]]:
+        """Yield (key, field) of a mapping; none where it is absent."""
+        for key in self._mapping():
+            yield key, self._child(key)
+
+    def items(self) -> list[Field]:
+        """Return the members of a list; none where it is absent."""
+        if self.value is None:
+            return []
+        if not isinstance(self.value, list):
+            raise self.fault("expected a list")
+        return [self._member(at, value) for at, value in enumerate(self.value)]
+
+    def text(self, default: str = "") -> str:
+        """Return a text."""
+        if self.value is None:
+            return default
+        if not isinstance(self.value, str):
+            raise self.fault("expected a text")
+        self._is_read = True
+        return self.value
+
+    def whole(self, default: int, *, least: int = 0) -> int:
+        """Return an integer from `least` to a million."""
+        found = self.maybe_whole(least=least)
+        return default if found is None else found
+
+    def maybe_whole(self, *, least: int = 0) -> int | None:
+        """Return the same; None where it is absent."""
+        if self.value is None:
+            return None
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise self.fault("expected an integer")
+        if not least <= self.value <= MOST:
+            raise self.fault(f"expected an integer from {least} to {MOST}")
+        self._is_read = True
+        return self.value
+
+    def numeral(self, *, least: int = 1) -> int | None:
+        """Return an integer that stands in a text, as in annotations; None where it is absent."""
+        if self.value is None:
+            return None
+        text = str(self.value).strip()
+        if not re.fullmatch(r"[0-9]{1,7}", text, re.ASCII) or not least <= int(text) <= MOST:
+            raise self.fault(f"expected an integer from {least} to {MOST}")
+        self._is_read = True
+        return int(text)
+
+    def raw(self) -> object:
+        """Return the value as it is; all of it counts as read."""
+        self._is_read = True
+        return self.value
+
+    def note(self, text: str) -> None:
+        """Keep a remark about this field for the reader of the answer."""
+        self._notes.append(Note(self.path, text))
+
+    def fault(self, problem: str) -> PlacementRequestError:
+        """Return the error of a value that is no use."""
+        return PlacementRequestError(self.path, f"{problem}, got {show(repr(self.value))}")
+
+    def unread(self) -> Iterator[str]:
+        """Yield the paths that nobody read, the topmost of each branch, in document order."""
+        if self._is_read or self.value in (None, "", [], {}):
+            return
+        if not self._children:
+            yield self.path
+            return
+        if isinstance(self.value, dict):
+            for key in self.value:
+                yield from self._child(key).unread()
+        elif isinstance(self.value, list):
+            for at, value in enumerate(self.value):
+                yield from self._member(at, value).unread()
+
+    def _mapping(self) -> dict[str, object]:
+        if self.value is None:
+            return {}
+        if not isinstance(self.value, dict):
+            raise self.fault("expected a mapping")
+        return self.value
+
+    def _child(self, key: str) -> Field:
+        value = self._mapping().get(key)
+        if key not in self._children:
+            shown = f".{key}" if _PLAIN_KEY.match(key) else f"['{show(key)}']"
+            self._children[key] = Field(value, self.path + shown, self._notes)
+        return self._children[key]
+
+    def _member(self, at: int, value: object) -> Field:
+        if at not in self._children:
+            self._children[at] = Field(value, f"{self.path}[{at}]", self._notes)
+        return self._children[at]

@@ -1,0 +1,193 @@
+"""Jobs, JobSets, Workloads and groups of pods with Kueue's topology annotations.
+
+Source: kubernetes-sigs/kueue, apis/kueue/v1beta2 (PodSetTopologyRequest) and the guide to
+topology-aware scheduling.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from generator.manifests.fields import Field
+from generator.manifests.levels import Levels
+from generator.manifests.objects import Manifests, Object, mentions
+from generator.manifests.workloads import PodSet, Workload, find_workload, sets_of_pods
+from generator.placement.presets import Preset
+from topology.errors import PlacementRequestError
+
+PREFIX: Final = "kueue.x-k8s.io/"
+_REQUIRED: Final = "podset-required-topology"
+_PREFERRED: Final = "podset-preferred-topology"
+_ANYWHERE: Final = "podset-unconstrained-topology"
+_SLICE: Final = "podset-slice-required-topology"
+_SIZE: Final = "podset-slice-size"
+_LAYERS: Final = "podset-slice-required-topology-constraints"
+_GROUP: Final = "podset-group-name"
+_RANK: Final = "pod-group-pod-index"
+_FEWEST: Final = "job-min-parallelism"
+_FIELDS: Final = {
+    _REQUIRED: "required",
+    _PREFERRED: "preferred",
+    _ANYWHERE: "unconstrained",
+    _SLICE: "podSetSliceRequiredTopology",
+    _SIZE: "podSetSliceSize",
+    _GROUP: "podSetGroupName",
+}
+"""Annotations of pods, and the fields of a Workload that they become."""
+_MOST_LAYERS: Final = 3
+
+
+def is_mine(manifests: Manifests) -> bool:
+    """Return whether Kueue's queues or annotations are named anywhere but in its own settings."""
+    return any(
+        mentions(one.field.value, PREFIX) for one in manifests.objects if not _is_setting(one)
+    )
+
+
+def _is_setting(one: Object) -> bool:
+    return one.kind in {"Topology", "ResourceFlavor", "ClusterQueue", "LocalQueue"}
+
+
+def read(manifests: Manifests) -> dict[str, Any]:
+    """Return the spec of the request.
+
+    Raises:
+        PlacementRequestError: a field that counts is malformed, or says what Kueue refuses.
+    """
+    workload = find_workload(manifests) or _group_of_pods(manifests)
+    groups = []
+    for pods in workload.sets:
+        row = pods.row() | _wish(_Wishes(pods, manifests.levels))
+        fewest = workload.owner.annotations.at(PREFIX + _FEWEST).numeral()
+        if fewest is not None:
+            row["min"] = min(fewest, pods.count)
+        groups.append(row)
+    _lead(workload.sets, groups)
+    return {
+        "preset": Preset.KUEUE.value,
+        "gang": workload.owner.name,
+        "priority": workload.priority,
+        "groups": groups,
+    }
+
+
+def _group_of_pods(manifests: Manifests) -> Workload:
+    """Return the pods of one group, in order of their ranks."""
+    if not manifests.pods:
+        problem = "expected a workload that Kueue knows, or pods of a group"
+        raise PlacementRequestError("the file", problem)
+    pods = sorted(manifests.pods, key=_rank)
+    for pod in pods[1:]:
+        pod.labels.at(PREFIX + "pod-group-name").text()
+    total = pods[0].annotations.at(PREFIX + "pod-group-total-count")
+    if (total.numeral() or len(pods)) != len(pods):
+        total.note(f"{len(pods)} pods of it are in the file, and placed")
+    name = pods[0].labels.at(PREFIX + "pod-group-name").text(pods[0].name)
+    owner = Object("", "Pod", name, pods[0].field)
+    return Workload(owner, sets_of_pods(pods, lambda _: ""))
+
+
+def _rank(pod: Object) -> int:
+    key = PREFIX + _RANK
+    found = pod.annotations.at(key).numeral(least=0)
+    return (found if found is not None else pod.labels.at(key).numeral(least=0)) or 0
+
+
+class _Wishes:
+    """Kueue's words on one set of pods, from annotations or a Workload."""
+
+    def __init__(self, pods: PodSet, levels: Levels) -> None:
+        self.pods = pods
+        self.levels = levels
+
+    def at(self, key: str) -> Field:
+        """Return the field of a wish."""
+        if self.pods.topology is not None and self.pods.topology.exists and key in _FIELDS:
+            return self.pods.topology.at(_FIELDS[key])
+        return self.pods.annotations.at(PREFIX + key)
+
+    def tier(self, key: str) -> str:
+        """Return the tier that a wish names; empty where there is none."""
+        return self.levels.tier(self.at(key))
+
+
+def _wish(wishes: _Wishes) -> dict[str, Any]:
+    required, preferred = wishes.tier(_REQUIRED), wishes.tier(_PREFERRED)
+    anywhere = str(wishes.at(_ANYWHERE).raw() or "").lower() == "true"
+    if (bool(required), bool(preferred), anywhere).count(True) > 1:
+        problem = "required, preferred and unconstrained exclude each other"
+        raise PlacementRequestError(wishes.at(_REQUIRED).path, problem)
+    found: dict[str, Any] = {}
+    if required:
+        found["required"] = required
+    if preferred:
+        found["preferred"] = [preferred]
+    layers = _layers(wishes)
+    return found | {"slices": layers} if layers else found
+
+
+def _layers(wishes: _Wishes) -> list[dict[str, Any]]:
+    """Return the layers of slices, coarse to fine; a count that they do not divide is refused."""
+    tier, size = wishes.tier(_SLICE), wishes.at(_SIZE).numeral()
+    listed = wishes.at(_LAYERS)
+    if listed.exists:
+        if tier:
+            problem = f"expected one of {_SLICE} and {_LAYERS}"
+            raise PlacementRequestError(listed.path, problem)
+        return _listed(listed, wishes.levels)
+    if not tier:
+        return []
+    size = size or wishes.pods.replica_size
+    if size is None:
+        raise PlacementRequestError(wishes.at(_SIZE).path, f"is missing beside {_SLICE}")
+    return [{"size": size, "tier": tier}]
+
+
+def _listed(field: Field, levels: Levels) -> list[dict[str, Any]]:
+    rows = _decoded_list(field)
+    if not 1 <= len(rows) <= _MOST_LAYERS:
+        raise field.fault(f"expected 1 to {_MOST_LAYERS} layers")
+    found: list[dict[str, Any]] = []
+    for at, row in enumerate(rows):
+        layer = Field(row, f"{field.path}[{at}]", field.notes)
+        size = layer.at("size").maybe_whole(least=1)
+        tier = levels.tier(layer.at("topology"))
+        if size is None or not tier:
+            raise layer.fault("expected a topology and a size")
+        found.append({"size": size, "tier": tier})
+    return found
+
+
+def _decoded_list(field: Field) -> Sequence[object]:
+    """Return the list that an annotation holds as JSON.
+
+    Raises:
+        PlacementRequestError: it holds none.
+    """
+    try:
+        rows = json.loads(field.text())
+    except (ValueError, RecursionError) as error:
+        raise field.fault("expected a list in JSON") from error
+    if not isinstance(rows, list):
+        raise field.fault("expected a list in JSON")
+    return rows
+
+
+def _lead(sets: Sequence[PodSet], groups: Sequence[dict[str, Any]]) -> None:
+    """Tie leaders to their workers: two sets of one group, one of them a single pod."""
+    named: dict[str, list[int]] = {}
+    for at, pods in enumerate(sets):
+        field = _Wishes(pods, Levels()).at(_GROUP)
+        if field.text():
+            named.setdefault(field.text(), []).append(at)
+    for name, members in named.items():
+        field = _Wishes(sets[members[0]], Levels()).at(_GROUP)
+        singles = [at for at in members if sets[at].count == 1]
+        if len(members) != 2 or not singles:  # noqa: PLR2004 - a leader and its workers
+            problem = f"expected two sets in group {name}, one of them of one pod"
+            raise PlacementRequestError(field.path, problem)
+        leader = singles[0]
+        worker = members[1] if leader == members[0] else members[0]
+        groups[leader]["leader_of"] = groups[worker]["name"]

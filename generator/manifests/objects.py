@@ -1,0 +1,135 @@
+"""The objects of a file, and what all systems share of them: workloads, pods, topologies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from generator.manifests.fields import Field
+from generator.manifests.levels import Levels
+from topology.errors import PlacementRequestError, show
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """One Kubernetes object."""
+
+    group: str
+    """Of its apiVersion; empty for the core."""
+    kind: str
+    name: str
+    field: Field
+    """All of it."""
+
+    @property
+    def annotations(self) -> Field:
+        """Its annotations."""
+        return self.field.at("metadata", "annotations")
+
+    @property
+    def labels(self) -> Field:
+        """Its labels."""
+        return self.field.at("metadata", "labels")
+
+    @property
+    def spec(self) -> Field:
+        """Its spec."""
+        return self.field.at("spec")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """All objects of a file, in its order, and what is known of tiers."""
+
+    objects: tuple[Object, ...]
+    levels: Levels
+
+    def of(self, *kinds: str, group: str | None = None) -> list[Object]:
+        """Return the objects of kinds, of one API group where it is given."""
+        return [
+            one
+            for one in self.objects
+            if one.kind in kinds and (group is None or one.group == group)
+        ]
+
+    @property
+    def pods(self) -> list[Object]:
+        """The pods."""
+        return self.of("Pod", group="")
+
+
+def read_objects(documents: list[tuple[int, object]], levels: Levels) -> Manifests:
+    """Return the objects of decoded documents.
+
+    Args:
+        documents: (1-based line, value) of each.
+        levels: what the user says of tiers; topology objects among the documents add to it.
+
+    Raises:
+        PlacementRequestError: a document is no object; names it.
+    """
+    manifests = Manifests(tuple(_object(line, value) for line, value in documents), levels)
+    _learn_levels(manifests)
+    return manifests
+
+
+def _object(line: int, value: object) -> Object:
+    where = f"line {line}"
+    if not isinstance(value, Mapping):
+        raise PlacementRequestError(where, f"expected an object, got {type(value).__name__}")
+    kind, version, name = (_text(value, key) for key in ("kind", "apiVersion", "name"))
+    if not kind or not version:
+        raise PlacementRequestError(where, "expected an object with apiVersion and kind")
+    group = version.rpartition("/")[0]
+    field = Field(value, f"{show(kind)} '{show(name)}' ({where})")
+    for key in ("apiVersion", "kind"):
+        field.at(key).text()
+    return Object(group, kind, name or kind.lower(), field)
+
+
+def _text(value: Mapping[str, object], key: str) -> str:
+    found: object = value.get(key)
+    if key == "name":
+        metadata = value.get("metadata")
+        names = metadata if isinstance(metadata, Mapping) else {}
+        found = names.get("name") or str(names.get("generateName") or "").rstrip("-")
+    return found if isinstance(found, str) else ""
+
+
+def mentions(value: object, prefix: str) -> bool:
+    """Return whether a mapping anywhere in a document has a key that begins so; any depth."""
+    rest = [value]
+    while rest:
+        found = rest.pop()
+        if isinstance(found, dict):
+            if any(key.startswith(prefix) for key in found):
+                return True
+            rest.extend(found.values())
+        elif isinstance(found, list):
+            rest.extend(found)
+    return False
+
+
+def _learn_levels(manifests: Manifests) -> None:
+    """Take the order of tiers from Kueue's, KAI's and Koordinator's own topology objects."""
+    for one in manifests.of("Topology"):
+        manifests.levels.learn(
+            [row.at("nodeLabel").text() for row in one.spec.at("levels").items()]
+        )
+    for one in manifests.of("ClusterNetworkTopology"):
+        rows = one.spec.at("networkTopologySpec").items()
+        below = {
+            row.at("parentTopologyLayer").text(): row.at("topologyLayer").text() for row in rows
+        }
+        manifests.levels.learn(list(_chain(below)))
+
+
+def _chain(below: Mapping[str, str]) -> Iterator[str]:
+    """Yield layers from the root down; a circle ends where it began."""
+    tops = sorted(below.keys() - set(below.values()))
+    layer = tops[0] if tops else ""
+    seen: set[str] = set()
+    while layer and layer not in seen:
+        seen.add(layer)
+        yield layer
+        layer = below.get(layer, "")

@@ -1,0 +1,39 @@
+"""PodGroups of every system: which one, and which pods of the file are its."""
+
+from __future__ import annotations
+
+from generator.manifests.objects import Manifests, Object
+from topology.errors import PlacementRequestError
+
+
+def lone_group(manifests: Manifests, group: str) -> Object | None:
+    """Return the one PodGroup of an API group; None where there is none.
+
+    Raises:
+        PlacementRequestError: there are several.
+    """
+    found = manifests.of("PodGroup", group=group)
+    if len(found) > 1:
+        names = ", ".join(one.field.path for one in found)
+        problem = f"{len(found)} PodGroups are in the file, one is placed at a time: {names}"
+        raise PlacementRequestError(found[1].field.path, problem)
+    return found[0] if found else None
+
+
+def pods_of_group(manifests: Manifests, group: Object, key: str) -> list[Object]:
+    """Return the pods that name the group under a label or annotation; all, if none does so.
+
+    Pods of other groups are noted, as they are not placed.
+    """
+    named = [(pod, _named(pod, key)) for pod in manifests.pods]
+    if not any(name for _, name in named):
+        return [pod for pod, _ in named]
+    for pod, name in named:
+        if name != group.name:
+            pod.field.raw()
+            pod.field.note("is of another group, and not placed")
+    return [pod for pod, name in named if name == group.name]
+
+
+def _named(pod: Object, key: str) -> str:
+    return pod.annotations.at(key).text() or pod.labels.at(key).text()

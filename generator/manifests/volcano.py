@@ -1,0 +1,251 @@
+"""Volcano's Job, PodGroup and annotated pods, and its task-topology plugin.
+
+Source: volcano-sh/apis, batch/v1alpha1 and scheduling/v1beta1; the task-topology plugin's guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from generator.manifests.fields import Field
+from generator.manifests.objects import Manifests, Object, mentions
+from generator.manifests.pod_groups import lone_group, pods_of_group
+from generator.manifests.workloads import PodSet, Workload, find_workload, sets_of_pods
+from generator.placement.presets import Preset
+from topology.errors import PlacementRequestError, show
+
+BATCH: Final = "batch.volcano.sh"
+SCHEDULING: Final = "scheduling.volcano.sh"
+GROUP_NAME: Final = "scheduling.k8s.io/group-name"
+_ANNOTATION: Final = "volcano.sh/network-topology-"
+_ROLES: Final = "volcano.sh/task-topology-"
+_LOWEST: Final = "1"
+
+
+def is_mine(manifests: Manifests) -> bool:
+    """Return whether Volcano's kinds or annotations are there."""
+    return any(
+        one.group == BATCH
+        or (one.kind == "PodGroup" and one.group == SCHEDULING)
+        or mentions(one.field.value, _ANNOTATION)
+        for one in manifests.objects
+    )
+
+
+def read(manifests: Manifests) -> dict[str, Any]:
+    """Return the spec of the request.
+
+    Raises:
+        PlacementRequestError: a field that counts is malformed, or says what Volcano refuses.
+    """
+    workload = find_workload(manifests)
+    group = lone_group(manifests, SCHEDULING)
+    if workload is not None and workload.owner.group == BATCH:
+        spec = _job(workload, manifests)
+    elif group is not None:
+        spec = _pod_group(group, workload, manifests)
+    else:
+        spec = _pods(manifests)
+    return {"preset": Preset.VOLCANO.value} | spec | _roles(manifests, spec["groups"])
+
+
+def _job(workload: Workload, manifests: Manifests) -> dict[str, Any]:
+    job, tasks = workload.owner, workload.owner.spec.at("tasks").items()
+    by_name = {one.name: one for one in workload.sets}
+    groups = []
+    for at, task in enumerate(tasks):
+        found = by_name.get(task.at("name").text(f"task{at}"))
+        if found is None:
+            continue
+        least = task.at("minAvailable").whole(found.count)
+        row = found.row() | {"min": min(least, found.count)}
+        groups.append(row | _partitions(task.at("partitionPolicy"), found, manifests))
+    _apply_minimum(groups, job.spec.at("minAvailable").maybe_whole())
+    least = job.spec.at("minAvailable").whole(sum(row["min"] for row in groups))
+    wish = _wish(job.spec.at("networkTopology"), manifests)
+    return wish | {
+        "gang": job.name,
+        "priority": workload.priority,
+        "groups": groups,
+        "min": least,
+    }
+
+
+def _apply_minimum(groups: Sequence[dict[str, Any]], least: int | None) -> None:
+    """Forget minimums of tasks where the job's is smaller: then Volcano does not look at them."""
+    if least is None or least >= sum(row["min"] for row in groups):
+        return
+    for row in groups:
+        row["min"] = least if len(groups) == 1 else 0
+
+
+def _partitions(policy: Field, pods: PodSet, manifests: Manifests) -> dict[str, Any]:
+    if not policy.exists:
+        return {}
+    total = policy.at("totalPartitions").whole(0, least=1)
+    size = policy.at("partitionSize").whole(0, least=1)
+    if total * size != pods.count:
+        problem = f"{total} partitions of {size} are not the {pods.count} replicas"
+        raise PlacementRequestError(policy.path, problem)
+    wish = _wish(policy.at("networkTopology"), manifests)
+    layer = {"size": size, "indexed": True, "min": policy.at("minPartitions").whole(0)}
+    return _as_slices(layer, wish)
+
+
+def _as_slices(layer: dict[str, Any], wish: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a wish for every part of a set: hard as a layer's tier, soft as a mere grouping."""
+    if not layer["min"]:
+        del layer["min"]
+    if "required" in wish:
+        layer["tier"] = wish["required"]
+    return {"slices": [layer]}
+
+
+def _wish(field: Field, manifests: Manifests) -> dict[str, Any]:
+    """Return `required` for mode hard, `preferred` for soft.
+
+    Hard without a tier is no constraint to Volcano; that is noted.
+    """
+    if not field.exists:
+        return {}
+    mode = field.at("mode").text("hard")
+    number = field.at("highestTierAllowed").maybe_whole()
+    named = manifests.levels.tier(field.at("highestTierName"))
+    if number is not None and named:
+        problem = "highestTierAllowed and highestTierName exclude each other"
+        raise PlacementRequestError(field.path, problem)
+    if mode == "soft":
+        return {"preferred": [_LOWEST]}
+    if mode != "hard":
+        raise field.at("mode").fault("expected hard or soft")
+    tier = named or ("" if number is None else str(number))
+    if not tier:
+        field.note("hard without a tier constrains nothing, to Volcano either")
+        return {}
+    return {"required": tier}
+
+
+def _pod_group(group: Object, workload: Workload | None, manifests: Manifests) -> dict[str, Any]:
+    spec = group.spec
+    pods = pods_of_group(manifests, group, GROUP_NAME)
+    least = spec.at("minMember").maybe_whole()
+    per_task = {name: row.whole(0) for name, row in spec.at("minTaskMember").entries()}
+    policies = spec.at("subGroupPolicy").items()
+    if workload is not None:
+        sets: tuple[PodSet, ...] = workload.sets
+        groups = [one.row() for one in sets]
+    elif pods:
+        parts = _Parts(policies, manifests)
+        sets = sets_of_pods(pods, parts.part_of)
+        groups = [one.row() | parts.wish_of(one.name) for one in sets]
+    else:
+        groups = _without_pods(group, policies, manifests)
+    for row in groups:
+        if row["name"] in per_task:
+            row["min"] = min(per_task[row["name"]], row["count"])
+    if least is not None:
+        for row in groups:
+            row.setdefault("min", 0 if len(groups) > 1 else min(least, row["count"]))
+    wish = _wish(spec.at("networkTopology"), manifests)
+    found: dict[str, Any] = wish | {"gang": group.name, "groups": groups}
+    return found if least is None else found | {"min": _at_most(groups, spec.at("minMember"))}
+
+
+def _at_most(groups: Sequence[Mapping[str, Any]], field: Field) -> int:
+    total: int = sum(row["count"] for row in groups)
+    least = field.whole(0)
+    if least > total:
+        field.note(f"only {total} pods are in the file")
+    return min(least, total)
+
+
+class _Parts:
+    """Which subgroup a pod is of, by the policies of a PodGroup."""
+
+    def __init__(self, policies: Sequence[Field], manifests: Manifests) -> None:
+        self._policies = policies
+        self._wishes: dict[str, dict[str, Any]] = {}
+        self._manifests = manifests
+
+    def part_of(self, pod: Object) -> str:
+        """Return the name of the first policy that selects the pod, with its partition."""
+        labels = _mapping(pod.labels.value)
+        for at, policy in enumerate(self._policies):
+            keys = [key.text() for key in policy.at("matchLabelKeys").items()]
+            wanted = {
+                key: value.text()
+                for key, value in policy.at("labelSelector", "matchLabels").entries()
+            }
+            is_selected = all(labels.get(key) == value for key, value in wanted.items())
+            if not is_selected or not keys or any(key not in labels for key in keys):
+                continue
+            name = "-".join(
+                (policy.at("name").text(f"part{at}"), *(str(labels[key]) for key in keys))
+            )
+            self._wishes[name] = _wish(policy.at("networkTopology"), self._manifests)
+            return name
+        return ""
+
+    def wish_of(self, name: str) -> dict[str, Any]:
+        """Return the tiers of a subgroup."""
+        return self._wishes.get(name, {})
+
+
+def _without_pods(
+    group: Object, policies: Sequence[Field], manifests: Manifests
+) -> list[dict[str, Any]]:
+    """Return groups by numbers alone: the minimum, or the subgroups that are asked for."""
+    spec, groups = group.spec, []
+    for at, policy in enumerate(policies):
+        size = policy.at("subGroupSize").whole(1, least=1)
+        num = policy.at("minSubGroups").whole(1) or 1
+        layer = {"size": size, "min": 0}
+        row = {"name": policy.at("name").text(f"part{at}"), "count": size * num}
+        groups.append(row | _as_slices(layer, _wish(policy.at("networkTopology"), manifests)))
+    if not groups:
+        groups.append({"name": "pods", "count": spec.at("minMember").whole(1, least=1)})
+    group.field.note("no pod of it is in the file: what its pods ask for is not known")
+    return groups
+
+
+def _pods(manifests: Manifests) -> dict[str, Any]:
+    """Return pods that carry the topology themselves."""
+    sets = sets_of_pods(manifests.pods, lambda _: "")
+    annotations = manifests.pods[0].annotations
+    tier = annotations.at("volcano.sh/network-topology-highest-tier").numeral(least=0)
+    mode = annotations.at("volcano.sh/network-topology-mode").text("hard")
+    if mode == "soft":
+        wish: dict[str, Any] = {"preferred": [_LOWEST]}
+    else:
+        wish = {} if tier is None else {"required": str(tier)}
+    return wish | {"gang": manifests.pods[0].name, "groups": [one.row() for one in sets]}
+
+
+def _roles(manifests: Manifests, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the task-topology plugin's affinity, which makes that plugin the preset."""
+    affinity: dict[str, Any] = {}
+    for one in manifests.of("Job", "PodGroup"):
+        for key, kind in (("affinity", "attract"), ("anti-affinity", "repel")):
+            text = one.annotations.at(_ROLES + key).text()
+            if text.strip():
+                affinity[kind] = [_names(part) for part in text.split(";") if part.strip()]
+        order = one.annotations.at(_ROLES + "task-order").text()
+        if order.strip():
+            affinity["order"] = _names(order)
+    names = {row["name"] for row in groups}
+    roles = {role for key in ("attract", "repel") for row in affinity.get(key, ()) for role in row}
+    unknown = sorted(roles - names)
+    if unknown:
+        raise PlacementRequestError("task-topology", f"no task is named '{show(unknown[0])}'")
+    if not roles:
+        return {}
+    return {"preset": Preset.TASK_TOPOLOGY.value, "affinity": affinity}
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
