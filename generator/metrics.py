@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from enum import StrEnum
 from typing import Final, NamedTuple
 
 from prometheus_client import (
@@ -24,7 +23,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from generator.figures import Figure, figures_of
-from generator.outcome import RoundOutcome
+from generator.outcome import EventResult, QueryResult, RoundOutcome
 from generator.pages import Page
 
 PREFIX: Final = "toponaut_generator_"
@@ -33,27 +32,6 @@ _QUERY_BUCKETS_S: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 _WATCHES: Final = "Watches and lists begun to follow objects; the first of each kind, too."
 _TRANSITIONS: Final = "How often leadership passed from one replica to another."
 _LEADER: Final = "1 where this replica leads, else 0; absent where it stands for no election."
-
-
-class QueryResult(StrEnum):
-    """How a call for a placement ended."""
-
-    PLACED = "placed"
-    INFEASIBLE = "infeasible"
-    REFUSED = "refused"
-    """The request makes no sense, or its sender may not ask."""
-    UNAVAILABLE = "unavailable"
-    """No tree was known."""
-    FAILED = "failed"
-
-
-class EventResult(StrEnum):
-    """What became of a Kubernetes Event."""
-
-    WRITTEN = "written"
-    FAILED = "failed"
-    DROPPED = "dropped"
-    """The queue was full."""
 
 
 class ClusterView(NamedTuple):

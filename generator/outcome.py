@@ -1,12 +1,14 @@
-"""How one round of the server ended, as one frozen value: what metrics and Events are told of.
+"""How rounds, calls and Events ended: what metrics and Events are told of.
 
-The loop makes it and knows nothing of who listens; a listener must return soon and never raise.
+A round is one frozen value. Who makes these knows nothing of who listens; a listener must return
+soon and never raise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from generator.fabric_object import Condition, HeldPlan
 from generator.outputs.hypernode import HyperNode
@@ -51,3 +53,28 @@ class RoundOutcome:
 
 OnRound = Callable[[RoundOutcome], None]
 """Called once at the end of each round, in its thread."""
+
+
+class QueryResult(StrEnum):
+    """How a call for a placement ended."""
+
+    PLACED = "placed"
+    INFEASIBLE = "infeasible"
+    REFUSED = "refused"
+    """The request makes no sense, or its sender may not ask."""
+    UNAVAILABLE = "unavailable"
+    """No tree was known."""
+    FAILED = "failed"
+
+
+OnQuery = Callable[[QueryResult, float], None]
+"""Called once at the end of each call, with the seconds that it took, in its thread."""
+
+
+class EventResult(StrEnum):
+    """What became of a Kubernetes Event."""
+
+    WRITTEN = "written"
+    FAILED = "failed"
+    DROPPED = "dropped"
+    """The queue was full, or the same thing kept turning."""

@@ -14,8 +14,8 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families
 
-from generator.metrics import PREFIX, ClusterView, EventResult, Metrics, QueryResult
-from generator.outcome import RoundOutcome
+from generator.metrics import PREFIX, ClusterView, Metrics
+from generator.outcome import EventResult, QueryResult, RoundOutcome
 from generator.pages import PageServer
 from tests.generator.telling.outcomes import BUSY, SNAPSHOT
 from tests.golden import Golden
