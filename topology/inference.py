@@ -30,6 +30,7 @@ from topology.tiers import Group, Grouping, group_switches
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 from topology.tree_findings import list_names, tie_reason, tree_findings
 from topology.treeness import treeness_findings
+from topology.ways import find_ways
 
 _TIER_NAMES = ("leaf", "spine", "core")
 
@@ -81,6 +82,7 @@ def infer(
     plane = folded.plane
     ranks = rank_switches(plane)
     grouping = group_switches(plane, ranks)
+    ways = find_ways(plane, grouping)
     cliques = find_cliques(fabric) if plane.name == COMPUTE else {}
     unfolded = [
         replace(group, switches=tuple(folded.unfold(group.switches))) for group in grouping.groups
@@ -90,11 +92,11 @@ def infer(
     findings = {
         *fabric.findings,
         *link_findings(fabric),
-        *symmetry_findings(fabric, plane, grouping),
+        *symmetry_findings(fabric, plane, grouping=grouping, ways=ways),
         *slow_links(fabric, plane, grouping),
         *tree_findings(fabric, plane, ranks=ranks, grouping=grouping, tree=tree),
-        *tier_findings(fabric, plane, ranks=ranks, grouping=grouping),
-        *treeness_findings(fabric, plane, grouping),
+        *tier_findings(fabric, plane, ranks=ranks, grouping=grouping, ways=ways),
+        *treeness_findings(fabric, plane, grouping=grouping, ways=ways),
         *clique_findings(fabric, grouping.groups, cliques),
     }
     return Inference(tree, sort_findings(findings))

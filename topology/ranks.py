@@ -6,13 +6,14 @@ and by majorities: a stray host does not make a spine a leaf, a stray cable no c
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from topology.plane_cables import count_pairs, edge_columns
+from topology.fabric_columns import Flags, Index
+from topology.pair_counts import Pairs
+from topology.plane_cables import edge_columns, pairs_around, pairs_of
 from topology.planes import Plane
 
 STRONG_SHARE = 0.25
@@ -42,112 +43,78 @@ class Ranks:
 
 
 def rank_switches(plane: Plane) -> Ranks:
-    """Return the ranks of a plane's switches. Cost: O(links) per rank."""
-    around = _around(plane)
-    rank = dict.fromkeys(find_leaves(plane, around), 1)
+    """Return the ranks of a plane's switches. Cost: O(pairs of switches) per rank."""
+    around = pairs_around(plane.switch_edges)
+    ranks = np.zeros(max(plane.switches, default=0) + 1, np.intp)
+    ranks[list(find_leaves(plane))] = 1
     level = 1
-    while found := _next_rank(rank, level, around):
+    while (is_next := _are_next(ranks, level, around)).any():
         level += 1
-        rank.update(dict.fromkeys(found, level))
-    a, b, _, _ = edge_columns(plane.host_edges)
-    on_spines = ~np.isin(b, [switch for switch, found in rank.items() if found == 1])
-    strays = sorted(set(zip(a[on_spines].tolist(), b[on_spines].tolist(), strict=True)))
-    return Ranks(rank, tuple(strays))
+        ranks[is_next] = level
+    ranked = np.flatnonzero(ranks)
+    hosts, switches, _ = pairs_of(plane.host_edges)
+    astray = ranks[switches] != 1
+    return Ranks(
+        rank=dict(zip(ranked.tolist(), ranks[ranked].tolist(), strict=True)),
+        hosts_on_spines=tuple(zip(hosts[astray].tolist(), switches[astray].tolist(), strict=True)),
+    )
 
 
-def _around(plane: Plane) -> dict[int, dict[int, int]]:
-    """Return switch to switch to number of cables, both ways."""
-    a, b, _, _ = edge_columns(plane.switch_edges)
-    around = count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
-    return defaultdict(dict, around)
-
-
-def find_leaves(plane: Plane, around: Mapping[int, Mapping[int, int]] | None = None) -> set[int]:
+def find_leaves(plane: Plane) -> set[int]:
     """Return the switches that carry hosts as their purpose. Cost: O(links).
 
     A leaf has hosts on half of its links, or half as many as its fellows (the typical host's
     leaf). A switch with fewer is a leaf only if most of its cables lead to no leaf: the last
     leaf of a row, with one host and all its up-links, next to a spine with one stray host.
-
-    Args:
-        plane: the cables.
-        around: its cables between switches, where they are counted already.
     """
-    around = _around(plane) if around is None else around
-    hosts = Counter(edge_columns(plane.host_edges).b.tolist())
-    counts = sorted(hosts.values())
-    typical = _weighted_median(counts)
-    leaves = {
-        switch
-        for switch, num_hosts in hosts.items()
-        if num_hosts >= sum(around.get(switch, {}).values()) or 2 * num_hosts >= typical
-    }
-    doubtful = sorted(set(hosts) - leaves)
-    return leaves | {
-        switch
-        for switch in doubtful
-        if 2 * sum(count for peer, count in around[switch].items() if peer in leaves)
-        < sum(around[switch].values())
-    }
+    around = pairs_around(plane.switch_edges)
+    size = max(plane.switches, default=0) + 1
+    num_hosts = np.bincount(edge_columns(plane.host_edges).b, minlength=size)
+    num_links = around.count_to(np.ones(size, np.bool_))
+    is_busy = (num_hosts >= num_links) | (2 * num_hosts >= _typical(num_hosts))
+    is_leaf = (num_hosts > 0) & is_busy
+    is_last = (num_hosts > 0) & (2 * around.count_to(is_leaf) < num_links)
+    return set(np.flatnonzero(is_leaf | is_last).tolist())
 
 
-def _weighted_median(counts: list[int]) -> int:
+def _typical(num_hosts: Index) -> int:
     """Return how many hosts the leaf of the median host has."""
-    half = sum(counts) / 2
-    seen = 0
-    for count in counts:
-        seen += count
-        if seen >= half:
-            return count
-    return 0
+    counts = np.sort(num_hosts)
+    seen = np.cumsum(counts)
+    return int(counts[np.searchsorted(seen, seen[-1] / 2)])
 
 
-def _next_rank(
-    rank: Mapping[int, int], level: int, around: Mapping[int, Mapping[int, int]]
-) -> set[int]:
-    """Return the unranked switches that stand on the given rank.
+def _are_next(ranks: Index, level: int, around: Pairs) -> Flags:
+    """Tell which switches have no rank yet and stand on the given one.
 
     A switch with few links down (a core reached by one swapped cable) waits when most of its
     links lead to switches that stand there firmly: it is above those, unless such switches are
     cabled to each other anyhow.
+
+    Args:
+        ranks: by switch; 0 without one.
+        level: the highest rank so far.
+        around: cables between switches.
     """
-    near: dict[int, int] = defaultdict(int)
-    for switch, found in rank.items():
-        if found == level:
-            for peer, count in around.get(switch, {}).items():
-                if peer not in rank:
-                    near[peer] += count
-    firm = {
-        switch
-        for switch, count in near.items()
-        if count >= STRONG_SHARE * sum(around[switch].values())
-    }
-    if not firm:
-        return set(near)
-    waiting = {
-        switch
-        for switch in near.keys() - firm
-        if 2 * _num_links(switch, firm, around) > sum(around[switch].values())
-    }
-    is_peering = waiting and _are_peers(firm, rank, around)
-    return set(near) if is_peering else near.keys() - waiting
+    num_links = around.count_to(np.ones(len(ranks), np.bool_))
+    num_down = np.where(ranks > 0, 0, around.count_to(ranks == level))
+    is_near = num_down > 0
+    is_firm = is_near & (num_down >= STRONG_SHARE * num_links)
+    if not is_firm.any():
+        return is_near
+    is_waiting = is_near & ~is_firm & (2 * around.count_to(is_firm) > num_links)
+    is_peering = is_waiting.any() and _are_peers(is_firm, ranks > 0, around)
+    return is_near if is_peering else is_near & ~is_waiting
 
 
-def _num_links(
-    switch: int, others: Collection[int], around: Mapping[int, Mapping[int, int]]
-) -> int:
-    return sum(count for peer, count in around[switch].items() if peer in others)
-
-
-def _are_peers(
-    firm: Collection[int], rank: Mapping[int, int], around: Mapping[int, Mapping[int, int]]
-) -> bool:
+def _are_peers(is_firm: Flags, is_ranked: Flags, around: Pairs) -> bool:
     """Return whether switches of the new rank are cabled to each other as a rule.
 
     So they are in a dragonfly+, where a spine has nothing above it: one with many global links
     and few leaves is no core, but the spine of a small group.
     """
-    among = sum(_num_links(switch, firm, around) for switch in firm) / 2
-    down = sum(_num_links(switch, rank, around) for switch in firm)
-    on = sum(sum(around[switch].values()) for switch in firm) - down - 2 * among
-    return among > PEER_SHARE * on
+    own = around.where(is_firm[around.ones])
+    among = own.counts[is_firm[own.others]].sum() / 2
+    down = own.counts[is_ranked[own.others]].sum()
+    on = own.counts.sum() - down - 2 * among
+    return bool(among > PEER_SHARE * on)

@@ -7,24 +7,25 @@ one group of spines the same number of up-links.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from topology.fabric import Fabric
-from topology.fabric_columns import Index, columns_of
+from topology.fabric_columns import columns_of
 from topology.facts import Finding, FindingKind, PortName, Severity
-from topology.group_columns import NONE, group_columns
 from topology.ids import natural_key
-from topology.plane_cables import count_pairs, edge_columns
+from topology.pair_counts import Pairs, count_pairs
+from topology.plane_cables import edge_columns
 from topology.planes import Plane
 from topology.tiers import Grouping
+from topology.ways import Ways
 
 DENSE_SHARE = 2 / 3  # of pairs that have a cable, for an absent pair to be a gap and not a design
 
 
 def missing_links(
-    fabric: Fabric, plane: Plane, grouping: Grouping, *, astray: set[int]
+    fabric: Fabric, plane: Plane, *, grouping: Grouping, ways: Ways, astray: set[int]
 ) -> Iterator[Finding]:
     """Yield missing-link findings.
 
@@ -32,50 +33,35 @@ def missing_links(
         fabric: for names and unlinked ports.
         plane: the plane's cables.
         grouping: its groups.
+        ways: the cables between its switches.
         astray: devices with a cable in the wrong place, which explains a gap already.
     """
     yield from _hosts(fabric, plane, grouping, astray)
+    yield from _switches(fabric, grouping, ways, astray)
+
+
+def _switches(
+    fabric: Fabric, grouping: Grouping, ways: Ways, astray: set[int]
+) -> Iterator[Finding]:
     lowers: dict[int, list[int]] = defaultdict(list)
     for group in grouping.groups:
         if group.parent is not None:
             lowers[group.parent] += [switch for switch in group.switches if switch not in astray]
-    a, b, _, _ = edge_columns(plane.switch_edges)
-    low, high = np.concatenate([a, b]), np.concatenate([b, a])
-    columns = group_columns(fabric, grouping)
-    over = columns.group_of[high]
-    is_up = (over != NONE) & (columns.parents[columns.group_of[low]] == over)
-    is_up &= ~np.isin(low, list(astray))
-    even = _even_pairs(low[is_up], high[is_up], over[is_up], len(grouping.groups))
-    odd = [
-        (at, below)
-        for at, below in sorted(lowers.items())
-        if even[at] != len(below) * len(grouping.groups[at].switches)
-    ]
-    up = count_pairs(low[is_up], high[is_up]) if odd else {}
-    for at, below in odd:
-        yield from _pairs(fabric, sorted(below), set(grouping.groups[at].switches), up)
+    is_up = ways.is_up & ~np.isin(ways.low, list(astray))
+    up, over = Pairs(ways.low, ways.high, ways.counts).where(is_up), ways.over[is_up]
+    by_count = count_pairs(over, up.counts).by_one()
+    order = np.argsort(over, kind="stable")
+    bounds = np.searchsorted(over[order], np.arange(len(grouping.groups) + 1)).tolist()
+    for at, below in sorted(lowers.items()):
+        above, usual = grouping.groups[at].switches, _most_frequent(by_count.get(at, {}))
+        is_full = bounds[at + 1] - bounds[at] == len(below) * len(above)
+        if not is_full or min(by_count.get(at, ()), default=0) < usual:
+            own = up.where(order[bounds[at] : bounds[at + 1]])
+            yield from _gaps(fabric, own, (sorted(below), above), usual)
 
 
-def _even_pairs(low: Index, high: Index, over: Index, num_groups: int) -> list[int]:
-    """Return by upper group the number of pairs that have a cable.
-
-    -1 where some pairs have more cables than others.
-    """
-    order = np.lexsort((high, low))
-    low, high, over = low[order], high[order], over[order]
-    places = np.flatnonzero(np.diff(low, prepend=-1) | np.diff(high, prepend=-1))
-    counts, groups = np.diff(places, append=len(low)), over[places]
-    fewest, most = np.full(num_groups, len(low)), np.zeros(num_groups, np.intp)
-    np.minimum.at(fewest, groups, counts)
-    np.maximum.at(most, groups, counts)
-    num_pairs = np.bincount(groups, minlength=num_groups)
-    pairs: list[int] = np.where(fewest < most, -1, num_pairs).tolist()
-    return pairs
-
-
-def _expected(counts: Iterable[int]) -> int:
-    """Return the most frequent count, the larger of equally frequent ones; 0 without any."""
-    found = Counter(counts)
+def _most_frequent(found: Mapping[int, int]) -> int:
+    """Return the count that is there most often, the larger of equally frequent ones; else 0."""
     return max(found.items(), key=lambda row: (row[1], row[0]))[0] if found else 0
 
 
@@ -92,7 +78,7 @@ def _hosts(fabric: Fabric, plane: Plane, grouping: Grouping, astray: set[int]) -
         if num_links[host] == 0 and spare[host] and host not in astray:
             yield _host_gap(fabric, host, (0, len(spare[host])), spare[host])
     for group in grouping.groups:
-        expected = _expected(num_links[host] for host in group.hosts)
+        expected = _most_frequent(Counter(num_links[host] for host in group.hosts))
         for host in group.hosts:
             gap = expected - num_links[host]
             if gap > 0 and host not in astray:
@@ -116,33 +102,31 @@ def _host_gap(fabric: Fabric, host: int, have: tuple[int, int], ports: list[int]
     )
 
 
-def _pairs(
-    fabric: Fabric, lowers: list[int], uppers: set[int], up: Mapping[int, Mapping[int, int]]
+def _gaps(
+    fabric: Fabric, up: Pairs, ends: tuple[Sequence[int], Sequence[int]], usual: int
 ) -> Iterator[Finding]:
-    counts = {
-        (low, high): count
-        for low in lowers
-        for high, count in up.get(low, {}).items()
-        if high in uppers
-    }
-    expected = _expected(counts.values())
-    num_pairs = len(lowers) * len(uppers)
-    if len(counts) == num_pairs and min(counts.values(), default=0) >= expected:
-        return  # nearly always
-    if len(counts) >= DENSE_SHARE * num_pairs:
-        ordered = sorted(uppers)
-        for low in lowers:
-            for high in ordered:
-                if counts.get((low, high), 0) < expected:
-                    yield _pair_gap(fabric, (low, high), counts.get((low, high), 0), expected)
+    """Yield what the switches below a group lack: pairs where most have a cable, else totals.
+
+    Args:
+        fabric: for names.
+        up: the cables from below.
+        ends: the switches below and those of the group, ascending.
+        usual: how many cables most pairs have that have any.
+    """
+    lowers, uppers = ends
+    rows = np.searchsorted(lowers, up.ones)
+    if len(rows) >= DENSE_SHARE * len(lowers) * len(uppers):
+        table = np.zeros((len(lowers), len(uppers)), np.intp)
+        table[rows, np.searchsorted(uppers, up.others)] = up.counts
+        for row, column in np.argwhere(table < usual).tolist():
+            have = int(table[row, column])
+            yield _pair_gap(fabric, (lowers[row], uppers[column]), have, usual)
         return
-    totals = Counter[int]()
-    for (low, _), count in counts.items():
-        totals[low] += count
-    usual = _expected(totals[low] for low in lowers)
-    for low in lowers:
-        if totals[low] < usual:
-            yield _total_gap(fabric, low, totals[low], usual)
+    totals = np.bincount(rows, up.counts, len(lowers)).astype(np.intp).tolist()
+    most = _most_frequent(Counter(totals))
+    for low, total in zip(lowers, totals, strict=True):
+        if total < most:
+            yield _total_gap(fabric, low, total, most)
 
 
 def _pair_gap(fabric: Fabric, pair: tuple[int, int], have: int, expected: int) -> Finding:

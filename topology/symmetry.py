@@ -19,10 +19,12 @@ from topology.fabric_columns import Index, columns_of
 from topology.facts import Finding, FindingKind, Severity
 from topology.group_columns import NONE, GroupColumns, group_columns
 from topology.lazy_rows import rows_at
-from topology.plane_cables import Edge, count_pairs, edge_columns
+from topology.pair_counts import count_pairs
+from topology.plane_cables import Edge, edge_columns, pairs_around, pairs_of
 from topology.planes import Plane
 from topology.shortfalls import missing_links
 from topology.tiers import Grouping
+from topology.ways import Ways
 
 RARE = 8
 """Hosts of the usual kind per odd one, for the odd ones to be mistakes and not a design."""
@@ -53,7 +55,9 @@ class Layout:
     names: Sequence[str]
 
 
-def symmetry_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+def symmetry_findings(
+    fabric: Fabric, plane: Plane, *, grouping: Grouping, ways: Ways
+) -> Iterator[Finding]:
     """Yield swapped-cable, wrong-rail and missing-link findings. Cost: O(links)."""
     columns = group_columns(fabric, grouping)
     layout = _lay_out(fabric, plane, columns)
@@ -69,7 +73,7 @@ def symmetry_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Itera
     if up_strays:  # else nobody counts all cables
         yield from _mirror(fabric, up_strays, FindingKind.SWAPPED_CABLE, _gap_fit(plane))
     astray = {stray.edge.a for stray in (*host_strays, *up_strays)}
-    yield from missing_links(fabric, plane, grouping, astray=astray)
+    yield from missing_links(fabric, plane, grouping=grouping, ways=ways, astray=astray)
 
 
 def _lay_out(fabric: Fabric, plane: Plane, groups: GroupColumns) -> Layout:
@@ -80,7 +84,7 @@ def _lay_out(fabric: Fabric, plane: Plane, groups: GroupColumns) -> Layout:
     home = groups.home[ends.a]
     is_home = (home != NONE) & (home == groups.group_of[ends.b])
     rail: dict[int, str] = {}
-    for switch, counts in count_pairs(ends.b[is_home], own[is_home]).items():
+    for switch, counts in count_pairs(ends.b[is_home], own[is_home]).by_one().items():
         count, usual = min((-count, texts[name]) for name, count in counts.items())
         if -2 * count > sum(counts.values()):
             rail[switch] = usual
@@ -146,8 +150,7 @@ def _rail_fit(fabric: Fabric, layout: Layout) -> Fit:
 
 def _gap_fit(plane: Plane) -> Fit:
     """Two swapped up-links: each switch lacks a cable to the one that the other has."""
-    a, b, _, _ = edge_columns(plane.switch_edges)
-    count = count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
+    count = pairs_around(plane.switch_edges).by_one()
 
     def fit(one: Stray, other: Stray) -> int:
         gaps = ((one.edge.a, other.edge.b), (other.edge.a, one.edge.b))
@@ -237,16 +240,17 @@ def _doubled(fabric: Fabric, plane: Plane, known: set[int]) -> Iterator[Finding]
         plane: the plane's cables.
         known: hosts that have a finding about a misplaced cable already.
     """
-    a, b, _, _ = edge_columns(plane.host_edges)
-    leaves_of = count_pairs(a, b)
-    several = [host for host, leaves in leaves_of.items() if max(leaves.values()) > 1]
-    is_doubled = np.isin(a, several)
-    if not is_doubled.any():
+    hosts, _, counts = pairs_of(plane.host_edges)
+    odd = np.unique(hosts[counts > 1])
+    if not len(odd):
         return
     doubled: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    is_doubled = np.isin(edge_columns(plane.host_edges).a, odd)
     for edge in rows_at(plane.host_edges, np.flatnonzero(is_doubled).tolist()):
         doubled[edge.a][edge.b] += [edge.a_port, edge.b_port]
-    spread = sum(len(leaves) > 1 for host, leaves in leaves_of.items() if host not in doubled)
+    num_leaves = np.bincount(hosts)
+    num_leaves[odd] = 0
+    spread = np.count_nonzero(num_leaves > 1)
     for host, leaves in sorted(doubled.items()):
         if host not in known and spread >= RARE * len(doubled):
             leaf = max(leaves, key=lambda at: (len(leaves[at]), -at))

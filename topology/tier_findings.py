@@ -5,8 +5,10 @@ Decides nothing about the tree, only what people are told of it.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from topology.fabric import Fabric
 from topology.facts import Finding, FindingKind, PortName, Severity, finding_about
@@ -16,19 +18,17 @@ from topology.planes import Plane
 from topology.ranks import Ranks
 from topology.tiers import SPINE_RANK, Group, Grouping
 from topology.tree_findings import list_names, switch_names
-from topology.treeness import reach_share
-from topology.ways import Ways, find_ways
+from topology.ways import Ways
 
 FIRM_MARGIN = 0.5  # three of four links
 SPARSE_SHARE = 0.75  # 1 in all whole fabrics at hand but one, and 0.9 with a tenth of links lost
 
 
 def tier_findings(
-    fabric: Fabric, plane: Plane, *, ranks: Ranks, grouping: Grouping
+    fabric: Fabric, plane: Plane, *, ranks: Ranks, grouping: Grouping, ways: Ways
 ) -> Iterator[Finding]:
-    """Yield what is odd about a tree's tiers. Cost: O(links)."""
+    """Yield what is odd about a tree's tiers. Cost: O(pairs of switches)."""
     below = _children(grouping.groups)
-    ways = find_ways(plane, grouping)
     yield from _lone_tops(fabric, grouping.groups, below)
     yield from _lone_leaves(fabric, grouping.groups, below)
     yield from part_findings(fabric, grouping, below)
@@ -133,7 +133,9 @@ def _led_away(fabric: Fabric, grouping: Grouping, ways: Ways) -> Iterator[Findin
     """
     groups, group_of = grouping.groups, grouping.by_switch()
     is_next = (ways.under >= 0) & (ways.ranks[ways.over] == ways.ranks[ways.under] + 1)
-    ups = ways.tally(ways.low, ways.over, is_next)
+    is_odd = np.zeros(int(ways.low.max(initial=0)) + 1, np.bool_)
+    is_odd[ways.low[is_next & (ways.over != ways.parents[ways.under])]] = True
+    ups = ways.tally(ways.low, ways.over, is_next & is_odd[ways.low])
     for low, counts in sorted(ups.items()):
         at = group_of[low]
         best = max(counts, key=lambda above: (counts[above], -above))
@@ -182,11 +184,14 @@ def _shallow(
 def _skipping(fabric: Fabric, plane: Plane, grouping: Grouping, ways: Ways) -> Iterator[Finding]:
     """Yield a finding per switch with cables to a tier above the one that it hangs below."""
     groups, group_of = grouping.groups, grouping.by_switch()
-    skipping: dict[int, list[Edge]] = defaultdict(list)
     tops = ways.parents[ways.under]
     is_past = (tops >= 0) & (ways.over >= 0) & (ways.ranks[ways.over] > ways.ranks[tops])
-    for low, at in zip(ways.low[is_past].tolist(), ways.edge[is_past].tolist(), strict=True):
-        skipping[low].append(plane.switch_edges[at])
+    past = set(zip(ways.low[is_past].tolist(), ways.high[is_past].tolist(), strict=True))
+    skipping: dict[int, list[Edge]] = defaultdict(list)
+    for edge in plane.switch_edges if past else ():
+        for low, high in ((edge.a, edge.b), (edge.b, edge.a)):
+            if (low, high) in past:
+                skipping[low].append(edge)
     for low, edges in sorted(skipping.items()):
         ends = [fabric.port_name(port) for edge in edges for port in (edge.a_port, edge.b_port)]
         name = fabric.devices[low].name
@@ -212,21 +217,15 @@ def _sparse(fabric: Fabric, grouping: Grouping, ways: Ways) -> Iterator[Finding]
     Where that is the design, switches that serve different parts make different domains. So two
     domains may be fused by exchanged cables.
     """
-    groups = grouping.groups
-    pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    group_of = grouping.by_switch()
-    for high, children in ways.tally(ways.high, ways.under, ways.is_up).items():
-        pairs[group_of[high]] += [(high, child) for child in children]
-    for at, found in sorted(pairs.items()):
-        if reach_share(found) > SPARSE_SHARE:
-            continue
-        names = switch_names(fabric, groups[at])
+    num_links, shares = ways.reach
+    for at in np.flatnonzero((num_links > 0) & (shares <= SPARSE_SHARE)).tolist():
+        names = switch_names(fabric, grouping.groups[at])
         yield finding_about(
             FindingKind.UNDECIDABLE,
             names,
             severity=Severity.WARNING,
             message=(
-                f"{list_names(names)} count as one domain, but only {reach_share(found):.0%} of "
+                f"{list_names(names)} count as one domain, but only {shares[at]:.0%} of "
                 "them and what is below are cabled to each other: it may be two. Check their "
                 "cables to lower switches."
             ),
@@ -239,21 +238,19 @@ def _inward(fabric: Fabric, grouping: Grouping, ways: Ways) -> Iterator[Finding]
     Spines of one domain have none, or a few between the two of a pair. In a dragonfly+ they have
     many to those of other groups, so two groups may be fused by exchanged cables.
     """
-    groups = grouping.groups
-    down = Counter(ways.over[ways.is_up].tolist())
-    inside = Counter(ways.under[ways.is_inside & (ways.ranks[ways.under] > 1)].tolist())
-    for at, count in sorted(inside.items()):
-        if 2 * count >= down[at]:
-            names = switch_names(fabric, groups[at])
-            yield finding_about(
-                FindingKind.UNDECIDABLE,
-                names,
-                severity=Severity.WARNING,
-                message=(
-                    f"{list_names(names)} count as one domain but are cabled to each other, as "
-                    "switches of different domains are. Check their cables to lower switches."
-                ),
-            )
+    inside = ways.count(ways.under, ways.is_inside & (ways.ranks[ways.under] > 1))
+    is_inward = (inside > 0) & (2 * inside >= ways.reach.num_links)
+    for at in np.flatnonzero(is_inward).tolist():
+        names = switch_names(fabric, grouping.groups[at])
+        yield finding_about(
+            FindingKind.UNDECIDABLE,
+            names,
+            severity=Severity.WARNING,
+            message=(
+                f"{list_names(names)} count as one domain but are cabled to each other, as "
+                "switches of different domains are. Check their cables to lower switches."
+            ),
+        )
 
 
 def _unjoined(fabric: Fabric, ranks: Ranks, grouping: Grouping, ways: Ways) -> Iterator[Finding]:
@@ -262,7 +259,7 @@ def _unjoined(fabric: Fabric, ranks: Ranks, grouping: Grouping, ways: Ways) -> I
     own = ways.ranks[ways.under]
     is_top = (ways.parents[ways.under] < 0) & (own > 1)
     is_peer = is_top & (ways.over != ways.under) & (ways.ranks[ways.over] == own)
-    num_peers = Counter(ways.under[is_peer].tolist())
+    num_peers = ways.count(ways.under, is_peer)
     adrift = ways.tally(ways.under, ways.high, is_top & (ways.over < 0))
     for at, found in sorted(adrift.items()):
         lost = {

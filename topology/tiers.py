@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.fabric_columns import Index
+from topology.fabric_columns import Flags, Index
 from topology.homes import MIN_WITNESSES, Homes, Tie, attach, choose_homes, shared_groups
 from topology.overlap import Side, Weights, find_alike, join_switches
-from topology.plane_cables import count_pairs, edge_columns
+from topology.pair_counts import count_pairs
+from topology.plane_cables import edge_columns, pairs_around
 from topology.planes import Plane
 from topology.ranks import Ranks
 
@@ -92,7 +93,7 @@ def group_switches(plane: Plane, ranks: Ranks) -> Grouping:
 def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
     a, b, _, _ = edge_columns(plane.host_edges)
     is_leaf = np.isin(b, ranks.of_rank(1))
-    weights = count_pairs(b[is_leaf], a[is_leaf])
+    weights = count_pairs(b[is_leaf], a[is_leaf]).by_one()
     alike, rest = _tell_apart(weights)
     joined = join_switches(rest, Side.BOTH)
     shared = shared_groups(joined, rest)
@@ -136,11 +137,10 @@ def _held(groups: Sequence[tuple[int, ...]], homes: Homes) -> Iterator[_Held]:
 
 
 def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
-    a, b, _, _ = edge_columns(plane.switch_edges)
-    uppers, lowers = np.concatenate([a, b]), np.concatenate([b, a])
+    uppers, lowers, counts = pairs_around(plane.switch_edges)
     roots = _roots(draft, lowers)
-    is_up = np.isin(uppers, ranks.of_rank(rank)) & (roots >= 0)
-    weights = count_pairs(uppers[is_up], roots[is_up])
+    is_up = _are_of_rank(ranks, rank, uppers) & (roots >= 0)
+    weights = count_pairs(uppers[is_up], roots[is_up], counts[is_up]).by_one()
     alike, rest = _tell_apart(weights)
     groups = attach(join_switches(rest, Side.SMALLER, _peers(plane, rest)), rest)
     homes = choose_homes(groups, rest)
@@ -164,20 +164,29 @@ def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
 
 def _peers(plane: Plane, switches: Collection[int]) -> Weights:
     """Return the links between some switches, both ways."""
-    a, b, _, _ = edge_columns(plane.switch_edges)
-    is_peer = np.isin(a, list(switches)) & np.isin(b, list(switches))
-    a, b = a[is_peer], b[is_peer]
-    return count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
+    around = pairs_around(plane.switch_edges)
+    if not switches:
+        return {}
+    chosen = list(switches)
+    return around.where(np.isin(around.ones, chosen) & np.isin(around.others, chosen)).by_one()
 
 
 def _num_peers(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> Counter[int]:
     """Return for each root its links to other roots between switches of a rank."""
-    a, b, _, _ = edge_columns(plane.switch_edges)
-    own = ranks.of_rank(rank)
-    is_peer = np.isin(a, own) & np.isin(b, own)
-    ones, others = _roots(draft, a[is_peer]), _roots(draft, b[is_peer])
-    is_between = (ones >= 0) & (others >= 0) & (ones != others)
-    return Counter([*ones[is_between].tolist(), *others[is_between].tolist()])
+    ones, others, counts = pairs_around(plane.switch_edges)
+    is_peer = _are_of_rank(ranks, rank, ones) & _are_of_rank(ranks, rank, others)
+    roots, far = _roots(draft, ones[is_peer]), _roots(draft, others[is_peer])
+    is_between = (roots >= 0) & (far >= 0) & (roots != far)
+    num_links = np.bincount(roots[is_between], counts[is_peer][is_between]).astype(np.intp)
+    return Counter(dict(enumerate(num_links.tolist())))
+
+
+def _are_of_rank(ranks: Ranks, rank: int, switches: Index) -> Flags:
+    """Tell which switches have a rank."""
+    is_of_rank = np.zeros(int(switches.max(initial=0)) + 1, np.bool_)
+    own = np.array(ranks.of_rank(rank), np.intp)
+    is_of_rank[own[own < len(is_of_rank)]] = True
+    return is_of_rank[switches]
 
 
 def _roots(draft: _Draft, switches: Index) -> Index:
@@ -219,14 +228,13 @@ def _join_peers(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
     So a dragonfly+ is leaf, group, all, and a full mesh of leaves is leaf and all.
     """
     around: dict[int, set[int]] = defaultdict(set)
-    a, b, _, _ = edge_columns(plane.switch_edges)
-    ones, others = _roots(draft, a), _roots(draft, b)
+    low, high, _ = pairs_around(plane.switch_edges)
+    ones, others = _roots(draft, low), _roots(draft, high)
     is_between = (ones >= 0) & (others >= 0) & (ones != others)
-    ends = zip(*(column[is_between].tolist() for column in (a, b, ones, others)), strict=True)
-    for low, high, one, other in ends:
-        if ranks.rank.get(low) == ranks.rank.get(high):
+    ends = zip(*(column[is_between].tolist() for column in (low, high, ones, others)), strict=True)
+    for switch, peer, one, other in ends:
+        if ranks.rank.get(switch) == ranks.rank.get(peer):
             around[one].add(other)
-            around[other].add(one)
     while around:
         joined: set[int] = set()
         frontier = [min(around)]

@@ -15,11 +15,11 @@ import numpy as np
 from topology.fabric import Fabric
 from topology.facts import Finding, FindingKind, Severity, finding_about
 from topology.overlap import ALIKE_SHARE
-from topology.plane_cables import count_pairs, edge_columns
+from topology.plane_cables import pairs_around
 from topology.planes import Plane
 from topology.tiers import Grouping
 from topology.tree_findings import list_names
-from topology.ways import Ways, find_ways
+from topology.ways import Ways
 
 MIN_TREENESS = 0.7
 """Below it a wiring is no tree. A ring of four has 0.67; a full mesh with a tenth of its cables
@@ -28,9 +28,11 @@ MIN_RING = 4  # three switches in a ring are a full mesh
 _SIDES = 2  # of a switch in a ring, a cable each
 
 
-def treeness_findings(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
-    """Yield a finding where the wiring of switches is no tree. Cost: O(links)."""
-    score = treeness(plane, grouping)
+def treeness_findings(
+    fabric: Fabric, plane: Plane, *, grouping: Grouping, ways: Ways
+) -> Iterator[Finding]:
+    """Yield a finding where the wiring of switches is no tree. Cost: O(pairs of switches)."""
+    score = treeness(grouping, ways)
     is_tree = score >= MIN_TREENESS
     if is_tree and not is_ring(plane):
         return
@@ -62,7 +64,7 @@ def _finding(names: Sequence[str], message: str, severity: Severity) -> Finding:
     )
 
 
-def treeness(plane: Plane, grouping: Grouping) -> float:
+def treeness(grouping: Grouping, ways: Ways) -> float:
     """Return the share of cables between switches that the tree has a place for, 0 to 1.
 
     Those are the cables to the domains above, and within a domain whose switches all serve the
@@ -71,10 +73,10 @@ def treeness(plane: Plane, grouping: Grouping) -> float:
     between peers by the share of peers that have one, those between switches in no domain not at
     all. 1 without any.
     """
-    ways = find_ways(plane, grouping)
     explained = float(_num_tied(grouping))
-    explained += _straying(ways) + _climbing(ways, grouping) + _crossing(ways, grouping)
-    total = np.count_nonzero(ways.is_first & ((ways.under >= 0) | (ways.over >= 0)))
+    explained += _straying(ways) + _climbing(ways) + _crossing(ways, grouping)
+    is_known = ways.is_first & ((ways.under >= 0) | (ways.over >= 0))
+    total = int(ways.counts[is_known].sum())
     return min(1.0, explained / total) if total else 1.0
 
 
@@ -84,21 +86,12 @@ def _straying(ways: Ways) -> int:
     return sum(max(counts.values()) for counts in astray.values())
 
 
-def _climbing(ways: Ways, grouping: Grouping) -> float:
+def _climbing(ways: Ways) -> float:
     """Return the cables upwards, and inside of domains, as far as they are those of a tree."""
-    group_of = grouping.by_switch()
-    pairs: dict[int, list[_Pair]] = defaultdict(list)
-    num_links = Counter[int]()
-    for high, units in ways.tally(ways.high, ways.under, ways.is_up).items():
-        pairs[group_of[high]] += [(high, unit) for unit in units]
-        num_links[group_of[high]] += sum(units.values())
-    share = {at: reach_share(found) for at, found in pairs.items()}
-    inside = Counter(ways.under[ways.is_inside].tolist())
-    return sum(count * min(1.0, 2 * share[at]) for at, count in num_links.items()) + sum(
-        count
-        for at, count in inside.items()
-        if grouping.groups[at].rank == 1 or share.get(at, 0.0) >= ALIKE_SHARE
-    )
+    num_links, shares = ways.reach
+    inside = ways.count(ways.under, ways.is_inside)
+    is_alike = (ways.ranks[:-1] == 1) | (shares >= ALIKE_SHARE)
+    return float((num_links * np.minimum(1.0, 2 * shares)).sum() + inside[is_alike].sum())
 
 
 def _crossing(ways: Ways, grouping: Grouping) -> float:
@@ -126,7 +119,7 @@ def _num_tied(grouping: Grouping) -> int:
 
 
 _Pair = tuple[int, int]
-"""Two domains that a cable between peers joins, or a switch and a unit below it."""
+"""Two domains that a cable between peers joins."""
 
 
 def _line(at: int, grouping: Grouping) -> tuple[int, ...]:
@@ -135,16 +128,6 @@ def _line(at: int, grouping: Grouping) -> tuple[int, ...]:
     while (parent := grouping.groups[line[-1]].parent) is not None:
         line.append(parent)
     return tuple(line)
-
-
-def reach_share(pairs: Collection[_Pair]) -> float:
-    """Return the share of switches and units below that are a cable apart.
-
-    In a Clos network all are; half are still a design. Where switches without hosts of their own
-    reach less, they are as good as anywhere: between the hosts of a torus, not above them.
-    """
-    switches, units = ({pair[side] for pair in pairs} for side in (0, 1))
-    return len(set(pairs)) / (len(switches) * len(units)) if pairs else 0.0
 
 
 def peer_share(pairs: Collection[_Pair]) -> float:
@@ -170,14 +153,12 @@ def _reached(start: int, around: Mapping[int, Collection[int]]) -> set[int]:
 
 def is_ring(plane: Plane) -> bool:
     """Return whether all switches form one ring of single cables. Cost: O(links)."""
-    a, b, _, _ = edge_columns(plane.switch_edges)
-    ends = np.concatenate([a, b])
-    switches, counts = np.unique(ends, return_counts=True)
-    if len(switches) < MIN_RING or len(switches) != len(plane.switches):
+    around = pairs_around(plane.switch_edges)
+    num_switches = len(plane.switches)
+    is_enough = num_switches >= MIN_RING and len(around.ones) == _SIDES * num_switches
+    if not is_enough or (around.counts > 1).any():
         return False
-    if (counts != _SIDES).any():
+    near = around.by_one()
+    if len(near) < num_switches or any(len(sides) != _SIDES for sides in near.values()):
         return False
-    around = count_pairs(ends, np.concatenate([b, a]))
-    if any(len(near) != _SIDES for near in around.values()):
-        return False
-    return len(_reached(plane.switches[0], around)) == len(around)
+    return len(_reached(plane.switches[0], near)) == num_switches

@@ -1,5 +1,6 @@
 """Wirings that are no tree are told apart from those that are, also when these are damaged."""
 
+import numpy as np
 import pytest
 
 from generator.inputs import read_captures
@@ -21,10 +22,12 @@ from tests.topology.lattices import (
 from tests.topology.synthetic.fabrics import seeded
 from topology.facts import FindingKind, Severity
 from topology.identity import Claim, Origin
+from topology.pair_counts import count_pairs
 from topology.sources.ibnetdiscover import parse_ibnetdiscover
 from topology.synthetic import FabricKind, FabricSpec, FaultSpec, build_wiring, damage
 from topology.tree import host_partitions
-from topology.treeness import MIN_TREENESS, peer_share, reach_share
+from topology.treeness import MIN_TREENESS, peer_share
+from topology.ways import find_reach
 
 
 @pytest.mark.parametrize(
@@ -110,11 +113,17 @@ def test_it_takes_no_damaged_fabric_for_one_that_is_no_tree(spec: FabricSpec) ->
         assert of_kind(found.findings, FindingKind.NOT_A_TREE) == []
 
 
-def test_it_counts_pairs_of_peers_and_what_a_tier_reaches_of_what_it_could() -> None:
+def test_it_counts_pairs_of_peers_of_those_that_could_be() -> None:
     assert peer_share([(0, 1), (1, 2), (2, 0)]) == 1.0
     assert peer_share([(0, 1), (1, 2), (2, 3)]) == 0.5 < MIN_TREENESS
-    assert reach_share([(9, 0), (9, 1), (8, 0), (8, 1)]) == 1.0
-    assert reach_share([(7, 0), (8, 1), (9, 2)]) == pytest.approx(1 / 3)
+
+
+def test_it_counts_what_groups_reach_of_what_is_below_them() -> None:
+    units, parents = np.array([0, 1, 0, 1, 2, 3, 4]), np.array([5, 5, 6, 6, 6, -1, -1, -1])
+    switches = np.array([8, 8, 9, 9, 10, 11, 12])
+    num_links, shares = find_reach(count_pairs(switches, units, np.full(7, 2)), parents)
+    assert num_links.tolist() == [0, 0, 0, 0, 0, 8, 6]
+    assert shares.tolist() == [0, 0, 0, 0, 0, 1, pytest.approx(1 / 3)]
 
 
 @needs_samples
