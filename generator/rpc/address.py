@@ -1,12 +1,11 @@
-"""Addresses of servers: as long as callers cannot prove who they are, only this machine's."""
+"""Addresses of servers that cannot tell who calls: only this machine's."""
 
 from __future__ import annotations
 
 from ipaddress import ip_address
 
+from generator.addresses import Address, parse_address
 from topology.errors import ConfigError, show
-
-MAX_PORT = 65535
 
 
 def loopback_address(text: str) -> str:
@@ -15,20 +14,41 @@ def loopback_address(text: str) -> str:
     Raises:
         ConfigError: it is no such pair, or the host is not this machine.
     """
-    host, colon, port = text.rpartition(":")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > MAX_PORT:
-        raise ConfigError(f"'{show(text)}' is no address such as 127.0.0.1:50051")
-    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if bare == "localhost":
-        return f"127.0.0.1:{int(port)}"
+    host, port = parse_address(text)
+    if host == "localhost":
+        return f"127.0.0.1:{port}"
     try:
-        found = ip_address(bare)
+        found = ip_address(host)
     except ValueError as error:
         problem = "expected 127.0.0.1, [::1] or localhost, and a port"
         raise ConfigError(f"'{show(text)}': {problem}") from error
     if not found.is_loopback:
         raise ConfigError(
-            f"'{show(text)}' is not this machine: without authentication, which is not available "
-            "yet, only loopback is served and asked"
+            f"'{show(text)}' is not this machine: without TLS only loopback is served and asked"
         )
-    return f"[{found}]:{int(port)}" if found.version == 6 else f"{found}:{int(port)}"  # noqa: PLR2004 - IPv6
+    return str(Address(str(found), port))
+
+
+def is_loopback(text: str) -> bool:
+    """Return whether an address is this machine's own; a name other than localhost is not.
+
+    Raises:
+        ConfigError: it is no address.
+    """
+    host = parse_address(text).host
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def open_address(text: str) -> str:
+    """Return any `HOST:PORT` in the form that gRPC takes; no host is all addresses.
+
+    Raises:
+        ConfigError: it is no such pair.
+    """
+    host, port = parse_address(text)
+    return str(Address(host or "::", port))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import grpc
 
 from generator.placement.answer import Placement
 from generator.placement.request import PlacementRequest, UnsupportedRequest
-from generator.rpc.address import loopback_address
+from generator.rpc.address import is_loopback, loopback_address, open_address
 from generator.rpc.convert import placement_of, request_message
 from generator.rpc.failures import Failure, FailureKind, failure_of
 from generator.rpc.faults import quiet_faults
+from generator.rpc.key_files import read_key_file
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from topology.errors import ConfigError, PlacementRequestError, TopologyError, show
 
@@ -30,23 +32,46 @@ class PlacementServerError(TopologyError):
     """A server was reached and gave no answer."""
 
 
+class Proof(NamedTuple):
+    """How the server is known, and how we prove who we are; any of it asks for TLS."""
+
+    ca: Path | None = None
+    """Authorities that the server's certificate is of; None: those of gRPC."""
+    token: Path | None = None
+    """File with a bearer token, read for each call: whoever renews it replaces it."""
+    cert: Path | None = None
+    key: Path | None = None
+    server_name: str | None = None
+    """Name in the server's certificate, where it is not the address that is asked."""
+
+
+PLAIN: Final = Proof()
+
+
 class PlacementClient:
     """One long-lived channel to one server; safe to share between threads."""
 
-    def __init__(self, address: str, timeout_s: float) -> None:
+    def __init__(self, address: str, timeout_s: float, proof: Proof = PLAIN) -> None:
         """Keep the address; nothing is connected before the first call.
 
         Args:
-            address: loopback `HOST:PORT`.
+            address: `HOST:PORT`; this machine is asked without TLS, unless a proof is given.
             timeout_s: deadline of each call, which is also the time that the search may take.
+            proof: for servers that ask for one.
 
         Raises:
-            ConfigError: the address is no loopback address.
+            ConfigError: the address is none, or a file cannot be used.
         """
         quiet_faults()
-        self.address = loopback_address(address)
         self._timeout_s = timeout_s
-        self._channel = grpc.insecure_channel(self.address, options=_OPTIONS)
+        self._token = proof.token
+        self._is_plain = is_plain = not any(proof) and is_loopback(address)
+        self.address = loopback_address(address) if is_plain else open_address(address)
+        self._channel = (
+            grpc.insecure_channel(self.address, options=_OPTIONS)
+            if is_plain
+            else _secure_channel(self.address, proof)
+        )
         self._stub = placement_pb2_grpc.PlacementServiceStub(self._channel)
 
     def __enter__(self) -> Self:
@@ -68,12 +93,13 @@ class PlacementClient:
         Raises:
             PlacementRequestError: the server refuses the request; UnsupportedRequest where it
                 makes sense but cannot be granted yet.
-            ConfigError: nobody answers at the address, or it is not this service.
+            ConfigError: nobody answers at the address, or it is not this service, or the file of
+                the token cannot be read.
             PlacementServerError: the server gave no answer in time, knows no tree yet, or failed.
         """
         message = request_message(request)
         try:
-            response = self._stub.Place(message, timeout=self._timeout_s)
+            response = self._stub.Place(message, timeout=self._timeout_s, metadata=self._metadata())
         except grpc.RpcError as error:
             raise self._translated(error) from error
         try:
@@ -81,6 +107,14 @@ class PlacementClient:
         except ValueError as error:
             problem = f"the server at {self.address} is of another version: {error}"
             raise PlacementServerError(problem) from error
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        if self._token is None:
+            return ()
+        token = read_key_file(self._token).decode("ascii", "replace").strip()
+        if not token.isascii() or not token.isprintable() or not token:
+            raise ConfigError(f"{show(str(self._token), 1024)}: no bearer token in it")
+        return (("authorization", f"Bearer {token}"),)
 
     def _translated(self, error: object) -> TopologyError:
         if not isinstance(error, grpc.Call):
@@ -102,6 +136,9 @@ class PlacementClient:
         match call.code():
             case grpc.StatusCode.UNAVAILABLE if _NO_GRPC in (call.details() or ""):
                 return ConfigError(f"what answers at {self.address} is no gRPC server")
+            case grpc.StatusCode.UNAVAILABLE if not self._is_plain:
+                why = show(call.details() or "", 300)
+                return ConfigError(f"no connection by TLS to {self.address}: {why}")
             case grpc.StatusCode.UNAVAILABLE:
                 return ConfigError(
                     f"no server answers at {self.address}: start one with toponaut serve --store "
@@ -115,3 +152,15 @@ class PlacementClient:
             case code:
                 why = f"{code.name}: {show(call.details() or '', 500)}"
                 return PlacementServerError(f"the server at {self.address} failed: {why}")
+
+
+def _secure_channel(address: str, proof: Proof) -> grpc.Channel:
+    if (proof.cert is None) != (proof.key is None):
+        raise ConfigError("a client certificate and its key go together")
+    credentials = grpc.ssl_channel_credentials(
+        root_certificates=read_key_file(proof.ca) if proof.ca else None,
+        private_key=read_key_file(proof.key) if proof.key else None,
+        certificate_chain=read_key_file(proof.cert) if proof.cert else None,
+    )
+    named = (("grpc.ssl_target_name_override", proof.server_name),) if proof.server_name else ()
+    return grpc.secure_channel(address, credentials, options=(*_OPTIONS, *named))

@@ -1,4 +1,4 @@
-"""The gRPC server: placement, health, reflection, on loopback only.
+"""The gRPC server: placement, health, reflection; without TLS and proof of callers, loopback only.
 
 Queries work on an immutable snapshot that a new tree replaces in one assignment, so a rebuild
 never blocks a query and a query in flight keeps the state that it began with.
@@ -11,17 +11,19 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
+from generator.outcome import OnQuery, QueryResult
 from generator.placement.capacity import Snapshot
 from generator.placement.engine import place
 from generator.placement.request import UnsupportedRequest
-from generator.rpc.address import loopback_address
+from generator.rpc.address import loopback_address, open_address
+from generator.rpc.authentication import Authentication, TokenCheck
 from generator.rpc.convert import placement_message, request_of
 from generator.rpc.failures import Failure, FailureKind, status_of
 from generator.rpc.faults import quiet_faults
@@ -40,6 +42,11 @@ MAX_DEADLINE_S: Final = 3600.0
 REPLY_SHARE: Final = 0.1
 """Part of a call's remaining time that is kept for sending the answer."""
 SERVICE: Final = "toponaut.v1.PlacementService"
+_RESULTS: Final = {
+    FailureKind.TREE_UNKNOWN: QueryResult.UNAVAILABLE,
+    FailureKind.ANSWER_TOO_LARGE: QueryResult.FAILED,
+    FailureKind.INTERNAL: QueryResult.FAILED,
+}
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -55,21 +62,36 @@ class Published:
     """None until the first tree is known."""
 
 
+class Security(NamedTuple):
+    """How callers know the server, and how it knows them."""
+
+    credentials: grpc.ServerCredentials | None = None
+    """None: no TLS, hence loopback only."""
+    tokens: TokenCheck | None = None
+    """None: no token is asked for."""
+
+
+LOOPBACK: Final = Security()
+
+
 class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
     """Answers calls from the published snapshot."""
 
-    def __init__(self, published: Published, clock: Callable[[], float]) -> None:
-        """Keep where the snapshot is, and the clock of deadlines."""
+    def __init__(self, published: Published, clock: Callable[[], float], on_query: OnQuery) -> None:
+        """Keep where the snapshot is, the clock of deadlines, and who is told of each call."""
         self._published = published
         self._clock = clock
+        self._on_query = on_query
 
     def Place(self, request: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:  # noqa: N802 - gRPC's
         """Answer one call."""
+        started = self._clock()
         try:
             answer = self._answer(request, context.time_remaining())
         except Exception:  # what went wrong is ours to read, not the caller's
             log.exception("placement call failed")
             answer = Failure(FailureKind.INTERNAL, "internal error; the server's log tells more")
+        self._on_query(_result_of(answer), self._clock() - started)
         if isinstance(answer, Failure):
             context.abort_with_status(status_of(answer))
         return answer
@@ -97,35 +119,55 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         return response
 
 
+def _result_of(answer: pb.PlaceResponse | Failure) -> QueryResult:
+    if isinstance(answer, Failure):
+        return _RESULTS.get(answer.kind, QueryResult.REFUSED)
+    return QueryResult.PLACED if answer.placement.feasible else QueryResult.INFEASIBLE
+
+
 class PlacementServer:
     """A running server; not yet serving, in the words of health, until it is told otherwise."""
 
     def __init__(
-        self, address: str, published: Published, *, clock: Callable[[], float] = time.monotonic
+        self,
+        address: str,
+        published: Published,
+        *,
+        security: Security = LOOPBACK,
+        on_query: OnQuery = lambda _result, _duration_s: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Bind and start.
 
         Args:
-            address: loopback `HOST:PORT`; port 0 takes a free one.
+            address: `HOST:PORT`, loopback where there is no TLS; port 0 takes a free one.
             published: where the snapshot will be.
+            security: how both sides prove who they are.
+            on_query: told how each call for a placement ended.
             clock: seconds, to keep the deadlines of calls.
 
         Raises:
-            ConfigError: the address is no loopback address, or taken.
+            ConfigError: the address is none, or not loopback without TLS, or taken.
         """
         quiet_faults()
-        wanted = loopback_address(address)
+        is_open = security.credentials is not None
+        wanted = open_address(address) if is_open else loopback_address(address)
         self._pool = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="rpc")
-        self._server = grpc.server(self._pool, options=_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)
+        self._server = grpc.server(
+            self._pool,
+            interceptors=_interceptors(security, on_query),
+            options=_OPTIONS,
+            maximum_concurrent_rpcs=MAX_CALLS,
+        )
         self._health = HealthServicer()
         self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         placement_pb2_grpc.add_PlacementServiceServicer_to_server(
-            PlacementServicer(published, clock), self._server
+            PlacementServicer(published, clock, on_query), self._server
         )
         names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self._server)
-        self.address = _bind(self._server, wanted)
+        self.address = _bind(self._server, wanted, security.credentials)
         """As bound, with the real port."""
         self._server.start()
 
@@ -144,9 +186,22 @@ class PlacementServer:
             self._health.set(name, status)
 
 
-def _bind(server: grpc.Server, address: str) -> str:
+def _interceptors(security: Security, on_query: OnQuery) -> list[grpc.ServerInterceptor]:
+    if security.tokens is None:
+        return []
+
+    def on_refused(duration_s: float) -> None:
+        on_query(QueryResult.REFUSED, duration_s)
+
+    return [Authentication(security.tokens, on_refused=on_refused)]
+
+
+def _bind(server: grpc.Server, address: str, credentials: grpc.ServerCredentials | None) -> str:
     try:
-        port = server.add_insecure_port(address)
+        if credentials is None:
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, credentials)
     except RuntimeError as error:
         raise ConfigError(f"cannot listen on {address}: is another server running?") from error
     return f"{address.rpartition(':')[0]}:{port}"

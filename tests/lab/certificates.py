@@ -18,38 +18,53 @@ from cryptography.x509.oid import NameOID
 _DAY = dt.timedelta(days=1)
 
 
+class Authority:
+    """Signs certificates for one day."""
+
+    def __init__(self, name: str) -> None:
+        """Make its key and its own certificate."""
+        self._name = _name(name)
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        basic = x509.BasicConstraints(ca=True, path_length=0)
+        usage = x509.KeyUsage(
+            digital_signature=True,
+            key_cert_sign=True,
+            crl_sign=True,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        made = _builder(self._name, self._name, self._key).add_extension(basic, critical=True)
+        made = made.add_extension(usage, critical=True).add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
+        )
+        self.pem = made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
+        """For who is to trust it."""
+
+    def issue(self, common: str) -> tuple[bytes, bytes]:
+        """Return a new certificate for this name on 127.0.0.1, and its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        local = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        made = _builder(_name(common), self._name, key).add_extension(
+            x509.SubjectAlternativeName(local), critical=False
+        )
+        # From Python 3.13 on a certificate without it is refused.
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        made = made.add_extension(signer, critical=False)
+        cert = made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
+        return cert, _private(key)
+
+
 def write_certificates(folder: Path) -> None:
     """Write `ca.crt`, `server.crt`, `server.key` for 127.0.0.1, and `sa.key`, `sa.pub`."""
-    ca_key = ec.generate_private_key(ec.SECP256R1())
-    ca_name = _name("lab-ca")
-    authority = x509.BasicConstraints(ca=True, path_length=0)
-    usage = x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=True,
-        crl_sign=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-    ca = _builder(ca_name, ca_name, ca_key).add_extension(authority, critical=True)
-    ca = ca.add_extension(usage, critical=True).add_extension(
-        x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False
-    )
-    _write(folder / "ca.crt", ca.sign(ca_key, hashes.SHA256()).public_bytes(Encoding.PEM))
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    local = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    server = _builder(_name("lab-server"), ca_name, key).add_extension(
-        x509.SubjectAlternativeName(local), critical=False
-    )
-    # From Python 3.13 on a certificate without it is refused.
-    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
-    server = server.add_extension(signer, critical=False)
-    _write(folder / "server.crt", server.sign(ca_key, hashes.SHA256()).public_bytes(Encoding.PEM))
-    _write(folder / "server.key", _private(key))
+    authority = Authority("lab-ca")
+    _write(folder / "ca.crt", authority.pem)
+    cert, key = authority.issue("lab-server")
+    _write(folder / "server.crt", cert)
+    _write(folder / "server.key", key)
 
     signing = ec.generate_private_key(ec.SECP256R1())
     public = signing.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -1,0 +1,286 @@
+"""TLS, client certificates and tokens over real connections."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from pathlib import Path
+from typing import cast
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+
+from generator.outcome import QueryResult
+from generator.rpc.client import PlacementClient, PlacementServerError, Proof
+from generator.rpc.failures import Failure, FailureKind
+from generator.rpc.server import PlacementServer, Published
+from generator.rpc.tls import ServerCertificates, TlsFiles
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from tests.generator.rpc.clusters import request_for
+from tests.generator.rpc.proving import ANY_PORT, SOON_S, Pki, Tokens, served, trusting
+from tests.lab.certificates import Authority
+from topology.errors import ConfigError
+
+Metadata = tuple[tuple[str, str], ...]
+FORBIDDEN = Failure(FailureKind.FORBIDDEN, "bob may not create placements.toponaut.io")
+SILENT = Failure(FailureKind.REVIEW_UNAVAILABLE, "the API server cannot be asked")
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    return Pki(tmp_path)
+
+
+@pytest.fixture
+def tokens() -> Tokens:
+    return Tokens({"alice": None, "bob": FORBIDDEN, "carol": SILENT})
+
+
+def ask(address: str, proof: Proof) -> bool:
+    with PlacementClient(address, SOON_S, proof) as client:
+        return client.place(request_for(3)).is_feasible
+
+
+def token(pki: Pki, text: str) -> Proof:
+    return Proof(pki.ca, pki.write("token", text.encode()))
+
+
+def code_of(channel: grpc.Channel, metadata: Metadata) -> grpc.StatusCode:
+    """Return how a call with an empty request ends."""
+    stub = placement_pb2_grpc.PlacementServiceStub(channel)
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Place(pb.PlaceRequest(), timeout=SOON_S, metadata=metadata)
+    return cast("grpc.Call", caught.value).code()
+
+
+def test_it_answers_who_bears_a_token_that_may(pki: Pki, tokens: Tokens) -> None:
+    with served(pki.files, tokens) as running:
+        assert ask(running.address, token(pki, "alice\n"))
+        assert running.results == [QueryResult.PLACED]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param("bob", "bob may not create", id="whose user may not ask"),
+        pytest.param("mallory", "the token is not valid here", id="that nobody knows"),
+        pytest.param("carol", "cannot be asked", id="that cannot be judged now"),
+        pytest.param("x" * 6000, "the token is not valid here", id="that is long"),
+    ],
+)
+def test_it_refuses_a_token(pki: Pki, tokens: Tokens, text: str, why: str) -> None:
+    with served(pki.files, tokens) as running:
+        with pytest.raises(PlacementServerError, match=why):
+            ask(running.address, token(pki, text))
+        assert running.results == [QueryResult.REFUSED]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param((), id="no metadata"),
+        pytest.param((("authorization", "alice"),), id="no scheme"),
+        pytest.param((("authorization", "Basic alice"),), id="another scheme"),
+        pytest.param((("authorization", "Bearer "),), id="an empty token"),
+        pytest.param((("authorization", "Bearer alice"),) * 2, id="two tokens"),
+        pytest.param((("x-authorization", "Bearer alice"),), id="another key"),
+    ],
+)
+def test_it_asks_nobody_about_a_call_with(pki: Pki, tokens: Tokens, metadata: Metadata) -> None:
+    with served(pki.files, tokens) as running, trusting(pki, running.address) as channel:
+        assert code_of(channel, metadata) is grpc.StatusCode.UNAUTHENTICATED
+    assert tokens.num_asked == 0
+
+
+@pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer"])
+def test_it_takes_the_scheme_in_any_case(pki: Pki, tokens: Tokens, scheme: str) -> None:
+    with served(pki.files, tokens) as running, trusting(pki, running.address) as channel:
+        metadata = (("authorization", f"{scheme} alice"),)
+        assert code_of(channel, metadata) is grpc.StatusCode.INVALID_ARGUMENT, "it is empty"
+
+
+def test_it_tells_its_health_to_everybody(pki: Pki, tokens: Tokens) -> None:
+    with served(pki.files, tokens) as running, trusting(pki, running.address) as channel:
+        running.server.set_serving()
+        check = channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        found = check(health_pb2.HealthCheckRequest(), timeout=SOON_S)
+        assert found.status == health_pb2.HealthCheckResponse.SERVING
+    assert tokens.num_asked == 0
+
+
+def test_it_reflects_only_to_who_may_call(pki: Pki, tokens: Tokens) -> None:
+    asked = [reflection_pb2.ServerReflectionRequest(list_services="")]
+    with served(pki.files, tokens) as running, trusting(pki, running.address) as channel:
+        reflect = channel.stream_stream(
+            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+        )
+        with pytest.raises(grpc.RpcError) as caught:
+            list(reflect(iter(asked), timeout=SOON_S))
+        assert cast("grpc.Call", caught.value).code() is grpc.StatusCode.UNAUTHENTICATED
+        known = (("authorization", "Bearer alice"),)
+        answers = list(reflect(iter(asked), timeout=SOON_S, metadata=known))
+        assert answers[0].list_services_response.service
+
+
+def test_it_sends_no_token_without_tls(pki: Pki) -> None:
+    server = PlacementServer(ANY_PORT, Published(None))
+    try:
+        with pytest.raises(ConfigError, match="no connection by TLS"):
+            ask(server.address, token(pki, "alice"))
+    finally:
+        server.stop(deadline_s=0)
+
+
+def test_it_trusts_no_server_of_another_authority(pki: Pki, tokens: Tokens) -> None:
+    other = pki.write("other.crt", Authority("other").pem)
+    with (
+        served(pki.files, tokens) as running,
+        pytest.raises(ConfigError, match="no connection by TLS"),
+    ):
+        ask(running.address, Proof(other, pki.write("token", b"alice")))
+
+
+def test_it_takes_a_certificate_for_another_name_where_told(pki: Pki, tokens: Tokens) -> None:
+    with served(pki.files, tokens) as running:
+        proof = token(pki, "alice")._replace(server_name="elsewhere.example")
+        with pytest.raises(ConfigError, match="no connection by TLS"):
+            ask(running.address, proof)
+        assert ask(running.address, proof._replace(server_name="localhost"))
+
+
+def test_it_asks_for_a_certificate_of_its_authority(pki: Pki) -> None:
+    files = pki.files._replace(client_ca=pki.ca)
+    with served(files) as running:
+        cert, key = pki.client()
+        assert ask(running.address, Proof(pki.ca, cert=cert, key=key))
+        with pytest.raises(ConfigError, match="no connection by TLS"):
+            ask(running.address, Proof(pki.ca))
+        cert, key = (
+            pki.write(f"stranger{at}", one)
+            for at, one in enumerate(Authority("other").issue("stranger"))
+        )
+        with pytest.raises(ConfigError, match="no connection by TLS"):
+            ask(running.address, Proof(pki.ca, cert=cert, key=key))
+
+
+def test_it_wants_both_proofs_where_both_are_asked_for(pki: Pki, tokens: Tokens) -> None:
+    with served(pki.files._replace(client_ca=pki.ca), tokens) as running:
+        cert, key = pki.client()
+        proof = token(pki, "alice")._replace(cert=cert, key=key)
+        assert ask(running.address, proof)
+        with pytest.raises(PlacementServerError, match="one bearer token"):
+            ask(running.address, proof._replace(token=None))
+        with pytest.raises(ConfigError):
+            ask(running.address, token(pki, "alice"))
+
+
+def serial(pki: Pki, address: str) -> int:
+    """Return the serial number of the certificate that a new connection is shown."""
+    host, _, port = address.rpartition(":")
+    context = ssl.create_default_context(cafile=str(pki.ca))
+    with (
+        socket.create_connection((host, int(port)), timeout=SOON_S) as plain,
+        context.wrap_socket(plain, server_hostname=host) as wrapped,
+    ):
+        found = wrapped.getpeercert()
+        assert found is not None
+        return int(str(found["serialNumber"]), 16)
+
+
+def test_it_shows_a_renewed_certificate_to_the_next_connection(pki: Pki, tokens: Tokens) -> None:
+    with served(pki.files, tokens) as running:
+        first = serial(pki, running.address)
+        assert serial(pki, running.address) == first
+        with PlacementClient(running.address, SOON_S, token(pki, "alice")) as client:
+            assert client.place(request_for(1)).is_feasible
+            pki.renew()
+            assert client.place(request_for(1)).is_feasible, "an open connection stays"
+        assert serial(pki, running.address) != first
+
+
+@pytest.mark.parametrize("what", ["another key", "no key", "no certificate", "nothing"])
+def test_it_keeps_the_last_good_certificate_where_the_files_hold(
+    pki: Pki, tokens: Tokens, what: str
+) -> None:
+    with served(pki.files, tokens) as running:
+        first = serial(pki, running.address)
+        cert, _ = pki.authority.issue("server")
+        _, key = pki.authority.issue("server")
+        broken = {
+            "another key": (cert, key),
+            "no key": (cert, b"nonsense"),
+            "no certificate": (b"nonsense", key),
+            "nothing": (b"", b""),
+        }
+        pki.put(*broken[what])
+        assert serial(pki, running.address) == first
+        pki.files.cert.unlink()
+        assert serial(pki, running.address) == first
+        pki.renew()
+        assert serial(pki, running.address) != first
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("tls.crt", b"nonsense", "tls.crt: no certificate in PEM"),
+        ("tls.key", b"nonsense", "tls.key: no private key in PEM"),
+        ("tls.key", b"", "tls.key: it is empty"),
+        ("tls.key", b"x" * ((1 << 20) + 1), "tls.key: larger than"),
+        ("tls.crt", Authority("a").issue("b")[0], "the key is not the certificate's"),
+        ("client.crt", b"nonsense", "client.crt: no certificate in PEM"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_it_does_not_start_with(pki: Pki, name: str, content: bytes, why: str) -> None:
+    client_ca = pki.write("client.crt", pki.authority.pem)
+    pki.write(name, content)
+    with pytest.raises(ConfigError, match=why):
+        ServerCertificates(pki.files._replace(client_ca=client_ca))
+
+
+def test_it_names_a_file_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="absent: No such file"):
+        ServerCertificates(TlsFiles(tmp_path / "absent", tmp_path / "absent"))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("", "it is empty"), ("a\x00b", "no bearer token"), ("tok\u00e9n", "no bearer token")],
+    ids=["empty", "not printable", "not ASCII"],
+)
+def test_it_sends_no_token_that_is_none(pki: Pki, text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        ask("127.0.0.1:1", token(pki, text))
+
+
+def test_it_wants_a_client_certificate_and_its_key_together(pki: Pki) -> None:
+    cert, _ = pki.client()
+    with pytest.raises(ConfigError, match="go together"):
+        PlacementClient("127.0.0.1:1", SOON_S, Proof(pki.ca, cert=cert))
+
+
+def test_it_refuses_to_ask_what_is_no_address(pki: Pki) -> None:
+    with pytest.raises(ConfigError, match="is no address"):
+        PlacementClient("nonsense", SOON_S, Proof(pki.ca))
+
+
+def test_it_refuses_calls_that_it_fails_to_judge(pki: Pki) -> None:
+    class Broken:
+        def why_not(self, token: str, *, timeout_s: float) -> Failure | None:
+            raise RuntimeError(f"{token} {timeout_s}")
+
+    with served(pki.files, Broken()) as running:
+        with pytest.raises(PlacementServerError, match="internal error") as caught:
+            ask(running.address, token(pki, "alice"))
+        assert "alice" not in str(caught.value)
+        assert running.results == [QueryResult.REFUSED]

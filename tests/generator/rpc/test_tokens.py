@@ -1,0 +1,158 @@
+"""Verdicts about tokens: how long they are kept, and what is never taken for a yes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from generator.kube.transport import Lines, Request
+from generator.rpc.failures import FailureKind
+from generator.rpc.tokens import GRANTED_S, MAX_VERDICTS, REFUSED_S, TokenReviews
+from topology.errors import InvariantError, KubeUnavailable
+
+SOON_S = 30.0
+ALICE = {"username": "alice", "uid": "1", "groups": ["g"], "extra": {"k": ["v"]}}
+GOOD = {"authenticated": True, "audiences": ["toponaut"], "user": ALICE}
+
+
+class Clock:
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Reviewer:
+    """An API server that answers reviews as told."""
+
+    def __init__(self) -> None:
+        self.token: object = GOOD
+        self.access: object = {"allowed": True}
+        self.is_silent = False
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def ask(self, request: Request, *, timeout_s: float) -> bytes:
+        assert 0 < timeout_s <= 5
+        assert isinstance(request.body, dict)
+        self.asked.append((request.path.rpartition("/")[2], request.body["spec"]))
+        if self.is_silent:
+            raise KubeUnavailable("silent")
+        is_token = request.path.endswith("tokenreviews")
+        return json.dumps({"status": self.token if is_token else self.access}).encode()
+
+    def open(self, request: Request, *, idle_s: float) -> Lines:
+        raise InvariantError(f"nobody follows: {request} {idle_s}")
+
+
+class Judging:
+    def __init__(self) -> None:
+        self.server = Reviewer()
+        self.clock = Clock()
+        self.reviews = TokenReviews(self.server, "toponaut", clock=self.clock)
+
+    def verdict(self, bearer: str = "t") -> FailureKind | None:
+        failure = self.reviews.why_not(bearer, timeout_s=SOON_S)
+        return failure.kind if failure else None
+
+    @property
+    def num_asked(self) -> int:
+        return len(self.server.asked)
+
+
+def test_it_asks_for_whom_and_whether_they_may() -> None:
+    judging = Judging()
+    assert judging.verdict("secret") is None
+    attributes = {"group": "toponaut.io", "resource": "placements", "verb": "create"}
+    assert judging.server.asked == [
+        ("tokenreviews", {"token": "secret", "audiences": ["toponaut"]}),
+        (
+            "subjectaccessreviews",
+            {
+                "user": "alice",
+                "uid": "1",
+                "groups": ["g"],
+                "extra": {"k": ["v"]},
+                "resourceAttributes": attributes,
+            },
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"authenticated": False}, id="it is not valid"),
+        pytest.param({**GOOD, "authenticated": "true"}, id="the answer is no boolean"),
+        pytest.param({**GOOD, "audiences": ["other"]}, id="it is for somebody else"),
+        pytest.param({"authenticated": True, "user": ALICE}, id="nobody looked for whom it is"),
+        pytest.param({**GOOD, "audiences": "toponaut"}, id="audiences are no list"),
+        pytest.param({**GOOD, "user": {}}, id="it is nobody's"),
+        pytest.param({**GOOD, "user": "alice"}, id="the user is no object"),
+        pytest.param(None, id="there is no status"),
+    ],
+)
+def test_it_rejects_a_token_where(status: object) -> None:
+    judging = Judging()
+    judging.server.token = status
+    assert judging.verdict() is FailureKind.UNAUTHENTICATED
+    assert judging.num_asked == 1
+
+
+@pytest.mark.parametrize("status", [{"allowed": False}, {}, {"allowed": "yes"}, None], ids=str)
+def test_it_forbids_who_may_not(status: object) -> None:
+    judging = Judging()
+    judging.server.access = status
+    assert judging.verdict() is FailureKind.FORBIDDEN
+
+
+def test_it_keeps_a_grant_for_a_minute() -> None:
+    judging = Judging()
+    assert judging.verdict() is None
+    judging.server.token = {}
+    judging.clock.now_s += GRANTED_S - 0.001
+    assert judging.verdict() is None
+    assert judging.num_asked == 2
+    judging.clock.now_s += 0.001
+    assert judging.verdict() is FailureKind.UNAUTHENTICATED
+
+
+def test_it_keeps_a_refusal_for_a_moment() -> None:
+    judging = Judging()
+    judging.server.access = {"allowed": False}
+    assert judging.verdict() is FailureKind.FORBIDDEN
+    judging.server.access = {"allowed": True}
+    assert judging.verdict() is FailureKind.FORBIDDEN
+    assert judging.num_asked == 2
+    judging.clock.now_s += REFUSED_S
+    assert judging.verdict() is None
+
+
+def test_it_keeps_no_verdict_that_could_not_be_had_and_none_beyond_its_time() -> None:
+    judging = Judging()
+    judging.server.is_silent = True
+    assert judging.verdict() is FailureKind.REVIEW_UNAVAILABLE
+    judging.server.is_silent = False
+    assert judging.verdict() is None
+    judging.server.is_silent = True
+    assert judging.verdict() is None, "what is known needs no server"
+    judging.clock.now_s += GRANTED_S
+    assert judging.verdict() is FailureKind.REVIEW_UNAVAILABLE
+
+
+def test_it_forgets_the_oldest_of_too_many() -> None:
+    judging = Judging()
+    for at in range(MAX_VERDICTS + 1):
+        assert judging.verdict(str(at)) is None
+    asked = judging.num_asked
+    assert judging.verdict(str(MAX_VERDICTS)) is None
+    assert judging.num_asked == asked
+    assert judging.verdict("0") is None
+    assert judging.num_asked > asked
+
+
+def test_it_remembers_no_token() -> None:
+    judging = Judging()
+    judging.verdict("a-very-secret-token")
+    assert "a-very-secret-token" not in repr(vars(judging.reviews))

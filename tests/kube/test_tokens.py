@@ -1,0 +1,129 @@
+"""Bound tokens of pods before a real server: whose they are is asked of a real API server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from generator.kube.transport import KubeTransport
+from generator.rpc.client import PlacementClient, PlacementServerError, Proof
+from generator.rpc.tokens import TokenReviews
+from tests.generator.rpc.clusters import request_for
+from tests.generator.rpc.proving import SOON_S, Pki, Served, served
+from tests.kube.conftest import connecting
+from tests.kube.proxy import Fault, FaultProxy
+from tests.lab.api_server import ApiServer
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+AUDIENCE = "toponaut"
+
+
+class Accounts:
+    """Service accounts of a namespace, and tokens of their pods."""
+
+    def __init__(self, api: ApiServer, namespace: str) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._core = f"/api/v1/namespaces/{namespace}"
+
+    def create(self, name: str) -> None:
+        self._api.expect("POST", f"{self._core}/serviceaccounts", {"metadata": {"name": name}})
+        spec = {"serviceAccountName": name, "containers": [{"name": "c", "image": "none"}]}
+        self._api.expect("POST", f"{self._core}/pods", {"metadata": {"name": name}, "spec": spec})
+
+    def let_place(self, name: str) -> None:
+        """Grant the right to ask, as a chart's role does."""
+        role = f"placer-{self._namespace}"
+        rule = {"apiGroups": ["toponaut.io"], "resources": ["placements"], "verbs": ["create"]}
+        self._api.expect(
+            "POST", f"{RBAC}/clusterroles", {"metadata": {"name": role}, "rules": [rule]}
+        )
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": self._namespace}
+        binding = {
+            "metadata": {"name": role},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": role,
+            },
+            "subjects": [subject],
+        }
+        self._api.expect("POST", f"{RBAC}/clusterrolebindings", binding)
+
+    def token(self, name: str, audience: str = AUDIENCE) -> str:
+        pod: dict[str, Any] = self._api.expect("GET", f"{self._core}/pods/{name}")
+        bound = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"]}
+        spec = {"audiences": [audience], "expirationSeconds": 3600, "boundObjectRef": bound}
+        path = f"{self._core}/serviceaccounts/{name}/token"
+        answer = self._api.expect("POST", path, {"spec": spec})
+        return str(answer["status"]["token"])
+
+
+@pytest.fixture
+def accounts(api: ApiServer, namespace: str) -> Accounts:
+    made = Accounts(api, namespace)
+    for name in ("scheduler", "stranger"):
+        made.create(name)
+    made.let_place("scheduler")
+    return made
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    return Pki(tmp_path)
+
+
+@pytest.fixture
+def running(transport: KubeTransport, pki: Pki) -> Iterator[Served]:
+    with served(pki.files, TokenReviews(transport, AUDIENCE, clock=monotonic)) as found:
+        yield found
+
+
+def ask(running: Served, pki: Pki, token: str) -> bool:
+    proof = Proof(pki.ca, pki.write("token", token.encode()))
+    with PlacementClient(running.address, SOON_S, proof) as client:
+        return client.place(request_for(2)).is_feasible
+
+
+def test_it_answers_a_pod_that_may_place(accounts: Accounts, running: Served, pki: Pki) -> None:
+    assert ask(running, pki, accounts.token("scheduler"))
+
+
+def test_it_refuses_a_pod_that_may_not(accounts: Accounts, running: Served, pki: Pki) -> None:
+    with pytest.raises(PlacementServerError, match=r"stranger may not create placements"):
+        ask(running, pki, accounts.token("stranger"))
+
+
+@pytest.mark.parametrize("kind", ["audience", "signature", "nonsense"])
+def test_it_refuses_a_token_of_another(
+    accounts: Accounts, running: Served, pki: Pki, kind: str
+) -> None:
+    good = accounts.token("scheduler")
+    token = {
+        "audience": accounts.token("scheduler", "https://kubernetes.default.svc"),
+        "signature": good[:-8] + good[-8:][::-1],
+        "nonsense": "a.b.c",
+    }[kind]
+    with pytest.raises(PlacementServerError, match="not valid here"):
+        ask(running, pki, token)
+
+
+def test_it_asks_the_api_server_once_a_minute(
+    accounts: Accounts, proxy: FaultProxy, api: ApiServer, pki: Pki
+) -> None:
+    token = accounts.token("scheduler")
+    with (
+        connecting(api, proxy.url) as through,
+        served(pki.files, TokenReviews(through, AUDIENCE, clock=monotonic)) as running,
+    ):
+        proxy.fail("tokenreviews", Fault(503))
+        with pytest.raises(PlacementServerError, match="cannot be asked about the token now"):
+            ask(running, pki, token)
+        assert ask(running, pki, token)
+        assert ask(running, pki, token)
+        assert proxy.count("tokenreviews") == 2
+        assert proxy.count("subjectaccessreviews") == 1
