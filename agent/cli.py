@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Final, Unpack
 
 import click
 
-from agent.collect import Attempt, Outcome, availability, collect
-from agent.config import FrameUse, parse_delay, parse_duration
+from agent.collect import Attempt, Node, Outcome, availability, collect
+from agent.config import FrameUse, ListenAddress, parse_delay, parse_duration, parse_listen
+from agent.destination import Destination
+from agent.kube_options import AllOptions, Cluster, kube_options
 from agent.options import (
     Command,
     NodeOptions,
@@ -27,8 +30,9 @@ from agent.publishing import REPORTS, ReportFolder, document_of, render_document
 from agent.reporting import build_reports
 from agent.rounds import Rounds
 from agent.signals import TERMINATED, on_sigterm
-from agent.sweeping import SweepTurns, sweep_attempt
-from topology.errors import StoreError
+from agent.sweeping import Elections, SweepTurns, sweep_attempt
+from agent.telling import telling
+from topology.errors import ConfigError, StoreError
 
 
 class Exit(IntEnum):
@@ -65,7 +69,8 @@ def cli() -> None:
 @cli.command()
 @_output
 @node_options
-def once(output: str, **options: Unpack[NodeOptions]) -> None:
+@kube_options
+def once(output: str, **options: Unpack[AllOptions]) -> None:
     """Collect once and print the reports.
 
     Answers at once: it listens to LLDP frames itself only with --listen-for or --frames always.
@@ -77,7 +82,11 @@ def once(output: str, **options: Unpack[NodeOptions]) -> None:
         options["listen_for"] = 0.0
     node = open_node(options)
     node = replace(node, wait=node.stop.wait)
-    turns = SweepTurns(node.settings, node.clock, open_fabric(options))
+    elections: Elections | None = open_fabric(options)
+    if options["kube"]:
+        with _usage_errors():
+            elections = Cluster(options, node.clock).elections()
+    turns = SweepTurns(node.settings, node.clock, elections)
     node = replace(node, settings=turns.current())
     try:
         with on_sigterm(node.stop.tell):
@@ -121,31 +130,57 @@ def once(output: str, **options: Unpack[NodeOptions]) -> None:
     callback=parsed_by(parse_delay),
     help="Up to this much is added to each period, so that nodes do not act as one.",
 )
+@click.option(
+    "--health-listen",
+    envvar=env_of("health-listen"),
+    metavar="HOST:PORT",
+    callback=parsed_by(parse_listen),
+    help="Where /livez, /readyz and /startupz are asked for; :8081 is all addresses. "
+    "[default: nowhere]",
+)
+@click.option(
+    "--metrics-listen",
+    envvar=env_of("metrics-listen"),
+    metavar="HOST:PORT",
+    callback=parsed_by(parse_listen),
+    help="Where Prometheus finds /metrics.  [default: nowhere]",
+)
 @node_options
-def run(publish: Path | None, period: float, jitter: float, **options: Unpack[NodeOptions]) -> None:
+@kube_options
+def run(
+    publish: Path | None,
+    period: float,
+    jitter: float,
+    health_listen: ListenAddress | None,
+    metrics_listen: ListenAddress | None,
+    **options: Unpack[AllOptions],
+) -> None:
     """Collect again and again, and publish what changed, until SIGTERM or SIGINT."""
     from agent.schedule import run_periodically  # noqa: PLC0415 - the others do without
 
     place = publish or (options["store"] / REPORTS if options["store"] else None)
-    if place is None:
-        raise click.UsageError("name where reports go: --store or --publish")
-    node, fabric = open_node(options), open_fabric(options)
-    folder = ReportFolder(place, node.settings.node_name)
-    try:
-        folder.prepare()
-    except StoreError as error:
-        raise click.UsageError(str(error)) from error
-    rounds = Rounds(node, folder, fabric)
-    try:
+    if (place is None) is not options["kube"]:
+        raise click.UsageError("name where reports go: --kube, or --store or --publish")
+    node = open_node(options)
+    with ExitStack() as stack:
+        stack.callback(node.close)
+        with _usage_errors():
+            told = stack.enter_context(
+                telling(health_listen, metrics_listen, period_s=period + jitter, clock=node.clock)
+            )
+            if place is None:
+                cluster = Cluster(options, node.clock, period_s=period, on_answer=told.on_answer)
+                reports: Destination = cluster.reports_of(node.settings.node_name)
+                elections: Elections | None = cluster.elections()
+            else:
+                reports, elections = _open_folder(place, node), open_fabric(options)
         run_periodically(
-            rounds.tick,
+            Rounds(node, reports, elections, told.witnesses).tick,
             period_s=period,
             jitter_s=jitter,
             clock=node.clock,
             stop=node.stop.tell,
         )
-    finally:
-        node.close()
 
 
 @cli.command()
@@ -170,6 +205,21 @@ def collectors(output: str, **options: Unpack[NodeOptions]) -> None:
 def main() -> None:
     """Run the command line."""
     cli(prog_name="toponaut-agent")
+
+
+def _open_folder(place: Path, node: Node) -> ReportFolder:
+    folder = ReportFolder(place, node.settings.node_name)
+    folder.prepare()
+    return folder
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Tell of what cannot be opened as of a wrong option."""
+    try:
+        yield
+    except (ConfigError, StoreError) as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _is_default(name: str) -> bool:

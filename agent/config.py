@@ -20,6 +20,8 @@ DEFAULT_SUBNET: Final = "fe80000000000000"
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)\Z")
 _SECONDS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)\Z")
+_LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%\w+)?)\]|([A-Za-z0-9.-]*)):([0-9]{1,5})\Z")
+_MAX_PORT: Final = 65535
 _BYTES: Final[Mapping[str, int]] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -55,6 +57,19 @@ class SweepSettings:
     """What it is elected for, in order; None: whatever subnet the command sweeps."""
     every_s: float = 0.0
     """From one sweep to the next at least."""
+
+
+class ListenAddress(NamedTuple):
+    """Where to listen."""
+
+    host: str
+    """A name or an IP, IPv6 without brackets; empty for all addresses of the machine."""
+    port: int
+    """0 takes a free one."""
+
+    def __str__(self) -> str:
+        """Return `HOST:PORT`."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class FrameUse(StrEnum):
@@ -139,6 +154,18 @@ def parse_size(text: str) -> int:
     if not size:
         raise ConfigError(f"'{show(text)}' is no size such as 512KiB, 16MiB or 1GiB")
     return size
+
+
+def parse_listen(text: str) -> ListenAddress:
+    """Return the address of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`.
+
+    Raises:
+        ConfigError: another form.
+    """
+    found = _LISTEN.match(text.strip())
+    if not found or int(found[3]) > _MAX_PORT:
+        raise ConfigError(f"'{show(text)}' is no address such as 127.0.0.1:8080, [::1]:80 or :8080")
+    return ListenAddress(found[1] or found[2], int(found[3]))
 
 
 def parse_argv(text: str) -> tuple[str, ...]:

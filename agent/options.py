@@ -64,6 +64,7 @@ class NodeOptions(TypedDict):
     max_output: int
     pass_env: tuple[str, ...]
     store: Path | None
+    kube: bool
     sweep: str | None
     sweep_every: float
     sweep_command: tuple[str, ...]
@@ -210,11 +211,18 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         help="Folder of the generator's store, in which fabrics/ tells who sweeps.",
     ),
     click.option(
+        "--kube",
+        envvar=env_of("kube"),
+        is_flag=True,
+        help="Reports are objects of the cluster that this node is in, and so is what tells who "
+        "sweeps.",
+    ),
+    click.option(
         "--sweep",
         envvar=env_of("sweep"),
         type=click.Choice([use.value for use in SweepUse]),
         help="When to sweep the InfiniBand subnets that this node is in; elected is where the "
-        "store says so.  [default: elected with --store, else never]",
+        "store, or the cluster, says so.  [default: elected with --store, else never]",
     ),
     click.option(
         "--sweep-every",
@@ -290,17 +298,17 @@ def sweep_use(options: NodeOptions) -> SweepUse:
     """Return when this node sweeps.
 
     Raises:
-        click.UsageError: where it is elected, but no store tells that.
+        click.UsageError: where it is elected, but nobody tells that.
     """
     default = SweepUse.ELECTED if options["store"] else SweepUse.NEVER
     use = SweepUse(options["sweep"] or default)
-    if use is SweepUse.ELECTED and options["store"] is None:
-        raise click.UsageError("--sweep elected needs --store, which tells who is")
+    if use is SweepUse.ELECTED and options["store"] is None and not options["kube"]:
+        raise click.UsageError("--sweep elected needs --store or --kube, which tells who is")
     return use
 
 
 def open_fabric(options: NodeOptions) -> FabricFile | None:
-    """Return where elections are told, None where none is asked for."""
+    """Return where the store tells elections, None where none is asked for."""
     store = options["store"]
     return FabricFile(store) if store and sweep_use(options) is SweepUse.ELECTED else None
 

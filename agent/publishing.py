@@ -12,10 +12,10 @@ import logging
 import os
 import re
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from agent.destination import Change
 from agent.stored import read_document
 from topology.errors import ReportError, StoreError
 from topology.report import NeighborReport, SweepPart, parse_report, render_report
@@ -32,15 +32,6 @@ _WRITE_FLAGS: Final = (
 )
 # Legal inside JSON strings, but not as they stand, or not unchanged, inside YAML ones.
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-
-
-class Change(StrEnum):
-    """What publishing one report did to its file."""
-
-    NONE = "none"
-    STATUS = "status"
-    """Same facts, newer times or outcomes."""
-    SPEC = "spec"
 
 
 def document_of(report: NeighborReport) -> dict[str, Any]:
@@ -106,7 +97,7 @@ class ReportFolder:
         found = ((number, self._read(f"{self._node_name}.sweep.{number}")) for number in numbers)
         return {number: report.spec.sweep if report else None for number, report in found}
 
-    def remove(self, names: Iterable[str]) -> None:
+    def withdraw(self, names: Iterable[str]) -> None:
         """Remove reports.
 
         Raises:

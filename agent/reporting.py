@@ -38,7 +38,7 @@ def build_reports(
     grows stale; so do the reports of a sweep, which are left alone when the sweep failed.
     """
     observed_at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    stamp = observed_at if _observed_anything(attempts) else last_observed_at
+    stamp = observed_at if has_observed(attempts) else last_observed_at
     device = merge_device(settings, [attempt.facts for attempt in attempts])
     told = {"sweeping": sweeping, "flapping": _ports_of(device, flapping)}
     status = _status(attempts, stamp).model_copy(update=told)
@@ -112,7 +112,8 @@ def _excluded(found: Iterable[Collected]) -> frozenset[str]:
     return frozenset(name for facts in found for name in facts.excluded)
 
 
-def _observed_anything(attempts: Sequence[Attempt]) -> bool:
+def has_observed(attempts: Sequence[Attempt]) -> bool:
+    """Return whether anything was observed anew, be it that there is nothing."""
     outcomes = {attempt.outcome for attempt in attempts if not attempt.is_repeated}
     return Outcome.OK in outcomes or Outcome.FAILED not in outcomes
 

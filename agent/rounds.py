@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from agent.collect import (
     Attempt,
@@ -15,14 +15,14 @@ from agent.collect import (
     recall,
     silent_collectors,
 )
+from agent.destination import Change, Destination
 from agent.flaps import Flaps, read_downs
 from agent.parts import outdated_parts, place_parts
 from agent.probing import Collected
-from agent.publishing import Change, ReportFolder
-from agent.reporting import build_reports, has_swept
-from agent.sweeping import FabricFile, SweepTurns, sweep_attempt
+from agent.reporting import build_reports, has_observed, has_swept
+from agent.sweeping import Elections, SweepTurns, sweep_attempt
 from agent.sysfs import Sysfs
-from topology.errors import StoreError
+from topology.errors import KubeError, StoreError, TopologyError
 from topology.report import NeighborReport, device_of
 
 log = logging.getLogger(__name__)
@@ -34,23 +34,47 @@ _EVENTS: Final = {
 }
 
 
+class Witness(Protocol):
+    """Is told how rounds go: what probes and metrics are made of."""
+
+    def see_collection(self, attempts: Sequence[Attempt], *, is_good: bool) -> None:
+        """Note that a collection has ended; a good one has observed something anew."""
+        ...
+
+    def see_publishing(
+        self, changes: Mapping[str, Change], problem: TopologyError | None = None
+    ) -> None:
+        """Note what was written, by the reports' names, and what went wrong."""
+        ...
+
+
 class Rounds:
     """The memory of an agent from one round to the next: last good facts and outcomes."""
 
-    def __init__(self, node: Node, folder: ReportFolder, fabric: FabricFile | None = None) -> None:
-        """Take up what this node published before a restart.
+    def __init__(
+        self,
+        node: Node,
+        destination: Destination,
+        elections: Elections | None = None,
+        witnesses: Sequence[Witness] = (),
+    ) -> None:
+        """Know nothing yet.
 
         Args:
             node: what to collect from.
-            folder: where its reports go.
-            fabric: tells whether it is elected to sweep; None where that is no matter.
+            destination: where its reports go.
+            elections: tell whether it is elected to sweep; None where that is no matter.
+            witnesses: of how rounds go.
         """
         self._node = node
-        self._folder = folder
-        self._turns = SweepTurns(node.settings, node.clock, fabric)
-        last = folder.last_report()
-        self._known = _recalled(last) if last else {}
-        self._observed_at = last.status.observed_at if last else None
+        self._destination = destination
+        self._turns = SweepTurns(node.settings, node.clock, elections)
+        self._witnesses = witnesses
+        self._is_recalled = False
+        self._known: dict[str, Collected] = {}
+        self._observed_at: str | None = None
+        self._unwritten: list[NeighborReport] = []
+        """Parts of the last good sweeps until all are written."""
         self._outcomes: dict[str, Outcome] = {}
         self._flaps = Flaps()
         self._problem: str | None = None
@@ -58,20 +82,25 @@ class Rounds:
     def tick(self) -> None:
         """Run one round; whatever goes wrong is logged and the next round tries again."""
         try:
-            self._collect_and_publish()
-            self._note_publishing(None)
-        except StoreError as error:
-            self._note_publishing(str(error))
+            self._run_round()
         except Exception as error:  # the named catch-all: the loop goes on
             log.exception("round failed", extra={"error": str(error)})
 
-    def _collect_and_publish(self) -> None:
+    def _run_round(self) -> None:
+        """Collect whatever happens to publishing; what was published before a restart goes first.
+
+        While that is not known nothing is published: facts that this process could not observe
+        yet would be lost.
+        """
+        problem = self._failure_of(self._recall)
         node = replace(self._node, settings=self._turns.current())
         attempts = collect(node, self._known, last_sweep=self._turns.pending(node.settings))
         if node.stop.is_told:
             return
         self._known = {attempt.collector: attempt.facts for attempt in attempts}
         self._log_outcomes(attempts)
+        for witness in self._witnesses:
+            witness.see_collection(attempts, is_good=has_observed(attempts))
         sweep = sweep_attempt(attempts)
         own, *parts = build_reports(
             node.settings,
@@ -82,37 +111,75 @@ class Rounds:
             flapping=self._flapping(attempts),
         )
         self._observed_at = own.status.observed_at
-        self._publish(own, parts, sweep)
+        self._unwritten = parts or self._unwritten
+        if problem is None:
+            self._failure_of(lambda: self._publish(own, sweep))
+
+    def _recall(self) -> None:
+        """Take up what this node published before a restart, unless that is done."""
+        if self._is_recalled:
+            return
+        last = self._destination.last_report()
+        self._is_recalled = True
+        if last is not None:
+            seen = {name: facts for name, facts in self._known.items() if not facts.is_empty}
+            self._known = _recalled(last) | seen
+            self._observed_at = self._observed_at or last.status.observed_at
+
+    def _failure_of(self, act: Callable[[], None]) -> TopologyError | None:
+        """Return why a place of reports failed, which is told once; None where it did not."""
+        try:
+            act()
+        except (KubeError, StoreError) as error:
+            self._note_publishing(str(error))
+            for witness in self._witnesses:
+                witness.see_publishing({}, error)
+            return error
+        return None
 
     def _flapping(self, attempts: Sequence[Attempt]) -> tuple[str, ...]:
         ports = (port for attempt in attempts for port in attempt.facts.ports)
         downs = read_downs(Sysfs(self._node.settings.sysfs_root), ports)
         return self._flaps.update(downs, self._node.clock.monotonic())
 
-    def _publish(
-        self, own: NeighborReport, parts: list[NeighborReport], sweep: Attempt | None
-    ) -> None:
-        """Write what changed, and remove parts of sweeps that say nothing any more.
+    def _publish(self, own: NeighborReport, sweep: Attempt | None) -> None:
+        """Write what changed, and withdraw parts of sweeps that say nothing any more.
 
-        The parts of the last good sweep stay while sweeps fail, and until another's counts.
+        The parts of the last good sweep stay while sweeps fail, and until another's counts. What
+        could not be written is tried again, as it then is.
         """
-        existing = {} if sweep and sweep.is_repeated else self._folder.parts()
-        node = self._node.settings.node_name
-        placed = place_parts(parts, existing, node=node)
-        self._log_changes(self._folder.publish([own, *placed]))
-        swept = {one.spec.sweep.subnet for one in placed if one.spec.sweep}
+        node, handed_over = self._node.settings.node_name, self._turns.handed_over
+        self._unwritten = [] if sweep is None else self._unwritten
+        unwritten = [one for one in self._unwritten if _subnet(one) not in handed_over]
+        is_at_rest = sweep is not None and sweep.is_repeated and not unwritten
+        existing = {} if is_at_rest else self._destination.parts()
+        placed = place_parts(unwritten, existing, node=node)
+        changes = self._destination.publish([own, *placed])
+        self._note_changes(changes)
+        if Change.DEFERRED in changes.values():
+            return
+        self._note_publishing(None)
+        self._unwritten = []
+        swept = {_subnet(one) for one in placed}
         if sweep is None or (self._turns.fabric is None and has_swept(sweep)):
             swept |= {part.subnet for part in existing.values() if part}
         gone = outdated_parts(
             existing,
             swept=swept,
             placed=[one.metadata.name for one in placed],
-            handed_over=self._turns.handed_over,
+            handed_over=handed_over,
             node=node,
         )
-        self._folder.remove(gone)
+        self._destination.withdraw(gone)
         for name in gone:
             log.info("sweep part withdrawn", extra={"report": name})
+
+    def _note_changes(self, changes: Mapping[str, Change]) -> None:
+        for witness in self._witnesses:
+            witness.see_publishing(changes)
+        for name, change in changes.items():
+            level = logging.INFO if change is Change.SPEC else logging.DEBUG
+            log.log(level, "report published", extra={"report": name, "change": change.value})
 
     def _note_publishing(self, problem: str | None) -> None:
         """Tell once that reports cannot be written, and once that they can again."""
@@ -141,12 +208,11 @@ class Rounds:
                 },
             )
 
-    def _log_changes(self, changes: dict[str, Change]) -> None:
-        for name, change in changes.items():
-            level = logging.INFO if change is Change.SPEC else logging.DEBUG
-            log.log(level, "report published", extra={"report": name, "change": change.value})
-
 
 def _recalled(last: NeighborReport) -> dict[str, Collected]:
     outcomes = {one.name: one.outcome for one in last.status.collectors}
     return recall(device_of(last), silent=silent_collectors(outcomes))
+
+
+def _subnet(part: NeighborReport) -> str:
+    return part.spec.sweep.subnet if part.spec.sweep else ""

@@ -1,6 +1,6 @@
 """When and for what this node sweeps, from round to round.
 
-Told to sweep where it is elected, it reads who is from the store's Fabric object. Whoever the
+Told to sweep where it is elected, it reads who is from the Fabric object of the store. Whoever the
 object does not name does not sweep, and an object that cannot be read changes nothing.
 """
 
@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from agent.clock import Clock
 from agent.collect import SWEEP, Attempt, Outcome
@@ -24,6 +24,14 @@ log = logging.getLogger(__name__)
 
 FABRICS: Final = "fabrics"
 _MAX_BYTES: Final = 4 << 20
+
+
+class Elections(Protocol):
+    """Where elections are told."""
+
+    def latest(self) -> FabricStatus:
+        """Return what is told now, or was when it could last be read."""
+        ...
 
 
 class FabricFile:
@@ -57,7 +65,7 @@ class SweepTurns:
     settings: Settings
     """As told; `current` adds what the node is elected for."""
     clock: Clock
-    fabric: FabricFile | None = None
+    fabric: Elections | None = None
     """Where elections are told; None where the node sweeps, or not, without any."""
     handed_over: frozenset[str] = frozenset()
     """Subnets of which another node's sweep counts now."""

@@ -73,6 +73,18 @@ def stored(reports: Sequence[NeighborReport], first: int = 0) -> Stored:
         pytest.param(
             [*sweep("x", 2), *sweep("x", 1, subnet="b")], {}, [0, 1, 2], id="through all subnets"
         ),
+        pytest.param(
+            sweep("x", 3), stored(sweep("x", 3)[1:], 4), [0, 4, 5], id="on where writing broke off"
+        ),
+        pytest.param(
+            sweep("x", 2), stored(sweep("y", 3)[:2]), [0, 1], id="over a sweep never written whole"
+        ),
+        pytest.param(
+            [*sweep("x", 2), *sweep("z", 2, subnet="b")],
+            stored(sweep("z", 2, subnet="b")[:1]),
+            [0, 1, 2, 3],
+            id="none twice",
+        ),
     ],
 )  # fmt: skip
 def test_it_takes_numbers(new: list[NeighborReport], existing: Stored, found: list[int]) -> None:

@@ -11,7 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.publishing import Change, ReportFolder, document_of, render_document
+from agent.destination import Change
+from agent.publishing import ReportFolder, document_of, render_document
 from topology.errors import StoreError
 from topology.facts import Device, DeviceKind, Port
 from topology.report import NeighborReport, ReportStatus, parse_report, report_of, split_sweep
@@ -131,7 +132,7 @@ def test_it_knows_its_own_parts_and_nobody_elses(folder: ReportFolder, tmp_path:
 
 def test_it_removes_reports_that_may_be_gone_already(folder: ReportFolder, tmp_path: Path) -> None:
     folder.publish([report_with("eth0")])
-    folder.remove(["n1", "n1.sweep.0"])
+    folder.withdraw(["n1", "n1.sweep.0"])
     assert files_in(tmp_path) == []
 
 
@@ -155,7 +156,7 @@ def test_it_tells_which_folder_it_cannot_use(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="Not a directory"):
         folder.parts()
     with pytest.raises(StoreError, match="Not a directory"):
-        folder.remove(["n1"])
+        folder.withdraw(["n1"])
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,0 +1,105 @@
+"""Whether the agent lives, has started, and tells the truth: what a kubelet asks.
+
+Ready means fresh: in a cluster nothing is written while nothing changes, so this is where it is
+seen that a node's facts are still looked at. An API server that is away costs no readiness, since
+no other pod would do better; one that answers and refuses does, for what stands there grows old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Final
+
+from agent.clock import Clock
+from agent.collect import Attempt
+from agent.destination import Change
+from agent.pages import Page, Render
+from topology.errors import KubeUnavailable, TopologyError, show
+
+STALE_PERIODS: Final = 3
+"""A collection that is older no longer tells how things are."""
+HUNG_PERIODS: Final = 10
+LEAST_HUNG_S: Final = 900.0
+"""A loop is never given up sooner: commands have deadlines of their own, a sweep minutes."""
+
+
+class Vitals:
+    """A witness of rounds: when they ended, and how."""
+
+    def __init__(self, *, period_s: float, clock: Clock) -> None:
+        """Begin to count.
+
+        Args:
+            period_s: the longest time from one round to the next.
+            clock: of the rounds.
+        """
+        self._stale_s = STALE_PERIODS * period_s
+        self._hung_s = max(LEAST_HUNG_S, HUNG_PERIODS * period_s)
+        self._clock = clock
+        self._ended_s = clock.monotonic()
+        self._has_begun = False
+        self._good_s: float | None = None
+        self._refused_s: float | None = None
+        self._refusal = ""
+
+    def see_collection(self, attempts: Sequence[Attempt], *, is_good: bool) -> None:
+        """Note the end of a collection."""
+        del attempts
+        self._has_begun = True
+        self._ended_s = self._clock.monotonic()
+        if is_good:
+            self._good_s = self._ended_s
+
+    def see_publishing(
+        self, changes: Mapping[str, Change], problem: TopologyError | None = None
+    ) -> None:
+        """Note since when what is seen is refused."""
+        if isinstance(problem, KubeUnavailable) or Change.DEFERRED in changes.values():
+            return
+        if problem is None:
+            self._refused_s, self._refusal = None, ""
+            return
+        self._refusal = str(problem)
+        if self._refused_s is None:
+            self._refused_s = self._clock.monotonic()
+
+    def why_dead(self) -> str:
+        """Return why the loop hangs, empty while it lives."""
+        silent_s = self._clock.monotonic() - self._ended_s
+        return "" if silent_s <= self._hung_s else f"no collection ended for {silent_s:.0f} s"
+
+    def why_not_started(self) -> str:
+        """Return that nothing was collected yet, empty once something was."""
+        return "" if self._has_begun else "the first collection has not ended"
+
+    def why_not_ready(self) -> str:
+        """Return why what this node publishes is no longer fresh, empty while it is."""
+        now_s = self._clock.monotonic()
+        if self._good_s is None:
+            return self.why_not_started() or "no collector works"
+        age_s = now_s - self._good_s
+        if age_s > self._stale_s:
+            return f"the last good collection is {age_s:.0f} s old"
+        if self._refused_s is not None and now_s - self._refused_s > self._stale_s:
+            return f"refused for {now_s - self._refused_s:.0f} s: {show(self._refusal, 400)}"
+        return ""
+
+
+def health_pages(vitals: Vitals) -> Mapping[str, Render]:
+    """Return the pages of health by their paths."""
+    return {
+        "/livez": _page_of(vitals.why_dead),
+        "/startupz": _page_of(vitals.why_not_started),
+        "/readyz": _page_of(vitals.why_not_ready),
+    }
+
+
+def _page_of(why_not: Callable[[], str]) -> Render:
+    def render() -> Page:
+        why = why_not()
+        if why:
+            return Page(f"{why}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
+        return Page(b"ok\n")
+
+    return render

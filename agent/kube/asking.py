@@ -1,0 +1,208 @@
+"""One request to the API server at a time: HTTPS of the standard library, whole or not at all.
+
+Each request has a connection of its own: they are few, hours apart where nothing happens, and so
+follow rotated tokens, a renewed authority and servers that come and go. A request that gets no
+answer makes us patient; until that is over nothing is asked.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, Final
+
+from agent.kube.credentials import Credentials
+from agent.kube.patience import Patience
+from topology.errors import KubeError, KubeForbidden, KubeUnavailable
+from topology.kube_answers import error_of_silence, error_of_status
+
+APPLY: Final = "application/apply-patch+yaml"
+"""Server-side apply; JSON is YAML."""
+JSON: Final = "application/json"
+METADATA_ONLY: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+"""Asks for an object's metadata alone."""
+DEADLINE_S: Final = 10.0
+"""From the first byte sent to the last received."""
+MAX_ANSWER_BYTES: Final = 4 << 20
+"""etcd takes objects of 1.5 MiB."""
+_UNAUTHORIZED: Final = 401
+_OK: Final = range(200, 300)
+_NO_USE_LATER: Final = (
+    "field not declared in schema",
+    "request is too large",
+    "message larger than max",
+)
+"""What the server says with a 500 though the same request will never work."""
+
+OnAnswer = Callable[[str], None]
+"""Is told the code of each answer, `none` where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask."""
+
+    method: str
+    path: str
+    """With its query; names in it are those of objects, so nothing needs escaping."""
+    body: object = None
+    """What JSON can say, None for no body."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return what stands in errors and logs."""
+        return f"{self.method} {self.path.partition('?')[0]}"
+
+
+class ApiServer:
+    """The API server that credentials lead to."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        patience: Patience,
+        *,
+        deadline_s: float = DEADLINE_S,
+        on_answer: OnAnswer | None = None,
+    ) -> None:
+        """Ask nothing yet."""
+        self.credentials = credentials
+        self._patience = patience
+        self._deadline_s = deadline_s
+        self._on_answer = on_answer
+        self._user_agent = f"toponaut-agent/{version('toponaut')}"
+
+    @property
+    def waits_for(self) -> KubeError | None:
+        """Why nothing is asked at present, None where something may be."""
+        return self._patience.waits_for
+
+    def ask(self, request: Request) -> dict[str, Any]:
+        """Return the object of an answer that grants the request.
+
+        A token that is not known is read again, and used where it is another one by now.
+
+        Raises:
+            KubeUnavailable: there is no answer, or none now; or it is still waited for.
+            KubeError: it is refused.
+        """
+        if (waited := self._patience.waits_for) is not None:
+            raise waited
+        try:
+            found = self._ask_as_known(request)
+        except KubeUnavailable as error:
+            self._patience.fail(error)
+            raise
+        except KubeError:
+            self._patience.succeed()  # it answers
+            raise
+        self._patience.succeed()
+        return found
+
+    def _ask_as_known(self, request: Request) -> dict[str, Any]:
+        token = self.credentials.read_token()
+        try:
+            return self._exchange(request, token)
+        except KubeForbidden as error:
+            fresh = self.credentials.read_token()
+            if error.status != _UNAUTHORIZED or fresh == token:
+                raise
+        return self._exchange(request, fresh)
+
+    def _exchange(self, request: Request, token: str) -> dict[str, Any]:
+        """Send a request once and return what the answer says."""
+        code = "none"
+        try:
+            with self._connected() as connection:
+                status, retry_after, body = self._send(connection, request, token)
+            code = str(status)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise error_of_silence(str(request), error) from error
+        finally:
+            if self._on_answer is not None:
+                self._on_answer(code)
+        if status not in _OK:
+            raise _refusal(error_of_status(str(request), status, body, retry_after=retry_after))
+        return _decode(str(request), body)
+
+    def _send(
+        self, connection: http.client.HTTPConnection, request: Request, token: str
+    ) -> tuple[int, str | None, bytes]:
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Accept": JSON,
+            "User-Agent": self._user_agent,
+            **request.headers,
+        }
+        raw = None if request.body is None else json.dumps(request.body).encode()
+        connection.request(request.method, request.path, raw, headers)
+        answer = connection.getresponse()
+        body = answer.read(MAX_ANSWER_BYTES + 1)
+        if len(body) > MAX_ANSWER_BYTES:
+            raise OSError(f"answered more than {MAX_ANSWER_BYTES} bytes")
+        return answer.status, answer.headers.get("Retry-After"), body
+
+    @contextmanager
+    def _connected(self) -> Iterator[http.client.HTTPConnection]:
+        """Yield a connection that breaks at the deadline, however slowly bytes trickle in."""
+        host, port = self.credentials.address
+        context = self.credentials.open_tls()
+        plain = socket.create_connection((host, port), timeout=self._deadline_s)
+        try:
+            tls = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+        except (OSError, ValueError):
+            plain.close()
+            raise
+        guard = threading.Timer(self._deadline_s, _break, [tls])
+        guard.daemon = True
+        guard.start()
+        try:
+            tls.do_handshake()
+            connection = http.client.HTTPConnection(host, port)
+            connection.sock = tls
+            yield connection
+        except (OSError, http.client.HTTPException) as error:
+            if guard.is_alive():
+                raise
+            raise self._late() from error
+        else:
+            if not guard.is_alive():
+                raise self._late()  # what was read may end anywhere
+        finally:
+            guard.cancel()
+            tls.close()
+
+    def _late(self) -> OSError:
+        return OSError(f"no whole answer within {self._deadline_s:g} s")
+
+
+def _break(tls: ssl.SSLSocket) -> None:
+    """End what another thread waits for on this connection."""
+    with suppress(OSError):
+        # Not the method of the TLS layer: that one changes what the other thread is using.
+        socket.socket.shutdown(tls, socket.SHUT_RDWR)
+
+
+def _refusal(error: KubeError) -> KubeError:
+    """Return the error of a refusal, as one that lasts where it will."""
+    text = str(error)
+    if isinstance(error, KubeUnavailable) and any(sign in text for sign in _NO_USE_LATER):
+        return KubeError(text, status=error.status, reason=error.reason)
+    return error
+
+
+def _decode(what: str, body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise error_of_silence(what, error) from error
+    if not isinstance(found, dict):
+        raise KubeUnavailable(f"{what}: expected an object, got {type(found).__name__}")
+    return found

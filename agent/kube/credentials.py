@@ -1,0 +1,127 @@
+"""Where the API server is and who we are to it: an address, a token and the server's authority.
+
+Token and authority are files that are replaced while we run, so they are read for each request.
+A token is never logged. What it claims is used only to know which Node object is our own.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from topology.errors import ConfigError, KubeForbidden, KubeUnavailable, show
+
+ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod finds its own token and the authority."""
+_MAX_TOKEN_CHARS: Final = 64 << 10
+_HTTPS_PORT: Final = 443
+
+
+class Address(NamedTuple):
+    """Where the API server listens."""
+
+    host: str
+    """Name or address, IPv6 without brackets."""
+    port: int
+
+
+class OwnNode(NamedTuple):
+    """The Node object that the token is bound to."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """How to reach the API server."""
+
+    address: Address
+    token_file: Path
+    ca_file: Path
+
+    def read_token(self) -> str:
+        """Return the token as it is now.
+
+        Raises:
+            KubeForbidden: the file cannot be read, or holds none.
+        """
+        try:
+            with self.token_file.open(encoding="ascii") as file:
+                token = file.read(_MAX_TOKEN_CHARS + 1).strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise KubeForbidden(f"token {self.token_file}: {_reason(error)}") from error
+        if not token or len(token) > _MAX_TOKEN_CHARS or not token.isprintable() or " " in token:
+            raise KubeForbidden(f"token {self.token_file}: holds no token")
+        return token
+
+    def open_tls(self) -> ssl.SSLContext:
+        """Return a TLS context that trusts the authority as it is now, and nobody else.
+
+        Raises:
+            KubeUnavailable: the file cannot be read, or holds no certificate.
+        """
+        try:
+            return ssl.create_default_context(cafile=str(self.ca_file))
+        except OSError as error:
+            raise KubeUnavailable(f"authority {self.ca_file}: {_reason(error)}") from error
+
+
+def address_in_cluster(environ: Mapping[str, str]) -> Address:
+    """Return where pods find the API server.
+
+    Raises:
+        ConfigError: this is no pod.
+    """
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host:
+        raise ConfigError("not in a pod, where KUBERNETES_SERVICE_HOST is set: name --api-server")
+    if not port.isascii() or not port.isdecimal():
+        raise ConfigError(f"KUBERNETES_SERVICE_PORT is no port: '{show(port)}'")
+    return Address(host, int(port))
+
+
+def parse_address(url: str) -> Address:
+    """Return the address of `https://HOST[:PORT]`; an IPv6 address stands in brackets.
+
+    Raises:
+        ConfigError: another form. A token is sent over TLS only.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"'{show(url)}' is no address: {error}") from error
+    if parts.scheme != "https" or not host or parts.path.strip("/") or parts.query or "@" in url:
+        raise ConfigError(f"'{show(url)}' is no address such as https://10.0.0.1:6443")
+    return Address(host, port or _HTTPS_PORT)
+
+
+def node_of_token(token: str) -> OwnNode | None:
+    """Return the Node that a service account's token is bound to by its pod.
+
+    None where it is bound to none: one made by hand, or another kind of token. Its signature is
+    not looked at; the server does that. Source: Kubernetes 1.30, ServiceAccountTokenPodNodeInfo.
+    """
+    try:
+        payload = token.split(".")[1]
+        padded = payload + "=" * (-len(payload) % 4)
+        claims = json.loads(base64.urlsafe_b64decode(padded))
+        node: Any = claims["kubernetes.io"]["node"]
+        name, uid = node["name"], node["uid"]
+    except (IndexError, KeyError, TypeError, ValueError, RecursionError, binascii.Error):
+        return None
+    is_known = isinstance(name, str) and isinstance(uid, str) and name and uid
+    return OwnNode(name, uid) if is_known else None
+
+
+def _reason(error: Exception) -> str:
+    strerror = getattr(error, "strerror", None)
+    return show(str(strerror or error))

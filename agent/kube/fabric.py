@@ -1,0 +1,42 @@
+"""The Fabric object of the cluster, in which the generator says who sweeps."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from agent.kube.asking import ApiServer, Request
+from topology.errors import ConfigError, KubeError, KubeNotFound
+from topology.fabric_status import FABRIC_NAME, FabricStatus, parse_fabric
+from topology.report import API_VERSION
+
+log = logging.getLogger(__name__)
+
+# Version 0 is answered from the server's memory; a moment's age does not matter here.
+_PATH: Final = f"/apis/{API_VERSION}/fabrics/{FABRIC_NAME}?resourceVersion=0"
+
+
+class FabricObject:
+    """Who sweeps, as it was when it could last be read."""
+
+    def __init__(self, server: ApiServer) -> None:
+        """Read nothing yet."""
+        self._server = server
+        self._last = FabricStatus()
+        self._problem: str | None = None
+
+    def latest(self) -> FabricStatus:
+        """Return what it says now; why it cannot be read is logged once."""
+        if self._server.waits_for is not None:
+            return self._last
+        problem = None
+        try:
+            self._last = parse_fabric(self._server.ask(Request("GET", _PATH)))
+        except KubeNotFound:
+            self._last = FabricStatus()
+        except (KubeError, ConfigError) as error:
+            problem = str(error)
+        if problem is not None and problem != self._problem:
+            log.warning("fabric unreadable", extra={"error": problem})
+        self._problem = problem
+        return self._last

@@ -1,0 +1,111 @@
+"""What Prometheus is told of an agent. The names are a contract, kept by a golden file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from agent.clock import Clock
+from agent.collect import COLLECTORS, FRAMES, Attempt, Outcome
+from agent.destination import Change
+from agent.pages import Page
+from topology.errors import TopologyError
+
+PREFIX: Final = "toponaut_agent_"
+_FAILED: Final = "failed"
+_RESULTS: Final = (Change.SPEC.value, Change.STATUS.value, Change.DEFERRED.value, _FAILED)
+
+
+class Metrics:
+    """A witness of rounds, and of requests to the API server."""
+
+    def __init__(self, *, version: str, clock: Clock) -> None:
+        """Register everything; a collector that never ran is absent, all else begins at 0."""
+        # Else each counter has a series more, which nobody reads.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
+        self._clock = clock
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._duration = _gauge(
+            registry, "collector_duration_seconds", "How long its last run took.", "collector"
+        )
+        self._success = _gauge(
+            registry,
+            "collector_success",
+            "1 where its last run worked, be it that it found nothing, else 0.",
+            "collector",
+        )
+        self._neighbors = _gauge(
+            registry,
+            "neighbors",
+            "Neighbors that it counts now; after a failure those of its last good run.",
+            "collector",
+        )
+        self._last_success = _gauge(
+            registry,
+            "last_success_timestamp_seconds",
+            "When a collection last observed anything anew.",
+        )
+        self._publishes = Counter(
+            f"{PREFIX}publishes",
+            "Reports written by what changed of them (spec, status), put off, or failed to be.",
+            ["result"],
+            registry=registry,
+        )
+        self._requests = Counter(
+            f"{PREFIX}api_requests",
+            "Requests to the API server by the code of their answer, none where none came.",
+            ["code"],
+            registry=registry,
+        )
+        build = _gauge(registry, "build_info", "1, with the version that runs.", "version")
+        build.labels(version).set(1)
+        for result in _RESULTS:
+            self._publishes.labels(result)
+
+    def see_collection(self, attempts: Sequence[Attempt], *, is_good: bool) -> None:
+        """Note how each collector fared; one that is not asked any more is absent."""
+        if is_good:
+            self._last_success.set(self._clock.now().timestamp())
+        for attempt in attempts:
+            name = attempt.collector
+            heard = sum(len(port.neighbors) for port in attempt.facts.ports)
+            self._duration.labels(name).set(attempt.duration_s)
+            self._success.labels(name).set(attempt.outcome is not Outcome.FAILED)
+            self._neighbors.labels(name).set(heard)
+        asked = {attempt.collector for attempt in attempts}
+        for name in {*COLLECTORS, FRAMES} - asked:
+            for gauge in (self._duration, self._success, self._neighbors):
+                gauge.remove_by_labels({"collector": name})
+
+    def see_publishing(
+        self, changes: Mapping[str, Change], problem: TopologyError | None = None
+    ) -> None:
+        """Count what was written."""
+        for change in changes.values():
+            if change is not Change.NONE:
+                self._publishes.labels(change.value).inc()
+        if problem is not None:
+            self._publishes.labels(_FAILED).inc()
+
+    def see_answer(self, code: str) -> None:
+        """Count a request to the API server."""
+        self._requests.labels(code).inc()
+
+    def render(self) -> Page:
+        """Return the page of all metrics."""
+        return Page(generate_latest(self.registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def _gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:
+    return Gauge(f"{PREFIX}{name}", text, labels, registry=registry)

@@ -1,0 +1,59 @@
+"""What others can ask a running agent over HTTP: its health and its metrics, each where told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from typing import NamedTuple
+
+from agent.clock import Clock
+from agent.config import ListenAddress
+from agent.health import Vitals, health_pages
+from agent.kube.asking import OnAnswer
+from agent.pages import PageServer
+from agent.rounds import Witness
+
+
+class Told(NamedTuple):
+    """Whom to tell how it goes."""
+
+    witnesses: tuple[Witness, ...]
+    on_answer: OnAnswer | None
+    """Is told the code of each answer of an API server."""
+
+
+@contextmanager
+def telling(
+    health: ListenAddress | None,
+    metrics: ListenAddress | None,
+    *,
+    period_s: float,
+    clock: Clock,
+) -> Iterator[Told]:
+    """Yield whom to tell, while the pages are there.
+
+    Args:
+        health: where `/livez`, `/readyz` and `/startupz` are; None for nowhere.
+        metrics: where `/metrics` is; None for nowhere.
+        period_s: the longest time from one round to the next.
+        clock: of the rounds.
+
+    Raises:
+        ConfigError: an address cannot be had.
+    """
+    witnesses: list[Witness] = []
+    on_answer: OnAnswer | None = None
+    with ExitStack() as stack:
+        if health is not None:
+            vitals = Vitals(period_s=period_s, clock=clock)
+            witnesses.append(vitals)
+            stack.callback(PageServer(health, health_pages(vitals)).stop)
+        if metrics is not None:
+            from agent.metrics import Metrics  # noqa: PLC0415 - most memory is saved without
+
+            counted = Metrics(version=version("toponaut"), clock=clock)
+            witnesses.append(counted)
+            on_answer = counted.see_answer
+            stack.callback(PageServer(metrics, {"/metrics": counted.render}).stop)
+        yield Told(tuple(witnesses), on_answer)
