@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -41,3 +42,18 @@ def parse_share(text: str) -> float:
     if fraction > 1:
         raise click.BadParameter(f"'{show(text)}' is more than all")
     return fraction
+
+
+def parse_levels(rows: Sequence[str]) -> dict[str, str]:
+    """Return tiers by name of rows `NAME=TIER`.
+
+    Raises:
+        click.BadParameter: another form.
+    """
+    found: dict[str, str] = {}
+    for row in rows:
+        name, _, tier = row.rpartition("=")
+        if not name or not tier:
+            raise click.BadParameter(f"'{show(row)}' is no NAME=TIER such as topology-rack=leaf")
+        found[name] = tier
+    return found

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import click
 
 from generator.answers import text_answer
-from generator.asking import read_request, read_running
+from generator.asking import read_running
 from generator.exits import Exit
 from generator.inputs import Sources, input_options, read_inventory, sources_of
 from generator.inventory import Inventory, capacities
-from generator.options import parse_duration
+from generator.options import parse_duration, parse_levels
 from generator.placement.answer import Placement, render_placement
 from generator.placement.capacity import build_snapshot
 from generator.placement.engine import place
@@ -22,6 +22,7 @@ from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest
 from generator.printing import output_option, print_document
 from generator.reading import finish, read_observation, read_tree
+from generator.requesting import Asked, read_asked, tell, tell_notes
 from topology.errors import ParseError
 from topology.tree import TopologyTree
 
@@ -35,7 +36,21 @@ class Scene(NamedTuple):
 
 
 @click.command(name="place")
-@click.option("-f", "--file", required=True, help="PlacementRequest as YAML or JSON; - is stdin.")
+@click.option(
+    "-f",
+    "--file",
+    help="PlacementRequest, or manifests of Volcano, Kueue, KAI, Koordinator or Godel, as YAML or "
+    "JSON, or a script for sbatch; - is stdin.",
+)
+@click.option("--sbatch", metavar="OPTIONS", help='Instead of a file: "--nodes=16 --switches=1".')
+@click.option(
+    "--level",
+    "levels",
+    multiple=True,
+    metavar="NAME=TIER",
+    help="Tier that another system's manifest calls NAME. May be repeated.",
+)
+@click.option("--translate", is_flag=True, help="Print the manifest as a PlacementRequest instead.")
 @click.option(
     "--preset",
     type=click.Choice([preset.value for preset in Preset]),
@@ -67,7 +82,6 @@ class Scene(NamedTuple):
 def command(
     ctx: click.Context,
     /,
-    file: str,
     output: str,
     *,
     check: bool,
@@ -83,7 +97,11 @@ def command(
     server, preset = options.pop("server"), options.pop("preset")
     sources = sources_of(options)
     scene = None
-    request = read_request(file, preset=preset)
+    asked = _read_asked(options)
+    if options["translate"]:
+        print_document(asked.document, "yaml" if output == "text" else output, text=str)
+        return
+    request = asked.request(preset)
     if server is not None:
         if not sources.is_empty or tree or running or sources.nodes:
             raise click.UsageError("--server has its own inputs; name no others beside it")
@@ -92,6 +110,7 @@ def command(
         if not (sources.is_empty or sources.hypernodes or sources.plane):
             sources = sources._replace(plane=request.plane)
         scene = _read_scene(sources, tree)
+        request = _fitted(asked, scene.inventory).request(preset)
         placement = _place(scene, request, running=running, timeout_s=timeout)
     print_document(
         render_placement(placement),
@@ -101,6 +120,24 @@ def command(
     if check and not placement.is_feasible:
         ctx.exit(Exit.CHECK_FAILED)
     finish(ctx, scene.problems if scene else ())
+
+
+def _read_asked(options: dict[str, Any]) -> Asked:
+    """Read what is asked for; another system's manifest is told how it was understood."""
+    file, sbatch = options["file"], options["sbatch"]
+    if (file is None) == (sbatch is None):
+        raise click.UsageError("name one request: --file or --sbatch")
+    asked = read_asked(file, sbatch, parse_levels(options["levels"]))
+    if asked.translation is not None:
+        tell(asked.translation)
+    return asked
+
+
+def _fitted(asked: Asked, inventory: Inventory | None) -> Asked:
+    """Write another system's request in the units of the nodes."""
+    fitted, notes = asked.fit(inventory)
+    tell_notes(notes)
+    return fitted
 
 
 def _read_scene(sources: Sources, tree: Path | None) -> Scene:

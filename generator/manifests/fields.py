@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 from topology.errors import PlacementRequestError, show
 
+ROOT: Final = ": "
+"""Ends the path of a whole document: `Job 'train' (line 1): spec.parallelism`."""
 MOST: Final = 1_000_000
 """Largest count that is believed."""
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
@@ -21,6 +23,10 @@ class Note(NamedTuple):
 
     path: str
     text: str
+
+    def __str__(self) -> str:
+        """Return `path: text`."""
+        return f"{self.path.removesuffix(ROOT)}: {self.text}"
 
 
 class Field:
@@ -40,6 +46,11 @@ class Field:
     def exists(self) -> bool:
         """Whether the document has a value there."""
         return self.value is not None
+
+    @property
+    def title(self) -> str:
+        """The path as messages show it."""
+        return self.path.removesuffix(ROOT)
 
     @property
     def notes(self) -> list[Note]:
@@ -116,7 +127,9 @@ class Field:
 
     def fault(self, problem: str) -> PlacementRequestError:
         """Return the error of a value that is no use."""
-        return PlacementRequestError(self.path, f"{problem}, got {show(repr(self.value))}")
+        return PlacementRequestError(
+            self.path.removesuffix(ROOT), f"{problem}, got {show(repr(self.value))}"
+        )
 
     def unread(self) -> Iterator[str]:
         """Yield the paths that nobody read, the topmost of each branch, in document order."""
@@ -142,7 +155,8 @@ class Field:
     def _child(self, key: str) -> Field:
         value = self._mapping().get(key)
         if key not in self._children:
-            shown = f".{key}" if _PLAIN_KEY.match(key) else f"['{show(key)}']"
+            dot = "" if self.path.endswith(ROOT) else "."
+            shown = f"{dot}{key}" if _PLAIN_KEY.match(key) else f"['{show(key)}']"
             self._children[key] = Field(value, self.path + shown, self._notes)
         return self._children[key]
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from generator.manifests.fields import ROOT
+
 _ELSEWHERE: Final = re.compile(
     r"(?:^|\.)(?:"
     r"metadata(?!\.annotations|\.labels)|status|"
@@ -44,18 +46,33 @@ class Ignored(NamedTuple):
 
     path: str
     bearing: Bearing
+    num: int = 1
+    """How many objects have it; `path` is that of the first."""
+
+    def __str__(self) -> str:
+        """Return the path, and how many further objects have the field."""
+        return f"{self.path} (and in {self.num - 1} more)" if self.num > 1 else self.path
 
 
 def judge(paths: Iterable[str]) -> tuple[Ignored, ...]:
-    """Say of each path whether ignoring it may matter; those that may come first."""
-    found = [Ignored(path, _bearing(path)) for path in paths]
+    """Say of each path whether ignoring it may matter; those that may come first.
+
+    The same field of several objects, such as pods, is one row.
+    """
+    rows: dict[str, tuple[str, int]] = {}
+    for path in paths:
+        inner = path.partition(ROOT)[2]
+        first, num = rows.get(inner, (path, 0))
+        rows[inner] = (first, num + 1)
+    found = [Ignored(first, _bearing(first), num) for first, num in rows.values()]
     return tuple(sorted(found, key=lambda row: row.bearing is Bearing.NONE))
 
 
 def _bearing(path: str) -> Bearing:
-    is_metadata = ".metadata.annotations" in path or ".metadata.labels" in path
+    inner = path.partition(ROOT)[2]
+    is_metadata = "metadata.annotations" in inner or "metadata.labels" in inner
     if is_metadata:
-        matters = bool(_SCHEDULERS.search(path)) and not _UNCHANGING.search(path)
+        matters = bool(_SCHEDULERS.search(inner)) and not _UNCHANGING.search(inner)
     else:
-        matters = not _ELSEWHERE.search(path)
+        matters = not _ELSEWHERE.search(inner)
     return Bearing.POSSIBLE if matters else Bearing.NONE

@@ -144,7 +144,7 @@ def _tree(rows: Sequence[Field], sets: dict[str, PodSet], levels: Levels) -> lis
     unknown = sorted(sets.keys() - made.keys())
     if unknown:
         raise PlacementRequestError(
-            sets[unknown[0]].template.path, f"no subgroup is named '{show(unknown[0])}'"
+            sets[unknown[0]].template.title, f"no subgroup is named '{show(unknown[0])}'"
         )
     return [made[name] for name, parent in zip(names, parents, strict=True) if not parent]
 

@@ -18,6 +18,7 @@ from generator.placement.presets import Preset
 from topology.errors import PlacementRequestError
 
 PREFIX: Final = "kueue.x-k8s.io/"
+_GROUP_OF_WORKLOADS: Final = "kueue.x-k8s.io"
 _REQUIRED: Final = "podset-required-topology"
 _PREFERRED: Final = "podset-preferred-topology"
 _ANYWHERE: Final = "podset-unconstrained-topology"
@@ -42,7 +43,9 @@ _MOST_LAYERS: Final = 3
 def is_mine(manifests: Manifests) -> bool:
     """Return whether Kueue's queues or annotations are named anywhere but in its own settings."""
     return any(
-        mentions(one.field.value, PREFIX) for one in manifests.objects if not _is_setting(one)
+        one.group == _GROUP_OF_WORKLOADS or mentions(one.field.value, PREFIX)
+        for one in manifests.objects
+        if not _is_setting(one)
     )
 
 
@@ -80,6 +83,7 @@ def _group_of_pods(manifests: Manifests) -> Workload:
         raise PlacementRequestError("the file", problem)
     pods = sorted(manifests.pods, key=_rank)
     for pod in pods[1:]:
+        _read_as(pods[0].annotations, pod.annotations)
         pod.labels.at(PREFIX + "pod-group-name").text()
     total = pods[0].annotations.at(PREFIX + "pod-group-total-count")
     if (total.numeral() or len(pods)) != len(pods):
@@ -87,6 +91,13 @@ def _group_of_pods(manifests: Manifests) -> Workload:
     name = pods[0].labels.at(PREFIX + "pod-group-name").text(pods[0].name)
     owner = Object("", "Pod", name, pods[0].field)
     return Workload(owner, sets_of_pods(pods, lambda _: ""))
+
+
+def _read_as(first: Field, other: Field) -> None:
+    """Take another pod's annotations for read where they say what the first pod's say."""
+    for key, field in other.entries():
+        if key.startswith(PREFIX) and field.value == first.at(key).value:
+            field.raw()
 
 
 def _rank(pod: Object) -> int:

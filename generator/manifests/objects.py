@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from generator.manifests.fields import Field
+from generator.manifests.fields import ROOT, Field
 from generator.manifests.levels import Levels
 from topology.errors import PlacementRequestError, show
 
@@ -20,6 +20,11 @@ class Object:
     name: str
     field: Field
     """All of it."""
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return self.field.title
 
     @property
     def annotations(self) -> Field:
@@ -81,9 +86,11 @@ def _object(line: int, value: object) -> Object:
     if not kind or not version:
         raise PlacementRequestError(where, "expected an object with apiVersion and kind")
     group = version.rpartition("/")[0]
-    field = Field(value, f"{show(kind)} '{show(name)}' ({where})")
+    field = Field(value, f"{show(kind)} '{show(name)}' ({where}){ROOT}")
     for key in ("apiVersion", "kind"):
         field.at(key).text()
+    for key in ("name", "generateName", "namespace"):
+        field.at("metadata", key).raw()
     return Object(group, kind, name or kind.lower(), field)
 
 

@@ -10,14 +10,18 @@ def lone_group(manifests: Manifests, group: str) -> Object | None:
     """Return the one PodGroup of an API group; None where there is none.
 
     Raises:
-        PlacementRequestError: there are several.
+        PlacementRequestError: there are several, or it has no spec.
     """
     found = manifests.of("PodGroup", group=group)
     if len(found) > 1:
-        names = ", ".join(one.field.path for one in found)
+        names = ", ".join(one.title for one in found)
         problem = f"{len(found)} PodGroups are in the file, one is placed at a time: {names}"
-        raise PlacementRequestError(found[1].field.path, problem)
-    return found[0] if found else None
+        raise PlacementRequestError(found[1].title, problem)
+    if not found:
+        return None
+    if not found[0].spec.exists:
+        raise PlacementRequestError(f"{found[0].title}: spec", "is missing")
+    return found[0]
 
 
 def pods_of_group(manifests: Manifests, group: Object, key: str) -> list[Object]:

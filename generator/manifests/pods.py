@@ -60,7 +60,7 @@ def _request(spec: Field) -> dict[str, int]:
 def _rounded(spec: Field, name: str, amount: Decimal) -> int:
     units = math.ceil(amount)
     if units != amount:
-        spec.note(f"{name} of {amount} is rounded up to {units}")
+        spec.note(f"{name} of {amount.normalize():f} is rounded up to {units}")
     return units
 
 
@@ -73,6 +73,7 @@ def _total(containers: list[Field]) -> dict[str, Decimal]:
 
 def _asked(container: Field) -> dict[str, Decimal]:
     """Return requests; a limit stands for a request that is not made."""
+    container.at("name").raw()
     resources = container.at("resources")
     return _amounts(resources.at("limits")) | _amounts(resources.at("requests"))
 
@@ -134,6 +135,7 @@ def _preference(spec: Field) -> dict[str, str]:
         if expressions[0].at("operator").value == "In" and len(values) == 1:
             found[expressions[0].at("key").text()] = values[0].text()
             expressions[0].at("operator").text()
+            wish.at("weight").raw()
     return found
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from generator.manifests import godel, kai, koordinator, kueue, sbatch, volcano
-from generator.manifests.fields import Note
+from generator.manifests.fields import ROOT, Note
 from generator.manifests.ignored import Bearing, Ignored, judge
 from generator.manifests.levels import Levels
 from generator.manifests.objects import Manifests, read_objects
@@ -42,6 +42,8 @@ class Translation:
     """Fields without effect; those that may matter first."""
     notes: tuple[Note, ...]
     """What was taken for something else than it says."""
+    takes_nodes: bool = False
+    """Whether a slot stands for a whole node."""
 
 
 SYSTEMS: Final = (
@@ -72,8 +74,16 @@ def translate(
     spec = system.read(manifests)
     _check_kinds(manifests)
     paths = [path for one in manifests.objects for path in one.field.unread()]
-    notes = [note for one in manifests.objects for note in one.field.notes]
-    return Translation(system.name, _document(spec), judge(paths), tuple(notes))
+    return Translation(system.name, _document(spec), judge(paths), _notes(manifests))
+
+
+def _notes(manifests: Manifests) -> tuple[Note, ...]:
+    """Return the remarks on all objects; the same on several, such as pods, once."""
+    found: dict[tuple[str, str], Note] = {}
+    for one in manifests.objects:
+        for note in one.field.notes:
+            found.setdefault((note.path.partition(ROOT)[2], note.text), note)
+    return tuple(found.values())
 
 
 def translate_sbatch(options: Sequence[str]) -> Translation:
@@ -87,7 +97,7 @@ def translate_sbatch(options: Sequence[str]) -> Translation:
         Ignored(one, Bearing.NONE if one in sbatch.HARMLESS else Bearing.POSSIBLE) for one in unused
     ]
     ordered = sorted(ignored, key=lambda row: row.bearing is Bearing.NONE)
-    return Translation("Slurm", _document(spec), tuple(ordered), tuple(notes))
+    return Translation("Slurm", _document(spec), tuple(ordered), tuple(notes), takes_nodes=True)
 
 
 def _document(spec: Mapping[str, Any]) -> dict[str, Any]:

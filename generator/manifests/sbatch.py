@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from generator.manifests.fields import MOST, Note
+from generator.manifests.units import ONE_SLOT
 from generator.placement.presets import Preset
 from topology.errors import PlacementRequestError, show
 
-WHOLE_NODE: Final = "node"
-"""Stands among a pod's resources for all of a node; `units` replaces it by what nodes list."""
 GPU: Final = "nvidia.com/gpu"
 _LEAF: Final = "1"
 _RANGE = re.compile(r"([0-9]{1,7})(k?)(?:-([0-9]{1,7})(k?))?\Z")
@@ -208,7 +207,7 @@ def _request(one: argparse.Namespace, count: int, notes: list[Note]) -> dict[str
         found["memory"] = int(size[1]) * _IN_BYTES[size[2].upper()]
     is_whole = one.exclusive is not None and one.exclusive != "user"
     if is_whole or not any(found.values()):
-        return {WHOLE_NODE: 1}
+        return dict(ONE_SLOT)
     return {name: need for name, need in found.items() if need}
 
 

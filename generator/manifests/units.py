@@ -2,48 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from generator.manifests.fields import Note
-from generator.manifests.sbatch import WHOLE_NODE
 
 SLOTS: Final = "slots"
+ONE_SLOT: Final = {SLOTS: 1}
 _GPUS: Final = ("/gpu", "/gpu.shared", ".gpu")
 
 
-def fit_units(spec: Mapping[str, Any], room: Mapping[str, int]) -> list[Note]:
-    """Write the pods' resources in slots where the nodes list nothing else; in place.
+def fit_units(
+    spec: Mapping[str, Any], room: Mapping[str, int], *, takes_nodes: bool
+) -> tuple[dict[str, Any], tuple[Note, ...]]:
+    """Return a spec with the pods' resources in slots where the nodes list nothing else.
 
     A pod takes a slot per GPU where nodes have several slots, else one; a whole node all slots.
 
     Args:
-        spec: of a request as just made.
+        spec: of a request as it was just made.
         room: per resource the most that a node lists.
+        takes_nodes: whether a slot stands for a whole node.
     """
-    notes = []
+    notes: list[Note] = []
     most = max(room.get(SLOTS, 1), 1)
-    for path, group in _leaves(spec["groups"], "groups"):
-        request = group.get("request", {SLOTS: 1})
-        if WHOLE_NODE in request:
-            group["request"] = {SLOTS: most}
-        elif not request:
-            group["request"] = {SLOTS: 1}
-            notes.append(Note(path, "asks for nothing, and takes one slot"))
-        elif set(room) <= {SLOTS} and set(request) != {SLOTS}:
-            taken = _gpus(request) if most > 1 else 1
-            group["request"] = {SLOTS: max(taken, 1)}
-            notes.append(Note(path, f"nodes list slots alone: a pod takes {max(taken, 1)}"))
-    return notes
+    if takes_nodes:
+        groups = [
+            group | {"request": {SLOTS: most}} if group["request"] == ONE_SLOT else group
+            for group in spec["groups"]
+        ]
+        spec = dict(spec) | {"groups": groups}
+    if not set(room) <= {SLOTS}:
+        return dict(spec), ()
+    groups = [
+        _in_slots(group, most, f"groups[{at}]", notes) for at, group in enumerate(spec["groups"])
+    ]
+    return dict(spec) | {"groups": groups}, tuple(notes)
+
+
+def _in_slots(group: dict[str, Any], most: int, path: str, notes: list[Note]) -> dict[str, Any]:
+    if "children" in group:
+        children = [
+            _in_slots(child, most, f"{path}.children[{at}]", notes)
+            for at, child in enumerate(group["children"])
+        ]
+        return group | {"children": children}
+    request = group.get("request", ONE_SLOT)
+    if set(request) == {SLOTS}:
+        return group
+    taken = max(_gpus(request), 1) if most > 1 else 1
+    notes.append(Note(path, f"nodes list slots alone: a pod takes {taken}"))
+    return group | {"request": {SLOTS: taken}}
 
 
 def _gpus(request: Mapping[str, int]) -> int:
     return sum(need for name, need in request.items() if name.endswith(_GPUS))
-
-
-def _leaves(groups: list[dict[str, Any]], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for at, group in enumerate(groups):
-        if "children" in group:
-            yield from _leaves(group["children"], f"{path}[{at}].children")
-        else:
-            yield f"{path}[{at}]", group

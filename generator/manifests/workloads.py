@@ -11,6 +11,7 @@ from typing import Any, Final
 from generator.manifests.fields import Field
 from generator.manifests.objects import Manifests, Object
 from generator.manifests.pods import pod_row, priority_of
+from generator.manifests.units import ONE_SLOT
 from topology.errors import PlacementRequestError
 
 
@@ -39,7 +40,13 @@ class PodSet:
 
     def row(self) -> dict[str, Any]:
         """Return the set as a group of a request, without any tier."""
-        return {"name": self.name, "count": self.count} | pod_row(self.template)
+        if not self.template.at("spec").exists:
+            raise PlacementRequestError(self.template.at("spec").title, "is missing")
+        row = {"name": self.name, "count": self.count} | pod_row(self.template)
+        if not row["request"]:
+            self.template.note("asks for nothing, and takes one slot")
+            row["request"] = dict(ONE_SLOT)
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +70,15 @@ def find_workload(manifests: Manifests) -> Workload | None:
     """
     found = [one for one in manifests.objects if (one.group, one.kind) in _READERS]
     if len(found) > 1:
-        names = ", ".join(one.field.path for one in found)
+        names = ", ".join(one.title for one in found)
         problem = f"{len(found)} workloads are in the file, one is placed at a time: {names}"
-        raise PlacementRequestError(found[1].field.path, problem)
+        raise PlacementRequestError(found[1].title, problem)
     if not found:
         return None
     owner = found[0]
     sets = [one for one in _READERS[owner.group, owner.kind](owner) if one.count]
     if not sets:
-        raise PlacementRequestError(owner.field.path, "has no pod to place")
+        raise PlacementRequestError(owner.title, "has no pod to place")
     return Workload(owner, tuple(sets))
 
 
@@ -84,7 +91,7 @@ def sets_of_pods(pods: Sequence[Object], split_by: Callable[[Object], str]) -> t
     """
     members: dict[tuple[str, str], list[Object]] = {}
     for pod in pods:
-        shape = json.dumps(pod_row(pod.field), sort_keys=True)
+        shape = json.dumps([pod_row(pod.field), priority_of(pod.field)], sort_keys=True)
         members.setdefault((split_by(pod), shape), []).append(pod)
     names: dict[str, int] = {}
     found = []

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from generator.asking import read_request
+from generator.requesting import read_asked
 from generator.rpc.convert import request_message
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.repository import ROOT
@@ -147,7 +147,7 @@ def requests() -> Iterator[bytes]:
 
 def messages() -> Iterator[bytes]:
     """Yield a request and an answer in protobuf."""
-    request = read_request(str(FIXTURES / "demo" / "gang.yaml"))
+    request = read_asked(str(FIXTURES / "demo" / "gang.yaml"), None, {}).request(None)
     yield request_message(request).SerializeToString()
     yield pb.Placement(
         feasible=True,

@@ -207,14 +207,14 @@ BAD_REQUESTS = [
     pytest.param(b"[" * 100_000, "nested deeper", id="nested without end"),
     pytest.param(b"&a [*a]", "aliases are not accepted", id="an alias"),
     pytest.param(b"- 1\n", "expected a PlacementRequest", id="a list"),
-    pytest.param(b"a: 1\n---\nb: 2\n", "expected one document, got 2", id="two documents"),
+    pytest.param(b"a: 1\n---\nb: 2\n", "line 1: expected an object with apiV", id="two documents"),
     pytest.param(
-        b"kind: Job\napiVersion: batch/v1\n", "Job of batch/v1 is not available yet", id="a Job"
+        b"kind: Job\napiVersion: batch/v1\n", "spec.template.spec: is missing", id="an empty Job"
     ),
     pytest.param(
         b"kind: PodGroup\napiVersion: scheduling.volcano.sh/v1beta1\n",
-        "PodGroup of scheduling.volcano.sh/v1beta1 is not available yet",
-        id="a PodGroup",
+        "spec: is missing",
+        id="an empty PodGroup",
     ),
     pytest.param(
         b"kind: PlacementRequest\napiVersion: toponaut.io/v9\n",

@@ -1,0 +1,59 @@
+"""Short manifests as mappings, and what they are understood as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from generator.manifests.reading import Translation, translate
+
+GPU = "nvidia.com/gpu"
+
+
+def pod_spec(**fields: Any) -> dict[str, Any]:  # noqa: ANN401 - of a manifest
+    """Return a pod spec of one container with eight GPUs."""
+    return {"containers": [{"resources": {"requests": {GPU: 8}}}]} | fields
+
+
+def job(name: str = "train", **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - of a manifest
+    """Return a Job of four pods; fields are of its pod template's metadata, or its spec."""
+    annotations = fields.pop("annotations", {})
+    template = {"metadata": {"annotations": annotations}, "spec": pod_spec()}
+    spec = {"parallelism": 4, "template": template} | fields
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def volcano_job(tasks: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return a Volcano Job; each task gets a pod template."""
+    rows = [{"template": {"spec": pod_spec()}} | task for task in tasks]
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "v"},
+        "spec": {"tasks": rows} | fields,
+    }
+
+
+def pod(name: str, *, labels: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return a pod with eight GPUs."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels or {}} | metadata,
+        "spec": pod_spec(),
+    }
+
+
+def understood(*documents: object, levels: dict[str, str] | None = None) -> Translation:
+    """Return what documents of one file come to; each starts on a line of its own."""
+    return translate(list(enumerate(documents, 1)), levels=levels or {})
+
+
+def spec_of(*documents: object, levels: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return the spec of the request that they come to."""
+    spec: dict[str, Any] = understood(*documents, levels=levels).document["spec"]
+    return spec

@@ -1,0 +1,99 @@
+"""`toponaut place` with another system's manifest: an answer on stdout, the reading on stderr."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from generator.exits import Exit
+from generator.placement.request import parse_request
+from tests.generator.scenes import RAILS, Scene, run
+from tests.repository import ROOT
+
+MANIFESTS = ROOT / "fixtures" / "manifests"
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  parallelism: 3
+  suspend: true
+  template:
+    metadata: {annotations: {kueue.x-k8s.io/podset-required-topology: example.com/leaf}}
+    spec:
+      hostNetwork: true
+      schedulingGates: [{name: g}]
+      containers: [{name: c, resources: {requests: {nvidia.com/gpu: 8}}}]
+"""
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene.of(tmp_path, RAILS)
+
+
+def test_it_places_a_job_and_says_what_it_ignored(scene: Scene, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB, encoding="utf-8")
+    ran = run(
+        "place", "-f", file, "--preset", "optimal", "--reports", scene.reports(), "-o", "json"
+    )
+    assert (ran.code, ran.document["tier"]) == (Exit.OK, "leaf")
+    assert len(ran.document["assignment"]["main"]) == 3
+    said = ran.err.splitlines()
+    assert said[0] == "understood as a request of Kueue"
+    assert any(line.startswith("ignored: ") and "schedulingGates" in line for line in said)
+    assert any("says nothing of places" in line and "spec.suspend" in line for line in said)
+    assert "note: groups[0]: nodes list slots alone: a pod takes 1" in said
+
+
+def test_it_takes_the_tier_that_the_user_names(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB, encoding="utf-8")
+    ran = run("place", "-f", file, "--level", "example.com/leaf=spine", "--translate", "-o", "json")
+    assert ran.document["spec"]["groups"][0]["required"] == "spine"
+    assert "taken for" not in ran.err
+
+
+def test_it_places_whole_nodes_for_sbatch(scene: Scene) -> None:
+    words = "--nodes=4 --switches=1 --exclusive"
+    ran = run(
+        "place",
+        "--sbatch",
+        words,
+        "--preset",
+        "optimal",
+        "--reports",
+        scene.reports(),
+        "-o",
+        "json",
+    )
+    assert (ran.code, ran.document["feasible"]) == (Exit.OK, True)
+    assert ran.document["objective"]["domains"]["leaf"] == 1
+
+
+@pytest.mark.parametrize("case", ["kueue-job-required", "sbatch-script", "volcano-job-tier-number"])
+def test_it_prints_a_request_that_it_reads_again(case: str) -> None:
+    (file,) = (MANIFESTS / case).glob("input.*")
+    ran = run("place", "-f", file, "--translate")
+    document = yaml.safe_load(ran.out)
+    assert (ran.code, document["kind"]) == (Exit.OK, "PlacementRequest")
+    request = parse_request(document | {"spec": document["spec"] | {"preset": "optimal"}})
+    assert request.groups
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        pytest.param([], "name one request: --file or --sbatch", id="no request"),
+        pytest.param(["-f", "x", "--sbatch", "-N 1"], "name one request", id="two requests"),
+        pytest.param(["--sbatch", "-N 1", "--level", "x"], "no NAME=TIER", id="a level alone"),
+        pytest.param(["--sbatch", "-N x"], "--sbatch: --nodes: expected", id="bad options"),
+    ],
+)
+def test_it_refuses(words: list[str], why: str) -> None:
+    ran = run("place", *words)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert why in ran.err

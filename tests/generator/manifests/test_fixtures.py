@@ -1,0 +1,82 @@
+"""Each folder of fixtures/manifests is a test: a manifest, and the request that it comes to.
+
+expected.json holds the request, what was ignored and what was noted. The requests must also be
+ones that the engine accepts as well formed.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from generator.manifests.ignored import Bearing
+from generator.placement import wire
+from generator.requesting import Asked, read_asked
+from tests.golden import Golden
+from tests.repository import ROOT
+
+FIXTURES = ROOT / "fixtures" / "manifests"
+CASES = sorted(folder.name for folder in FIXTURES.iterdir())
+PRESETS = {
+    "godel": "godel",
+    "kai": "kai",
+    "koordinator": "koordinator",
+    "kueue": "kueue",
+    "sbatch": "slurm-",
+    "volcano": "volcano",
+}
+
+
+def asked(case: str) -> Asked:
+    (file,) = (FIXTURES / case).glob("input.*")
+    return read_asked(str(file), None, {})
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_understands(case: str, golden: Golden) -> None:
+    found = asked(case)
+    translation = found.translation
+    assert translation is not None
+    shown = {
+        "system": translation.system,
+        "request": found.document,
+        "ignored": {
+            bearing.name.lower(): [
+                str(row) for row in translation.ignored if row.bearing is bearing
+            ]
+            for bearing in Bearing
+        },
+        "notes": [str(note) for note in translation.notes],
+    }
+    text = json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
+    golden.check(FIXTURES / case / "expected.json", text)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_makes_a_well_formed_request_of(case: str) -> None:
+    spec = wire.Document.model_validate(asked(case).document).spec
+    system = case.partition("-")[0]
+    expected = (
+        "task-topology" if case == "volcano-task-topology" else PRESETS.get(system, "optimal")
+    )
+    assert spec.preset.value.startswith(expected)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_says_where_a_fixture_comes_from(case: str) -> None:
+    assert (FIXTURES / case / "SOURCE.md").read_text(encoding="utf-8").startswith("Synthetic")
+
+
+def test_it_has_a_fixture_for_every_system() -> None:
+    assert {case.partition("-")[0] for case in CASES} >= PRESETS.keys()
+
+
+def test_it_leaves_no_stray_files() -> None:
+    names = {path.name for path in FIXTURES.rglob("*") if path.is_file()}
+    assert names <= {"SOURCE.md", "expected.json", "input.sh", "input.yaml"}
+
+
+def test_it_reads_the_same_from_a_copy(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.yaml"
+    copy.write_bytes((FIXTURES / "plain-job" / "input.yaml").read_bytes())
+    assert read_asked(str(copy), None, {}).document == asked("plain-job").document

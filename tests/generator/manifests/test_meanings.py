@@ -1,0 +1,226 @@
+"""What single fields of other systems come to, where a whole fixture would hide it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from generator.manifests.fields import Field
+from generator.manifests.ignored import Bearing
+from generator.manifests.levels import Levels
+from generator.manifests.reading import translate_sbatch
+from generator.manifests.sbatch import GPU, is_script, split_options
+from generator.manifests.units import fit_units
+from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, understood, volcano_job
+
+VOLCANO_GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+
+LEVELS = [
+    pytest.param("kubernetes.io/hostname", "node", id="the label of a node's name"),
+    pytest.param("NodeTopologyLayer", "node", id="Koordinator's layer of nodes"),
+    pytest.param("cloud.provider.com/topology-block", "block", id="a label key"),
+    pytest.param("BlockLayer", "block", id="a layer"),
+    pytest.param("leaf", "leaf", id="a tier of ours"),
+    pytest.param("2", "2", id="a number"),
+    pytest.param("example.com/gpu-rack", "rack", id="a label of two words"),
+    pytest.param("example.com/topology", "topology", id="a label without a telling word"),
+    pytest.param("mini pod", "mini pod", id="words of a name that is no key"),
+]
+
+
+@pytest.mark.parametrize(("name", "tier"), LEVELS)
+def test_it_takes_for_a_tier(name: str, tier: str) -> None:
+    assert Levels().tier(Field(name, "level")) == tier
+
+
+def test_it_prefers_what_the_user_says_of_a_level() -> None:
+    field = Field("example.com/rack", "level")
+    levels = Levels({"example.com/rack": "leaf"})
+    levels.learn(["example.com/rack", "kubernetes.io/hostname"])
+    assert (levels.tier(field), field.notes) == ("leaf", [])
+
+
+def test_it_counts_levels_of_a_topology_from_the_bottom() -> None:
+    levels = Levels()
+    levels.learn(["zone", "rack", "kubernetes.io/hostname"])
+    assert [levels.tier(Field(name, "")) for name in ("zone", "rack")] == ["2", "1"]
+
+
+def test_it_notes_a_guess() -> None:
+    field = Field("BlockLayer", "layer")
+    Levels().tier(field)
+    assert "taken for tier 'block'" in str(field.notes[0])
+
+
+PODS = [
+    pytest.param(
+        {"containers": [{"resources": {"requests": {"cpu": "500m"}}}] * 3},
+        {"cpu": 2},
+        id="the sum of its containers, rounded up",
+    ),
+    pytest.param(
+        {"containers": [{"resources": {"limits": {GPU: "8"}}}]}, {GPU: 8}, id="limits alone"
+    ),
+    pytest.param(
+        {"initContainers": [{"resources": {"requests": {"cpu": 9}}}]} | pod_spec(),
+        {"cpu": 9, GPU: 8},
+        id="the largest of its init containers",
+    ),
+    pytest.param(
+        {
+            "initContainers": [
+                {"restartPolicy": "Always", "resources": {"requests": {"cpu": 1}}},
+                {"resources": {"requests": {"cpu": 2}}},
+            ],
+            "containers": [{"resources": {"requests": {"cpu": 1}}}],
+        },
+        {"cpu": 3},
+        id="an init container beside a sidecar that has started",
+    ),
+    pytest.param(pod_spec(overhead={"cpu": 2}), {"cpu": 2, GPU: 8}, id="the overhead"),
+    pytest.param(
+        pod_spec(resources={"requests": {GPU: 4}}), {GPU: 4}, id="what it says as a whole"
+    ),
+    pytest.param({"containers": [{}]}, {"slots": 1}, id="a slot where it asks for nothing"),
+]
+
+
+@pytest.mark.parametrize(("spec", "request_"), PODS)
+def test_it_counts_of_a_pod(spec: dict[str, Any], request_: dict[str, int]) -> None:
+    assert spec_of(job(template={"spec": spec}))["groups"][0]["request"] == request_
+
+
+def test_it_forgets_minimums_of_tasks_below_which_the_job_may_go() -> None:
+    tasks = [{"name": "a", "replicas": 2}, {"name": "b", "replicas": 4, "minAvailable": 3}]
+    loose = spec_of(volcano_job(tasks, minAvailable=2))
+    strict = spec_of(volcano_job(tasks, minAvailable=5))
+    assert [row["min"] for row in loose["groups"]] == [0, 0]
+    assert [row["min"] for row in strict["groups"]] == [2, 3]
+    assert (loose["min"], strict["min"]) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("topology", "wish"),
+    [
+        pytest.param({"highestTierAllowed": 2}, {"required": "2"}, id="hard is the default"),
+        pytest.param({"highestTierName": "spine"}, {"required": "spine"}, id="a tier's name"),
+        pytest.param({"mode": "soft"}, {"preferred": ["1"]}, id="soft"),
+        pytest.param({"mode": "hard"}, {}, id="hard without a tier"),
+    ],
+)
+def test_it_reads_of_volcano(topology: dict[str, Any], wish: dict[str, Any]) -> None:
+    spec = spec_of(volcano_job([{"replicas": 2}], networkTopology=topology))
+    assert {key: spec[key] for key in ("required", "preferred") if key in spec} == wish
+
+
+def test_it_gives_subgroups_of_a_group_without_pods_their_tier() -> None:
+    policy = {
+        "name": "stage",
+        "subGroupSize": 4,
+        "minSubGroups": 3,
+        "networkTopology": {"highestTierAllowed": 1},
+    }
+    group = VOLCANO_GROUP | {"spec": {"minMember": 8, "subGroupPolicy": [policy]}}
+    spec = spec_of(group)
+    assert spec["groups"] == [
+        {"name": "stage", "count": 12, "slices": [{"size": 4, "tier": "1"}], "min": 8}
+    ]
+
+
+def test_it_reads_the_topology_of_plain_pods() -> None:
+    annotations = {"volcano.sh/network-topology-highest-tier": "2"}
+    soft = {"volcano.sh/network-topology-mode": "soft"}
+    assert spec_of(pod("p", annotations=annotations))["required"] == "2"
+    assert spec_of(pod("p", annotations=soft))["preferred"] == ["1"]
+
+
+def test_it_places_pods_of_different_needs_as_groups() -> None:
+    small = pod("s") | {"spec": {"containers": [{"resources": {"requests": {GPU: 1}}}]}}
+    groups = spec_of(pod("a"), small, pod("b"))["groups"]
+    assert [(row["name"], row["count"]) for row in groups] == [("pods", 2), ("pods-2", 1)]
+
+
+def test_it_asks_volcano_before_kueue_whose_queue_may_stand_on_it() -> None:
+    manifest = volcano_job([{"replicas": 1}])
+    manifest["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    assert understood(manifest).system == "Volcano"
+
+
+def test_it_tells_fields_that_may_matter_from_others() -> None:
+    spec = pod_spec(topologySpreadConstraints=[{}], restartPolicy="Never", priorityClassName="high")
+    found = understood(job(template={"spec": spec})).ignored
+    by_bearing = {row.path.rpartition(".")[2]: row.bearing for row in found}
+    assert by_bearing == {
+        "topologySpreadConstraints": Bearing.POSSIBLE,
+        "priorityClassName": Bearing.POSSIBLE,
+        "restartPolicy": Bearing.NONE,
+    }
+    assert found[-1].bearing is Bearing.NONE
+
+
+def test_it_says_once_what_it_ignored_of_many_pods() -> None:
+    (row,) = understood(*(pod(f"p{at}", labels={"a": "b"}) for at in range(5))).ignored
+    assert str(row) == "Pod 'p0' (line 1): metadata.labels (and in 4 more)"
+
+
+def test_it_ignores_nothing_that_is_empty() -> None:
+    assert understood(job(template={"metadata": {}, "spec": pod_spec(volumes=[])})).ignored == ()
+
+
+OPTIONS = [
+    pytest.param("-N 4", {"count": 4, "request": {"slots": 1}}, id="whole nodes"),
+    pytest.param("--nodes=2-4", {"count": 4, "min": 2}, id="a range of nodes"),
+    pytest.param("-N 2k", {"count": 2048}, id="nodes in units of 1024"),
+    pytest.param("-n 10 --ntasks-per-node=4", {"count": 3}, id="nodes that tasks need"),
+    pytest.param("-N 2 --gpus=16", {"request": {GPU: 8}}, id="GPUs of the whole job"),
+    pytest.param("-N 2 -n 8 --gpus-per-task=2", {"request": {GPU: 8}}, id="GPUs of tasks"),
+    pytest.param("-N 2 --gres=gpu", {"request": {GPU: 1}}, id="one GPU"),
+    pytest.param("-N 2 -n 8 -c 4", {"request": {"cpu": 16}}, id="CPUs of tasks"),
+    pytest.param("-N 2 --mem=1G", {"request": {"memory": 1 << 30}}, id="memory"),
+    pytest.param("-N 2 --gpus-per-node=8 --exclusive", {"request": {"slots": 1}}, id="exclusive"),
+    pytest.param(
+        "-N 4 --segment=2 --consolidate-segments",
+        {"slices": [{"size": 2, "tier": "1", "placement": "consolidate"}]},
+        id="segments near each other",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "fields"), OPTIONS)
+def test_it_reads_of_sbatch(text: str, fields: dict[str, Any]) -> None:
+    (group,) = translate_sbatch(split_options(text)).document["spec"]["groups"]
+    assert {key: group[key] for key in fields} == fields
+
+
+def test_it_knows_a_script_by_its_first_line_and_options() -> None:
+    assert is_script("#!/bin/sh\n#SBATCH -N 4\n")
+    assert not is_script("#!/bin/sh\necho\n")
+    assert not is_script("apiVersion: v1\n#SBATCH -N 4\n")
+
+
+ROOMS = [
+    pytest.param({}, {GPU: 8}, 1, id="a slot a pod where nothing is listed"),
+    pytest.param({"slots": 1}, {GPU: 8}, 1, id="a slot a pod where nodes have one"),
+    pytest.param({"slots": 8}, {GPU: 4, "cpu": 3}, 4, id="a slot a GPU where nodes have several"),
+    pytest.param({"slots": 8}, {"cpu": 3}, 1, id="a slot for a pod without GPUs"),
+]
+
+
+@pytest.mark.parametrize(("room", "request_", "slots"), ROOMS)
+def test_it_takes(room: dict[str, int], request_: dict[str, int], slots: int) -> None:
+    spec = {"groups": [{"name": "g", "children": [{"name": "w", "count": 2, "request": request_}]}]}
+    fitted, notes = fit_units(spec, room, takes_nodes=False)
+    assert fitted["groups"][0]["children"][0]["request"] == {"slots": slots}
+    assert [note.path for note in notes] == ["groups[0].children[0]"]
+
+
+def test_it_keeps_resources_that_nodes_list() -> None:
+    spec = {"groups": [{"name": "w", "count": 2, "request": {GPU: 4}}]}
+    assert fit_units(spec, {"slots": 1, "cpu": 8}, takes_nodes=False) == (spec, ())
+
+
+def test_it_takes_all_slots_of_a_whole_node() -> None:
+    spec = {"groups": [{"name": "w", "count": 2, "request": {"slots": 1}}]}
+    fitted, _ = fit_units(spec, {"slots": 8}, takes_nodes=True)
+    assert fitted["groups"][0]["request"] == {"slots": 8}

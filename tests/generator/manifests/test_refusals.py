@@ -1,0 +1,270 @@
+"""Manifests that make no sense are refused with the document, the path and what was expected."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.manifests.reading import translate, translate_sbatch
+from generator.manifests.sbatch import split_options
+from tests.generator.manifests.scenes import job, pod, spec_of, understood, volcano_job
+from topology.errors import PlacementRequestError
+
+KUEUE = "kueue.x-k8s.io/"
+VOLCANO_GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+KAI_GROUP = {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup"}
+KOORDINATOR = "gang.scheduling.koordinator.sh/network-topology-spec"
+
+
+def kueue_job(**annotations: str) -> dict[str, Any]:
+    named = {KUEUE + key.replace("_", "-"): value for key, value in annotations.items()}
+    return job(annotations=named)
+
+
+def kai_group(*subgroups: dict[str, Any]) -> dict[str, Any]:
+    return KAI_GROUP | {"metadata": {"name": "g"}, "spec": {"subGroups": list(subgroups)}}
+
+
+REFUSED = [
+    pytest.param(
+        [job(parallelism="four")],
+        "Job 'train' (line 1): spec.parallelism: expected an integer, got 'four'",
+        id="a count in words",
+    ),
+    pytest.param(
+        [job(parallelism=-1)],
+        "spec.parallelism: expected an integer from 0 to 1000000, got -1",
+        id="a negative count",
+    ),
+    pytest.param([job(parallelism=0)], "Job 'train' (line 1): has no pod to place", id="no pod"),
+    pytest.param(
+        [job(parallelism=True)], "expected an integer, got True", id="a truth for a count"
+    ),
+    pytest.param([job(template=[])], "template: expected a mapping, got []", id="a list of fields"),
+    pytest.param(
+        [job(template={"spec": {"containers": [{"resources": {"requests": {"cpu": "x"}}}]}})],
+        "containers[0].resources.requests.cpu: expected a quantity such as 8",
+        id="no quantity",
+    ),
+    pytest.param(
+        [job(template={"spec": {"containers": {"name": "c"}}})],
+        "containers: expected a list",
+        id="a mapping for a list",
+    ),
+    pytest.param(
+        [job("a"), job("b")],
+        "Job 'b' (line 2): 2 workloads are in the file, one is placed at a time: Job 'a'",
+        id="two workloads",
+    ),
+    pytest.param([{"kind": "Job"}], "line 1: expected an object with apiVersion", id="no version"),
+    pytest.param([[1]], "line 1: expected an object, got list", id="a list"),
+    pytest.param(
+        [{"apiVersion": "v1", "kind": "Secret"}],
+        "the file: expected a workload, a PodGroup or pods, got Secret",
+        id="nothing to place",
+    ),
+    pytest.param(
+        [volcano_job([{"replicas": 2}], networkTopology={"mode": "firm"})],
+        "Job 'v' (line 1): spec.networkTopology.mode: expected hard or soft, got 'firm'",
+        id="Volcano: an unknown mode",
+    ),
+    pytest.param(
+        [
+            volcano_job(
+                [{"replicas": 2}],
+                networkTopology={"highestTierAllowed": 1, "highestTierName": "leaf"},
+            )
+        ],
+        "spec.networkTopology: highestTierAllowed and highestTierName exclude each other",
+        id="Volcano: a tier by number and by name",
+    ),
+    pytest.param(
+        [
+            volcano_job(
+                [
+                    {
+                        "replicas": 5,
+                        "partitionPolicy": {"totalPartitions": 2, "partitionSize": 2},
+                    }
+                ]
+            )
+        ],
+        "tasks[0].partitionPolicy: 2 partitions of 2 are not the 5 replicas",
+        id="Volcano: partitions that do not add up",
+    ),
+    pytest.param(
+        [VOLCANO_GROUP | {"spec": {}}, VOLCANO_GROUP | {"spec": {}}],
+        "2 PodGroups are in the file",
+        id="Volcano: two PodGroups",
+    ),
+    pytest.param(
+        [
+            volcano_job([{"name": "w", "replicas": 1}])
+            | {
+                "metadata": {
+                    "name": "v",
+                    "annotations": {"volcano.sh/task-topology-affinity": "w,ps"},
+                }
+            }
+        ],
+        "task-topology: no task is named 'ps'",
+        id="Volcano: a role that no task has",
+    ),
+    pytest.param(
+        [kueue_job(podset_required_topology="leaf", podset_preferred_topology="leaf")],
+        "required, preferred and unconstrained exclude each other",
+        id="Kueue: required and preferred",
+    ),
+    pytest.param(
+        [kueue_job(podset_slice_required_topology="leaf")],
+        "podset-slice-size']: is missing beside podset-slice-required-topology",
+        id="Kueue: slices without a size",
+    ),
+    pytest.param(
+        [kueue_job(podset_slice_required_topology="leaf", podset_slice_size="two")],
+        "podset-slice-size']: expected an integer from 1 to 1000000, got 'two'",
+        id="Kueue: a size in words",
+    ),
+    pytest.param(
+        [kueue_job(podset_slice_required_topology_constraints="[{")],
+        "expected a list in JSON",
+        id="Kueue: layers that are no JSON",
+    ),
+    pytest.param(
+        [kueue_job(podset_slice_required_topology_constraints='[{"topology": "a", "size": "2"}]')],
+        "constraints'][0].size: expected an integer, got '2'",
+        id="Kueue: a layer's size as text",
+    ),
+    pytest.param(
+        [kueue_job(podset_slice_required_topology_constraints="[1, 2, 3, 4]")],
+        "expected 1 to 3 layers",
+        id="Kueue: four layers",
+    ),
+    pytest.param(
+        [kueue_job(podset_group_name="g")],
+        "podset-group-name']: expected two sets in group g, one of them of one pod",
+        id="Kueue: a leader without workers",
+    ),
+    pytest.param(
+        [kai_group({"name": "a", "parent": "b"}, {"name": "b", "parent": "a"})],
+        "subGroups[0].parent: expected a subgroup above, got 'b'",
+        id="KAI: subgroups in a circle",
+    ),
+    pytest.param(
+        [kai_group({"name": "a"}, {"name": "a"})],
+        "subGroups[0].name: expected a name of its own",
+        id="KAI: two subgroups of one name",
+    ),
+    pytest.param(
+        [kai_group({"name": "a"}), pod("p", labels={"kai.scheduler/subgroup-name": "z"})],
+        "Pod 'p' (line 2): no subgroup is named 'z'",
+        id="KAI: a pod of no subgroup",
+    ),
+    pytest.param(
+        [job() | {"metadata": {"annotations": {"gang.scheduling.koordinator.sh/name": 1}}}],
+        "expected a text, got 1",
+        id="Koordinator: a name that is no text",
+    ),
+    pytest.param(
+        [pod("p", annotations={KOORDINATOR: "{"})],
+        "network-topology-spec']: expected an object in JSON",
+        id="Koordinator: a strategy that is no JSON",
+    ),
+    pytest.param(
+        [pod("p", annotations={KOORDINATOR: '{"gatherStrategy": [{"strategy": "Gather"}]}'})],
+        "gatherStrategy[0]: expected a layer, and MustGather or PreferGather",
+        id="Koordinator: an unknown strategy",
+    ),
+    pytest.param(
+        [
+            {
+                "apiVersion": "scheduling.godel.kubewharf.io/v1alpha1",
+                "kind": "PodGroup",
+                "spec": {"affinity": {"podGroupAffinity": {"sortRules": [{"resource": "Disk"}]}}},
+            }
+        ],
+        "sortRules[0]: expected resource GPU, CPU or Memory",
+        id="Godel: a rule that would be void",
+    ),
+]
+
+
+@pytest.mark.parametrize(("documents", "why"), REFUSED)
+def test_it_refuses(documents: list[object], why: str) -> None:
+    with pytest.raises(PlacementRequestError) as caught:
+        understood(*documents)
+    assert why in str(caught.value)
+
+
+SBATCH_REFUSED = [
+    pytest.param("--nodes=0", "--nodes: expected a number or a range such as 4-8", id="no node"),
+    pytest.param("-N 8-4", "--nodes: expected a number or a range", id="a range downwards"),
+    pytest.param("-N x", "--nodes: expected a number or a range", id="nodes in words"),
+    pytest.param("-N 4 --switches=x", "--switches: expected an integer", id="switches in words"),
+    pytest.param("-N 4 --mem=lots", "--mem: expected a size such as 64G", id="memory in words"),
+    pytest.param("-N 4 --gres=gpu:a:b", "--gres: expected an integer", id="GPUs in words"),
+    pytest.param("-N 4 --segment=0", "--segment: expected an integer from 1", id="empty segments"),
+    pytest.param("-N", "sbatch: argument --nodes/-N: expected one argument", id="a bare option"),
+    pytest.param("-J 'x", "sbatch: No closing quotation: -J 'x", id="an open quotation"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), SBATCH_REFUSED)
+def test_it_refuses_options_of_sbatch(text: str, why: str) -> None:
+    with pytest.raises(PlacementRequestError) as caught:
+        translate_sbatch(split_options(text))
+    assert why in str(caught.value)
+
+
+KEYS = (
+    *("metadata", "spec", "annotations", "labels", "tasks", "template", "containers"),
+    *("subGroups", "networkTopology", "podSets", "minMember", "resources", "requests"),
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(KEYS),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+KINDS = [
+    ("batch/v1", "Job"),
+    ("batch.volcano.sh/v1alpha1", "Job"),
+    ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+    ("scheduling.run.ai/v2alpha2", "PodGroup"),
+    ("scheduling.sigs.k8s.io/v1alpha1", "PodGroup"),
+    ("scheduling.godel.kubewharf.io/v1alpha1", "PodGroup"),
+    ("kueue.x-k8s.io/v1beta2", "Workload"),
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"),
+    ("kubeflow.org/v1", "PyTorchJob"),
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+    ("v1", "Pod"),
+    ("kueue.x-k8s.io/v1beta2", "Topology"),
+]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(KINDS), VALUES, VALUES), min_size=1, max_size=3))
+def test_it_refuses_or_understands_whatever_comes(
+    rows: list[tuple[tuple[str, str], object, object]],
+) -> None:
+    documents = [
+        {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+        for (version, kind), metadata, spec in rows
+    ]
+    with suppress(PlacementRequestError):
+        assert translate(list(enumerate(documents, 1))).document["spec"]["groups"]
+
+
+def test_it_names_each_document_by_its_line() -> None:
+    with pytest.raises(PlacementRequestError, match=r"Pod 'q' \(line 2\): spec: is missing"):
+        spec_of(pod("p"), {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"}})
