@@ -14,7 +14,7 @@ from enum import IntEnum
 from itertools import groupby
 
 from topology.errors import show
-from topology.facts import Device, DeviceKind, Finding, FindingKind, Neighbor, Severity
+from topology.facts import Device, DeviceKind, Finding, FindingKind, Severity
 from topology.ids import Id, IdKind, parse_node_name, short_name
 
 Key = tuple[str, str]
@@ -99,17 +99,16 @@ class Entity:
         return any(claim.origin is not Origin.INVENTORY for claim in self.claims)
 
 
+_STRONG = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.NODE_NAME, IdKind.MAC})
+_LLDP = frozenset({IdKind.CHASSIS_ID, IdKind.PORT_ID})
+
+
 def strong_key(found: Id) -> Key | None:
     """Return the key under which an id joins devices, None for weak ids."""
-    match found.kind:
-        case IdKind.NODE_GUID | IdKind.PORT_GUID | IdKind.NODE_NAME:
-            return (found.kind, found.value)
-        case IdKind.MAC:
-            return (IdKind.MAC, found.value)
-        case IdKind.CHASSIS_ID | IdKind.PORT_ID if found.subtype == "mac":
-            return (IdKind.MAC, found.value)
-        case _:
-            return None
+    kind, value, subtype = found
+    if kind in _STRONG:
+        return (kind, value)
+    return (IdKind.MAC, value) if subtype == "mac" and kind in _LLDP else None
 
 
 def claim_keys(device: Device) -> list[Key]:
@@ -137,55 +136,6 @@ class Identities:
     findings: list[Finding] = field(default_factory=list)
     by_name: dict[str, int] = field(default_factory=dict)
     """Short name to entity, AMBIGUOUS where several carry it; filled by `index_names`."""
-
-    def resolve(self, heard: Neighbor) -> int:
-        """Return the device that a neighbor entry speaks of, a new one where nobody claims it.
-
-        Strong ids decide; a name alone only where the entry has no strong id of its own.
-        """
-        keys = [key for found in heard.device_ids if (key := strong_key(found))]
-        for key in keys:
-            at = self.owner.get(key, AMBIGUOUS)
-            if at != AMBIGUOUS:
-                return at
-        for found in heard.port_ids:
-            key = strong_key(found)
-            at = self.owner.get(key, AMBIGUOUS) if key else AMBIGUOUS
-            if at != AMBIGUOUS:
-                return self._learn(at, keys, heard)
-        named = self.by_name.get(short_name(heard.device_name), AMBIGUOUS)
-        if named != AMBIGUOUS and (not keys or not self._has_strong_id(named)):
-            return self._learn(named, keys, heard)
-        return self._mention(keys, heard)
-
-    def _learn(self, at: int, keys: list[Key], heard: Neighbor) -> int:
-        for key in keys:
-            self.owner.setdefault(key, at)
-        self.entities[at].ids.update(heard.device_ids)
-        return at
-
-    def _mention(self, keys: list[Key], heard: Neighbor) -> int:
-        name = show(heard.device_name)
-        weak = [("chassis", f"{one.subtype}:{one.value}") for one in heard.device_ids]
-        known = keys or weak or [("name", short_name(name))]
-        if all(self.owner.get(key) == AMBIGUOUS for key in known):
-            known = [("shared", f"{key[0]} {key[1]} {short_name(name)}") for key in known]
-        for key in known:
-            at = self.owner.get(key)
-            if at is not None and at != AMBIGUOUS:
-                return at
-        entity = Entity(kind=heard.kind, names=[name] if name else [], is_mention=True)
-        entity.ids.update(heard.device_ids)
-        self.entities.append(entity)
-        at = len(self.entities) - 1
-        for key in known:
-            self.owner.setdefault(key, at)
-        return at
-
-    def _has_strong_id(self, at: int) -> bool:
-        return any(
-            strong_key(found) for found in self.entities[at].ids if found.kind != IdKind.NODE_NAME
-        )
 
     def index_names(self) -> None:
         """Make `by_name` from the names of all entities."""

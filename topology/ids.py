@@ -14,6 +14,10 @@ from typing import NamedTuple
 class IdKind(StrEnum):
     """What an id identifies. GUIDs of nodes and ports are separate name spaces."""
 
+    # Enum's own hash is a Python call and differs from that of the equal text; ids are keys of
+    # dictionaries by the hundred thousand.
+    __hash__ = str.__hash__
+
     NODE_NAME = "node-name"
     HOSTNAME = "hostname"
     MAC = "mac"

@@ -34,7 +34,7 @@ class Heard(NamedTuple):
     switches do; empty where that means nothing."""
 
 
-def settle_kinds(entities: Sequence[Entity], heard: Iterable[Heard]) -> None:
+def settle_kinds(entities: Sequence[Entity], heard: Iterable[Heard]) -> frozenset[int]:
     """Give every device a kind.
 
     A device of unknown kind is a switch when a node hears it, alone on its port or beside other
@@ -45,6 +45,9 @@ def settle_kinds(entities: Sequence[Entity], heard: Iterable[Heard]) -> None:
     Args:
         entities: devices, changed in place.
         heard: a row per neighbor entry.
+
+    Returns:
+        The devices that are heard on one port with others.
     """
     views = _View()
     for row in heard:
@@ -65,6 +68,7 @@ def settle_kinds(entities: Sequence[Entity], heard: Iterable[Heard]) -> None:
             is_leaf = by_node and (len(seen) > 1 or at not in shared)
             is_switch = is_leaf or len(seen) >= views.needed(at, has_nodes=has_nodes)
             entity.kind = DeviceKind.SWITCH if is_switch else DeviceKind.HOST
+    return frozenset(shared)
 
 
 @dataclass(slots=True)

@@ -27,6 +27,9 @@ class Undisputed:
 
     claims: tuple[Claim, ...]
     findings: tuple[Finding, ...]
+    doubtful: frozenset[Key] = frozenset()
+    """Ids that several claim, or that others than their claimant's neighbors hear: another cable
+    may give them to somebody else."""
 
 
 @dataclass(slots=True)
@@ -57,21 +60,28 @@ class _Evidence:
         found = self.swept.get(key)
         return found is not None and bool(found.name) and short_name(found.name) == short_name(who)
 
-    def is_of_a_switch(self, key: Key, own: Sequence[int]) -> bool:
-        """Return whether a key that one host alone claims belongs to a switch.
+    def is_contested(self, key: Key, own: Sequence[int]) -> bool:
+        """Return whether a key that one host alone claims may belong to a switch.
 
-        A sweep says so, or other nodes hear it whom the host does not hear, or the host itself
-        hears it as its neighbor's.
+        A sweep says so, or other nodes hear it, or the host itself hears it as its neighbor's.
         """
-        found = self.swept.get(key)
-        if found is not None and found.kind is DeviceKind.SWITCH:
+        if self._is_swept_switch(key):
             return True
         hearing = {at for at, _ in self.heard.get(key, ())}
         others = hearing.difference(own)
-        if not others or self.confirms(key, own):
-            return False
         nodes = sum(_node(self.claims[at].device) is not None for at in others)
-        return nodes >= MIN_HOSTS or bool(hearing.intersection(own))
+        return nodes >= MIN_HOSTS or 0 < len(others) < len(hearing)
+
+    def is_of_a_switch(self, key: Key, own: Sequence[int]) -> bool:
+        """Return whether a contested key belongs to a switch: the host does not hear who hears it.
+
+        What a sweep says of it stands.
+        """
+        return self._is_swept_switch(key) or not self.confirms(key, own)
+
+    def _is_swept_switch(self, key: Key) -> bool:
+        found = self.swept.get(key)
+        return found is not None and found.kind is DeviceKind.SWITCH
 
 
 def settle_disputes(claims: Iterable[Claim], first_owners: Mapping[Key, str]) -> Undisputed:
@@ -85,7 +95,9 @@ def settle_disputes(claims: Iterable[Claim], first_owners: Mapping[Key, str]) ->
     evidence = _gather(ordered)
     lost: dict[int, set[Key]] = defaultdict(set)
     findings: list[Finding] = []
-    for key, claimants in sorted(evidence.claimants.items()):
+    doubtful = {key for key in evidence.claimants if _is_doubtful(evidence, key)}
+    for key in sorted(doubtful):
+        claimants = evidence.claimants[key]
         winner = _winner(evidence, key, first_owners)
         for who in sorted(set(claimants) - {winner}) if winner is not None else ():
             findings.append(_finding(key, who, winner))
@@ -95,18 +107,30 @@ def settle_disputes(claims: Iterable[Claim], first_owners: Mapping[Key, str]) ->
         replace(claim, device=_without(claim.device, lost[at])) if at in lost else claim
         for at, claim in enumerate(ordered)
     )
-    return Undisputed(tuple(kept), tuple(findings))
+    return Undisputed(tuple(kept), tuple(findings), frozenset(doubtful))
+
+
+def _is_doubtful(evidence: _Evidence, key: Key) -> bool:
+    """Return whether an id may be another's: several claim it, or a host what looks a switch's.
+
+    What the inventory says of it stands.
+    """
+    claimants = evidence.claimants[key]
+    own = [at for numbers in claimants.values() for at in numbers]
+    if any(evidence.claims[at].origin is Origin.INVENTORY for at in own):
+        return False
+    if len(claimants) > 1:
+        return True
+    is_host = all(evidence.claims[at].device.kind is DeviceKind.HOST for at in own)
+    return is_host and evidence.is_contested(key, own)
 
 
 def _winner(evidence: _Evidence, key: Key, first_owners: Mapping[Key, str]) -> str | None:
     """Return whose a key is, empty for a switch that makes no claim; None where nothing tells."""
     claimants = evidence.claimants[key]
-    own = [at for numbers in claimants.values() for at in numbers]
-    if any(evidence.claims[at].origin is Origin.INVENTORY for at in own):
-        return None
     if len(claimants) == 1:
-        is_host = all(evidence.claims[at].device.kind is DeviceKind.HOST for at in own)
-        return "" if is_host and evidence.is_of_a_switch(key, own) else None
+        (own,) = claimants.values()
+        return "" if evidence.is_of_a_switch(key, own) else None
     tests: tuple[Callable[[str], bool], ...] = (
         lambda who: evidence.confirms(key, claimants[who]),
         lambda who: evidence.is_swept_as(key, who),
