@@ -7,13 +7,14 @@ from dataclasses import replace
 from itertools import islice
 
 from generator.placement.answer import Alternative
+from generator.placement.choices import widest
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.levels import CLUSTER
 from generator.placement.presets import Key
 from generator.placement.problem import Problem, build_problem
 from generator.placement.reasons import exclusions, without_exclusions
 from generator.placement.request import PlacementRequest
-from generator.placement.solve import Solution, solve, widest
+from generator.placement.solve import Solution, solve
 
 PLACED = "{placed}"
 """Stands in the text of a change for the pods that its solution places."""

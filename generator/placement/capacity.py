@@ -80,6 +80,8 @@ class Snapshot:
     """Shape (resources, nodes); below 0 where a node is overfull."""
     running: Mapping[str, RunningGang]
     """By gang."""
+    nominated: Mapping[str, RunningGang]
+    """Capacity reserved for gangs whose pods do not run yet, by gang; not taken off `free`."""
     position: Mapping[str, int]
     """Column of a node."""
     schedulable: Mask
@@ -119,6 +121,15 @@ class Snapshot:
             return np.full(self.num_nodes, most, dtype=np.int64)
         return np.maximum(found, 0)
 
+    def quantities(self, resource: str, *, counts_free: bool) -> Ints:
+        """Return how much of a resource each node has free, or in all."""
+        if counts_free:
+            if resource not in self.resources:
+                return np.zeros(self.num_nodes, dtype=np.int64)
+            free: Ints = self.free[self.resources.index(resource)]
+            return free
+        return np.array([spec.capacity.get(resource, 0) for spec in self.specs], dtype=np.int64)
+
     def labelled(self, key: str, values: Iterable[str]) -> Mask:
         """Return which nodes carry the label with one of the values."""
         if key not in self._labels:
@@ -144,6 +155,7 @@ def build_snapshot(
     tree: TopologyTree,
     nodes: Mapping[str, NodeSpec],
     running: Sequence[RunningGang] = (),
+    nominated: Sequence[RunningGang] = (),
 ) -> Snapshot:
     """Arrange nodes and subtract what runs; the order of the inputs does not matter.
 
@@ -166,6 +178,7 @@ def build_snapshot(
         resources=tuple(resources),
         free=free,
         running=MappingProxyType({}),
+        nominated=MappingProxyType({gang.gang: gang for gang in sorted(nominated, key=_name)}),
         position=MappingProxyType(position),
         schedulable=np.array([spec.schedulable for spec in specs], dtype=np.bool_),
         taint_sets=tuple(sets),
@@ -185,8 +198,28 @@ def without_running(snapshot: Snapshot, gang: str) -> Snapshot:
     return snapshot if gone is None else _changed(snapshot, (gone,), sign=1)
 
 
-def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
-    free, running = snapshot.free.copy(), dict(snapshot.running)
+def seen_by(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
+    """Return the snapshot as a gang sees it: nominations of others bind it up to its priority.
+
+    Those of lower priority do not, nor do its own.
+    """
+    binding = [
+        row for row in snapshot.nominated.values() if row.gang != gang and row.priority >= priority
+    ]
+    if not binding:
+        return snapshot
+    free = snapshot.free.copy()
+    _take(snapshot, free, binding, sign=-1)
+    free.setflags(write=False)
+    return replace(snapshot, free=free)
+
+
+def _name(gang: RunningGang) -> str:
+    return gang.gang
+
+
+def _take(snapshot: Snapshot, free: Ints, gangs: Iterable[RunningGang], *, sign: int) -> None:
+    """Add what the pods of gangs ask for, times the sign, to free quantities."""
     row_of = {name: row for row, name in enumerate(snapshot.resources)}
     for gang in gangs:
         for pods in gang.pods:
@@ -194,6 +227,12 @@ def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> 
             for name, need in pods.request.items():
                 if at is not None and name in row_of:
                     free[row_of[name], at] += sign * need * pods.count
+
+
+def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
+    free, running = snapshot.free.copy(), dict(snapshot.running)
+    _take(snapshot, free, gangs, sign=sign)
+    for gang in gangs:
         if sign > 0:
             del running[gang.gang]
         elif gang.gang in running:

@@ -10,7 +10,7 @@ nodes but those of the domains tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -19,15 +19,22 @@ from generator.placement.effort import Effort
 from generator.placement.filling import Bounds, Fill, Filling, fill
 from generator.placement.found import Found
 from generator.placement.levels import Levels
-from generator.placement.presets import PRESETS, Key
-from generator.placement.problem import PartType, Problem
+from generator.placement.parts import PartType, PlacedPart
+from generator.placement.presets import Key
+from generator.placement.problem import Problem
 from topology.errors import InvariantError
 
 
-def is_countable(problem: Problem, types: list[PartType]) -> bool:
+def is_countable(problem: Problem, kinds: Collection[PartType]) -> bool:
     """Return whether counting decides a problem exactly."""
-    is_free = not (problem.own or problem.rules or problem.limits)
-    return is_free and len(types) == 1 and len(problem.shapes) == 1
+    is_free = not (problem.own or problem.rules or problem.limits or problem.pairs)
+    is_plain = is_free and problem.shapes[0].misses is None and problem.eviction is None
+    return (
+        is_plain
+        and len(kinds) == 1
+        and len(problem.shapes) == 1
+        and not any(kind.members for kind in kinds)
+    )
 
 
 class Counting:
@@ -54,7 +61,7 @@ class Counting:
         filling = Filling(self._levels, self._bounds(worst, tier), self._keys(), self._effort)
         best = self._best_filled(tier, fitting, filling)
         parts = cut_parts(self._levels, best.pods, self._kind.size)
-        return Found([(self._kind, part) for part in parts], best.is_proved)
+        return Found([PlacedPart(self._kind, part) for part in parts], best.is_proved)
 
     def _near(self, inner: int, tier: int) -> Ints:
         """Return per unit of a tier how many parts can each lie in one unit of an inner tier."""
@@ -95,7 +102,7 @@ class Counting:
         return Bounds(tuple(lows), tuple(highs), tuple(self._slots), worst, size)
 
     def _keys(self) -> frozenset[Key]:
-        return frozenset(term.key for term in PRESETS[self._problem.request.preset])
+        return frozenset(term.key for term in self._problem.order)
 
     def _best_filled(self, tier: int, units: Ints, filling: Filling) -> Fill:
         """Return the best filling, trying units in the order of a bound on their vector."""
@@ -131,10 +138,10 @@ class Counting:
         columns: dict[Key, list[Ints]] = {
             Key.SURPLUS: [self._slots[tier][units]],
             Key.PARENT_SURPLUS: above,
+            Key.SORT: [rule[tier][units] for rule in self._problem.sort_columns],
             Key.NAMES: [starts],
         } | inside
-        order = PRESETS[self._problem.request.preset]
-        return [column for term in order for column in columns.get(term.key, [])]
+        return [column for term in self._problem.order for column in columns.get(term.key, [])]
 
 
 def in_order(columns: list[Ints]) -> Iterator[int]:

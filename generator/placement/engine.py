@@ -13,13 +13,15 @@ from typing import NamedTuple
 from generator.placement import reasons
 from generator.placement.alternatives import alternatives
 from generator.placement.answer import Alternative, DomainVerdict, Placement, Reason, ReasonKind
-from generator.placement.capacity import RunningGang, RunningPods, Snapshot
+from generator.placement.capacity import RunningGang, RunningPods, Snapshot, seen_by
+from generator.placement.choices import widest
 from generator.placement.effort import Effort, EffortSpent
-from generator.placement.objective import render_objective
+from generator.placement.evicting import evictable, freed
+from generator.placement.objective import broken, render_objective
 from generator.placement.presets import ONLY_WITH_STRATEGIES, Key
 from generator.placement.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest, UnsupportedRequest
-from generator.placement.solve import Solution, solve, solve_roughly, widest
+from generator.placement.solve import Solution, solve, solve_roughly
 from generator.placement.verdicts import verdicts
 
 STEPS = 200_000
@@ -78,18 +80,30 @@ def place(
         problem_text = f"{request.preset} without them is not supported yet"
         raise UnsupportedRequest("strategies", problem_text)
     time = _Time.of(request, clock)
+    snapshot = seen_by(snapshot, request.gang, request.priority)
     problem = build_problem(snapshot, request)
     if snapshot.num_nodes == 0:
         return _infeasible(reasons.no_domain(problem) or Reason(ReasonKind.NO_FIT))
+    found, is_proved = _solved(problem, time)
+    victims = evictable(snapshot, request) if found is None else None
+    if victims is not None:
+        problem = build_problem(freed(snapshot, victims), request, victims)
+        found, is_proved = _solved(problem, time)
+    if found is not None:
+        return _feasible(problem, found)
+    if not is_proved:
+        return _infeasible(Reason(ReasonKind.NO_FIT), is_proved=False)
+    return _explained(problem, time.effort(EXPLAINING_STEPS))
+
+
+def _solved(problem: Problem, time: _Time) -> tuple[Solution | None, bool]:
+    """Return the best placement, or some one where the budget ends; and whether that is proved."""
     try:
-        found = solve(problem, time.effort(_steps(snapshot), share=EXACT_SHARE))
+        found = solve(problem, time.effort(_steps(problem.snapshot), share=EXACT_SHARE))
     except EffortSpent:
         found = solve_roughly(problem, time.effort(ROUGH_STEPS))
-        if found is None:
-            return _infeasible(Reason(ReasonKind.NO_FIT), is_proved=False)
-    if found is None:
-        return _explained(problem, time.effort(EXPLAINING_STEPS))
-    return _feasible(problem, found)
+        return found, False
+    return found, found is None or found.is_proved
 
 
 def running_gang(request: PlacementRequest, placement: Placement) -> RunningGang:
@@ -150,11 +164,14 @@ def _feasible(problem: Problem, found: Solution) -> Placement:
         names = [snapshot.specs[at].name for at in row]
         assignment[group.name] = (*names, *[None] * (group.count - len(names)))
     tier = found.objective.values[Key.JOB_TIER][0]
+    gone = broken(problem, found.pods)
+    is_summed = gone is None or gone.num_gangs == 1
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType(assignment),
         tier=snapshot.levels.tiers[tier],
         objective=MappingProxyType(render_objective(problem, found.objective)),
-        is_proved=found.is_proved,
+        is_proved=found.is_proved and is_summed,
+        victims=gone.names(problem.eviction) if gone and problem.eviction else (),
         domains=verdicts(problem, tier, found),
     )

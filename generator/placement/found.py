@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generator.placement.problem import PartType
+from generator.placement.parts import PlacedPart
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """The best placement of a job in one of several units."""
 
-    parts: list[tuple[PartType, list[int]]]
-    """Type and positions of the pods of every part."""
+    parts: list[PlacedPart]
+    """Those of sets inside their set."""
     is_proved: bool
     """Whether nothing better exists there."""

@@ -6,14 +6,17 @@ Measured on the placement itself, not taken from the search that found it. Docs:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from generator.placement.capacity import Ints
-from generator.placement.presets import PRESETS, Direction, Key, Preset
-from generator.placement.problem import Problem, Shape
+from generator.placement.evicting import Broken, broken_by
+from generator.placement.presets import Direction, Key, Term
+from generator.placement.problem import Problem
+from generator.placement.shapes import Shape
+from generator.placement.tiers import height
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +26,11 @@ class Objective:
     values: Mapping[Key, tuple[int, ...]]
     """All keys, whatever the preset compares."""
 
-    def vector(self, preset: Preset) -> tuple[int, ...]:
-        """Return the numbers that a preset compares: smaller is better, first difference wins."""
+    def vector(self, order: Iterable[Term]) -> tuple[int, ...]:
+        """Return the numbers that are compared: smaller is better, first difference wins."""
         return tuple(
             -value if term.direction is Direction.MORE else value
-            for term in PRESETS[preset]
+            for term in order
             for value in self.values[term.key]
         )
 
@@ -58,7 +61,9 @@ def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> O
             Key.GROUP_TIER: (max(histogram, default=0),),
             Key.HISTOGRAM: tuple(histogram[tier] for tier in reversed(range(levels.root + 1))),
             Key.PREFERRED_MISSES: (_misses(problem, pods, job),),
+            Key.NODE_MISSES: (_node_misses(problem, pods),),
             Key.DOMAINS: tuple(len(used[tier]) for tier in reversed(inner)),
+            Key.SORT: tuple(int(rule[job][domain]) for rule in problem.sort_columns),
             Key.SURPLUS: (_left_in(problem, left, job, domain),),
             Key.PARENT_SURPLUS: tuple(
                 _left_in(problem, left, tier, int(levels.unit[tier][held[0]]))
@@ -68,9 +73,71 @@ def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> O
                 sum(_left_in(problem, left, tier, int(unit)) for unit in used[tier])
                 for tier in inner
             ),
+            Key.TRAFFIC: (_traffic(problem, pods),),
             Key.NAMES: (int(levels.starts[job][domain]),),
         }
+        | _victims(problem, pods)
     )
+
+
+def broken(problem: Problem, pods: Sequence[Sequence[int]]) -> Broken | None:
+    """Return what a placement evicts, None where nothing may be evicted."""
+    if problem.eviction is None:
+        return None
+    return broken_by(problem.snapshot, problem.eviction, _taken(problem, pods))
+
+
+def _victims(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[Key, tuple[int, ...]]:
+    found = broken(problem, pods)
+    if found is None:
+        return {}
+    return {
+        Key.VICTIM_PRIORITIES: found.pods,
+        Key.VICTIM_GANGS: (found.num_gangs,),
+        Key.VICTIM_PODS: (sum(found.pods),),
+    }
+
+
+def _taken(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
+    """Return what the placed pods take of each of their nodes."""
+    taken: dict[int, Counter[str]] = {}
+    for index, row in enumerate(pods):
+        request = problem.shapes[problem.shape_of[index]].request
+        for at in row:
+            taken.setdefault(at, Counter()).update(request)
+    return taken
+
+
+def _node_misses(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
+    """Return the wished labels that nodes lack, over all placed pods."""
+    rows = zip(pods, (problem.shapes[shape] for shape in problem.shape_of), strict=True)
+    return sum(
+        int(shape.misses[list(row)].sum()) for row, shape in rows if shape.misses is not None
+    )
+
+
+def _traffic(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
+    """Return weight × tier over all pairs of pods whose groups talk, or repel each other.
+
+    Counted as the pairs that each tier parts: a pair at tier t is apart at the t tiers below.
+    """
+    levels = problem.snapshot.levels
+    at_of = {shape: np.array(row) for shape, row in zip(problem.shape_of, pods, strict=True)}
+    total = 0
+    for first, second, weight in problem.pairs:
+        for unit_of in levels.unit[:-1]:
+            units, counts = np.unique(unit_of[at_of[first]], return_counts=True)
+            together = _pairs_together(unit_of[at_of[second]], units, counts, same=first == second)
+            a, b = len(at_of[first]), len(at_of[second])
+            total += weight * ((a * (a - 1) // 2 if first == second else a * b) - together)
+    return total
+
+
+def _pairs_together(others: Ints, units: Ints, counts: Ints, *, same: bool) -> int:
+    if same:
+        return int((counts * (counts - 1) // 2).sum())
+    number = dict(zip(units.tolist(), counts.tolist(), strict=True))
+    return sum(number.get(unit, 0) for unit in others.tolist())
 
 
 def part_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
@@ -105,12 +172,7 @@ def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> Ints:
     if len(problem.shapes) == 1:
         np.subtract.at(left, [at for row in pods for at in row], 1)
         return left
-    taken: dict[int, Counter[str]] = {}
-    for index, row in enumerate(pods):
-        request = problem.shapes[problem.shape_of[index]].request
-        for at in row:
-            taken.setdefault(at, Counter()).update(request)
-    for at, used in taken.items():
+    for at, used in _taken(problem, pods).items():
         left[at] = slots_after(problem, shape, at, used)
     return left
 
@@ -135,12 +197,19 @@ def _beside_own(problem: Problem, placed: Ints, tier: int) -> int:
 
 
 def _misses(problem: Problem, pods: Sequence[Sequence[int]], job: int) -> int:
-    """Return how many wished tiers are not kept, of the job and of each of several groups."""
+    """Return how many wished tiers are not kept, of the job, of sets and of several groups."""
     misses = sum(job > wish for wish in problem.preferred)
     tiers = iter(part_tiers(problem, pods))
     for index, row in enumerate(pods):
         reached = [next(tiers) for _ in problem.part_sizes(index, len(row))]
         misses += sum(tier > wish for tier in reached for wish in problem.wishes(index))
+    levels, snapshot = problem.snapshot.levels, problem.snapshot
+    for at, row_of in enumerate(problem.request.sets):
+        placed = [node for group in problem.groups_in_set(at) for node in pods[group]]
+        held = placed + problem.own_in_set(at)
+        if placed and row_of.preferred:
+            tier = levels.common(min(held), max(held))
+            misses += sum(tier > height(snapshot, wish) for wish in row_of.preferred)
     return misses
 
 
@@ -149,12 +218,26 @@ def _left_in(problem: Problem, left: Ints, tier: int, unit: int) -> int:
     return int(left[levels.starts[tier][unit] : levels.stops[tier][unit]].sum())
 
 
+def _unasked(problem: Problem) -> frozenset[Key]:
+    """Return keys that measure what the request does not speak of."""
+    unasked = set()
+    if not problem.sort_columns:
+        unasked.add(Key.SORT)
+    if not problem.pairs:
+        unasked.add(Key.TRAFFIC)
+    if not any(group.wishes for group in problem.request.groups):
+        unasked.add(Key.NODE_MISSES)
+    return frozenset(unasked)
+
+
 def render_objective(problem: Problem, objective: Objective) -> dict[str, object]:
     """Return the keys that the preset compares, in its order, tiers by name."""
     tiers = problem.snapshot.levels.tiers
     found: dict[str, object] = {}
-    for term in PRESETS[problem.request.preset]:
+    for term in problem.order:
         values = objective.values[term.key]
+        if term.key in _unasked(problem):
+            continue
         if term.key in {Key.JOB_TIER, Key.GROUP_TIER}:
             found[term.key.value] = tiers[values[0]]
         elif term.key is Key.HISTOGRAM:
@@ -164,7 +247,10 @@ def render_objective(problem: Problem, objective: Objective) -> dict[str, object
             found[term.key.value] = dict(zip(reversed(tiers[:-1]), values, strict=True))
         elif term.key is Key.FRAGMENTATION:
             found[term.key.value] = dict(zip(tiers[:-1], values, strict=True))
-        elif term.key is Key.PARENT_SURPLUS:
+        elif term.key is Key.VICTIM_PRIORITIES and problem.eviction is not None:
+            rows_of = zip(problem.eviction.priorities, values, strict=True)
+            found[term.key.value] = {str(priority): count for priority, count in rows_of if count}
+        elif term.key in {Key.PARENT_SURPLUS, Key.SORT}:
             found[term.key.value] = list(values)
         else:
             found[term.key.value] = values[0]

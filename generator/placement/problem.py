@@ -1,61 +1,35 @@
-"""A request met with a snapshot: tiers as heights, groups as parts, own running pods as anchors.
-
-A *part* is what the objective gives a tier to: a group, or one slice of its last layer. A *shape*
-is what a node sees of a pod: request, selector, tolerations. Parts of one type are
-interchangeable, so the engine counts them instead of naming them.
-"""
+"""A request met with a snapshot: tiers as heights, groups as parts, own running pods as anchors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.capacity import Ints, Mask, Snapshot
-from generator.placement.levels import CLUSTER, NODE
-from generator.placement.request import Group, PlacementRequest, UnsupportedRequest
-
-
-class UnknownTier(LookupError):  # noqa: N818 - reads as what it is; caught where it is answered
-    """A tier that the tree lacks."""
-
-
-@dataclass(frozen=True, eq=False)
-class Shape:
-    """What a node sees of a pod."""
-
-    request: Mapping[str, int]
-    allowed: Mask
-    """Per node: whether selector, taints, cordon and tree admit it."""
-    slots: Ints
-    """Per node: pods of this shape that fit alone; 0 where not allowed."""
-
-
-class PartType(NamedTuple):
-    """Parts that cannot be told apart."""
-
-    shape: int
-    size: int
-    cap: int
-    """Highest tier at which such a part may lie."""
-    anchors: tuple[int, int] | None
-    """First and last position of the running pods that belong to it."""
-    preferred: tuple[int, ...]
-    """Tiers wished for it."""
-    floor: int
-    """Lowest tier that counts for it in the histogram."""
-    owner: int
-    """Index of the group where parts of several are told apart, else -1."""
+from generator.placement.capacity import Ints, Snapshot
+from generator.placement.evicting import Evictable
+from generator.placement.levels import CLUSTER
+from generator.placement.parts import Part, PartType, set_type
+from generator.placement.presets import FEWEST_VICTIMS, PRESETS, VICTIMS, Key, Term
+from generator.placement.request import (
+    Eviction,
+    Group,
+    PlacementRequest,
+    SortRule,
+    UnsupportedRequest,
+)
+from generator.placement.shapes import Shape, build_shapes, pair_weights
+from generator.placement.tiers import height
 
 
 class UnitRule(NamedTuple):
-    """What the pods in one unit of a tier, running ones included, must keep (one group only)."""
+    """What the pods of a group in one unit of a tier, running ones included, must keep."""
 
     tier: int
     multiple: int
     most: int | None
+    group: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +56,12 @@ class Problem:
     """(tier, most units used)."""
     strategies: tuple[tuple[int, int], ...]
     """(highest tier of the job, of every part), in order; one entry where none is listed."""
+    pairs: tuple[tuple[int, int, int], ...]
+    """(shape, shape, weight) of groups that talk to, or repel, each other."""
+    sort_columns: tuple[tuple[Ints, ...], ...]
+    """Per user's rule and tier: the value of every unit, negated where more is better."""
+    eviction: Evictable | None
+    """What may give way; then the snapshot is the one without it."""
     is_growth: bool
     """Whether the gang runs already, so that new pods may complete slices that run."""
 
@@ -90,6 +70,25 @@ class Problem:
         """Height of `cluster`."""
         return self.snapshot.levels.root
 
+    @property
+    def order(self) -> tuple[Term, ...]:
+        """What is compared, the most important first."""
+        row = PRESETS[self.request.preset]
+        if self.eviction is None:
+            return row
+        if self.eviction.policy is Eviction.FEWEST_VICTIMS:
+            return (row[0], *FEWEST_VICTIMS, *row[1:])
+        if self.eviction.policy is Eviction.PER_DOMAIN:
+            return (*row, *VICTIMS)
+        return (*row[:-1], *VICTIMS, row[-1])
+
+    @property
+    def is_closest_first(self) -> bool:
+        """Whether strategies and tiers are compared before all else but the number of pods."""
+        early = {Key.PLACED, Key.STRATEGY, Key.EXISTING}
+        first = next(term.key for term in self.order if term.key not in early)
+        return first is Key.JOB_TIER
+
     def part_sizes(self, group: int, count: int) -> tuple[int, ...]:
         """Return how many pods each part of a group has when `count` of it are placed."""
         layers = self.request.groups[group].slices
@@ -97,13 +96,54 @@ class Problem:
         whole, short = divmod(count, size) if count else (0, 0)
         return (size,) * whole + ((short,) if short else ())
 
-    def part_types(self, counts: tuple[int, ...], part_cap: int) -> list[tuple[PartType, int]]:
-        """Return (type, group) of every part when so many pods of each group are placed."""
-        return [
-            (self._part_type(group, size, part_cap), group)
-            for group, count in enumerate(counts)
-            for size in self.part_sizes(group, count)
+    def parts(self, counts: tuple[int, ...], part_cap: int) -> list[Part]:
+        """Return all parts when so many pods of each group are placed; sets around theirs."""
+        of_sets: list[list[Part]] = []
+        for row in self.request.sets:
+            members = [part for at in row.sets for part in of_sets[at]]
+            members += [part for at in row.groups for part in self._parts_of(at, counts, part_cap)]
+            of_sets.append(self._in_set(len(of_sets), members))
+        inner_sets = {at for row in self.request.sets for at in row.sets}
+        inner = {at for row in self.request.sets for at in row.groups}
+        found = [
+            part
+            for at in range(len(counts))
+            if at not in inner
+            for part in self._parts_of(at, counts, part_cap)
         ]
+        for at, parts in enumerate(of_sets):
+            found += [] if at in inner_sets else parts
+        return found
+
+    def _parts_of(self, group: int, counts: tuple[int, ...], part_cap: int) -> list[Part]:
+        return [
+            Part(self._part_type(group, size, part_cap), group)
+            for size in self.part_sizes(group, counts[group])
+        ]
+
+    def _in_set(self, at: int, members: list[Part]) -> list[Part]:
+        """Return the parts as one part where the set bounds them, else as they are."""
+        row = self.request.sets[at]
+        if not members or not (row.required or row.preferred):
+            return members
+        own = self.own_in_set(at)
+        kind = set_type(
+            members,
+            cap=height(self.snapshot, row.required) if row.required else self.root,
+            anchors=(min(own), max(own)) if own else None,
+            preferred=tuple(height(self.snapshot, tier) for tier in row.preferred),
+            owner=at if own else -1,
+        )
+        return [Part(kind, -1, tuple(members))]
+
+    def groups_in_set(self, at: int) -> list[int]:
+        """Return all groups in a set, those of its inner sets included."""
+        row = self.request.sets[at]
+        return sorted([*row.groups, *(g for inner in row.sets for g in self.groups_in_set(inner))])
+
+    def own_in_set(self, at: int) -> list[int]:
+        """Return the positions of the running pods of a set, sorted."""
+        return sorted(node for group in self.groups_in_set(at) for node in self.own_of[group])
 
     def _part_type(self, index: int, size: int, part_cap: int) -> PartType:
         group = self.request.groups[index]
@@ -148,24 +188,15 @@ class Problem:
         return tuple(height(self.snapshot, tier) for tier in self.request.groups[group].preferred)
 
 
-def height(snapshot: Snapshot, tier: str | None) -> int:
-    """Return the height of a tier by name, or by its integer in text form.
-
-    Raises:
-        UnknownTier: the tree has no such tier.
-    """
-    if tier == NODE:
-        return 0
-    if tier == CLUSTER:
-        return snapshot.levels.root
-    found = None if tier is None else snapshot.tree.tier_of(tier)
-    if found is None:
-        raise UnknownTier(tier)
-    return found
-
-
-def build_problem(snapshot: Snapshot, request: PlacementRequest) -> Problem:
+def build_problem(
+    snapshot: Snapshot, request: PlacementRequest, eviction: Evictable | None = None
+) -> Problem:
     """Meet a request with a snapshot; O(shapes × resources × nodes).
+
+    Args:
+        snapshot: the cluster, without what may be evicted.
+        request: what is asked for.
+        eviction: what may be evicted; None: nothing.
 
     Raises:
         UnknownTier: the request names a tier that the tree lacks.
@@ -173,18 +204,16 @@ def build_problem(snapshot: Snapshot, request: PlacementRequest) -> Problem:
     """
     own, own_of = _own_positions(snapshot, request)
     _check_own(request, own_of)
-    keys = [_shape_key(group) for group in request.groups]
-    names = sorted(set(keys))
-    most = sum(group.count for group in request.groups)
-    shapes = tuple(
-        _shape(snapshot, request, request.groups[keys.index(name)], most=most) for name in names
-    )
+    shapes, shape_of = build_shapes(snapshot, request)
     fewest = [int(shape.slots.sum()) for shape in shapes]
+    shape_by_name = {
+        group.name: shape for group, shape in zip(request.groups, shape_of, strict=True)
+    }
     return Problem(
         snapshot=snapshot,
         request=request,
         shapes=shapes,
-        shape_of=tuple(names.index(key) for key in keys),
+        shape_of=shape_of,
         largest=fewest.index(min(fewest)),
         job_cap=_job_cap(snapshot, request),
         preferred=_job_preferred(snapshot, request),
@@ -193,57 +222,26 @@ def build_problem(snapshot: Snapshot, request: PlacementRequest) -> Problem:
         rules=_unit_rules(snapshot, request, has_own=bool(own)),
         limits=tuple((height(snapshot, tier), most) for tier, most in request.limits),
         strategies=_strategies(snapshot, request),
+        pairs=tuple(
+            (shape_by_name[first], shape_by_name[second], weight)
+            for first, second, weight in pair_weights(request)
+        ),
+        sort_columns=tuple(_sort_column(snapshot, rule) for rule in request.sort),
+        eviction=eviction,
         is_growth=bool(own),
     )
+
+
+def _sort_column(snapshot: Snapshot, rule: SortRule) -> tuple[Ints, ...]:
+    """Return per tier what a rule sorts its units by; a resource that nobody has counts 0."""
+    row = snapshot.quantities(rule.resource, counts_free=rule.counts_free)
+    sign = -1 if rule.is_descending else 1
+    return tuple(sign * np.add.reduceat(row, starts) for starts in snapshot.levels.starts)
 
 
 def without_anchors(problem: Problem) -> Problem:
     """Return the problem as if nothing of the gang ran and slices began with the new pods."""
     return replace(problem, own=(), own_of=((),) * len(problem.own_of), rules=())
-
-
-def uses_tiers(request: PlacementRequest) -> bool:
-    """Return whether a request speaks of tiers, so that nodes outside the tree are of no use."""
-    of_groups = any(
-        group.required or group.slices or group.preferred or group.multiples
-        for group in request.groups
-    )
-    return of_groups or bool(
-        request.required or request.preferred or request.strategies or request.limits
-    )
-
-
-def named_tiers(request: PlacementRequest) -> list[str]:
-    """Return all tiers that a request names, in the order of its fields."""
-    found = [*filter(None, [request.required]), *request.preferred]
-    found += [tier for pair in request.strategies for tier in pair]
-    found += [tier for tier, _ in request.limits]
-    for group in request.groups:
-        found += [*filter(None, [group.required]), *group.preferred]
-        found += [layer.tier for layer in group.slices if layer.tier is not None]
-        found += [tier for tier, _ in group.multiples]
-    return found
-
-
-def _shape_key(group: Group) -> tuple[object, ...]:
-    tiers = tuple(sorted({layer.tier for layer in group.slices if layer.tier is not None}))
-    multiples = tuple(tier for tier, _ in group.multiples)
-    return (group.request, group.selector, tuple(sorted(group.tolerations)), tiers, multiples)
-
-
-def _shape(snapshot: Snapshot, request: PlacementRequest, group: Group, *, most: int) -> Shape:
-    allowed = snapshot.schedulable & snapshot.tolerated(group.tolerations)
-    for key, values in group.selector:
-        allowed &= snapshot.labelled(key, values)
-    if uses_tiers(request):
-        allowed[snapshot.num_in_tree :] = False
-    bound = {layer.tier for layer in group.slices if layer.tier is not None}
-    for tier in bound | {tier for tier, _ in group.multiples}:
-        at = height(snapshot, tier)
-        if 0 < at < snapshot.levels.root:
-            allowed &= snapshot.levels.domain[at][snapshot.levels.unit[at]] >= 0
-    slots = np.where(allowed, snapshot.slots(dict(group.request), most=most), 0)
-    return Shape(dict(group.request), allowed, slots)
 
 
 def _own_positions(
@@ -270,9 +268,7 @@ def _check_own(request: PlacementRequest, own_of: tuple[tuple[int, ...], ...]) -
     """Refuse slices that running pods would have to be counted into one by one."""
     for index, (group, own) in enumerate(zip(request.groups, own_of, strict=True)):
         bound = [layer for layer in group.slices if layer.tier is not None]
-        is_hard = len(request.groups) > 1 or any(
-            layer.has_short or layer.is_indexed for layer in bound
-        )
+        is_hard = any(layer.has_short or layer.is_indexed for layer in bound)
         if own and bound and is_hard:
             path = f"groups[{index}].slices"
             raise UnsupportedRequest(path, "are not supported yet beside running pods of the group")
@@ -302,18 +298,17 @@ def _job_preferred(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, 
 def _unit_rules(
     snapshot: Snapshot, request: PlacementRequest, *, has_own: bool
 ) -> tuple[UnitRule, ...]:
-    if len(request.groups) > 1:
-        return ()
-    group = request.groups[0]
-    rules = [UnitRule(height(snapshot, tier), many, None) for tier, many in group.multiples]
-    for index, layer in enumerate(group.slices):
-        if layer.tier is None:
-            continue
-        is_capped = index == len(group.slices) - 1 and not has_own
-        multiple = 1 if layer.has_short or is_capped else layer.size
-        most = layer.size if layer.is_spread else None
-        if multiple > 1 or most is not None:
-            rules.append(UnitRule(height(snapshot, layer.tier), multiple, most))
+    rules: list[UnitRule] = []
+    for index, group in enumerate(request.groups):
+        rules += [UnitRule(height(snapshot, t), n, None, index) for t, n in group.multiples]
+        for at, layer in enumerate(group.slices):
+            if layer.tier is None:
+                continue
+            is_capped = at == len(group.slices) - 1 and not has_own
+            multiple = 1 if layer.has_short or is_capped else layer.size
+            most = layer.size if layer.is_spread else None
+            if multiple > 1 or most is not None:
+                rules.append(UnitRule(height(snapshot, layer.tier), multiple, most, index))
     return tuple(rules)
 
 

@@ -12,17 +12,12 @@ import numpy as np
 
 from generator.placement.answer import Reason, ReasonKind
 from generator.placement.capacity import Snapshot
+from generator.placement.choices import widest
 from generator.placement.effort import Effort
-from generator.placement.problem import (
-    Problem,
-    UnknownTier,
-    build_problem,
-    height,
-    named_tiers,
-    without_anchors,
-)
+from generator.placement.problem import Problem, build_problem, without_anchors
 from generator.placement.request import Group, PlacementRequest
-from generator.placement.solve import solve, widest
+from generator.placement.solve import solve
+from generator.placement.tiers import UnknownTier, height, named_tiers
 
 
 def refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:

@@ -8,55 +8,76 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from generator.placement import wire
+from generator.placement.grouping import Group, Grouping, GroupSet, SliceLayer, build_grouping
 from generator.placement.presets import PRESETS, Preset
 from topology.errors import PlacementRequestError, show
 from topology.validation import expectation
+
+__all__ = [
+    "Eviction",
+    "Group",
+    "GroupSet",
+    "Options",
+    "PlacementRequest",
+    "Roles",
+    "SliceLayer",
+    "SortRule",
+    "UnsupportedRequest",
+    "parse_request",
+]
 
 
 class UnsupportedRequest(PlacementRequestError):  # noqa: N818 - reads as what it is
     """A request that makes sense, with a wish that this engine does not know how to grant yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class SliceLayer:
-    """Consecutive pods of a group that belong together."""
+class Eviction(StrEnum):
+    """What may give way to a gang that fits nowhere else."""
 
-    size: int
-    tier: str | None
-    """Every slice lies in one domain of it; None: slices count in the objective only."""
-    has_short: bool
-    """Whether the last slice may be incomplete."""
-    is_spread: bool
-    """Whether a domain of `tier` holds at most one slice."""
-    is_indexed: bool
-    """Whether slice k must be exactly the pods from k × size on."""
+    NEVER = "never"
+    TOPOLOGY_FIRST = "topologyFirst"
+    """The best topology, at any number of victims."""
+    FEWEST_VICTIMS = "fewestVictims"
+    PER_DOMAIN = "perDomain"
+    """The first domain, in the preset's order, that holds the gang without or with victims."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Equal pods."""
+class SortRule(NamedTuple):
+    """A user's wish on the domain of the job."""
 
-    name: str
-    count: int
-    least: int
-    """Pods below which the gang is not placed at all."""
-    request: tuple[tuple[str, int], ...]
-    """Per pod: (resource, quantity), sorted."""
-    selector: tuple[tuple[str, tuple[str, ...]], ...]
-    """(label, values, one of which a node must carry), sorted."""
-    tolerations: frozenset[str]
-    required: str | None
-    preferred: tuple[str, ...]
-    slices: tuple[SliceLayer, ...]
-    """Coarse to fine; the last one cuts the parts that the objective counts."""
-    multiples: tuple[tuple[str, int], ...]
-    """(tier, pods per domain of it), sorted."""
+    resource: str
+    counts_free: bool
+    """Whether free quantities count, else capacities."""
+    is_descending: bool
+
+
+class Roles(NamedTuple):
+    """Groups that want to share a node, or to stay apart; each set without repeated names."""
+
+    attract: tuple[tuple[str, ...], ...] = ()
+    repel: tuple[tuple[str, ...], ...] = ()
+    order: tuple[str, ...] = ()
+    """First to last; others come later."""
+
+
+class Options(NamedTuple):
+    """What only one preset knows."""
+
+    node_weights: tuple[tuple[str, int], ...] = ()
+    """Slurm's, lighter nodes first."""
+    score_weight: float | None = None
+    """task-topology's: scores are scaled by it; None: plain bucket scores."""
+    preferred_nodes: tuple[str, ...] = ()
+    """Godel's: nodes that steer which domains are tried."""
+    has_run_before: bool = False
+    """Godel's: one pod is then enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +90,9 @@ class PlacementRequest:
     least: int
     """Pods over all groups below which the gang is not placed at all."""
     groups: tuple[Group, ...]
+    """Groups of pods, in the order of the request."""
+    sets: tuple[GroupSet, ...]
+    """Groups that share a bound, inner sets first."""
     required: str | None
     preferred: tuple[str, ...]
     strategies: tuple[tuple[str, str], ...]
@@ -78,6 +102,12 @@ class PlacementRequest:
     plane: str
     across_islands: bool
     deadline_s: float | None
+    eviction: Eviction
+    sort: tuple[SortRule, ...]
+    roles: Roles
+    traffic: tuple[tuple[str, str, int], ...]
+    """(group, group, weight per pair of pods)."""
+    options: Options
 
 
 def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
@@ -93,14 +123,18 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
     except ValidationError as error:
         raise _translated(error.errors()[0]) from error
     spec = parsed.spec
-    _check_names(spec)
+    grouping = build_grouping(spec.groups)
+    total = sum(group.count for group in grouping.groups)
+    if spec.min > total:
+        raise PlacementRequestError("min", f"expected at most {total}, got {spec.min}")
     _check_support(spec)
     return PlacementRequest(
         preset=spec.preset,
         gang=spec.gang,
         priority=spec.priority,
         least=spec.min,
-        groups=tuple(_group(row) for row in spec.groups),
+        groups=grouping.groups,
+        sets=grouping.sets,
         required=spec.required,
         preferred=tuple(spec.preferred),
         strategies=tuple((job, part) for job, part in spec.strategies),
@@ -108,88 +142,56 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
         plane=spec.plane,
         across_islands=spec.across_islands,
         deadline_s=spec.deadline_s,
+        eviction=Eviction(spec.preemption),
+        sort=tuple(
+            SortRule(row.resource, row.dimension == "Available", row.order == "Descending")
+            for row in spec.sort
+        ),
+        roles=_roles(spec, grouping),
+        traffic=_traffic(spec, grouping),
+        options=_options(spec.options),
     )
 
 
-def _group(row: wire.GroupRow) -> Group:
-    selector = {
-        key: tuple(value) if isinstance(value, list) else (value,)
-        for key, value in row.node_selector.items()
-    }
-    layers = tuple(
-        SliceLayer(
-            size=layer.size,
-            tier=layer.tier,
-            has_short=layer.remainder == "short",
-            is_spread=layer.placement == "spread",
-            is_indexed=layer.indexed,
-        )
-        for layer in row.slices
-    )
-    count = row.count or 0
-    return Group(
-        name=row.name,
-        count=count,
-        least=count if row.min is None else row.min,
-        request=tuple(sorted(row.request.items())),
-        selector=tuple(sorted(selector.items())),
-        tolerations=frozenset(row.tolerations),
-        required=row.required,
-        preferred=tuple(row.preferred),
-        slices=layers,
-        multiples=tuple(sorted(row.multiple_of.items())),
+def _roles(spec: wire.Spec, grouping: Grouping) -> Roles:
+    """Return the roles of a request; all of them are groups of it, none twice in a set."""
+    known = {group.name for group in grouping.groups}
+    row = spec.affinity
+    for name_set in (*row.attract, *row.repel, row.order):
+        if len(set(name_set)) < len(name_set):
+            raise PlacementRequestError("affinity", "a role is named twice in one set")
+        if not known.issuperset(name_set):
+            unknown = next(name for name in name_set if name not in known)
+            raise PlacementRequestError("affinity", f"no group is named {show(unknown)}")
+    return Roles(
+        tuple(tuple(names) for names in row.attract),
+        tuple(tuple(names) for names in row.repel),
+        tuple(row.order),
     )
 
 
-def _check_names(spec: wire.Spec) -> None:
-    """Refuse groups that no answer could tell apart, and minimums that nothing could reach."""
-    seen: set[str] = set()
-    for index, row in enumerate(spec.groups):
-        path = f"groups[{index}]"
-        if row.name in seen:
-            raise PlacementRequestError(f"{path}.name", f"two groups named {show(row.name)}")
-        seen.add(row.name)
-        if (row.count is None) == (not row.children):
-            raise PlacementRequestError(f"{path}.count", "expected either count or children")
-        if row.count is not None and (row.min or 0) > row.count:
-            raise PlacementRequestError(
-                f"{path}.min", f"expected at most the count {row.count}, got {row.min}"
-            )
-    total = sum(row.count or 0 for row in spec.groups)
-    if spec.min > total and not any(row.children for row in spec.groups):
-        raise PlacementRequestError("min", f"expected at most {total}, got {spec.min}")
+def _traffic(spec: wire.Spec, grouping: Grouping) -> tuple[tuple[str, str, int], ...]:
+    known = {group.name for group in grouping.groups}
+    for at, (first, second, _) in enumerate(spec.traffic):
+        for name in (first, second):
+            if name not in known:
+                raise PlacementRequestError(f"traffic[{at}]", f"no group is named {show(name)}")
+    return tuple(spec.traffic)
+
+
+def _options(row: wire.OptionsRow) -> Options:
+    weight = row.weight
+    return Options(
+        node_weights=tuple(sorted(weight.items())) if isinstance(weight, dict) else (),
+        score_weight=weight if isinstance(weight, float) else None,
+        preferred_nodes=tuple(row.preferred_nodes),
+        has_run_before=row.ever_scheduled,
+    )
 
 
 def _check_support(spec: wire.Spec) -> None:
     if spec.preset not in PRESETS:
         raise UnsupportedRequest("preset", f"{spec.preset} is not supported yet")
-    if spec.preemption != "never":
-        raise UnsupportedRequest("preemption", f"{spec.preemption} is not supported yet")
-    for name in ("sort", "affinity", "traffic", "options"):
-        if getattr(spec, name):
-            raise UnsupportedRequest(name, "is not supported yet")
-    is_alone = len(spec.groups) == 1
-    for index, row in enumerate(spec.groups):
-        _check_group(row, f"groups[{index}]", is_alone=is_alone)
-
-
-def _check_group(row: wire.GroupRow, path: str, *, is_alone: bool) -> None:
-    for name in ("children", "leader_of", "node_preference"):
-        if getattr(row, name):
-            raise UnsupportedRequest(f"{path}.{name}", "is not supported yet")
-    for at, layer in enumerate(row.slices):
-        where = f"{path}.slices[{at}]"
-        if layer.min:
-            raise UnsupportedRequest(f"{where}.min", "is not supported yet")
-        if layer.placement == "consolidate":
-            raise UnsupportedRequest(f"{where}.placement", "consolidate is not supported yet")
-    if is_alone:
-        return
-    for name in ("multiple_of", "required", "preferred"):
-        if getattr(row, name) and (row.slices or name == "multiple_of"):
-            raise UnsupportedRequest(f"{path}.{name}", "is not supported yet beside other groups")
-    if len(row.slices) > 1 or any(layer.placement == "spread" for layer in row.slices):
-        raise UnsupportedRequest(f"{path}.slices", "are not supported yet beside other groups")
 
 
 def _translated(found: ErrorDetails) -> PlacementRequestError:

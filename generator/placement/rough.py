@@ -7,13 +7,15 @@ holds it. Never proved; every rule is checked before it is handed out.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.capacity import Ints
+from generator.placement.capacity import Ints, Mask
 from generator.placement.found import Found
 from generator.placement.objective import slots_after
-from generator.placement.problem import PartType, Problem
+from generator.placement.parts import Part, PartType, PlacedPart
+from generator.placement.problem import Problem
 
 TRIED = 8
 """Domains tried per tier, the fullest first."""
@@ -22,48 +24,46 @@ TRIED = 8
 class Rough:
     """Finds some placement of one choice of pods per group."""
 
-    def __init__(self, problem: Problem, types: list[PartType], wanted: list[int]) -> None:
-        """Take the distinct part types, and how many parts of each are wanted."""
+    def __init__(self, problem: Problem, parts: Sequence[Part]) -> None:
+        """Take the parts of the job, those of sets inside their set."""
         self._problem = problem
-        rows = zip(types, wanted, strict=True)
-        self._parts = [
-            kind
-            for kind, count in sorted(rows, key=lambda row: (row[0].cap, -row[0].size))
-            for _ in range(count)
-        ]
+        self._parts = _hardest_first(parts)
 
     def best(self, tier: int, units: Ints) -> Found | None:
         """Return a placement whose domain is one of these units of a tier."""
+        levels = self._problem.snapshot.levels
         slots = self._problem.shapes[self._problem.largest].slots
-        room = np.add.reduceat(slots, self._problem.snapshot.levels.starts[tier])[units]
+        room = np.add.reduceat(slots, levels.starts[tier])[units]
         for unit in units[np.argsort(room, kind="stable")[:TRIED]]:
-            found = self._placed(tier, int(unit))
+            left = _Left(self._problem, tier, int(unit))
+            found = left.take_all(self._parts, tier, int(unit))
             if found is not None and self._keeps_rules(found):
                 return Found(found, is_proved=False)
         return None
 
-    def _placed(self, tier: int, unit: int) -> list[tuple[PartType, list[int]]] | None:
-        """Return the parts in a unit, None where one of them finds no room."""
-        left = _Left(self._problem, tier, unit)
-        parts = []
-        for kind in self._parts:
-            nodes = left.take(kind, tier)
-            if nodes is None:
-                return None
-            parts.append((kind, nodes))
-        return parts
-
-    def _keeps_rules(self, parts: list[tuple[PartType, list[int]]]) -> bool:
+    def _keeps_rules(self, parts: list[PlacedPart]) -> bool:
         problem, levels = self._problem, self._problem.snapshot.levels
-        placed = [at for _, nodes in parts for at in nodes]
+        placed = [at for part in parts for at in part.positions()]
         for at, most in problem.limits:
             if len(set(levels.unit[at][placed].tolist())) > most:
                 return False
         for rule in problem.rules:
-            counts = Counter(levels.unit[rule.tier][[*placed, *problem.own]].tolist())
+            shape = problem.shape_of[rule.group]
+            held = [at for part in parts for at in _of_shape(part, shape)]
+            held += problem.own_of[rule.group]
+            counts = Counter(levels.unit[rule.tier][held].tolist())
             if any(n % rule.multiple or n > (rule.most or n) for n in counts.values()):
                 return False
         return True
+
+
+def _hardest_first(parts: Sequence[Part]) -> list[Part]:
+    return sorted(parts, key=lambda part: (part.kind.cap, -part.kind.size))
+
+
+def _of_shape(part: PlacedPart, shape: int) -> list[int]:
+    inner = [at for member in part.members for at in _of_shape(member, shape)]
+    return [*part.nodes, *inner] if part.kind.shape == shape else inner
 
 
 class _Left:
@@ -76,21 +76,62 @@ class _Left:
         self._slots = [shape.slots[self._start : self._stop].copy() for shape in problem.shapes]
         self._used: dict[int, Counter[str]] = {}
 
-    def take(self, kind: PartType, tier: int) -> list[int] | None:
+    def take_all(self, parts: Sequence[Part], tier: int, unit: int) -> list[PlacedPart] | None:
+        """Put parts into a unit, None where one of them finds no room."""
+        placed: list[PlacedPart] = []
+        for part in parts:
+            found = (
+                self._take_set(part, tier, unit) if part.members else self._take(part, tier, unit)
+            )
+            if found is None:
+                return None
+            placed.append(found)
+        return placed
+
+    def _take_set(self, part: Part, tier: int, unit: int) -> PlacedPart | None:
+        """Put a set into the fullest unit of the lowest tier that holds all of it."""
+        members = _hardest_first(part.members)
+        stop = int(self._levels.stops[tier][unit]) - self._start
+        for at in range(min(part.kind.cap, tier) + 1):
+            first, starts = self._units(at, tier, unit)
+            room = np.add.reduceat(self._slots[self._problem.largest][:stop], starts)
+            order = np.argsort(room, kind="stable")
+            fits = self._beside_anchors(part.kind, at, first, len(room)) & (room > 0)
+            for index in order[fits[order]][:TRIED]:
+                before = [row.copy() for row in self._slots], dict(self._used)
+                found = self.take_all(members, at, first + int(index))
+                if found is not None:
+                    return PlacedPart(part.kind, [], tuple(found))
+                self._slots, self._used = before
+        return None
+
+    def _units(self, at: int, tier: int, unit: int) -> tuple[int, Ints]:
+        """Return the first unit of a lower tier inside a unit, and where all of them start."""
+        low, high = self._levels.starts[tier][unit], self._levels.stops[tier][unit]
+        first = int(self._levels.unit[at][low])
+        last = int(self._levels.unit[at][high - 1])
+        return first, self._levels.starts[at][first : last + 1] - self._start
+
+    def _beside_anchors(self, kind: PartType, at: int, first: int, count: int) -> Mask:
+        fits = np.ones(count, dtype=np.bool_)
+        for anchor in kind.anchors or ():
+            fits &= np.arange(first, first + count) == self._levels.unit[at][anchor]
+        return fits
+
+    def _take(self, part: Part, tier: int, unit: int) -> PlacedPart | None:
         """Put a part into the fullest unit of the lowest tier that holds it."""
-        slots = self._slots[kind.shape]
+        kind = part.kind
+        stop = int(self._levels.stops[tier][unit]) - self._start
+        slots = self._slots[kind.shape][:stop]
         for at in range(min(kind.cap, tier) + 1):
-            first = int(self._levels.unit[at][self._start])
-            last = int(self._levels.unit[at][self._stop - 1])
-            starts = self._levels.starts[at][first : last + 1] - self._start
+            first, starts = self._units(at, tier, unit)
             room = np.add.reduceat(slots, starts)
-            fits = room >= kind.size
-            for anchor in kind.anchors or ():
-                fits &= np.arange(first, last + 1) == self._levels.unit[at][anchor]
+            fits = (room >= kind.size) & self._beside_anchors(kind, at, first, len(room))
             if fits.any():
                 chosen = int(np.argmin(np.where(fits, room, np.iinfo(np.int64).max)))
-                stops = np.append(starts[1:], self._stop - self._start)
-                return self._fill(kind, int(starts[chosen]), int(stops[chosen]))
+                stops = np.append(starts[1:], stop)
+                nodes = self._fill(kind, int(starts[chosen]), int(stops[chosen]))
+                return PlacedPart(kind, nodes)
         return None
 
     def _fullest_first(self, slots: Ints, start: int, stop: int) -> Ints:
@@ -112,9 +153,10 @@ class _Left:
                 continue  # a full node beside a free one of the same unit
             at = int(offset) + self._start
             nodes += [at] * count
-            used = self._used.setdefault(at, Counter())
+            used = Counter(self._used.get(at, Counter()))
             for name, need in self._problem.shapes[kind.shape].request.items():
                 used[name] += need * count
+            self._used[at] = used
             for row, shape in zip(self._slots, self._problem.shapes, strict=True):
                 row[offset] = slots_after(self._problem, shape, at, used)
         return sorted(nodes)

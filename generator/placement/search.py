@@ -8,16 +8,19 @@ minimised exactly. Tables are built only below units that may hold the job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from operator import add, gt
 from typing import NamedTuple
 
 from generator.placement.capacity import Ints
+from generator.placement.contents import Contents
 from generator.placement.effort import Effort
 from generator.placement.found import Found
-from generator.placement.problem import PartType, Problem
+from generator.placement.parts import Part, PartType, PlacedPart, all_types, type_key
+from generator.placement.problem import Problem, UnitRule
 from generator.placement.weights import Weights
 
 
@@ -56,33 +59,28 @@ class _Table:
 class Search:
     """Tables of one problem for one choice of pods per group and one bound on parts."""
 
-    def __init__(
-        self, problem: Problem, types: list[PartType], wanted: list[int], effort: Effort
-    ) -> None:
+    def __init__(self, problem: Problem, parts: Sequence[Part], effort: Effort) -> None:
         """Prepare; nothing is computed yet.
 
         Args:
             problem: what is asked for.
-            types: distinct part types.
-            wanted: how many parts of each.
+            parts: all of the job, those of sets inside their set.
             effort: budget, shared with other searches of the same query.
         """
-        self._problem, self._types, self._wanted, self._effort = problem, types, wanted, effort
-        self._weights = Weights(
-            problem, sum(t.size * n for t, n in zip(types, wanted, strict=True))
-        )
+        self._problem, self._effort = problem, effort
+        counted = Counter(part.kind for part in parts)
+        self._types = all_types(sorted(counted, key=type_key))
+        self._wanted = [counted[kind] for kind in self._types]
+        self._contents = Contents(self._types, self._wanted, len(problem.shapes))
+        self._weights = Weights(problem, sum(part.kind.size for part in parts))
         self._most_used = [most for _, most in problem.limits]
-        self._rooms: dict[tuple[tuple[int, ...], int], list[int]] = {}
+        self._rooms: dict[tuple[tuple[int, ...], int], tuple[list[int], list[int]]] = {}
         self._tables: dict[tuple[int, int], _Table] = {}
         self._node_tables: dict[tuple[object, ...], _Table] = {}
-        shapes = range(len(problem.shapes))
         self._empty = State(
-            (0,) * len(types), (0,) * len(problem.shapes), (0,) * len(problem.limits)
+            (0,) * len(self._types), (0,) * len(problem.shapes), (0,) * len(problem.limits)
         )
-        self._pods = [
-            sum(t.size * n for t, n in zip(types, wanted, strict=True) if t.shape == shape)
-            for shape in shapes
-        ]
+        self._pods = self._contents.of_job
 
     def best(self, tier: int, units: Ints) -> Found | None:
         """Return the best placement whose domain is one of these units of a tier.
@@ -102,17 +100,21 @@ class Search:
             return None
         _, unit, state = min(goals)
         parts, _ = self._rebuild(tier, unit, state)
-        return Found([(self._types[index], nodes) for index, nodes in parts], is_proved=True)
+        return Found(parts, is_proved=True)
 
     def _may_lie_in_one(self, tier: int) -> bool:
         """Return whether rules of higher tiers let all pods lie in one unit of this tier."""
         problem = self._problem
-        held = len(problem.own) + sum(self._pods)
         return all(most > 0 for at, most in problem.limits if at > tier) and all(
-            held % rule.multiple == 0 and held <= (rule.most or held)
+            self._keeps(rule, len(problem.own_of[rule.group]), self._pods)
             for rule in problem.rules
             if rule.tier > tier
         )
+
+    def _keeps(self, rule: UnitRule, own: int, pods: Sequence[int]) -> bool:
+        """Return whether so many pods per shape, beside own ones, keep a rule in one unit."""
+        held = own + pods[self._problem.shape_of[rule.group]]
+        return held % rule.multiple == 0 and held <= (rule.most or held)
 
     def _table(self, tier: int, unit: int) -> _Table:
         if (tier, unit) not in self._tables:
@@ -163,29 +165,30 @@ class Search:
     def _sum(self, left: State, right: State) -> State | None:
         """Return the two together; None where that is more than is asked for or allowed."""
         done = tuple(map(add, left.done, right.done))
-        if any(map(gt, done, self._wanted)):
+        parts, pods = self._room(done, above=0)
+        if any(map(gt, done, parts)):
             return None
         loose = tuple(map(add, left.loose, right.loose))
-        if any(map(gt, loose, self._room(done, above=0))):
+        if any(map(gt, loose, pods)):
             return None
         used = tuple(map(add, left.used, right.used))
         return None if any(map(gt, used, self._most_used)) else State(done, loose, used)
 
-    def _room(self, done: tuple[int, ...], above: int) -> list[int]:
-        """Return per shape the pods of parts not complete yet that may lie above a tier."""
+    def _room(self, done: tuple[int, ...], above: int) -> tuple[list[int], list[int]]:
+        """Return most parts per type, and most loose pods per shape, that may go above a tier."""
         if (done, above) not in self._rooms:
-            room = [0] * len(self._problem.shapes)
-            for kind, have, want in zip(self._types, done, self._wanted, strict=True):
-                if kind.cap >= above:
-                    room[kind.shape] += (want - have) * kind.size
-            self._rooms[done, above] = room
+            self._rooms[done, above] = self._contents.room(done, above)
         return self._rooms[done, above]
 
     def _node_table(self, at: int) -> _Table:
         problem = self._problem
         free = tuple(int(quantity) for quantity in problem.snapshot.free[:, at])
         allowed = tuple(bool(shape.allowed[at]) for shape in problem.shapes)
-        key = (at,) if at in problem.own else (free, allowed)
+        misses = tuple(int(s.misses[at]) for s in problem.shapes if s.misses is not None)
+        is_told_apart = at in problem.own or (
+            problem.eviction is not None and at in problem.eviction.of_node
+        )
+        key = (at,) if is_told_apart else (free, allowed, misses)
         if key not in self._node_tables:
             sums = {
                 State(self._empty.done, counts, self._empty.used): self._weights.of_node(at, counts)
@@ -219,7 +222,8 @@ class Search:
         for state, entry in rows.items():
             kept = self._kept(tier, unit, state)
             if kept is not None:
-                cost = entry.cost + self._weights.of_unit(tier, unit, self._num_pods(state))
+                pods = self._contents.per_shape(state.done, state.loose)
+                cost = entry.cost + self._weights.of_unit(tier, unit, pods)
                 entries[kept] = Entry(cost, entry.before, entry.completed)
         return entries
 
@@ -228,35 +232,29 @@ class Search:
         price = self._weights.of_part(tier, kind)
         found = dict(rows)
         for state, entry in rows.items():
-            most = min(
-                self._wanted[index] - state.done[index], state.loose[kind.shape] // kind.size
-            )
+            lacks = self._room(state.done, above=0)[0][index] - state.done[index]
+            most = self._contents.most(index, lacks, state.done, state.loose)
             for many in range(1, most + 1):
-                new = State(
-                    _plus(state.done, index, many),
-                    _plus(state.loose, kind.shape, -many * kind.size),
-                    state.used,
-                )
-                cost = entry.cost + many * price
+                done, loose = self._contents.completed(index, many, state.done, state.loose)
+                new, cost = State(done, loose, state.used), entry.cost + many * price
                 if new not in found or cost < found[new].cost:
                     found[new] = Entry(cost, entry.before, _plus(entry.completed, index, many))
         return found
 
     def _kept(self, tier: int, unit: int, state: State) -> State | None:
         """Return the state with the unit counted as used; None where a rule forbids it."""
-        room = self._room(state.done, above=tier + 1)
-        if any(map(gt, state.loose, room)):
+        parts, room = self._room(state.done, above=tier + 1)
+        if any(map(gt, state.loose, room)) or any(map(gt, state.done, parts)):
             return None
-        pods = self._num_pods(state)
         levels, problem = self._problem.snapshot.levels, self._problem
+        pods = self._contents.per_shape(state.done, state.loose)
         for rule in problem.rules:
             if rule.tier == tier:
-                own = sum(levels.unit[tier][at] == unit for at in problem.own)
-                held = own + pods
-                if held % rule.multiple or held > (rule.most or held):
+                own = sum(levels.unit[tier][at] == unit for at in problem.own_of[rule.group])
+                if not self._keeps(rule, int(own), pods):
                     return None
         used = tuple(
-            n + (at == tier and pods > 0)
+            n + (at == tier and any(pods))
             for n, (at, _) in zip(state.used, problem.limits, strict=True)
         )
         if any(n > most for n, (_, most) in zip(used, problem.limits, strict=True)):
@@ -268,16 +266,15 @@ class Search:
         return kind.anchors is None or all(of_node[at] == unit for at in kind.anchors)
 
     def _num_pods(self, state: State) -> int:
-        whole = sum(n * kind.size for n, kind in zip(state.done, self._types, strict=True))
-        return whole + sum(state.loose)
+        return sum(self._contents.per_shape(state.done, state.loose))
 
     def _rebuild(
         self, tier: int, unit: int, state: State
-    ) -> tuple[list[tuple[int, list[int]]], list[list[int]]]:
+    ) -> tuple[list[PlacedPart], list[list[int]]]:
         """Return the parts complete in a unit, and positions of loose pods per shape in order."""
         table = self._table(tier, unit)
         entry = table.entries[state]
-        parts: list[tuple[int, list[int]]] = []
+        parts: list[PlacedPart] = []
         loose: list[list[int]] = [[] for _ in self._problem.shapes]
         if tier == 0:
             loose = [[unit] * count for count in entry.before.loose]
@@ -290,11 +287,23 @@ class Search:
             parts += more
             loose = [[*a, *b] for a, b in zip(loose, rest, strict=True)]
         for index, many in enumerate(entry.completed):
-            kind = self._types[index]
             for _ in range(many):
-                parts.append((index, loose[kind.shape][: kind.size]))
-                del loose[kind.shape][: kind.size]
+                parts.append(_taken(self._types[index], parts, loose))
         return parts, loose
+
+
+def _taken(kind: PartType, parts: list[PlacedPart], loose: list[list[int]]) -> PlacedPart:
+    """Make a part of the first loose pods of its shape, or of the first parts of its types."""
+    if not kind.members:
+        nodes = loose[kind.shape][: kind.size]
+        del loose[kind.shape][: kind.size]
+        return PlacedPart(kind, nodes)
+    members = [
+        parts.pop(next(at for at, row in enumerate(parts) if row.kind == inner))
+        for inner, many in kind.members
+        for _ in range(many)
+    ]
+    return PlacedPart(kind, [], tuple(members))
 
 
 def _plus(row: tuple[int, ...], index: int, change: int) -> tuple[int, ...]:

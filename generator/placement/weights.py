@@ -8,13 +8,27 @@ job) have none.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from generator.placement.capacity import Ints
 from generator.placement.objective import slots_after
-from generator.placement.presets import PRESETS, Direction, Key
-from generator.placement.problem import PartType, Problem
+from generator.placement.parts import PartType
+from generator.placement.presets import Direction, Key
+from generator.placement.problem import Problem
+
+SINGLE = frozenset(
+    {
+        Key.PREFERRED_MISSES,
+        Key.NODE_MISSES,
+        Key.SURPLUS,
+        Key.TRAFFIC,
+        Key.VICTIM_PODS,
+        Key.NAMES,
+    }
+)
+"""Additive keys of one value."""
 
 
 class Weights:
@@ -27,13 +41,9 @@ class Weights:
         slots = problem.shapes[problem.largest].slots
         self._before = [_sums(slots, starts) for starts in levels.starts]
         bits = (2 * (int(slots.sum()) + num_pods) * (levels.root + 2) + 8).bit_length() + 1
-        bits = max(bits, (2 * len(slots)).bit_length() + 2)
+        bits = max(bits, (2 * len(slots)).bit_length() + 2, _pair_bits(problem, num_pods))
         self._digit: dict[tuple[Key, int], int] = {}
-        order = [
-            (term, tier)
-            for term in PRESETS[problem.request.preset]
-            for tier in _tiers_of(term.key, levels.root)
-        ]
+        order = [(term, tier) for term in problem.order for tier in _tiers_of(problem, term.key)]
         for place, (term, tier) in enumerate(reversed(order)):
             sign = -1 if term.direction is Direction.MORE else 1
             self._digit[term.key, tier] = sign << (bits * place)
@@ -61,28 +71,58 @@ class Weights:
         before = int(largest.slots[at])
         if not any(counts):
             return 0
+        misses = sum(
+            count * int(shape.misses[at])
+            for shape, count in zip(self._problem.shapes, counts, strict=True)
+            if shape.misses is not None
+        )
         after = (
             before - sum(counts)
             if len(self._problem.shapes) == 1
             else slots_after(self._problem, largest, at, self.need(counts))
         )
-        return (after - before) * self._per_lost
+        cost = (after - before) * self._per_lost + misses * self._of(Key.NODE_MISSES, 0)
+        return cost + self._of_victims(at, counts)
+
+    def _of_victims(self, at: int, counts: tuple[int, ...]) -> int:
+        """Return what those cost who make room for pods on a node."""
+        eviction = self._problem.eviction
+        if eviction is None:
+            return 0
+        return sum(
+            victim.pods
+            * (
+                self._of(Key.VICTIM_PRIORITIES, eviction.priorities.index(victim.priority))
+                + self._of(Key.VICTIM_PODS, 0)
+            )
+            for victim in eviction.least(at, self.need(counts))
+        )
 
     def of_part(self, tier: int, kind: PartType) -> int:
         """Return what completing a part at a tier costs."""
         misses = sum(tier > wish for wish in kind.preferred)
+        if kind.members:
+            return misses * self._of(Key.PREFERRED_MISSES, 0)
         return self._of(Key.HISTOGRAM, max(tier, kind.floor)) + misses * self._of(
             Key.PREFERRED_MISSES, 0
         )
 
-    def of_unit(self, tier: int, unit: int, pods: int) -> int:
-        """Return what so many pods in a unit cost as such."""
-        if pods == 0 or tier == self._problem.root:
+    def of_unit(self, tier: int, unit: int, pods: Sequence[int]) -> int:
+        """Return what so many pods per shape in a unit cost as such."""
+        num_pods = sum(pods)
+        if num_pods == 0 or tier == self._problem.root:
             return 0
         cost = self._of(Key.DOMAINS, tier)
         cost += self._of(Key.FRAGMENTATION, tier) * int(self._before[tier][unit])
         if unit in self._own_units[tier]:
-            cost += self._of(Key.EXISTING, tier) * pods
+            cost += self._of(Key.EXISTING, tier) * num_pods
+        for first, second, weight in self._problem.pairs:
+            together = (
+                pods[first] * (pods[first] - 1) // 2
+                if first == second
+                else pods[first] * pods[second]
+            )
+            cost -= self._of(Key.TRAFFIC, 0) * weight * together
         return cost
 
     def of_domain(self, tier: int, unit: int) -> int:
@@ -94,6 +134,8 @@ class Weights:
         at = int(levels.starts[tier][unit])
         cost = self._of(Key.NAMES, 0) * at
         cost += self._of(Key.SURPLUS, 0) * int(self._before[tier][unit])
+        for index, column in enumerate(self._problem.sort_columns):
+            cost += self._of(Key.SORT, index) * int(column[tier][unit])
         for above in range(tier + 1, levels.root):
             over = int(levels.unit[above][at])
             cost += self._of(Key.PARENT_SURPLUS, above) * int(self._before[above][over])
@@ -103,17 +145,30 @@ class Weights:
         return cost
 
 
-def _tiers_of(key: Key, root: int) -> tuple[int, ...]:
+def _tiers_of(problem: Problem, key: Key) -> Iterable[int]:
     """Return the tiers of a key, in the order in which they are compared; none if not additive."""
-    if key in {Key.EXISTING, Key.DOMAINS}:
-        return tuple(reversed(range(root)))
-    if key is Key.HISTOGRAM:
-        return tuple(reversed(range(root + 1)))
-    if key is Key.PARENT_SURPLUS:
-        return tuple(range(1, root))
-    if key is Key.FRAGMENTATION:
-        return tuple(range(root))
-    return (0,) if key in {Key.PREFERRED_MISSES, Key.SURPLUS, Key.NAMES} else ()
+    root, eviction = problem.root, problem.eviction
+    several = {
+        Key.EXISTING: reversed(range(root)),
+        Key.DOMAINS: reversed(range(root)),
+        Key.HISTOGRAM: reversed(range(root + 1)),
+        Key.PARENT_SURPLUS: range(1, root),
+        Key.FRAGMENTATION: range(root),
+        Key.SORT: range(len(problem.sort_columns)),
+        Key.VICTIM_PRIORITIES: range(len(eviction.priorities) if eviction else 0),
+    }
+    return several.get(key, range(1) if key in SINGLE else range(0))
+
+
+def _pair_bits(problem: Problem, num_pods: int) -> int:
+    """Return the width of a digit that holds what pairs, sorted columns and wishes add up to."""
+    traffic = sum(abs(weight) for _, _, weight in problem.pairs) * num_pods**2 * (problem.root + 1)
+    ordered = max((int(abs(row).max()) for rule in problem.sort_columns for row in rule), default=0)
+    wishes = num_pods * max((len(group.wishes) for group in problem.request.groups), default=0)
+    gone = 0
+    if problem.eviction is not None:
+        gone = sum(victim.pods for row in problem.eviction.of_node.values() for victim in row)
+    return (2 * max(traffic, ordered, wishes, gone)).bit_length() + 2
 
 
 def _sums(slots: Ints, starts: Ints) -> Ints:

@@ -24,6 +24,7 @@ Tier = Annotated[str, BeforeValidator(_as_name), Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=MOST_PODS, strict=True)]
 Natural = Annotated[int, Field(ge=0, le=MOST_PODS, strict=True)]
+Weight = Annotated[int, Field(ge=0, le=MOST_PODS, strict=True)]
 Quantity = Annotated[int, Field(ge=0, le=MOST_QUANTITY, strict=True)]
 
 
@@ -68,6 +69,27 @@ class SortRow(_Row):
     order: Literal["Ascending", "Descending"] = "Ascending"
 
 
+class AffinityRow(_Row):
+    """Roles, by names of groups, that want to share a node or to stay apart."""
+
+    attract: list[list[Name]] = []
+    repel: list[list[Name]] = []
+    order: list[Name] = []
+
+
+class OptionsRow(_Row):
+    """What only one preset knows."""
+
+    weight: dict[Name, Natural] | Annotated[float, Field(gt=0, le=1e6)] | None = None
+    """slurm-tree: of nodes, lighter first; task-topology: of its scores."""
+    preferred_nodes: list[Name] = []
+    """godel: nodes that steer which domains are tried."""
+    ever_scheduled: bool = False
+    """godel: the gang ran before, so that one pod is enough."""
+    arguments: dict[str, Any] = {}
+    """volcano: of its plugin; they weigh scores and change no placement of ours."""
+
+
 class Spec(_Row):
     """The request proper."""
 
@@ -81,10 +103,10 @@ class Spec(_Row):
     preferred: list[Tier] = []
     strategies: list[tuple[Tier, Tier]] = []
     sort: list[SortRow] = []
-    affinity: dict[str, Any] = {}
-    traffic: list[tuple[str, str, int]] = []
+    affinity: AffinityRow = AffinityRow()
+    traffic: list[tuple[Name, Name, Weight]] = []
     max_domains: dict[Tier, Natural] = {}
-    options: dict[str, Any] = {}
+    options: OptionsRow = OptionsRow()
     plane: Name = "compute"
     across_islands: bool = False
     deadline_s: Annotated[float, Field(gt=0, le=3600)] | None = None

@@ -19,7 +19,16 @@ from generator.placement.answer import (
     Verdict,
 )
 from generator.placement.presets import Preset
-from generator.placement.request import Group, PlacementRequest, SliceLayer, parse_request
+from generator.placement.request import (
+    Eviction,
+    Group,
+    Options,
+    PlacementRequest,
+    Roles,
+    SliceLayer,
+    UnsupportedRequest,
+    parse_request,
+)
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.errors import InvariantError, PlacementRequestError, show
 from topology.tree import API_VERSION
@@ -43,12 +52,32 @@ def request_message(request: PlacementRequest) -> pb.PlaceRequest:
     """Return a request as a message.
 
     Raises:
+        UnsupportedRequest: it asks for what messages have no field for.
         PlacementRequestError: it holds what no message can, such as a number beyond 64 bits.
     """
+    _check_sendable(request)
     try:
         return pb.PlaceRequest(spec=_spec_message(request))
     except ValueError as error:
         raise PlacementRequestError("spec", f"cannot be sent: {show(str(error))}") from error
+
+
+def _check_sendable(request: PlacementRequest) -> None:
+    """Refuse what would be lost on the way, so that nobody gets an answer to another question."""
+    groups = request.groups
+    unsent = {
+        "groups.children": bool(request.sets),
+        "groups.node_preference": any(group.wishes for group in groups),
+        "groups.slices.min": any(layer.least for group in groups for layer in group.slices),
+        "preemption": request.eviction is not Eviction.NEVER,
+        "sort": bool(request.sort),
+        "affinity": request.roles != Roles(),
+        "traffic": bool(request.traffic),
+        "options": request.options != Options(),
+    }
+    for field, is_asked in unsent.items():
+        if is_asked:
+            raise UnsupportedRequest(field, "cannot be sent to a server yet")
 
 
 def request_of(message: pb.PlaceRequest) -> PlacementRequest:

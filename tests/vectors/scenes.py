@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from generator.placement.capacity import (
@@ -12,7 +12,6 @@ from generator.placement.capacity import (
     Snapshot,
     build_snapshot,
 )
-from generator.placement.request import UnsupportedRequest
 from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 
 ONE_SLOT = {"slots": 1}
@@ -21,13 +20,7 @@ Branch = dict[str, Any] | list[str]
 
 
 def snapshot_of(vector: Mapping[str, Any]) -> Snapshot:
-    """Return the cluster of a vector.
-
-    Raises:
-        UnsupportedRequest: it holds reserved capacity.
-    """
-    if vector.get("reserved"):
-        raise UnsupportedRequest("reserved", "is not supported yet")
+    """Return the cluster of a vector."""
     nodes = {
         name: NodeSpec(
             name,
@@ -39,7 +32,16 @@ def snapshot_of(vector: Mapping[str, Any]) -> Snapshot:
         )
         for name, row in vector.get("nodes", {}).items()
     }
-    running = [
+    return build_snapshot(
+        tree_of(vector["tree"]),
+        nodes,
+        _gangs(vector.get("running", ())),
+        _gangs(vector.get("reserved", ())),
+    )
+
+
+def _gangs(rows: Iterable[Mapping[str, Any]]) -> list[RunningGang]:
+    return [
         RunningGang(
             gang=row["gang"],
             pods=tuple(
@@ -55,9 +57,8 @@ def snapshot_of(vector: Mapping[str, Any]) -> Snapshot:
             preemptible=row.get("preemptible", True),
             min=row.get("min"),
         )
-        for row in vector.get("running", ())
+        for row in rows
     ]
-    return build_snapshot(tree_of(vector["tree"]), nodes, running)
 
 
 def tree_of(tree: Mapping[str, Any]) -> TopologyTree:

@@ -15,11 +15,12 @@ from generator.placement.counting import Counting, in_order, is_countable
 from generator.placement.effort import Effort
 from generator.placement.engine import place
 from generator.placement.objective import measure
+from generator.placement.parts import assemble
 from generator.placement.presets import Key, Preset
 from generator.placement.problem import Problem, build_problem
 from generator.placement.request import parse_request
 from generator.placement.search import Search
-from generator.placement.solve import Finder, assemble, candidates, solve
+from generator.placement.solve import Finder, candidates, solve
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Leaf, Scene
 from tests.generator.placement.scenes import TIERS, document_of, paths, snapshot_of, tree_of
@@ -52,15 +53,14 @@ def homogeneous(draw: st.DrawFn) -> Scene:
 
 def both(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
     """Vectors per tier of both finders, empty where there is nothing."""
-    request = problem.request
-    counts = tuple(group.count for group in request.groups)
-    parts = problem.part_types(counts, problem.strategies[0][1])
-    counted = Counter(kind for kind, _ in parts)
+    counts = tuple(group.count for group in problem.request.groups)
+    parts = problem.parts(counts, problem.strategies[0][1])
+    counted = Counter(part.kind for part in parts)
     (kind,) = counted
     assert is_countable(problem, [kind])
     finders: list[Finder] = [
         Counting(problem, kind, counted[kind], Effort(STEPS)),
-        Search(problem, [kind], [counted[kind]], Effort(STEPS)),
+        Search(problem, parts, Effort(STEPS)),
     ]
     rows = []
     for tier in range(problem.root + 1):
@@ -68,7 +68,7 @@ def both(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
         found = [finder.best(tier, units) if len(units) else None for finder in finders]
         rows.append(
             tuple(
-                measure(problem, assemble(counts, parts, best.parts), 0).vector(request.preset)
+                measure(problem, assemble(len(counts), parts, best.parts), 0).vector(problem.order)
                 if best is not None
                 else ()
                 for best in found
@@ -100,7 +100,7 @@ def test_it_keeps_tiers_and_histogram_without_any_budget(scene: Scene) -> None:
     assert best.is_proved
     for key in (Key.PLACED, Key.STRATEGY, Key.JOB_TIER, Key.GROUP_TIER, Key.HISTOGRAM):
         assert best.objective.values[key] == hasty.objective.values[key]
-    assert best.objective.vector(request.preset) <= hasty.objective.vector(request.preset)
+    assert best.objective.vector(problem.order) <= hasty.objective.vector(problem.order)
 
 
 def test_it_says_that_a_filling_is_not_proved_when_the_budget_ends() -> None:

@@ -33,7 +33,7 @@ def vector_of(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
     ]
     held = referee.holding(scene, pods)
     assert len(held) == 1
-    measured = found.objective.vector(preset)
+    measured = found.objective.vector(problem.order)
     assert measured == referee.vector(scene, preset, pods, held[0])
     return measured
 

@@ -116,46 +116,83 @@ def test_it_refuses_documents_of_another_kind(changed: dict[str, Any], field: st
     ("spec", "field"),
     [
         pytest.param({"preset": "kueue"}, "preset", id="another system's preset"),
-        pytest.param({"preemption": "topologyFirst"}, "preemption", id="eviction"),
-        pytest.param({"traffic": [["workers", "workers", 1]]}, "traffic", id="traffic"),
-        pytest.param({"sort": [{"resource": "cpu"}]}, "sort", id="sort rules"),
-        pytest.param({"affinity": {"repel": [["workers"]]}}, "affinity", id="roles"),
-        pytest.param(
-            {"groups": [{"name": "a", "children": [{"name": "b", "count": 1}]}]},
-            "groups[0].children",
-            id="nested groups",
-        ),
-        pytest.param(
-            {"groups": workers(2, slices=[{"size": 1, "placement": "consolidate"}])},
-            "groups[0].slices[0].placement",
-            id="consolidated slices",
-        ),
-        pytest.param(
-            {"groups": workers(2, slices=[{"size": 1, "min": 1}])},
-            "groups[0].slices[0].min",
-            id="whole slices as a minimum",
-        ),
-        pytest.param(
-            {"groups": [*workers(2, multiple_of={"rack": 2}), {"name": "b", "count": 1}]},
-            "groups[0].multiple_of",
-            id="multiples beside another group",
-        ),
-        pytest.param(
-            {
-                "groups": [
-                    *workers(2, slices=[{"size": 2, "tier": "rack", "placement": "spread"}]),
-                    {"name": "b", "count": 1},
-                ]
-            },
-            "groups[0].slices",
-            id="spread slices beside another group",
-        ),
     ],
 )
 def test_it_tells_what_it_does_not_support_yet(spec: dict[str, Any], field: str) -> None:
     with pytest.raises(UnsupportedRequest) as caught:
         request(**spec)
     assert caught.value.field == field
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """A group inside so many groups."""
+    row: dict[str, Any] = {"name": "leaf", "count": 1}
+    for at in range(depth):
+        row = {"name": f"g{at}", "children": [row]}
+    return row
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param({"groups": [nested(20)]}, "children", id="groups nested without end"),
+        pytest.param(
+            {"groups": [{"name": "a", "min": 3, "children": workers(1)}]},
+            "groups[0].min",
+            id="more members than there are",
+        ),
+        pytest.param(
+            {"groups": [{"name": "a", "children": [{"name": "a", "count": 1}]}]},
+            "groups[0].children[0].name",
+            id="one name at two levels",
+        ),
+        pytest.param(
+            {"groups": [{"name": "a", "node_selector": {"x": "y"}, "children": workers(1)}]},
+            "groups[0].node_selector",
+            id="a selector on a group of groups",
+        ),
+        pytest.param(
+            {"groups": [{"name": "a", "count": 1, "leader_of": "b", "required": "rack"}]},
+            "groups[0].leader_of",
+            id="a leader of nobody",
+        ),
+        pytest.param(
+            {"affinity": {"attract": [["workers", "chief"]]}}, "affinity", id="an unknown role"
+        ),
+        pytest.param(
+            {"affinity": {"repel": [["workers", "workers"]]}}, "affinity", id="a role twice"
+        ),
+        pytest.param({"traffic": [["workers", "ps", 1]]}, "traffic[0]", id="traffic with nobody"),
+        pytest.param({"options": {"weight": {"n0": -1}}}, "options.weight", id="a negative weight"),
+    ],
+)
+def test_it_names_the_field_of_a_request_that_makes_no_sense(
+    spec: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(PlacementRequestError) as caught:
+        request(**spec)
+    assert field in caught.value.field
+
+
+def test_it_takes_nested_groups_apart() -> None:
+    found = request(
+        groups=[
+            {
+                "name": "replica",
+                "required": "rack",
+                "min": 1,
+                "children": [{"name": "a", "count": 1}, {"name": "b", "count": 2}],
+            },
+            {"name": "leader", "count": 1, "required": "block", "leader_of": "workers"},
+            *workers(3),
+        ]
+    )
+    assert [group.name for group in found.groups] == ["a", "b", "leader", "workers"]
+    assert [group.is_optional for group in found.groups] == [True, True, False, False]
+    assert [(row.groups, row.required, row.least) for row in found.sets] == [
+        ((0, 1), "rack", 1),
+        ((2, 3), "block", 2),
+    ]
 
 
 JSON = st.recursive(

@@ -1,0 +1,221 @@
+"""Groups as they are written, nested and with leaders, taken apart into leaf groups and sets.
+
+A set is what shares a bound: a parent group, or a leader with its workers. Sets come after the
+sets inside them, so that a list of sets can be worked through bottom-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from generator.placement import wire
+from topology.errors import PlacementRequestError, show
+
+MOST_DEPTH = 16
+"""Levels of groups inside groups; deeper ones are refused, not followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLayer:
+    """Consecutive pods of a group that belong together."""
+
+    size: int
+    tier: str | None
+    """Every slice lies in one domain of it; None: slices count in the objective only."""
+    has_short: bool
+    """Whether the last slice may be incomplete."""
+    is_spread: bool
+    """Whether a domain of `tier` holds at most one slice."""
+    is_indexed: bool
+    """Whether slice k must be exactly the pods from k × size on."""
+    least: int = 0
+    """Whole slices below which the gang is not placed at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Equal pods."""
+
+    name: str
+    count: int
+    least: int
+    """Pods below which the gang is not placed at all."""
+    request: tuple[tuple[str, int], ...]
+    """Per pod: (resource, quantity), sorted."""
+    selector: tuple[tuple[str, tuple[str, ...]], ...]
+    """(label, values, one of which a node must carry), sorted."""
+    tolerations: frozenset[str]
+    required: str | None
+    preferred: tuple[str, ...]
+    slices: tuple[SliceLayer, ...]
+    """Coarse to fine; the last one cuts the parts that the objective counts."""
+    multiples: tuple[tuple[str, int], ...]
+    """(tier, pods per domain of it), sorted."""
+    wishes: tuple[tuple[str, str], ...] = ()
+    """(label, value) that nodes should carry, sorted."""
+    leader_of: str | None = None
+    """Name of its workers."""
+    is_optional: bool = False
+    """Whether it may stay away whole, because a group around it needs not all of its members."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSet:
+    """Groups, and sets of them, that share a bound."""
+
+    name: str
+    groups: tuple[int, ...]
+    """Indices of the leaf groups directly in it."""
+    sets: tuple[int, ...]
+    """Indices of the sets directly in it."""
+    least: int
+    """Members that must be complete."""
+    required: str | None
+    preferred: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """All leaf groups in order, and all sets, inner ones first."""
+
+    groups: tuple[Group, ...]
+    sets: tuple[GroupSet, ...]
+
+
+@dataclass
+class _Builder:
+    groups: list[Group] = field(default_factory=list)
+    sets: list[GroupSet] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+
+def build_grouping(rows: Sequence[wire.GroupRow]) -> Grouping:
+    """Take a tree of groups apart.
+
+    Raises:
+        PlacementRequestError: names repeat, counts and minimums contradict each other, groups are
+            nested too deeply, or a leader leads nothing.
+    """
+    builder = _Builder()
+    _members(builder, rows, "groups", is_optional=False)
+    if len(builder.groups) > wire.MOST_GROUPS:
+        problem = f"expected at most {wire.MOST_GROUPS} groups, got {len(builder.groups)}"
+        raise PlacementRequestError("groups", problem)
+    return Grouping(tuple(builder.groups), tuple(builder.sets))
+
+
+def _members(
+    builder: _Builder, rows: Sequence[wire.GroupRow], path: str, *, is_optional: bool
+) -> tuple[list[int], list[int]]:
+    """Add the groups of one list; return the leaf groups and sets directly in it."""
+    groups: list[int] = []
+    sets: list[int] = []
+    for at, row in enumerate(rows):
+        where = f"{path}[{at}]"
+        _check_row(builder, row, where)
+        if row.children:
+            sets.append(_parent(builder, row, where, is_optional=is_optional))
+        else:
+            groups.append(len(builder.groups))
+            builder.groups.append(replace(_group(row), is_optional=is_optional))
+    for leader in tuple(groups):
+        _lead(builder, leader, groups, sets, f"{path}[{_row_at(rows, builder, leader)}]")
+    return groups, sets
+
+
+def _check_row(builder: _Builder, row: wire.GroupRow, path: str) -> None:
+    """Refuse a group that no answer could tell apart, and a minimum that nothing could reach."""
+    if row.name in builder.names:
+        raise PlacementRequestError(f"{path}.name", f"two groups named {show(row.name)}")
+    builder.names.add(row.name)
+    if (row.count is None) == (not row.children):
+        raise PlacementRequestError(f"{path}.count", "expected either count or children")
+    if path.count("[") > MOST_DEPTH:
+        raise PlacementRequestError(f"{path}.children", f"expected at most {MOST_DEPTH} levels")
+    whole = len(row.children) if row.count is None else row.count
+    if (row.min or 0) > whole:
+        what = "the count" if row.count is not None else "the children"
+        problem = f"expected at most {what} {whole}, got {row.min}"
+        raise PlacementRequestError(f"{path}.min", problem)
+    for name in ("slices", "multiple_of", "node_selector", "node_preference", "leader_of"):
+        if row.children and getattr(row, name):
+            problem = "expected on groups of pods, not on a group of groups"
+            raise PlacementRequestError(f"{path}.{name}", problem)
+
+
+def _parent(builder: _Builder, row: wire.GroupRow, path: str, *, is_optional: bool) -> int:
+    least = len(row.children) if row.min is None else row.min
+    is_open = is_optional or least < len(row.children)
+    groups, sets = _members(builder, row.children, f"{path}.children", is_optional=is_open)
+    led = sum(len(builder.sets[at].groups) - 1 for at in sets if _is_led(builder, at))
+    if led and least < len(row.children):
+        raise PlacementRequestError(
+            f"{path}.min", "expected none beside leaders among the children"
+        )
+    found = GroupSet(
+        row.name, tuple(groups), tuple(sets), least - led, row.required, tuple(row.preferred)
+    )
+    builder.sets.append(found)
+    return len(builder.sets) - 1
+
+
+def _is_led(builder: _Builder, at: int) -> bool:
+    groups = builder.sets[at].groups
+    return bool(groups) and builder.groups[groups[0]].leader_of is not None
+
+
+def _row_at(rows: Sequence[wire.GroupRow], builder: _Builder, group: int) -> int:
+    name = builder.groups[group].name
+    return next(at for at, row in enumerate(rows) if row.name == name)
+
+
+def _lead(builder: _Builder, leader: int, groups: list[int], sets: list[int], path: str) -> None:
+    """Put a leader and its workers into a set of their own where the leader names a tier."""
+    row = builder.groups[leader]
+    if row.leader_of is None:
+        return
+    workers = [at for at in groups if builder.groups[at].name == row.leader_of and at != leader]
+    if not workers:
+        problem = "expected the name of a group beside it that has no other leader"
+        raise PlacementRequestError(f"{path}.leader_of", problem)
+    if row.required is None:
+        return
+    pair = (leader, workers[0])
+    builder.sets.append(GroupSet(row.name, pair, (), len(pair), row.required, ()))
+    sets.append(len(builder.sets) - 1)
+    for at in pair:
+        groups.remove(at)
+
+
+def _group(row: wire.GroupRow) -> Group:
+    selector = {
+        key: tuple(value) if isinstance(value, list) else (value,)
+        for key, value in row.node_selector.items()
+    }
+    layers = tuple(
+        SliceLayer(
+            size=layer.size,
+            tier=layer.tier,
+            has_short=layer.remainder == "short",
+            is_spread=layer.placement == "spread",
+            is_indexed=layer.indexed,
+            least=layer.min,
+        )
+        for layer in row.slices
+    )
+    count = row.count or 0
+    return Group(
+        name=row.name,
+        count=count,
+        least=count if row.min is None else row.min,
+        request=tuple(sorted(row.request.items())),
+        selector=tuple(sorted(selector.items())),
+        tolerations=frozenset(row.tolerations),
+        required=row.required,
+        preferred=tuple(row.preferred),
+        slices=layers,
+        multiples=tuple(sorted(row.multiple_of.items())),
+        wishes=tuple(sorted(row.node_preference.items())),
+        leader_of=row.leader_of,
+    )

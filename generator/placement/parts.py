@@ -1,0 +1,123 @@
+"""What the search counts instead of naming: part types, and the parts of one choice of pods.
+
+A *part* is what the objective gives a tier to: a group, or one slice of its last layer. A set of
+groups that shares a bound is a part made of parts. Parts of one type are interchangeable.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class PartType(NamedTuple):
+    """Parts that cannot be told apart."""
+
+    shape: int
+    """-1 of a set."""
+    size: int
+    """Pods, those of inner parts included."""
+    cap: int
+    """Highest tier at which such a part may lie."""
+    anchors: tuple[int, int] | None
+    """First and last position of the running pods that belong to it."""
+    preferred: tuple[int, ...]
+    """Tiers wished for it."""
+    floor: int
+    """Lowest tier that counts for it in the histogram."""
+    owner: int
+    """Index of the group where parts of several are told apart, else -1."""
+    members: tuple[tuple[PartType, int], ...] = ()
+    """Of a set: types of its parts, and how many of each."""
+
+
+class Part(NamedTuple):
+    """One part of the request."""
+
+    kind: PartType
+    group: int
+    """Index of its group, -1 of a set."""
+    members: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPart:
+    """One part of a placement."""
+
+    kind: PartType
+    nodes: list[int]
+    """Positions of its pods, sorted; empty of a set."""
+    members: tuple[PlacedPart, ...] = ()
+
+    def positions(self) -> list[int]:
+        """Return the positions of all its pods, sorted."""
+        inner = (at for member in self.members for at in member.positions())
+        return sorted([*self.nodes, *inner])
+
+
+def set_type(
+    members: Sequence[Part],
+    *,
+    cap: int,
+    anchors: tuple[int, int] | None,
+    preferred: tuple[int, ...],
+    owner: int,
+) -> PartType:
+    """Return the type of a set of parts; equal sets have equal types whatever their order."""
+    counted = Counter(member.kind for member in members)
+    return PartType(
+        shape=-1,
+        size=sum(kind.size * many for kind, many in counted.items()),
+        cap=cap,
+        anchors=anchors,
+        preferred=preferred,
+        floor=0,
+        owner=owner,
+        members=tuple(sorted(counted.items(), key=lambda row: type_key(row[0]))),
+    )
+
+
+def type_key(kind: PartType) -> tuple[object, ...]:
+    """Return what types are sorted by; inner types of equal sets compare equal."""
+    return (
+        kind.shape,
+        kind.size,
+        kind.cap,
+        kind.owner,
+        kind.anchors or (),
+        kind.preferred,
+        kind.floor,
+        tuple((type_key(inner), many) for inner, many in kind.members),
+    )
+
+
+def all_types(kinds: Iterable[PartType]) -> list[PartType]:
+    """Return types and those inside them once each, inner ones first, else in order."""
+    found: dict[PartType, None] = {}
+    for kind in kinds:
+        for inner in all_types(member for member, _ in kind.members):
+            found.setdefault(inner)
+        found.setdefault(kind)
+    return list(found)
+
+
+def assemble(
+    num_groups: int, parts: Sequence[Part], found: Iterable[PlacedPart]
+) -> tuple[tuple[int, ...], ...]:
+    """Hand placed parts to groups: in tree order, whole slices before a short one."""
+    pods: list[list[int]] = [[] for _ in range(num_groups)]
+    _hand_out(pods, parts, found)
+    return tuple(tuple(row) for row in pods)
+
+
+def _hand_out(pods: list[list[int]], parts: Iterable[Part], found: Iterable[PlacedPart]) -> None:
+    stock: dict[PartType, list[PlacedPart]] = {}
+    for placed in sorted(found, key=PlacedPart.positions, reverse=True):
+        stock.setdefault(placed.kind, []).append(placed)
+    for part in parts:
+        placed = stock[part.kind].pop()
+        if part.group >= 0:
+            pods[part.group] += placed.nodes
+        _hand_out(pods, part.members, placed.members)
