@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify cover check fmt bench fuzz golden proto proto-check lock lab-deps kube-assets wheel clean
+.PHONY: help setup demo test verify cover check fmt bench fuzz golden proto proto-check lock lab-deps kube-assets chart-tools manifests wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,12 @@ lab-deps: ## Install what the lab tests need (Debian, Ubuntu; root)
 
 kube-assets: ## Build what the API-server lab runs: 10 to 25 minutes, once (Go 1.26)
 	@tools/kube-assets
+
+chart-tools: ## Provide what checks the chart: 3 to 8 minutes, once (Go 1.26)
+	@tools/chart-tools
+
+manifests: ## Render daemonset/manifests/ from the chart, and copy the CRDs into it
+	@tools/manifests
 
 wheel: $(SETUP) ## Build dist/toponaut-*.whl
 	@$(BIN)/hatchling build -t wheel

@@ -1,0 +1,168 @@
+"""What each way to install may do on a node: no more than its mode needs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.daemonset.cases import CASES, Renderings, one_of
+from tests.daemonset.tools import DEADLINE_S
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(2 * DEADLINE_S)]
+PLAIN = 65532
+SYS, LLDPD, DEVICES = "/sys", "/run/lldpd", "/dev/infiniband"
+
+
+class Privileges(NamedTuple):
+    """What a pod has beyond nothing."""
+
+    uid: int = PLAIN
+    is_privileged: bool = False
+    has_host_network: bool = False
+    capabilities: tuple[str, ...] = ()
+    host_paths: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    groups: tuple[int, ...] = ()
+
+
+MODES = {
+    "an agent that asks lldpd has its group and nothing more": (
+        "as-it-comes",
+        "agent",
+        Privileges(host_paths=(LLDPD, SYS), groups=(105,)),
+    ),
+    "an agent that hears frames has the host's network and NET_RAW": (
+        "frames-heard-by-the-agent",
+        "agent",
+        Privileges(uid=0, has_host_network=True, capabilities=("NET_RAW",)),
+    ),
+    "an agent beside sweepers has no device": (
+        "sweepers-with-a-device-plugin",
+        "agent",
+        Privileges(host_paths=(SYS,)),
+    ),
+    "a sweeper has what a plugin hands out": (
+        "sweepers-with-a-device-plugin",
+        "sweeper",
+        Privileges(uid=0, host_paths=(SYS,), devices=("rdma/hca_shared_devices_a",)),
+    ),
+    "a sweeper without a plugin is privileged, its fellows are not": (
+        "sweepers-that-are-privileged",
+        "sweeper",
+        Privileges(uid=0, is_privileged=True, host_paths=(DEVICES, LLDPD, SYS), groups=(105,)),
+    ),
+    "an agent beside privileged sweepers is as elsewhere": (
+        "sweepers-that-are-privileged",
+        "agent",
+        Privileges(host_paths=(LLDPD, SYS), groups=(105,)),
+    ),
+}
+
+
+def pods_of(case: str, renderings: Renderings) -> dict[str, Mapping[str, Any]]:
+    """Return the pods that a case makes, by their component."""
+    makers = (one for one in renderings.of(case) if one["kind"] in {"DaemonSet", "Deployment"})
+    return {
+        one["metadata"]["labels"]["app.kubernetes.io/component"]: one["spec"]["template"]["spec"]
+        for one in makers
+    }
+
+
+def privileges_of(pod: Mapping[str, Any]) -> Privileges:
+    security, (container,) = pod["securityContext"], pod["containers"]
+    own = container["securityContext"]
+    paths = (one["hostPath"]["path"] for one in pod["volumes"] if "hostPath" in one)
+    limits = container["resources"].get("limits", {})
+    return Privileges(
+        uid=security["runAsUser"],
+        is_privileged=own.get("privileged", False),
+        has_host_network=pod.get("hostNetwork", False),
+        capabilities=tuple(own.get("capabilities", {}).get("add", ())),
+        host_paths=tuple(sorted(paths)),
+        devices=tuple(name for name in limits if "/" in name),
+        groups=tuple(security.get("supplementalGroups", ())),
+    )
+
+
+@pytest.mark.parametrize(("case", "component", "expected"), MODES.values(), ids=MODES)
+def test_it_gives_no_more_than_needed(
+    case: str, component: str, expected: Privileges, renderings: Renderings
+) -> None:
+    assert privileges_of(pods_of(case, renderings)[component]) == expected
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_it_locks_every_container_down(case: Path, renderings: Renderings) -> None:
+    pods = pods_of(case.name, renderings)
+    assert {"agent", "generator"} <= set(pods)
+    for pod in pods.values():
+        (container,) = pod["containers"]
+        own = container["securityContext"]
+        assert own["readOnlyRootFilesystem"]
+        assert own.get("privileged") or own["allowPrivilegeEscalation"] is False
+        assert own.get("privileged") or own["capabilities"]["drop"] == ["ALL"]
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not pod["automountServiceAccountToken"]
+        assert container["resources"]["requests"]
+        assert "hostPort" not in str(container["ports"])
+        mounts = {one["name"]: one for one in container["volumeMounts"]}
+        paths = {one["name"] for one in pod["volumes"] if "hostPath" in one} - {"infiniband"}
+        assert all(mounts[name]["readOnly"] for name in paths)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_it_hands_out_tokens_that_end(case: Path, renderings: Renderings) -> None:
+    for pod in pods_of(case.name, renderings).values():
+        (token,) = (one for one in pod["volumes"] if one["name"] == "token")
+        (source,) = (one["serviceAccountToken"] for one in token["projected"]["sources"][:1])
+        assert source == {"path": "token", "expirationSeconds": 3600}
+
+
+def test_it_puts_one_agent_on_each_node(renderings: Renderings) -> None:
+    pods = pods_of("sweepers-with-a-device-plugin", renderings)
+    terms = pods["agent"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    nodes = [
+        {"toponaut.io/sweeper": "true", "kubernetes.io/arch": "amd64"},
+        {"toponaut.io/sweeper": "true", "kubernetes.io/arch": "arm64"},
+        {"kubernetes.io/arch": "amd64"},
+    ]
+    for bare in nodes:
+        labels = {"nvidia.com/gpu.present": "true", **bare}
+        sweeps = pods["sweeper"]["nodeSelector"].items() <= labels.items()
+        reports = pods["agent"]["nodeSelector"].items() <= labels.items() and any(
+            all(labels.get(one["key"]) not in one["values"] for one in term["matchExpressions"])
+            for term in terms
+        )
+        assert sweeps != reports
+
+
+def test_it_survives_the_loss_of_a_replica(renderings: Renderings) -> None:
+    documents = renderings.of("as-it-comes")
+    maker = one_of(documents, "Deployment", "toponaut-generator")["spec"]
+    budget = one_of(documents, "PodDisruptionBudget", "toponaut-generator")["spec"]
+    assert (maker["replicas"], budget["minAvailable"]) == (2, 1)
+    assert budget["selector"] == maker["selector"]
+    (spread,) = maker["template"]["spec"]["topologySpreadConstraints"]
+    assert spread["topologyKey"] == "kubernetes.io/hostname"
+    assert spread["labelSelector"] == maker["selector"]
+
+
+def test_it_has_no_budget_that_would_block_every_drain(renderings: Renderings) -> None:
+    kinds = {one["kind"] for one in renderings.of("kinds-and-fabric-of-ones-own")}
+    assert "PodDisruptionBudget" not in kinds
+
+
+def test_it_listens_where_nobody_else_can_ask_when_it_has_no_certificate(
+    renderings: Renderings,
+) -> None:
+    arguments = {
+        case: pods_of(case, renderings)["generator"]["containers"][0]["args"]
+        for case in ("as-it-comes", "placement-over-the-network")
+    }
+    assert {"--listen=127.0.0.1:9810", "--insecure-loopback"} <= set(arguments["as-it-comes"])
+    secured = arguments["placement-over-the-network"]
+    assert "--insecure-loopback" not in secured
+    assert {"--listen=:9810", "--tls-cert=/etc/toponaut/tls/tls.crt"} <= set(secured)

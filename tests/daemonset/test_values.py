@@ -1,0 +1,49 @@
+"""Values that are no use are refused before anything is rendered, and the message says which."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.daemonset.tools import DEADLINE_S, render
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(2 * DEADLINE_S)]
+
+BAD = {
+    "a key that is spelt wrong": ("agent.mod=frames", "mod"),
+    "a section that nobody knows": ("agents.mode=frames", "agents"),
+    "a mode that is none": ("agent.mode=sniff", "mode"),
+    "a period without a unit": ("generator.period=60", "period"),
+    "a port that is none": ("agent.metricsPort=80000", "metricsPort"),
+    "a group by its name": ("agent.lldpd.gid=_lldpd", "gid"),
+    "a socket folder that is all of /run": ("agent.lldpd.socketDir=/run", "socketDir"),
+    "no replica": ("generator.replicas=0", "replicas"),
+    "an argument that is no option": ("generator.extraArgs={rm}", "extraArgs"),
+    "a pull policy that is none": ("image.pullPolicy=Sometimes", "pullPolicy"),
+    "a tag with a registry in it": ("image.tag=example.org/x:1", "tag"),
+    "a budget that takes no agent down": ("agent.maxUnavailable=0%", "maxUnavailable"),
+    "a class above those of the system": ("agent.priorityClass.value=2000000001", "value"),
+    "sweepers on every node": ("sweep.nodeSelector=null,sweep.enabled=true", "sweep"),
+    "sweepers without a device": ("sweep.enabled=true", "sweep"),
+    "sweepers with two ways to a device": (
+        "sweep.enabled=true,sweep.privileged=true,sweep.deviceResource=rdma/hca",
+        "sweep",
+    ),
+    "a certificate of nobody": ("grpc.certManager.enabled=true", "issuerRef"),
+    "no audience": ("grpc.tokenAudience=", "tokenAudience"),
+    "a link that is none": ("monitoring.rules.runbookBase=docs", "runbookBase"),
+    "a resource kind that is none": ("agent.resources.request.cpu=1", "request"),
+}
+
+
+@pytest.mark.parametrize(("setting", "named"), BAD.values(), ids=BAD)
+def test_it_refuses(setting: str, named: str, tmp_path: Path) -> None:
+    answer = render(settings=[setting], home=tmp_path)
+    assert answer.returncode != 0
+    assert "values don't meet the specifications of the schema" in answer.stderr
+    assert named in answer.stderr
+
+
+def test_it_says_what_can_be_said_for_every_default(tmp_path: Path) -> None:
+    # A value that the schema lacks would be refused as unknown, one that the values lack is dead.
+    answer = render(settings=["global.other=1"], home=tmp_path)
+    assert answer.returncode == 0, answer.stderr
