@@ -77,7 +77,7 @@ class Rounds:
         """Parts of the last good sweeps until all are written."""
         self._outcomes: dict[str, Outcome] = {}
         self._flaps = Flaps()
-        self._problem: str | None = None
+        self._problem: type[TopologyError] | None = None
 
     def tick(self) -> None:
         """Run one round; whatever goes wrong is logged and the next round tries again."""
@@ -131,7 +131,7 @@ class Rounds:
         try:
             act()
         except (KubeError, StoreError) as error:
-            self._note_publishing(str(error))
+            self._note_publishing(error)
             for witness in self._witnesses:
                 witness.see_publishing({}, error)
             return error
@@ -181,15 +181,19 @@ class Rounds:
             level = logging.INFO if change is Change.SPEC else logging.DEBUG
             log.log(level, "report published", extra={"report": name, "change": change.value})
 
-    def _note_publishing(self, problem: str | None) -> None:
-        """Tell once that reports cannot be written, and once that they can again."""
-        if problem == self._problem:
+    def _note_publishing(self, problem: TopologyError | None) -> None:
+        """Tell once that reports cannot be written, and once that they can again.
+
+        The words of an outage change from try to try; its kind is what counts.
+        """
+        kind = None if problem is None else type(problem)
+        if kind is self._problem:
             return
         if problem is not None:
-            log.error("publishing failed", extra={"error": problem})
+            log.error("publishing failed", extra={"error": str(problem)})
         else:
             log.info("publishing works again")
-        self._problem = problem
+        self._problem = kind
 
     def _log_outcomes(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:

@@ -1,0 +1,224 @@
+"""An agent whose API server fails, in every way it can: nothing is lost, and nothing is flooded."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from agent.kube.patience import MAX_PERIODS
+from tests.kube.agent_nodes import (
+    ClusterAgent,
+    ClusterNode,
+    account_in,
+    events,
+)
+from tests.kube.conftest import CRDS
+from tests.kube.proxy import Fault, FaultProxy, status_body
+from tests.lab.api_server import ApiServer, find_assets
+from tests.lab.waiting import wait_until
+from topology.errors import CommandTimeout
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+
+LATE = CommandTimeout("lldpcli: late")
+GONE = Fault(cut_after=0)
+BUSY = Fault(status=503, body=status_body(503, "ServiceUnavailable", "starting"))
+ANY = "."
+
+
+@pytest.fixture
+def node(api: ApiServer) -> ClusterNode:
+    namespace = account_in(api)
+    return ClusterNode(api, namespace, f"n-{namespace}")
+
+
+@pytest.fixture
+def agent(node: ClusterNode, proxy: FaultProxy, tmp_path: Path) -> ClusterAgent:
+    return ClusterAgent(node, tmp_path, url=proxy.url)
+
+
+@pytest.mark.parametrize("fault", [GONE, BUSY], ids=["that is away", "that is starting"])
+def test_it_tells_a_server_the_newest_state_alone_after_an_outage(
+    agent: ClusterAgent, proxy: FaultProxy, caplog: pytest.LogCaptureFixture, fault: Fault
+) -> None:
+    agent.run()
+    proxy.fail(ANY, *[fault] * 1000)
+    before = len(proxy.requests)
+    for number in range(2, 32):
+        agent.hear(("eth0", f"leaf{number}", "swp1"))
+        agent.run()
+    assert 30 / MAX_PERIODS <= len(proxy.requests) - before <= 30, "at most one attempt a round"
+    proxy.relent()
+    with caplog.at_level(logging.INFO):
+        agent.run(2 * MAX_PERIODS)
+    assert agent.heard == ["leaf31"]
+    assert [what for what, _ in agent.writes()] == ["", "/status"] * 2
+    assert events(caplog.records) == ["publishing failed"]
+    assert "publishing works again" in events(caplog.records, least=logging.INFO)
+
+
+def test_it_asks_nothing_while_it_has_nothing_to_tell(
+    agent: ClusterAgent, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent.run()
+    proxy.fail(ANY, *[GONE] * 1000)
+    before = len(proxy.requests)
+    agent.run(8)
+    assert (len(proxy.requests), events(caplog.records)) == (before, [])
+
+
+def test_it_does_not_lose_what_it_published_before_it_started_into_an_outage(
+    agent: ClusterAgent, proxy: FaultProxy
+) -> None:
+    agent.hear(("eth0", "leaf1", "swp1"))
+    agent.run()
+    agent.answers["neighbors"] = LATE
+    proxy.fail(ANY, *[GONE] * 1000)
+    agent.start()
+    agent.run(10)
+    proxy.relent()
+    agent.run(2 * MAX_PERIODS)
+    assert (agent.heard, agent.outcomes["lldpd"]) == (["leaf1"], "failed")
+
+
+def test_it_prefers_what_it_saw_in_an_outage_to_what_it_published_before(
+    agent: ClusterAgent, proxy: FaultProxy
+) -> None:
+    agent.run()
+    proxy.fail(ANY, *[GONE] * 1000)
+    agent.start()
+    agent.hear(("eth0", "leaf2", "swp1"))
+    agent.run()
+    agent.answers["neighbors"] = LATE
+    agent.run()
+    proxy.relent()
+    agent.run(2 * MAX_PERIODS)
+    assert agent.heard == ["leaf2"]
+
+
+def test_it_waits_as_long_as_a_server_asks_that_is_too_busy(
+    agent: ClusterAgent, proxy: FaultProxy
+) -> None:
+    agent.run()
+    busy = Fault(status=429, headers={"Retry-After": "240"})
+    proxy.fail("PATCH", busy)
+    agent.hear(("eth0", "leaf2", "swp1"))
+    agent.run()
+    before = len(proxy.requests)
+    agent.run(3)
+    assert len(proxy.requests) == before
+    agent.run(4)
+    assert agent.heard == ["leaf2"]
+
+
+def test_it_takes_back_a_field_that_somebody_else_took(
+    agent: ClusterAgent, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent.run()
+    taken = {
+        "apiVersion": "toponaut.io/v1alpha1",
+        "kind": "NeighborReport",
+        "metadata": {"name": agent.node.name},
+        "spec": {"ports": []},
+    }
+    path = f"/apis/toponaut.io/v1alpha1/neighborreports/{agent.node.name}"
+    agent.node.api.apply(f"{path}?fieldManager=mallory&force=true", taken)
+    agent.hear(("eth0", "leaf2", "swp1"))
+    agent.run()
+    assert agent.heard == ["leaf2"]
+    assert events(caplog.records) == ["own report was changed by another"]
+    assert proxy.count("force=true") == 1
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        pytest.param("PATCH [^/]*/.*/status", id="the status"),
+        pytest.param("PATCH [^?]*[?]", id="the facts"),
+    ],
+)
+def test_it_goes_on_where_a_lost_answer_left_it(
+    agent: ClusterAgent, proxy: FaultProxy, half: str
+) -> None:
+    proxy.fail(half, Fault(is_lost=True))
+    agent.run(2 * MAX_PERIODS)
+    assert (agent.heard, agent.outcomes["lldpd"]) == (["leaf1"], "ok")
+    before = proxy.count("PATCH")
+    agent.run(5)
+    assert proxy.count("PATCH") == before
+
+
+def test_it_gives_up_an_answer_that_does_not_come(
+    agent: ClusterAgent, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent.start(deadline_s=0.5)
+    proxy.fail(ANY, Fault(is_silent=True))
+    agent.run()
+    (told,) = caplog.records
+    assert "no whole answer within 0.5 s" in vars(told)["error"]
+    agent.start()
+    agent.run()
+    assert agent.heard == ["leaf1"]
+
+
+def test_it_takes_a_token_that_was_replaced(agent: ClusterAgent, node: ClusterNode) -> None:
+    agent.run()
+    agent.token_file.write_text(node.token())
+    agent.hear(("eth0", "leaf2", "swp1"))
+    agent.run()
+    assert agent.heard == ["leaf2"]
+
+
+def test_it_waits_for_a_new_token_once_its_own_is_revoked(
+    agent: ClusterAgent, node: ClusterNode, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent.run()
+    node.remove_pod()
+
+    def is_still_known() -> bool:
+        agent.hear(("eth0", f"leaf{len(proxy.requests)}", "swp1"))
+        agent.run()
+        return not caplog.records
+
+    wait_until(is_still_known, deadline_s=60, what="the server knows the pod is gone")
+    assert " 401 " in vars(caplog.records[0])["error"]
+    before = len(proxy.requests)
+    agent.run(10)
+    assert len(proxy.requests) - before <= 10
+    node.pod_uid = node.start_pod()
+    agent.token_file.write_text(node.token())
+    agent.hear(("eth0", "leaf2", "swp1"))
+    agent.run(MAX_PERIODS + 1)
+    assert agent.heard == ["leaf2"]
+    assert events(caplog.records) == ["publishing failed"]
+
+
+@pytest.fixture(scope="module")
+def bare_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A server that does not know our kinds yet."""
+    folder = tmp_path_factory.mktemp("bare-api")
+    with ApiServer(find_assets("programs"), folder) as server:
+        yield server
+
+
+def test_it_waits_for_its_kind_to_be_installed_and_for_a_server_that_crashed(
+    bare_api: ApiServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = ClusterNode(bare_api, account_in(bare_api), "bare")
+    agent = ClusterAgent(node, tmp_path)
+    agent.run(20)
+    assert events(caplog.records) == ["publishing failed"]
+    assert " 404 " in vars(caplog.records[0])["error"]
+    for file in sorted(CRDS.glob("*.yaml")):
+        bare_api.install(yaml.safe_load(file.read_text()))
+    agent.run(MAX_PERIODS + 1)
+    assert agent.heard == ["leaf1"]
+    bare_api.stop()
+    agent.hear(("eth0", "leaf2", "swp1"))
+    agent.run(20)
+    bare_api.restart()
+    agent.run(MAX_PERIODS + 1)
+    assert agent.heard == ["leaf2"]
+    assert len(agent.writes()) < 20 + 4 + MAX_PERIODS, "refused ones count"
