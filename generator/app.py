@@ -89,7 +89,8 @@ def observe_fabric(
 class Periods(NamedTuple):
     """How often facts are collected, to judge the age of reports by."""
 
-    agents: timedelta
+    agents: timedelta | None
+    """Between collections of agents; None: their pods tell whether they collect."""
     switches: timedelta | None = None
     """Between walks of a switch; None: nobody walks them, and their age means nothing."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 
-from generator.store.directory import DirectoryStore
+from generator.store.served import ServedStore
 from generator.sweepers import elect
-from topology.errors import ConfigError, StoreError
+from topology.errors import ConfigError, KubeError, StoreError
 from topology.fabric_status import FabricStatus, parse_fabric, render_fabric
 from topology.report import NeighborReport
 
@@ -19,7 +19,7 @@ class Elections:
     """The election of sweepers from round to round; what is elected stands in the store."""
 
     def __init__(
-        self, store: DirectoryStore, *, period: timedelta, now: Callable[[], datetime]
+        self, store: ServedStore, *, period: timedelta, now: Callable[[], datetime]
     ) -> None:
         """Keep the place.
 
@@ -33,24 +33,37 @@ class Elections:
         self._now = now
         self._problem: str | None = None
 
-    def hold(self, reports: Iterable[NeighborReport]) -> None:
-        """Elect by what is reported now, and tell the agents; what goes wrong is logged once."""
+    def hold(
+        self, reports: Iterable[NeighborReport], ailing: Collection[str] | None = None
+    ) -> None:
+        """Elect by what is reported now, and tell the agents; what goes wrong is logged once.
+
+        Args:
+            reports: all that there are.
+            ailing: nodes that are known to be silent; None where ages of reports tell it.
+        """
         problem = None
         try:
-            self._hold(reports)
-        except (ConfigError, StoreError) as error:
+            self._hold(reports, ailing)
+        except (ConfigError, KubeError, StoreError) as error:
             problem = str(error)
         if problem is not None and problem != self._problem:
             log.error("election failed", extra={"error": problem})
         self._problem = problem
 
-    def _hold(self, reports: Iterable[NeighborReport]) -> None:
+    def _hold(self, reports: Iterable[NeighborReport], ailing: Collection[str] | None) -> None:
         document = self._store.read_fabric()
         before = parse_fabric(document) if document else FabricStatus()
-        found = elect(reports, previous=before, now=self._now(), period=self._period)
+        found = elect(
+            reports,
+            previous=before,
+            now=self._now(),
+            period=self._period if ailing is None else None,
+            ailing=ailing or (),
+        )
         if found == before:
             return
-        self._store.write_fabric(render_fabric(found, document))
+        self._store.write_status(render_fabric(found, document)["status"])
         for sweeper in found.sweepers:
             if sweeper not in before.sweepers:
                 log.info("sweeper chosen", extra=sweeper.model_dump(mode="json"))

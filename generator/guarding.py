@@ -1,8 +1,8 @@
-"""Writing HyperNodes under guard: when a plan is written, when it is held, and telling which.
+"""Writing HyperNodes under guard: when a plan is written, and when it is held.
 
 The decisions are those of `reconcile.guard`, `reconcile.policy` and `debounce`; here they meet
 the store. Nothing is written while the plan still changes, exceeds the budget, or writing is
-paused. What is seen is told all the same, in the status of the Fabric object.
+paused, nor by a replica that does not lead.
 """
 
 from __future__ import annotations
@@ -15,27 +15,30 @@ from typing import Any, NamedTuple
 
 from generator.debounce import AT_ONCE, Pace, Waiting, Written, damping_s, note_writes, wait_for
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.apply import apply_plan
+from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.conditions import (
     Outcome,
-    Standing,
     change_blocked,
-    conditions_after,
-    degraded,
     held_plan,
     is_released,
     ready,
     standing_in,
-    with_standing,
 )
+from generator.reconcile.gangs import Gang
 from generator.reconcile.guard import Coverage, Verdict, hash_plan, judge
 from generator.reconcile.plan import Action
-from generator.reconcile.policy import Policy, policy_of, without_approval
+from generator.reconcile.policy import Policy, policy_of
+from generator.reconcile.shape import DEFAULT_SHAPE, shape_of
 from generator.standing import Standing as Lasting
-from generator.store.directory import DirectoryStore
-from topology.errors import ParseError, StoreError
+from generator.store.served import ServedStore
+from topology.errors import KubeError, KubeFenced, ParseError, StoreError
 
 log = logging.getLogger(__name__)
+
+
+def always() -> bool:
+    """Return that we lead: nobody else writes into a folder."""
+    return True
 
 
 class Writing(NamedTuple):
@@ -46,6 +49,8 @@ class Writing(NamedTuple):
     """In seconds, never going back."""
     is_dry: bool = False
     """Whether what would be written is only told."""
+    leads: Callable[[], bool] = always
+    """Whether we are the one replica that writes."""
 
 
 class Pass(NamedTuple):
@@ -54,52 +59,71 @@ class Pass(NamedTuple):
     actions: Sequence[Action]
     observed: Sequence[HyperNode]
     coverage: Coverage
-    num_conflicts: int = 0
-    """HyperNodes that foreign ones keep from being written."""
+    conflicts: Sequence[ParseError] = ()
+    """Why foreign HyperNodes are in the way of ours."""
+    gangs: Collection[Gang] = ()
+
+
+class Carried(NamedTuple):
+    """What one pass has written."""
+
+    done: tuple[Action, ...] = ()
+    failed: Action | None = None
+    plan: str = ""
+    """Hash of a plan that was carried out whole."""
+    is_approved: bool = False
+    """Whether a person had approved it."""
 
 
 class Guarding:
     """The memory of writing from pass to pass; what is held stands in the store."""
 
     def __init__(
-        self, store: DirectoryStore, *, now: Callable[[], datetime], writing: Writing
+        self, store: ServedStore, *, now: Callable[[], datetime], writing: Writing
     ) -> None:
         """Keep the place.
 
         Args:
-            store: whose HyperNodes and Fabric object are written.
+            store: whose HyperNodes are written.
             now: the clock of what is told.
             writing: how.
         """
+        self.policy = Policy(is_paused=True)
+        """As last read; until it could be read, a pause may stand in it."""
+        self.shape = DEFAULT_SHAPE
+        """Of the tree that is wanted, as last read."""
+        self.outcomes: tuple[Outcome, ...] = ()
+        """How the last pass ended, for the conditions."""
+        self.verdict: Verdict | None = None
+        """Of the plan that is held."""
+        self.carried = Carried()
+        """By the last pass."""
         self._store = store
         self._now = now
         self._writing = writing
-        self._policy = Policy(is_paused=True)
-        """As last read; until it could be read, a pause may stand in it."""
         self._document: Mapping[str, Any] | None = None
         self._waiting: Waiting | None = None
         self._written: Mapping[str, Written] = {}
-        self._verdict: Verdict | None = None
-        """Of the plan that is held."""
-        self._outcomes: tuple[Outcome, ...] = ()
         self._holds = Lasting(log, "held plan", level=logging.WARNING)
         self._pauses = Lasting(log, "pause of writing")
         self._planned = Lasting(log, "planned change")
 
     def begin(self) -> tuple[ParseError, ...]:
         """Read what people want, before a pass; return what of it is no use."""
+        self.carried = Carried()
         try:
             self._document = self._store.read_fabric()
-        except StoreError as error:
+        except (KubeError, StoreError) as error:
             # The last word counts; without any, nothing is written.
             return (ParseError(str(error)),)
-        self._policy = policy_of(self._document)
-        return self._policy.problems
+        self.policy = policy_of(self._document)
+        self.shape, problems = shape_of(self._document, self.shape)
+        return (*self.policy.problems, *problems)
 
     def hold_back(self, why: str) -> None:
         """Take note that the fabric is not known, which is no reason to write anything."""
         self._waiting = None
-        self._outcomes = (ready(why_not="NoData", message=why),)
+        self.outcomes = (ready(why_not="NoData", message=why),)
 
     def write(self, wanted: Pass) -> float | None:
         """Carry out the plan if it may be; return in how many seconds to ask again, if so."""
@@ -108,6 +132,9 @@ class Guarding:
             return None
         now_s = self._writing.clock()
         self._waiting = wait_for(hash_plan(wanted.actions), self._waiting, now_s)
+        if not self._writing.leads():
+            self._release()
+            return None
         wait_s = self._waiting.wait_s(now_s, self._writing.pace)
         if wait_s > 0 or not self._may(wanted):
             return wait_s or None
@@ -116,26 +143,6 @@ class Guarding:
             return wait_s
         self._apply(wanted)
         return None
-
-    def tell(self, kinds: Collection[str], *, num_problems: int) -> tuple[ParseError, ...]:
-        """Write how the pass ended into the Fabric object, if that changed; return why it failed.
-
-        Args:
-            kinds: of the findings that are warnings or worse.
-            num_problems: inputs, or parts of them, that could not be used.
-        """
-        try:
-            document = self._store.read_fabric()
-            before, now = standing_in(document), self._now()
-            outcomes = (*self._outcomes, degraded(kinds, num_problems=num_problems))
-            verdict = self._verdict
-            held = held_plan(verdict, before=before.held, now=now) if verdict else None
-            after = Standing(conditions_after(before.conditions, outcomes, now), held)
-            if after != before:
-                self._store.write_fabric(with_standing(document, after))
-        except StoreError as error:
-            return (ParseError(str(error)),)
-        return ()
 
     @property
     def is_settled(self) -> bool:
@@ -146,72 +153,75 @@ class Guarding:
         """Take note that nothing is left to write."""
         self._waiting = None
         self._release()
-        num = wanted.num_conflicts
-        told = f"foreign HyperNodes stand in the way of {num}" if num else ""
-        why_not = "ForeignHyperNodes" if num else ""
-        self._outcomes = (ready(why_not=why_not, message=told), change_blocked(None))
+        told = "; ".join(one.problem for one in wanted.conflicts[:3])
+        why_not = "ForeignHyperNodes" if wanted.conflicts else ""
+        self.outcomes = (ready(why_not=why_not, message=told), change_blocked(None))
         self._pauses.update({})
         self._planned.update({})
 
     def _may(self, wanted: Pass) -> bool:
         """Return whether the guard and people let a plan be written; take note where not."""
-        budget = self._policy.budget
-        verdict = judge(wanted.actions, wanted.observed, budget=budget, coverage=wanted.coverage)
+        verdict = judge(
+            wanted.actions,
+            wanted.observed,
+            budget=self.policy.budget,
+            coverage=wanted.coverage,
+            gangs=wanted.gangs,
+        )
         if not verdict.is_allowed and not self._is_approved(verdict):
-            self._verdict = verdict
+            self.verdict = verdict
             self._holds.update({verdict.hash: {"plan": verdict.hash, "why": verdict.why}})
             blocked = change_blocked(verdict)
-            self._outcomes = (ready(why_not="ChangeBlocked", message=blocked.message), blocked)
+            self.outcomes = (ready(why_not="ChangeBlocked", message=blocked.message), blocked)
             return False
         self._release()
-        why_not = "Paused" if self._policy.is_paused else "DryRun" if self._writing.is_dry else ""
+        why_not = "Paused" if self.policy.is_paused else "DryRun" if self._writing.is_dry else ""
         self._pauses.update({why_not: {"reason": why_not}} if why_not else {})
         if not why_not:
             return True
         message = f"plan {verdict.hash} of {len(wanted.actions)} changes is not written"
-        self._outcomes = (ready(why_not=why_not, message=message), change_blocked(None))
+        self.outcomes = (ready(why_not=why_not, message=message), change_blocked(None))
         if self._writing.is_dry:
             self._planned.update({(one.op, one.name): _fields(one) for one in wanted.actions})
         return False
 
     def _is_approved(self, verdict: Verdict) -> bool:
         """Return whether a person has approved a plan, or as much time passed as they allow."""
-        if self._policy.approves(verdict.hash):
+        if self.policy.approves(verdict.hash):
             return True
         now = self._now()
         held = held_plan(verdict, before=standing_in(self._document).held, now=now)
-        return is_released(held, self._policy.budget.release_after_seconds, now)
+        return is_released(held, self.policy.budget.release_after_seconds, now)
 
     def _release(self) -> None:
-        self._verdict = None
+        self.verdict = None
         self._holds.update({})
 
     def _apply(self, wanted: Pass) -> None:
+        plan = hash_plan(wanted.actions)
+        is_approved = self.policy.approves(plan)
         result = apply_plan(wanted.actions, self._store)
-        done = [action.name for action in result.done]
+        failed = result.pending[0] if result.error is not None else None
+        whole = plan if failed is None else ""
+        self.carried = Carried(result.done, failed, whole, is_approved)
         now_s, pace = self._writing.clock(), self._writing.pace
+        done = [action.name for action in result.done]
         self._written = note_writes(self._written, done, now_s, pace=pace)
         log.info("hypernodes written", extra=_counts(result.done))
         if result.error is not None:
-            error = str(result.error)
-            log.error(
-                "writing hypernodes failed", extra={"error": error, "pending": len(result.pending)}
-            )
-            self._outcomes = (ready(why_not="WriteFailed", message=error), change_blocked(None))
+            self._note_failure(result, result.error)
             return
         self._settle(wanted)
-        use_up_approval(self._store, hash_plan(wanted.actions))
+        if is_approved:
+            self._store.use_up_approval(plan)  # the same plan is asked for again
 
-
-def use_up_approval(store: DirectoryStore, plan: str) -> None:
-    """Take back the approval of a plan that was carried out; the same plan is asked for again.
-
-    Raises:
-        StoreError: the Fabric object cannot be read or written.
-    """
-    document = store.read_fabric()
-    if document is not None and policy_of(document).approves(plan):
-        store.write_fabric(without_approval(document))
+    def _note_failure(self, result: ApplyResult, error: Exception) -> None:
+        fields = {"error": str(error), "pending": len(result.pending)}
+        if isinstance(error, KubeFenced):
+            log.info("writing hypernodes broken off", extra=fields)
+            return
+        log.error("writing hypernodes failed", extra=fields)
+        self.outcomes = (ready(why_not="WriteFailed", message=str(error)), change_blocked(None))
 
 
 def _counts(done: Iterable[Action]) -> dict[str, int]:

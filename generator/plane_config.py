@@ -18,6 +18,7 @@ rule says. Ports that fit none go where the default puts them, but into no plane
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
@@ -113,9 +114,18 @@ def parse_planes(raw: bytes, *, source: str) -> tuple[PlanePolicy, ...]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise ConfigError(f"{source}:{found.line}: plane {twice} is there twice")
+    return policies_of(parsed.planes, source=source)
+
+
+def policies_of(planes: Iterable[PlaneModel], *, source: str) -> tuple[PlanePolicy, ...]:
+    """Return the policies of networks that were read, in the same order.
+
+    Raises:
+        ConfigError: a prefix of a subnet is none; the message begins with the source.
+    """
     return tuple(
         PlanePolicy(plane.name, tuple(_rule(rule, source) for rule in plane.any))
-        for plane in parsed.planes
+        for plane in planes
     )
 
 

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 class Schedule:
     """Calls a function now and every period, in a thread of its own, until it is stopped.
 
-    A call may ask for another one before the period is over.
+    A call may ask for another one before the period is over, and so may anybody by `wake`.
 
     Calls never overlap; those that are late are made up for by one.
     """
@@ -32,6 +32,9 @@ class Schedule:
         self._period_s = period_s
         self._now = now
         self._busy = threading.Lock()
+        self._asking = threading.Lock()
+        self._due: datetime | None = None
+        """When a call was asked for before its time, None where it was not."""
         self._is_stopping = False
         self._scheduler = BackgroundScheduler(
             timezone=UTC, executors={"default": ThreadPoolExecutor(max_workers=1)}
@@ -47,9 +50,26 @@ class Schedule:
         self._scheduler.add_listener(_tell_late, EVENT_JOB_MAX_INSTANCES)
         self._scheduler.start()
 
+    def wake(self, delay_s: float) -> None:
+        """Ask for a call within so many seconds; what else comes meanwhile is seen by the same."""
+        due = self._now() + timedelta(seconds=delay_s)
+        with self._asking:
+            if self._is_stopping or (self._due is not None and self._due <= due):
+                return
+            self._due = due
+            self._scheduler.add_job(
+                self._run,
+                DateTrigger(due, timezone=UTC),
+                id="sooner",
+                replace_existing=True,
+                max_instances=2,  # it may be asked for by a call that has not quite ended
+                misfire_grace_time=None,
+            )
+
     def stop(self, *, deadline_s: float) -> bool:
         """Make no more calls; return whether the one in progress ended before the deadline."""
-        self._is_stopping = True
+        with self._asking:
+            self._is_stopping = True
         self._scheduler.shutdown(wait=False)
         is_idle = self._busy.acquire(timeout=deadline_s)
         if is_idle:
@@ -58,16 +78,11 @@ class Schedule:
 
     def _run(self) -> None:
         with self._busy:
+            with self._asking:
+                self._due = None  # what changes from now on needs another call
             sooner_s = None if self._is_stopping else self._tick()
-        if sooner_s is not None and sooner_s < self._period_s and not self._is_stopping:
-            self._scheduler.add_job(
-                self._run,
-                DateTrigger(self._now() + timedelta(seconds=sooner_s), timezone=UTC),
-                id="sooner",
-                replace_existing=True,
-                max_instances=2,  # it may be asked for by a call that has not quite ended
-                misfire_grace_time=None,
-            )
+        if sooner_s is not None and sooner_s < self._period_s:
+            self.wake(sooner_s)
 
 
 def _tell_late(_event: JobSubmissionEvent) -> None:

@@ -1,273 +1,257 @@
-"""The reconcile loop on a folder: reports to a tree, the tree to HyperNodes and a snapshot.
+"""The reconcile loop: reports to a tree, the tree to HyperNodes and a snapshot.
 
 One round reads, infers, publishes the snapshot, plans and applies. No data is unknown, never
 empty: without a usable tree nothing is published, planned or deleted. Nothing is written where
-nothing changed, nothing is inferred anew from the same facts, and what stands is logged when it
-comes and when it goes, not every round. What is written and when is `guarding`'s to say.
+nothing changed, and nothing is inferred anew from the same facts. What is written and when is
+`guarding`'s to say, and what the Fabric object tells of it `telling`'s. A replica that does not
+lead goes through the same rounds, so that it answers from the same tree, and writes nothing.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from generator.app import Observation, Periods, observe_fabric, report_findings
+from generator.ailing import ailing_findings
+from generator.app import Observation, Periods, report_findings
 from generator.electing import Elections
 from generator.guarding import Guarding, Pass, Writing
-from generator.inputs import Inputs, read_inventory
-from generator.intake import freshness_findings, take_reports
-from generator.inventory import Inventory, capacities
-from generator.outputs.hypernode import HyperNode
+from generator.inferring import Evidence, Inferring
+from generator.inputs import Inputs
+from generator.intake import freshness_findings
+from generator.inventory import Inventory, ListedNode, capacities
+from generator.outcome import OnRound, RoundOutcome
 from generator.placement.capacity import Snapshot, build_snapshot
-from generator.plane_config import DEFAULT_PLANES, PlaneChoice
+from generator.plane_config import PlaneChoice
 from generator.planning import coverage_of, plan_towards, previous_tree, unknown_of
+from generator.reconcile.gangs import Gang
 from generator.reconcile.guard import Coverage
-from generator.standing import Standing
-from generator.store.directory import DirectoryStore
+from generator.round_log import RoundLog
+from generator.store.directory import ReadHyperNodes, ReadReports
+from generator.store.served import ServedStore
 from generator.switch_reports import is_walked
 from generator.switch_rounds import SwitchRounds
-from generator.watching import Watched, file_stamps, folder_stamps
-from topology.errors import ConfigError, ParseError
-from topology.facts import Finding, Severity
-from topology.report import NeighborReport
+from generator.telling import Noticed, Telling, Told
+from topology.errors import KubeUnavailable, ParseError
+from topology.facts import Finding
 from topology.tree import TopologyTree
 
 log = logging.getLogger(__name__)
 
-AT_ONCE: Final = Writing()
+
+_AT_ONCE: Final = Writing()
 
 
-class Seen(NamedTuple):
-    """Facts, and what was made of them: the same facts need not be looked at twice."""
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How rounds are held."""
 
-    facts: object
-    observation: Observation | None
-    problems: tuple[ParseError, ...]
+    period: timedelta
+    """How often agents collect, to judge the age of reports by."""
+    now: Callable[[], datetime]
+    writing: Writing = _AT_ONCE
+    """How fast HyperNodes are written, if at all."""
+    planes: PlaneChoice | None = None
+    """Which network the HyperNodes are made of; None: what the Fabric object says."""
+    walks: SwitchRounds | None = None
+    """Who walks switches meanwhile, to tell of those that never answer."""
+    on_round: tuple[OnRound, ...] = ()
+    """Told how each round ended, in their order."""
+
+
+class World(NamedTuple):
+    """All that one round reads."""
+
+    reports: ReadReports
+    stored: ReadHyperNodes
+    inventory: Inventory | None
+    gangs: tuple[Gang, ...]
+    ailing: frozenset[str] | None
+    """Nodes whose agent does not collect; None where ages of reports tell it."""
+    troubles: tuple[str, ...]
+    """Why some of it may not be current."""
 
 
 class Rounds:
     """The memory of the loop from one round to the next."""
 
-    def __init__(  # noqa: PLR0913 - each is a part of the world that rounds meet
-        self,
-        root: Path,
-        *,
-        nodes: Path | None,
-        period: timedelta,
-        now: Callable[[], datetime],
-        publish: Callable[[Snapshot], None],
-        walks: SwitchRounds | None = None,
-        planes: PlaneChoice = DEFAULT_PLANES,
-        writing: Writing = AT_ONCE,
+    def __init__(
+        self, store: ServedStore, course: Course, *, publish: Callable[[Snapshot], None]
     ) -> None:
-        """Read the inventory and what is stored.
+        """Read nothing yet.
 
         Args:
-            root: of the store.
-            nodes: the inventory; read again when it changes.
-            period: how often agents collect, to judge the age of reports by.
-            now: the clock.
+            store: what is read and written.
+            course: how rounds are held.
             publish: takes each new snapshot.
-            walks: who walks switches meanwhile, to tell of those that never answer.
-            planes: which network the HyperNodes are made of.
-            writing: how fast HyperNodes are written, if at all.
-
-        Raises:
-            ConfigError: the inventory cannot be read.
-            StoreError: the folders of the store cannot be read.
         """
-        self._store = DirectoryStore(root)
-        self._elections = Elections(self._store, period=period, now=now)
-        self._walks = walks
-        self._guarding = Guarding(self._store, now=now, writing=writing)
-        self._ages = Periods(period, walks.period if walks else None)
-        self._now = now
+        self._store = store
+        self._course = course
         self._publish = publish
-        self._planes = planes
-        files = (nodes,) if nodes else ()
-        self._inventory = Watched(partial(read_inventory, nodes), partial(file_stamps, *files))
-        self._reports = Watched(
-            self._store.read_reports, partial(folder_stamps, self._store.reports)
-        )
-        self._stored = Watched(
-            self._store.read_hypernodes, partial(folder_stamps, self._store.hypernodes)
-        )
-        self._seen = Seen(None, None, ())
+        now, writing = course.now, course.writing
+        self._elections = Elections(store, period=course.period, now=now)
+        self._guarding = Guarding(store, now=now, writing=writing)
+        self._telling = Telling(store, now=now, leads=writing.leads)
+        self._inferring = Inferring()
+        self._log = RoundLog()
         self._tree: TopologyTree | None = None
-        self._served: tuple[TopologyTree, Inventory | None] | None = None
-        self._is_known: bool | None = None
-        self._problems = Standing(log, "problem", level=logging.WARNING)
-        self._notes = Standing(log, "finding")
-        self._faults = Standing(log, "finding", level=logging.WARNING)
+        """The last one that HyperNodes stood for, whose names are carried over."""
+        self._served: tuple[TopologyTree, tuple[ListedNode, ...] | None] | None = None
+        self._snapshot: Snapshot | None = None
 
     def tick(self) -> float | None:
         """Run one round; whatever goes wrong is logged and the next round tries again.
 
         Return in how many seconds that should be, where it is sooner than usual.
         """
+        started_s = self._course.writing.clock()
+        wait_s, outcome = None, None
         try:
-            return self._run()
+            wait_s, outcome = self._run(started_s)
         except Exception as error:  # the named catch-all: the loop goes on
             log.exception("round failed", extra={"error": str(error)})
-        return None
-
-    def _run(self) -> float | None:
-        problems: list[ParseError] = [*self._guarding.begin()]
-        inventory = self._read_inventory(problems)
-        read, stored = self._reports.latest(), self._stored.latest()
-        self._elections.hold(read.reports)
-        self._look(read.reports, inventory, self._tree or previous_tree(stored.hypernodes))
-        observation = self._seen.observation
-        problems += [*read.problems, *self._seen.problems, *stored.problems]
-        self._log_knowledge(observation)
-        wait_s = None
-        if observation is not None and observation.tree.nodes:
-            self._serve(observation.tree, inventory)
-            wait_s, conflicts = self._reconcile(observation, stored.hypernodes, inventory)
-            problems += conflicts
-        else:
-            self._guarding.hold_back("no node is known to be anywhere")
-        found: list[Finding] = []
-        if observation is not None:
-            unknown = observation.unknown_subnets
-            inputs = Inputs((), read.reports, inventory, unknown_subnets=unknown)
-            reported = report_findings(inputs, now=self._now(), ages=self._ages)
-            silent = self._walks.findings() if self._walks else ()
-            found = [*observation.findings, *reported, *silent]
-            self._log_findings(found)
-        doubts = {one.kind.value for one in found if one.severity is not Severity.INFO}
-        problems += self._guarding.tell(doubts, num_problems=len(problems))
-        self._problems.update({str(one): {"problem": str(one)} for one in problems})
+        if outcome is None:
+            duration_s = self._course.writing.clock() - started_s
+            outcome = RoundOutcome(duration_s, is_failed=True, snapshot=self._snapshot)
+        for listener in self._course.on_round:
+            listener(outcome)
         return wait_s
 
-    def _look(
-        self,
-        reports: tuple[NeighborReport, ...],
-        inventory: Inventory | None,
-        previous: TopologyTree | None,
-    ) -> None:
-        """Infer the tree and the findings, if the facts are others than in the last round."""
-        facts = (_facts_of(reports), inventory)
-        if facts == self._seen.facts:
-            return
-        taken = take_reports(reports)
-        inputs = Inputs(
-            taken.claims,
-            reports,
-            inventory,
-            unknown_subnets=taken.unknown_subnets,
-            planes=self._planes,
-        )
-        # Ages and outcomes change without a new fact, so they are judged apart.
-        last = self._seen.observation
-        owners = last.owners if last else {}
-        observation = observe_fabric(inputs, previous=previous, first_owners=owners)
-        self._seen = Seen(facts, observation, taken.problems)
-
-    def _read_inventory(self, problems: list[ParseError]) -> Inventory | None:
-        """Return the inventory; the last good one while the file cannot be read."""
+    def _run(self, started_s: float) -> tuple[float | None, RoundOutcome | None]:
         try:
-            inventory = self._inventory.latest()
-        except ConfigError as error:
-            problems.append(ParseError(str(error)))
-            inventory = self._inventory.last
-        if inventory is not None:
-            problems += inventory.problems
-        return inventory
+            world = self._read()
+        except KubeUnavailable:
+            # Not all is listed yet, of which who lists it tells: nothing may be concluded.
+            return None, RoundOutcome(self._course.writing.clock() - started_s)
+        problems: list[ParseError] = [*self._guarding.begin()]
+        if self._course.writing.leads():
+            self._elections.hold(world.reports.reports, world.ailing)
+        observation = self._look(world)
+        problems += [*world.reports.problems, *self._inferring.problems, *world.stored.problems]
+        problems += world.inventory.problems if world.inventory else ()
+        wait_s, conflicts = self._act(observation, world)
+        findings = self._findings(observation, world)
+        problems += conflicts
+        tree = observation.tree if observation is not None and observation.tree.nodes else None
+        num_problems = len(problems) + len(world.troubles)
+        told = self._telling.tell(Noticed(tree, findings, num_problems), self._guarding)
+        self._log.tell_problems([*problems, *told.problems])
+        outcome = self._outcome(world, tree, findings, told, started_s)
+        return wait_s, outcome
+
+    def _read(self) -> World:
+        store = self._store
+        return World(
+            store.read_reports(),
+            store.read_hypernodes(),
+            store.read_inventory(),
+            store.read_gangs(),
+            store.read_ailing(),
+            store.problems,
+        )
+
+    def _look(self, world: World) -> Observation | None:
+        shape = self._guarding.shape
+        if self._course.planes is not None:
+            shape = shape._replace(planes=self._course.planes)
+        previous = self._tree or previous_tree(world.stored.hypernodes)
+        self._inferring.look(Evidence(world.reports.reports, world.inventory, shape), previous)
+        self._log.tell_knowledge(self._inferring.observation, shape.planes.name)
+        return self._inferring.observation
+
+    def _act(
+        self, observation: Observation | None, world: World
+    ) -> tuple[float | None, tuple[ParseError, ...]]:
+        """Publish what is known, and carry out the plan where it may be.
+
+        Return in how many seconds to try again, if so, and what stood in the way.
+        """
+        if observation is None or not observation.tree.nodes:
+            self._guarding.hold_back("no node is known to be anywhere")
+            return None, ()
+        self._serve(observation.tree, world.inventory)
+        return self._reconcile(observation, world)
 
     def _serve(self, tree: TopologyTree, inventory: Inventory | None) -> None:
         """Publish a new snapshot where the tree or the inventory is a new one."""
-        if self._served is not None and self._served == (tree, inventory):
+        served = (tree, inventory.nodes if inventory else None)
+        if served == self._served:
             return
-        self._publish(build_snapshot(tree, capacities(inventory, tree.nodes)))
-        self._served = (tree, inventory)
+        self._snapshot = build_snapshot(tree, capacities(inventory, tree.nodes))
+        self._publish(self._snapshot)
+        self._served = served
         log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
 
     def _reconcile(
-        self,
-        observation: Observation,
-        observed: tuple[HyperNode, ...],
-        inventory: Inventory | None,
+        self, observation: Observation, world: World
     ) -> tuple[float | None, tuple[ParseError, ...]]:
-        """Carry out the plan where it may be.
-
-        Return in how many seconds to try again, if so, and what stood in its way.
-        """
+        observed = world.stored.hypernodes
+        if not self._guarding.shape.has_hypernodes:
+            self._guarding.hold_back("the Fabric object asks for no HyperNodes")
+            return None, ()
         actions, conflicts = plan_towards(observation, observed)
         unknown = unknown_of(observation)
         if conflicts and unknown:
             self._guarding.hold_back(unknown)
             return None, conflicts
-        coverage = self._coverage(observation.tree, inventory)
-        wait_s = self._guarding.write(Pass(actions, observed, coverage, len(conflicts)))
+        coverage = self._coverage(observation.tree, world)
+        wait_s = self._guarding.write(Pass(actions, observed, coverage, conflicts, world.gangs))
         if self._guarding.is_settled:
             # Of what is not written, names are not carried over: evidence that comes back must
             # lead to the HyperNodes that stand.
             self._tree = observation.tree
         return wait_s, conflicts
 
-    def _coverage(self, tree: TopologyTree, inventory: Inventory | None) -> Coverage:
-        reports = self._reports.last.reports
-        agents = [one for one in reports if not is_walked(one)]
-        aged = freshness_findings(agents, listed=(), now=self._now(), period=self._ages.agents)
-        return coverage_of(inventory, reports, tree, stale={one.device for one in aged})
+    def _coverage(self, tree: TopologyTree, world: World) -> Coverage:
+        reports = world.reports.reports
+        stale = world.ailing
+        if stale is None:
+            agents = [one for one in reports if not is_walked(one)]
+            now, period = self._course.now(), self._course.period
+            aged = freshness_findings(agents, listed=(), now=now, period=period)
+            stale = frozenset(one.device for one in aged)
+        return coverage_of(world.inventory, reports, tree, stale=stale)
 
-    def _log_knowledge(self, observation: Observation | None) -> None:
-        is_known = observation is not None and bool(observation.tree.nodes)
-        if is_known is self._is_known:
-            return
-        self._is_known = is_known
-        if is_known:
-            log.info("fabric known")
-        else:
-            reason = _why_unknown(observation, self._planes.name)
-            log.warning("fabric unknown, nothing is changed", extra={"reason": reason})
+    def _findings(self, observation: Observation | None, world: World) -> tuple[Finding, ...]:
+        if observation is None:
+            return ()
+        reports, walks = world.reports.reports, self._course.walks
+        unknown = observation.unknown_subnets
+        inputs = Inputs((), reports, world.inventory, unknown_subnets=unknown)
+        period = self._course.period if world.ailing is None else None
+        ages = Periods(period, walks.period if walks else None)
+        reported = report_findings(inputs, now=self._course.now(), ages=ages)
+        ailing = ailing_findings(reports, world.ailing or ())
+        silent = walks.findings() if walks else ()
+        found = (*observation.findings, *reported, *ailing, *silent)
+        self._log.tell_findings(found)
+        return found
 
-    def _log_findings(self, findings: Iterable[Finding]) -> None:
-        """Tell which came and went; a message may carry an age and makes no new finding."""
-        for standing, is_note in ((self._notes, True), (self._faults, False)):
-            standing.update(
-                {
-                    (one.kind, one.device, one.port): {
-                        "kind": one.kind.value,
-                        "device": one.device,
-                        "port": one.port,
-                        "advice": one.message,
-                    }
-                    for one in findings
-                    if (one.severity is Severity.INFO) is is_note
-                }
-            )
-
-
-def _why_unknown(observation: Observation | None, plane: str) -> str:
-    if observation is None:
-        return "no usable report"
-    if plane not in observation.planes:
-        return f"no port is in plane {plane}; planes with ports: {', '.join(observation.planes)}"
-    return "no node could be placed"
-
-
-def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:
-    """Return all that the tree and the plan depend on, of reports.
-
-    That is specs, who takes part in sweeping and how, ports that flap, and times where they
-    choose between sweeps.
-
-    Agents renew the times of unchanged facts every period.
-    """
-    reports = tuple(reports)
-    sweeps: dict[str, set[str]] = {}
-    for report in reports:
-        if report.spec.sweep is not None:
-            sweeps.setdefault(report.spec.sweep.subnet, set()).add(report.spec.sweep.sweep_id)
-    return [
-        (report.metadata.name, report.spec, report.status.observed_at)
-        if report.spec.sweep is not None and len(sweeps[report.spec.sweep.subnet]) > 1
-        else (report.metadata.name, report.spec, report.status.sweeping, report.status.flapping)
-        for report in reports
-    ]
+    def _outcome(
+        self,
+        world: World,
+        tree: TopologyTree | None,
+        findings: tuple[Finding, ...],
+        told: Told,
+        started_s: float,
+    ) -> RoundOutcome:
+        carried = self._guarding.carried
+        return RoundOutcome(
+            self._course.writing.clock() - started_s,
+            generation=told.generation,
+            tree=tree,
+            snapshot=self._snapshot,
+            num_reports=len(world.reports.reports),
+            num_refused=len(world.reports.problems),
+            findings=findings,
+            observed=world.stored.hypernodes,
+            conditions=told.conditions,
+            held=told.held,
+            done=carried.done,
+            failed=carried.failed,
+            carried_out=carried.plan,
+            is_approved=carried.is_approved,
+        )

@@ -46,7 +46,8 @@ def elect(
     *,
     previous: FabricStatus,
     now: datetime,
-    period: timedelta,
+    period: timedelta | None,
+    ailing: Collection[str] = (),
 ) -> FabricStatus:
     """Return who sweeps now, and whose sweep counts; equal inputs in any order give equal answers.
 
@@ -56,7 +57,9 @@ def elect(
         reports: all that there are.
         previous: what was elected last.
         now: with a time zone.
-        period: how often agents report; after three without a word a node is silent.
+        period: how often agents report; after three without a word a node is silent. None where
+            times of reports do not tell.
+        ailing: nodes that are known to be silent.
     """
     reports = sorted(reports, key=lambda one: (natural_key(one.metadata.name), one.metadata.name))
     before: dict[str, list[Sweeper]] = defaultdict(list)
@@ -68,7 +71,8 @@ def elect(
     }
     candidates: dict[str, list[_Candidate]] = defaultdict(list)
     for rank, report in enumerate(reports):
-        if _is_able(report) and _is_fresh(report, now, STALE_PERIODS * period):
+        is_fresh = period is None or _is_fresh(report, now, STALE_PERIODS * period)
+        if _is_able(report) and is_fresh and report.metadata.name not in ailing:
             for found in _candidates(report, rank, standing):
                 candidates[found.seat[0]].append(found)
     known = subnets_of(reports)

@@ -17,7 +17,8 @@
     │  ├─ KubeConflict          409: changed since it was read, or a field belongs to another
     │  ├─ KubeForbidden         401, 403
     │  ├─ KubeExpired           410: too old a version or page; list again
-    │  └─ KubeUnavailable       no answer, 408, 429 or 5xx: the same request may work later
+    │  ├─ KubeUnavailable       no answer, 408, 429 or 5xx: the same request may work later
+    │  └─ KubeFenced            not even asked, because another replica may lead by now
     └─ PlacementRequestError    a placement request that makes no sense
 
 Expected outcomes (no data, one-sided link, infeasible gang) are values, not errors.
@@ -166,6 +167,10 @@ class KubeExpired(KubeError):  # noqa: N818 - reads as what happened
 
 class KubeUnavailable(KubeError):  # noqa: N818 - reads as what happened
     """No answer, or none now: the same request may work later."""
+
+
+class KubeFenced(KubeError):  # noqa: N818 - reads as what happened
+    """A write that was not even asked for, because another replica may lead by now."""
 
 
 class PlacementRequestError(TopologyError):

@@ -9,7 +9,6 @@ import click
 
 from generator.commands.plan import say_verdict, text_plan
 from generator.exits import Exit
-from generator.guarding import use_up_approval
 from generator.inputs import input_options, sources_of
 from generator.planning import make_plan, observed_in, policy_in, with_store
 from generator.printing import output_option, print_document
@@ -60,5 +59,5 @@ def command(
     if result.error is not None:
         click.echo(f"error: {result.error}; {len(result.pending)} actions not done", err=True)
         finish(ctx, plan.problems, Exit.INTERNAL)
-    use_up_approval(place, plan.verdict.hash)
+    place.use_up_approval(plan.verdict.hash)
     finish(ctx, plan.problems)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from generator.reconcile.policy import with_approval
 from generator.store.directory import DirectoryStore
 
 
@@ -24,6 +23,5 @@ def command(plan: str, *, store: Path) -> None:
     `serve` and `apply` carry it out once. A plan that changed meanwhile has another hash, and
     needs another approval.
     """
-    place = DirectoryStore(store)
-    place.write_fabric(with_approval(place.read_fabric(), plan))
+    DirectoryStore(store).approve(plan)
     click.echo(f"plan {plan} is approved", err=True)

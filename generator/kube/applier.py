@@ -7,6 +7,7 @@ a conflict, told and not fought over, unless the object is ours.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -14,8 +15,14 @@ from typing import Any, Final, TypeVar
 from generator.kube.ownership import is_settled
 from generator.kube.pacing import Backoff, Pace, TokenBucket
 from generator.kube.resources import Resource
-from generator.kube.transport import APPLY, Request, Transport, decode
-from topology.errors import KubeConflict, KubeError, KubeNotFound, KubeUnavailable
+from generator.kube.transport import APPLY, MERGE, Request, Transport, decode
+from topology.errors import (
+    KubeConflict,
+    KubeError,
+    KubeFenced,
+    KubeNotFound,
+    KubeUnavailable,
+)
 
 MANAGER: Final = "toponaut-generator"
 """Never changes: another name would leave the fields of this one behind."""
@@ -25,6 +32,14 @@ _UNPROCESSABLE: Final = 422
 
 
 Answer = TypeVar("Answer")
+
+Fence = Callable[[], float]
+"""For how many seconds from now a write may still arrive; 0 or less: it may not be sent."""
+
+
+def unfenced() -> float:
+    """Return that there is no end: nobody else writes in our place."""
+    return math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +62,7 @@ class Applier:
         pace: Pace,
         manager: str = MANAGER,
         patience: Patience = Patience(),
+        fence: Fence = unfenced,
     ) -> None:
         """Ask nothing yet.
 
@@ -56,12 +72,14 @@ class Applier:
             pace: how to wait, and until when.
             manager: the name under which fields are owned.
             patience: how long to insist.
+            fence: asked before each attempt, which lasts no longer than it allows.
         """
         self._transport = transport
         self._bucket = bucket
         self._pace = pace
         self._manager = manager
         self._patience = patience
+        self._fence = fence
 
     def apply(
         self,
@@ -80,7 +98,7 @@ class Applier:
             observed: the object as it was last seen, None where it was not.
             subresource: such as `status`.
             is_ours: take fields that others own, because the object is ours. It is meant as it
-                was observed: where it was replaced meanwhile, that is a conflict.
+                was observed: where it was replaced or changed meanwhile, that is a conflict.
 
         Raises:
             KubeConflict: a field belongs to another manager; the message names both. Or the
@@ -90,9 +108,12 @@ class Applier:
         known = {} if observed is None else observed
         if is_settled(desired, known, manager=self._manager, subresource=subresource):
             return known
-        uid = known.get("metadata", {}).get("uid")
+        metadata = known.get("metadata", {})
+        uid = metadata.get("uid")
+        keys = _IDENTITY if is_ours else _IDENTITY[:1]
+        seen = {key: metadata[key] for key in keys if key in metadata}
         request = self._patch(
-            resource, desired, uid=uid, subresource=subresource, is_forced=is_ours
+            resource, desired, seen=seen, subresource=subresource, is_forced=is_ours
         )
         try:
             return decode(str(request), self._insist(request))
@@ -106,11 +127,11 @@ class Applier:
         resource: Resource,
         desired: Mapping[str, Any],
         *,
-        uid: str | None,
+        seen: Mapping[str, str],
         subresource: str,
         is_forced: bool,
     ) -> Request:
-        metadata = dict(desired["metadata"]) | ({"uid": uid} if uid else {})
+        metadata = {**desired["metadata"], **seen}
         path = resource.path(metadata["name"], namespace=metadata.get("namespace", ""))
         return Request(
             "PATCH",
@@ -137,6 +158,17 @@ class Applier:
             return False
         return True
 
+    def patch(self, resource: Resource, name: str, change: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Merge a change into an object, and return it.
+
+        Raises:
+            KubeConflict: the change names a version, and the object has another by now.
+            KubeError: it is refused, or there is no answer in time.
+        """
+        query = (("fieldManager", self._manager),)
+        request = Request("PATCH", resource.path(name), query, change, MERGE)
+        return decode(str(request), self._insist(request))
+
     def _insist(self, request: Request) -> bytes:
         """Ask until there is an answer, or patience ends."""
         return insist(lambda: self._write(request), pace=self._pace, patience=self._patience)
@@ -144,7 +176,10 @@ class Applier:
     def _write(self, request: Request) -> bytes:
         if not self._bucket.take():
             raise KubeError(f"{request}: broken off")
-        return self._transport.ask(request, timeout_s=self._patience.request_s)
+        left_s = self._fence()
+        if left_s <= 0:
+            raise KubeFenced(f"{request}: not sent, another replica may lead by now")
+        return self._transport.ask(request, timeout_s=min(self._patience.request_s, left_s))
 
 
 def insist(ask: Callable[[], Answer], *, pace: Pace, patience: Patience) -> Answer:

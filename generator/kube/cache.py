@@ -68,6 +68,12 @@ class Cache(Generic[Value]):
             found = (self._entries[name].problem for name in sorted(self._entries))
             return tuple(problem for problem in found if problem is not None)
 
+    def version_of(self, name: str) -> str:
+        """Return the version at which an object is known, empty where it is not."""
+        with self._lock:
+            found = self._entries.get(name)
+            return "" if found is None else found.version
+
     def replace(self, objects: Iterable[Mapping[str, Any]]) -> list[Change[Value]]:
         """Take a complete list and return what it changes; what is not in it is deleted.
 

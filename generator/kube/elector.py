@@ -108,6 +108,12 @@ class Elector:
         return held is not None and self._pace.clock() < held
 
     @property
+    def left_s(self) -> float:
+        """For how long we lead without another renewal, 0 where we do not."""
+        held = self._held_until
+        return 0.0 if held is None else max(0.0, held - self._pace.clock())
+
+    @property
     def epoch(self) -> int:
         """How often leadership had passed when we last saw the lease."""
         return 0 if self._seen is None else self._seen.record.transitions

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from generator.kube.cache import Cache, Change
 from generator.kube.resources import Resource
 from generator.kube.transport import Request, Transport, decode
-from topology.errors import KubeExpired, KubeUnavailable
+from topology.errors import KubeExpired, KubeNotFound, KubeUnavailable
 
 Value = TypeVar("Value")
 
@@ -36,12 +36,16 @@ def refill(
     all at once, which is dear, but cannot expire.
 
     Raises:
+        KubeNotFound: the server does not know the kind.
         KubeError: the list is refused or not complete; the cache is as it was.
     """
     try:
         return _refill(cache, transport, resource, paging)
     except KubeExpired:
         return _refill(cache, transport, resource, paging._replace(page=0))
+    except KubeNotFound as error:
+        hint = f"the cluster knows no {resource.kind}, its CRD is not installed: {error}"
+        raise KubeNotFound(hint, status=error.status, reason=error.reason) from error
 
 
 def _refill(

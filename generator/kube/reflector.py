@@ -63,8 +63,8 @@ class Reflector(Generic[Value]):
             transport: to the API server.
             resource: what to follow, in all namespaces.
             parse: what to keep of each object.
-            on_change: called in the reflector's thread, never with nothing; must not raise. The
-                first list is a change, too, unless it is empty.
+            on_change: called in the reflector's thread; must not raise. The first list is a
+                change, too, even an empty one: it tells that there is nothing.
             pace: how to wait, and until when.
             settings: how to list and watch.
         """
@@ -125,9 +125,11 @@ class Reflector(Generic[Value]):
         version, changes = refill(
             self.cache, self._transport, self._resource, paging=self._settings.paging
         )
+        is_first = not self.is_synced
         self._version, self.is_synced = version, True
         self.num_lists += 1
-        self._tell(changes)
+        if changes or is_first:
+            self._on_change(changes)
 
     def _watch(self) -> None:
         settings = self._settings
@@ -171,9 +173,6 @@ class Reflector(Generic[Value]):
             case _:
                 raise KubeExpired(f"{what}: an event of an unknown kind")
         self._version = str(found["metadata"]["resourceVersion"])
-        self._tell(changes)
-
-    def _tell(self, changes: list[Change[Value]]) -> None:
         if changes:
             self._on_change(changes)
 

@@ -32,6 +32,7 @@ class Resource(NamedTuple):
 
 
 NODES: Final = Resource("", "v1", "nodes", "Node")
+PODS: Final = Resource("", "v1", "pods", "Pod")
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 HYPERNODES: Final = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
 REPORTS: Final = Resource("toponaut.io", "v1alpha1", "neighborreports", "NeighborReport")

@@ -27,6 +27,7 @@ from topology.kube_answers import error_of_silence, error_of_status
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""
+MERGE: Final = "application/merge-patch+json"
 MAX_ANSWER_BYTES: Final = 256 << 20  # a page of 500 objects of half a MiB
 MAX_LINE_BYTES: Final = 8 << 20  # etcd takes objects of 1.5 MiB, and escaping makes them larger
 CONNECT_TIMEOUT_S: Final = 10.0

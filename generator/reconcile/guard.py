@@ -22,6 +22,8 @@ from typing import Final, NamedTuple
 
 from generator.fabric_object import ChangeBudget
 from generator.outputs.hypernode import HyperNode, render_manifest
+from generator.reconcile.gangs import Gang, Split, find_splits
+from generator.reconcile.homes import Homes, after_plan, homes_of
 from generator.reconcile.plan import Action, Op
 from topology.errors import show
 from topology.ids import natural_key
@@ -45,6 +47,8 @@ class HoldKind(StrEnum):
     """A tier would lose more of its domains than the budget."""
     NO_QUORUM = "NoQuorum"
     """Nothing exists yet, and too few of the listed nodes are known."""
+    RUNNING_GANG = "RunningGang"
+    """A domain would be split under a gang that runs in it."""
 
 
 class Hold(NamedTuple):
@@ -98,6 +102,7 @@ def judge(
     *,
     budget: ChangeBudget,
     coverage: Coverage,
+    gangs: Collection[Gang] = (),
 ) -> Verdict:
     """Return whether a plan may be carried out unasked.
 
@@ -106,13 +111,19 @@ def judge(
     Cost: O(nodes times tiers), as each node is looked up in each domain above it.
     """
     before = {found.name: found for found in observed if found.is_ours}
-    moved = sorted(_moved(before, _after(before, actions)), key=natural_key)
+    after = after_plan(before, actions)
+    homes, homes_after = homes_of(before), homes_of(after)
+    moved = sorted(_moved(homes, homes_after), key=natural_key)
     holds: list[Hold] = []
     if actions and not before and not coverage.is_quorate:
         holds.append(_no_quorum(coverage))
     if before:
-        holds += _too_many_nodes(moved, len(_homes(before)), budget)
+        holds += _too_many_nodes(moved, len(homes), budget)
         holds += _too_many_domains(before, actions, budget)
+        splits = find_splits(
+            gangs, before=before, homes=homes, after=after, homes_after=homes_after
+        )
+        holds += _running_gangs(tuple(splits))
     counts = Counter(action.op for action in actions)
     return Verdict(hash_plan(actions), tuple(holds), len(moved), counts)
 
@@ -136,51 +147,8 @@ def most_allowed(num: int, percent: int, *, free: int) -> int:
     return max(num * percent // 100, few)
 
 
-def _after(before: Mapping[str, HyperNode], actions: Iterable[Action]) -> dict[str, HyperNode]:
-    """Return what exists of ours when the plan is done."""
-    after = dict(before)
-    for action in actions:
-        if action.object is None:
-            after.pop(action.name, None)
-        else:
-            after[action.name] = action.object
-    return after
-
-
-def _moved(before: Mapping[str, HyperNode], after: Mapping[str, HyperNode]) -> list[str]:
-    then, now = _homes(before), _homes(after)
+def _moved(then: Homes, now: Homes) -> list[str]:
     return [node for node, domains in then.items() if not domains <= now.get(node, frozenset())]
-
-
-def _homes(hypernodes: Mapping[str, HyperNode]) -> dict[str, frozenset[str]]:
-    """Return by node the names of all domains that it is in, padding left out."""
-    parents: dict[str, list[str]] = {}
-    for found in hypernodes.values():
-        for child in found.children:
-            parents.setdefault(child, []).append(found.name)
-    homes: dict[str, frozenset[str]] = {}
-    for found in hypernodes.values():
-        if not found.nodes:
-            continue
-        above = frozenset(name for name in _up(found.name, parents) if _counts(hypernodes[name]))
-        for node in found.nodes:
-            homes[node] = homes[node] | above if node in homes else above
-    return homes
-
-
-def _up(name: str, parents: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """Yield a HyperNode and all above it; what is observed may have cycles and two parents."""
-    seen, stack = {name}, [name]
-    while stack:
-        one = stack.pop()
-        yield one
-        fresh = [parent for parent in parents.get(one, ()) if parent not in seen]
-        seen.update(fresh)
-        stack += fresh
-
-
-def _counts(found: HyperNode) -> bool:
-    return not found.is_padding
 
 
 def _no_quorum(coverage: Coverage) -> Hold:
@@ -207,7 +175,7 @@ def _too_many_domains(
     doomed = {action.name for action in actions if action.op is Op.DELETE}
     tiers: dict[int, list[str]] = {}
     for found in before.values():
-        if _counts(found):
+        if not found.is_padding:
             tiers.setdefault(found.tier, []).append(found.name)
     for tier in sorted(tiers):
         gone = sorted(doomed.intersection(tiers[tier]), key=natural_key)
@@ -219,6 +187,15 @@ def _too_many_domains(
                 f"tier {tier} would lose {len(gone)} of {num} domains, at most {allowed} may "
                 f"({budget.domains_percent} %): {_list(gone)}",
             )
+
+
+def _running_gangs(splits: Sequence[Split]) -> Iterator[Hold]:
+    if splits:
+        told = [f"{one.domain} under {one.gang} on {one.num_nodes} nodes of it" for one in splits]
+        yield Hold(
+            HoldKind.RUNNING_GANG,
+            f"domains would be split under {len(splits)} running gangs: {_list(told)}",
+        )
 
 
 def _list(names: Sequence[str]) -> str:

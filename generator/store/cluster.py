@@ -13,17 +13,19 @@ from time import monotonic
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from generator.inventory import Inventory, ListedNode, parse_node
-from generator.kube.applier import Applier, Patience, insist
+from generator.kube.applier import Applier, Fence, Patience, insist, unfenced
 from generator.kube.cache import Cache, Parse
 from generator.kube.credentials import find_credentials
 from generator.kube.listing import refill
 from generator.kube.pacing import Ending, Pace, TokenBucket
-from generator.kube.resources import HYPERNODES, NODES, REPORTS, Resource
+from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS, Resource
 from generator.kube.transport import KubeTransport, Request, Transport, decode
 from generator.outputs.hypernode import HyperNode, parse_manifest, render_manifest
+from generator.reconcile.policy import APPROVED, policy_of, with_approval
 from generator.store.access import Access
 from generator.store.directory import ReadHyperNodes, ReadReports
 from topology.errors import KubeConflict, KubeNotFound, ParseError
+from topology.fabric_status import FABRIC_NAME
 from topology.report import NeighborReport
 from topology.stored_reports import is_withdrawn, parse_stored_report
 
@@ -32,6 +34,19 @@ Value = TypeVar("Value")
 WRITES_PER_SECOND: Final = 10
 BURST: Final = 100
 _PATIENCE: Final = Patience(attempts=4)
+_ATTEMPTS: Final = 4
+
+
+class NotOurs(KubeConflict):
+    """The object of this name is somebody else's, however often it is read."""
+
+
+class Written(NamedTuple):
+    """An object after a write."""
+
+    document: Mapping[str, Any]
+    is_changed: bool
+    """False where it said all of it already, and nothing was sent."""
 
 
 class Told(NamedTuple, Generic[Value]):
@@ -70,19 +85,20 @@ def parse_kube_node(found: Mapping[str, Any]) -> ListedNode:
 class ClusterStore:
     """The objects of one cluster; a `Target` of plans."""
 
-    def __init__(self, transport: Transport, *, pace: Pace) -> None:
+    def __init__(self, transport: Transport, *, pace: Pace, fence: Fence = unfenced) -> None:
         """Ask nothing yet.
 
         Args:
             transport: to the API server.
             pace: how to wait, and until when.
+            fence: for how long writes may still be sent.
         """
         self._transport = transport
         self._pace = pace
         bucket = TokenBucket(
             per_second=WRITES_PER_SECOND, burst=BURST, clock=pace.clock, pause=pace.ending.pause
         )
-        self._applier = Applier(transport, bucket=bucket, pace=pace)
+        self._applier = Applier(transport, bucket=bucket, pace=pace, fence=fence)
 
     def read_reports(self) -> ReadReports:
         """Return all reports.
@@ -116,10 +132,23 @@ class ClusterStore:
             KubeError: it is refused, or there is no answer.
             KubeConflict: somebody else's object has this name.
         """
-        observed = self._observed(hypernode.name)
-        wanted = render_manifest(hypernode)
-        told = self._applier.apply(HYPERNODES, wanted, observed, is_ours=observed is not None)
-        return told is not observed
+        return self.write(hypernode).is_changed
+
+    def write(self, hypernode: HyperNode) -> Written:
+        """Create or replace a HyperNode, and return it as the server has it now.
+
+        Raises:
+            KubeError: it is refused, or there is no answer.
+            KubeConflict: somebody else's object has this name.
+        """
+
+        def attempt() -> Written:
+            observed = self._observed(hypernode.name)
+            wanted = render_manifest(hypernode)
+            told = self._applier.apply(HYPERNODES, wanted, observed, is_ours=observed is not None)
+            return Written(told, told is not observed)
+
+        return _retry(attempt)
 
     def remove(self, name: str) -> bool:
         """Delete a HyperNode; return whether it was there.
@@ -128,32 +157,122 @@ class ClusterStore:
             KubeError: it is refused, or there is no answer.
             KubeConflict: somebody else's object has this name.
         """
-        observed = self._observed(name)
-        return observed is not None and self._applier.delete(HYPERNODES, observed)
+        return self.delete(name) is not None
+
+    def delete(self, name: str) -> Mapping[str, Any] | None:
+        """Delete a HyperNode, and return it as it was last; None where there was none.
+
+        Raises:
+            KubeError: it is refused, or there is no answer.
+            KubeConflict: somebody else's object has this name.
+        """
+
+        def attempt() -> Mapping[str, Any] | None:
+            observed = self._observed(name)
+            if observed is None or not self._applier.delete(HYPERNODES, observed):
+                return None
+            return observed
+
+        return _retry(attempt)
+
+    def read_fabric(self) -> Mapping[str, Any] | None:
+        """Return the Fabric object, None where there is none.
+
+        Raises:
+            KubeError: it cannot be read.
+        """
+        return self._get(FABRICS, FABRIC_NAME)
+
+    def write_status(
+        self, status: Mapping[str, Any], document: Mapping[str, Any] | None
+    ) -> Written:
+        """Replace the status of the Fabric object, and return the whole.
+
+        Args:
+            status: all of it.
+            document: as last read; None where there is none, which is then made.
+
+        Raises:
+            KubeError: it is refused, or there is no answer.
+        """
+        name = {"name": FABRIC_NAME}
+        head = {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind, "metadata": name}
+        if document is None:
+            document = self._applier.apply(FABRICS, head)
+        # The status is ours alone, so it does not matter whether people changed the rest.
+        metadata = {
+            key: value for key, value in document["metadata"].items() if key != "resourceVersion"
+        }
+        known = {**document, "metadata": metadata}
+        told = self._applier.apply(
+            FABRICS, head | {"status": status}, known, subresource="status", is_ours=True
+        )
+        return Written(document if told is known else told, is_changed=told is not known)
+
+    def approve(self, plan: str) -> None:
+        """Let a plan be carried out although it is held.
+
+        Raises:
+            ConfigError: it is no hash of a plan.
+            KubeError: there is no Fabric object, or the server does not let us write it.
+        """
+        annotations = with_approval(None, plan)["metadata"]["annotations"]
+        self._applier.patch(FABRICS, FABRIC_NAME, {"metadata": {"annotations": annotations}})
+
+    def use_up_approval(self, plan: str) -> Mapping[str, Any] | None:
+        """Take back the approval of a plan that was carried out; return the object if there was.
+
+        Raises:
+            KubeError: it is refused, or there is no answer.
+        """
+
+        def attempt() -> Mapping[str, Any] | None:
+            document = self.read_fabric()
+            if document is None or not policy_of(document).approves(plan):
+                return None
+            version = document["metadata"]["resourceVersion"]
+            gone = {"resourceVersion": version, "annotations": {APPROVED: None}}
+            return self._applier.patch(FABRICS, FABRIC_NAME, {"metadata": gone})
+
+        return _retry(attempt)
 
     def _observed(self, name: str) -> Mapping[str, Any] | None:
         """Return our own HyperNode of this name, None where there is none."""
-        request = Request("GET", HYPERNODES.path(name))
+        found = self._get(HYPERNODES, name)
+        if found is not None and not parse_manifest(found).is_ours:
+            raise NotOurs(f"HyperNode {name} is not ours")
+        return found
+
+    def _get(self, resource: Resource, name: str) -> Mapping[str, Any] | None:
+        request = Request("GET", resource.path(name))
         try:
             body = self._insist(lambda: self._transport.ask(request, timeout_s=_PATIENCE.request_s))
         except KubeNotFound:
             return None
-        found = decode(str(request), body)
-        if not parse_manifest(found).is_ours:
-            raise KubeConflict(f"HyperNode {name} is not ours")
-        return found
+        return decode(str(request), body)
 
     def _read(self, resource: Resource, parse: Parse[Value]) -> Told[Value]:
         cache = Cache(parse)
-        try:
-            self._insist(lambda: refill(cache, self._transport, resource))
-        except KubeNotFound as error:
-            hint = f"the cluster knows no {resource.kind}, its CRD is not installed: {error}"
-            raise KubeNotFound(hint, status=error.status, reason=error.reason) from error
+        self._insist(lambda: refill(cache, self._transport, resource))
         return told_by(cache, resource)
 
     def _insist(self, ask: Callable[[], Value]) -> Value:
         return insist(ask, pace=self._pace, patience=_PATIENCE)
+
+
+def _retry(attempt: Callable[[], Value]) -> Value:
+    """Read and write anew where the object changed in between, a few times.
+
+    Others write into our objects too: Volcano counts the nodes of each HyperNode in its status.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return attempt()
+        except NotOurs:
+            raise
+        except KubeConflict:
+            continue
+    return attempt()
 
 
 @contextmanager

@@ -30,10 +30,11 @@ from generator.outputs.hypernode import (
     parse_manifest,
     render_manifest,
 )
+from generator.reconcile.policy import policy_of, with_approval, without_approval
 from generator.store.documents import Document, parse_documents
 from topology.errors import ConfigError, ParseError, ReportError, StoreError, show
-from topology.fabric_status import FABRIC_NAME
-from topology.report import NeighborReport, parse_report, render_report
+from topology.fabric_status import FABRIC_KIND, FABRIC_NAME
+from topology.report import API_VERSION, NeighborReport, parse_report, render_report
 
 REPORTS: Final = "neighborreports"
 HYPERNODES: Final = "hypernodes"
@@ -190,6 +191,35 @@ class DirectoryStore:
             StoreError: the folder cannot be written.
         """
         return _write_object(self.fabrics, FABRIC_NAME, _json_text(document))
+
+    def write_status(self, status: Mapping[str, Any]) -> bool:
+        """Replace the status of the Fabric object, as `write_fabric` does; the rest stays.
+
+        Raises:
+            StoreError: the object cannot be read, or the folder not be written.
+        """
+        head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND, "metadata": {"name": FABRIC_NAME}}
+        return self.write_fabric(head | (self.read_fabric() or {}) | {"status": dict(status)})
+
+    def approve(self, plan: str) -> bool:
+        """Let a plan be carried out although it is held, as `write_fabric` does.
+
+        Raises:
+            ConfigError: it is no hash of a plan.
+            StoreError: the object cannot be read, or the folder not be written.
+        """
+        return self.write_fabric(with_approval(self.read_fabric(), plan))
+
+    def use_up_approval(self, plan: str) -> bool:
+        """Take back the approval of a plan that was carried out; return whether there was one.
+
+        Raises:
+            StoreError: the object cannot be read, or the folder not be written.
+        """
+        document = self.read_fabric()
+        if document is None or not policy_of(document).approves(plan):
+            return False
+        return self.write_fabric(without_approval(document))
 
     def remove(self, name: str) -> bool:
         """Delete a HyperNode's file; return whether there was one.

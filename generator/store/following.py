@@ -2,56 +2,83 @@
 
 Reading costs no request. Before the first list of a kind is complete, nothing is known of it, and
 that is an error, not an empty list; afterwards the last state stands while the server is away.
+What was written is read back at once, although the watch tells it a moment later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Thread
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from generator.inventory import Inventory, ListedNode
+from generator.kube.applier import Fence, unfenced
+from generator.kube.cache import Parse
+from generator.kube.listing import Paging
 from generator.kube.pacing import Pace
-from generator.kube.reflector import Reflector
-from generator.kube.resources import HYPERNODES, NODES, REPORTS, Resource
+from generator.kube.reflector import Reflector, Settings
+from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
 from generator.kube.transport import Transport
 from generator.outputs.hypernode import HyperNode, parse_manifest
+from generator.reconcile.gangs import Gang
 from generator.store.cluster import ClusterStore, Told, parse_kube_node, reports_of, told_by
 from generator.store.directory import ReadHyperNodes, ReadReports
+from generator.store.own_writes import OwnWrites
+from generator.store.pods import RunningPod, ailing_agents, gangs_of, parse_pod
 from topology.errors import KubeUnavailable
+from topology.fabric_status import FABRIC_NAME
 from topology.report import NeighborReport
 from topology.stored_reports import parse_stored_report
 
 Value = TypeVar("Value")
 
+_RUNNING: Final = Settings(Paging(query=(("fieldSelector", "status.phase=Running"),)))
+
 
 class FollowedCluster:
-    """Reports, nodes and HyperNodes of a cluster; a `Target` of plans. Follows in its context."""
+    """A cluster's objects as a `ServedStore`. Follows them within its context."""
 
-    def __init__(self, transport: Transport, *, pace: Pace, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        pace: Pace,
+        on_change: Callable[[], None],
+        fence: Fence = unfenced,
+    ) -> None:
         """Ask nothing yet.
 
         Args:
             transport: to the API server.
             pace: how to wait, and until when: the context wishes its end.
             on_change: called after something changed, in a thread of ours; must return soon.
+            fence: for how long writes may still be sent.
         """
-        self._store = ClusterStore(transport, pace=pace)
+        self._store = ClusterStore(transport, pace=pace, fence=fence)
         self._ending = pace.ending
 
-        def tell(_: object) -> None:
-            on_change()
+        def follow(
+            resource: Resource,
+            parse: Parse[Value],
+            settings: Settings = Settings(),  # noqa: B008 - frozen
+        ) -> Reflector[Value]:
+            return Reflector(
+                transport,
+                resource,
+                parse=parse,
+                on_change=lambda _: on_change(),
+                pace=pace,
+                settings=settings,
+            )
 
-        self._reports: Reflector[NeighborReport] = Reflector(
-            transport, REPORTS, parse=parse_stored_report, on_change=tell, pace=pace
-        )
-        self._nodes: Reflector[ListedNode] = Reflector(
-            transport, NODES, parse=parse_kube_node, on_change=tell, pace=pace
-        )
-        self._hypernodes: Reflector[HyperNode] = Reflector(
-            transport, HYPERNODES, parse=parse_manifest, on_change=tell, pace=pace
-        )
+        self._reports: Reflector[NeighborReport] = follow(REPORTS, parse_stored_report)
+        self._nodes: Reflector[ListedNode] = follow(NODES, parse_kube_node)
+        self._hypernodes: Reflector[HyperNode] = follow(HYPERNODES, parse_manifest)
+        self._fabrics: Reflector[Mapping[str, Any]] = follow(FABRICS, _whole)
+        self._pods: Reflector[RunningPod | None] = follow(PODS, parse_pod, _RUNNING)
+        self._own_hypernodes = OwnWrites(self._hypernodes)
+        self._own_fabrics = OwnWrites(self._fabrics)
         self._threads = [
             Thread(target=one.run, name=f"follow {resource.plural}")
             for resource, one in self._followed
@@ -59,7 +86,13 @@ class FollowedCluster:
 
     @property
     def _followed(self) -> tuple[tuple[Resource, Reflector[Any]], ...]:
-        return (REPORTS, self._reports), (NODES, self._nodes), (HYPERNODES, self._hypernodes)
+        return (
+            (REPORTS, self._reports),
+            (NODES, self._nodes),
+            (HYPERNODES, self._hypernodes),
+            (FABRICS, self._fabrics),
+            (PODS, self._pods),
+        )
 
     def __enter__(self) -> Self:
         """Begin to follow."""
@@ -84,6 +117,16 @@ class FollowedCluster:
         return all(one.is_synced for _, one in self._followed)
 
     @property
+    def is_alive(self) -> bool:
+        """Whether every kind is still followed, be it with success or not."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    @property
+    def num_watches(self) -> int:
+        """Watches begun so far, of all kinds."""
+        return sum(one.num_watches for _, one in self._followed)
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """Why kinds cannot be followed at the moment; empty while all are current."""
         return tuple(one.problem for _, one in self._followed if one.problem)
@@ -96,7 +139,7 @@ class FollowedCluster:
         """
         return reports_of(_known(REPORTS, self._reports))
 
-    def read_nodes(self) -> Inventory:
+    def read_inventory(self) -> Inventory:
         """Return the nodes with what a job may use of them.
 
         Raises:
@@ -111,15 +154,79 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: they were never listed.
         """
-        return ReadHyperNodes(*_known(HYPERNODES, self._hypernodes))
+        found = _known(HYPERNODES, self._hypernodes)
+        pending = self._own_hypernodes.pending()
+        if pending:
+            known = {one.name: one for one in found.values} | pending
+            there = (one for _, one in sorted(known.items()) if one is not None)
+            found = found._replace(values=tuple(there))
+        return ReadHyperNodes(*found)
+
+    def read_gangs(self) -> tuple[Gang, ...]:
+        """Return what runs on two nodes or more.
+
+        Raises:
+            KubeUnavailable: pods were never listed.
+        """
+        return gangs_of(_pods(self._pods))
+
+    def read_ailing(self) -> frozenset[str]:
+        """Return the nodes whose agent does not collect.
+
+        Raises:
+            KubeUnavailable: pods were never listed.
+        """
+        return ailing_agents(_pods(self._pods))
+
+    def read_fabric(self) -> Mapping[str, Any] | None:
+        """Return the Fabric object, None where there is none.
+
+        Raises:
+            KubeUnavailable: it was never asked for.
+        """
+        known = {one["metadata"]["name"]: one for one in _known(FABRICS, self._fabrics).values}
+        return (known | self._own_fabrics.pending()).get(FABRIC_NAME)
+
+    def write_status(self, status: Mapping[str, Any]) -> bool:
+        """Replace the status of the Fabric object, as `ClusterStore` does."""
+        written = self._store.write_status(status, self.read_fabric())
+        self._note_fabric(written.document)
+        return written.is_changed
+
+    def use_up_approval(self, plan: str) -> bool:
+        """Take back the approval of a plan, as `ClusterStore` does."""
+        document = self._store.use_up_approval(plan)
+        if document is None:
+            return False
+        self._note_fabric(document)
+        return True
 
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode, as `ClusterStore` does."""
-        return self._store.put(hypernode)
+        written = self._store.write(hypernode)
+        version = written.document["metadata"]["resourceVersion"]
+        self._own_hypernodes.note(hypernode.name, version, parse_manifest(written.document))
+        return written.is_changed
 
     def remove(self, name: str) -> bool:
         """Delete a HyperNode, as `ClusterStore` does."""
-        return self._store.remove(name)
+        gone = self._store.delete(name)
+        if gone is None:
+            return False
+        self._own_hypernodes.note(name, gone["metadata"]["resourceVersion"], None)
+        return True
+
+    def _note_fabric(self, document: Mapping[str, Any]) -> None:
+        self._own_fabrics.note(FABRIC_NAME, document["metadata"]["resourceVersion"], document)
+
+
+def _whole(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an object as it is; an item of a list does not say its kind."""
+    return {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind, **found}
+
+
+def _pods(reflector: Reflector[RunningPod | None]) -> tuple[RunningPod, ...]:
+    return tuple(pod for pod in _known(PODS, reflector).values if pod is not None)
 
 
 def _known(resource: Resource, reflector: Reflector[Value]) -> Told[Value]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from generator.electing import Elections
-from generator.store.directory import DirectoryStore
+from generator.serving_folder import ServedFolder
 from tests.generator.sweeping import NOW, PERIOD, A, node
 from topology.errors import ConfigError
 from topology.fabric_status import (
@@ -29,7 +29,7 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.file = root / "fabrics" / "default.yaml"
-        self.elections = Elections(DirectoryStore(root), period=PERIOD, now=lambda: NOW)
+        self.elections = Elections(ServedFolder(root), period=PERIOD, now=lambda: NOW)
 
     def hold(self, *reports: NeighborReport) -> dict[str, Any] | None:
         self.elections.hold(reports)

@@ -15,7 +15,8 @@ import yaml
 from generator.exits import Exit
 from generator.placement.capacity import Snapshot
 from generator.plane_config import PlaneChoice, parse_planes, read_planes
-from generator.serving import Rounds
+from generator.serving import Course, Rounds
+from generator.serving_folder import ServedFolder
 from generator.store.directory import DirectoryStore, read_hypernodes
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.networks import infiniband, linked, rdma, with_ports
@@ -156,12 +157,13 @@ def test_it_places_in_the_network_that_the_request_names(
 def test_it_serves_the_network_that_was_asked_for(reports: Path, policies: Path) -> None:
     snapshots: list[Snapshot] = []
     rounds = Rounds(
-        reports.parent,
-        nodes=None,
-        period=timedelta(minutes=1),
-        now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
+        ServedFolder(reports.parent),
+        Course(
+            period=timedelta(minutes=1),
+            now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
+            planes=PlaneChoice(read_planes(policies), "storage"),
+        ),
         publish=snapshots.append,
-        planes=PlaneChoice(read_planes(policies), "storage"),
     )
     rounds.tick()
     (snapshot,) = snapshots

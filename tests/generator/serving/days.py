@@ -12,7 +12,8 @@ from generator.fabric_object import FabricDocument, parse_fabric_document
 from generator.guarding import Writing
 from generator.reconcile.conditions import standing_in
 from generator.reconcile.policy import with_approval
-from generator.serving import Rounds
+from generator.serving import Course, Rounds
+from generator.serving_folder import ServedFolder
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import Scene
 from topology.facts import Medium
@@ -39,12 +40,9 @@ class Day:
 
     def restart(self, writing: Writing | None = None) -> None:
         self.rounds = Rounds(
-            self.root,
-            nodes=self.nodes,
-            period=MINUTE,
-            now=lambda: self.now,
+            ServedFolder(self.root, self.nodes),
+            Course(period=MINUTE, now=lambda: self.now, writing=writing or Writing()),
             publish=lambda _snapshot: None,
-            writing=writing or Writing(),
         )
 
     def tick(self) -> float | None:

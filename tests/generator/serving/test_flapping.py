@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.serving import Rounds
+from generator.serving import Course, Rounds
+from generator.serving_folder import ServedFolder
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import PAIRS, Scene
 from topology.report import NeighborReport, ReportStatus
@@ -25,10 +26,8 @@ def test_it_tells_a_flapping_port_once_and_when_it_has_settled(
     store = DirectoryStore(Scene.of(tmp_path, PAIRS).store())
     report = next(one for one in store.read_reports().reports if one.spec.ports)
     rounds = Rounds(
-        tmp_path / "store",
-        nodes=None,
-        period=timedelta(minutes=1),
-        now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
+        ServedFolder(tmp_path / "store"),
+        Course(period=timedelta(minutes=1), now=lambda: datetime(2026, 7, 1, tzinfo=UTC)),
         publish=lambda _snapshot: None,
     )
     rounds.tick()

@@ -13,7 +13,8 @@ import pytest
 from generator.outputs.hypernode import render_hypernodes
 from generator.placement.capacity import Snapshot
 from generator.plane_config import DEFAULT_PLANES, PlaneChoice
-from generator.serving import Rounds
+from generator.serving import Course, Rounds
+from generator.serving_folder import ServedFolder
 from generator.store.directory import DirectoryStore, read_hypernodes
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from tests.topology.synthetic.fabrics import swap
@@ -35,12 +36,9 @@ class Loop:
         self.now = NOON
         self.snapshots: list[Snapshot] = []
         self.rounds = Rounds(
-            self.root,
-            nodes=nodes,
-            period=MINUTE,
-            now=lambda: self.now,
+            ServedFolder(self.root, nodes),
+            Course(period=MINUTE, now=lambda: self.now, planes=planes),
             publish=self.snapshots.append,
-            planes=planes,
         )
 
     def tick(self) -> None:

@@ -1,0 +1,102 @@
+"""From reports to a tree and its findings, only where the facts are others than last time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from generator.app import Observation, observe_fabric
+from generator.inputs import Inputs
+from generator.intake import take_reports
+from generator.inventory import Inventory
+from generator.reconcile.shape import DEFAULT_SHAPE, Shape
+from topology.errors import ParseError
+from topology.report import NeighborReport
+from topology.tree import TopologyTree
+
+
+class Evidence(NamedTuple):
+    """All that a tree is made of."""
+
+    reports: tuple[NeighborReport, ...]
+    inventory: Inventory | None
+    shape: Shape = DEFAULT_SHAPE
+
+
+class Inferring:
+    """The memory of what was inferred last."""
+
+    def __init__(self) -> None:
+        """Nothing is known yet."""
+        self.observation: Observation | None = None
+        """None where nothing usable was reported."""
+        self.problems: tuple[ParseError, ...] = ()
+        """What of the reports could not be used."""
+        self._facts: object = None
+        self._evidence: Evidence | None = None
+
+    def look(self, evidence: Evidence, previous: TopologyTree | None) -> None:
+        """Infer the tree and the findings, if the facts are others than in the last round.
+
+        Args:
+            evidence: as it is now.
+            previous: whose names are carried over.
+        """
+        if self._is_same(evidence):
+            return
+        taken = take_reports(evidence.reports)
+        inputs = Inputs(
+            taken.claims,
+            evidence.reports,
+            evidence.inventory,
+            unknown_subnets=taken.unknown_subnets,
+            planes=evidence.shape.planes,
+        )
+        # Ages and outcomes change without a new fact, so they are judged apart.
+        self.observation = observe_fabric(
+            inputs,
+            previous=previous,
+            first_owners=self.observation.owners if self.observation else {},
+            names_of_tiers=evidence.shape.tier_names,
+        )
+        self.problems = taken.problems
+
+    def _is_same(self, evidence: Evidence) -> bool:
+        last, self._evidence = self._evidence, evidence
+        if last is not None and last.reports is evidence.reports and last[1:] == evidence[1:]:
+            return True
+        nodes = evidence.inventory.nodes if evidence.inventory else None
+        facts = (_facts_of(evidence.reports), nodes, evidence.shape)
+        is_same = facts == self._facts
+        self._facts = facts
+        return is_same
+
+
+def why_unknown(observation: Observation | None, plane: str) -> str:
+    """Return why nothing is known to be anywhere."""
+    if observation is None:
+        return "no usable report"
+    if plane not in observation.planes:
+        return f"no port is in plane {plane}; planes with ports: {', '.join(observation.planes)}"
+    return "no node could be placed"
+
+
+def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:
+    """Return all that the tree and the plan depend on, of reports.
+
+    That is specs, who takes part in sweeping and how, ports that flap, and times where they
+    choose between sweeps.
+
+    Agents renew the times of unchanged facts every period.
+    """
+    reports = tuple(reports)
+    sweeps: dict[str, set[str]] = {}
+    for report in reports:
+        if report.spec.sweep is not None:
+            sweeps.setdefault(report.spec.sweep.subnet, set()).add(report.spec.sweep.sweep_id)
+    return [
+        (report.metadata.name, report.spec, report.status.observed_at)
+        if report.spec.sweep is not None and len(sweeps[report.spec.sweep.subnet]) > 1
+        else (report.metadata.name, report.spec, report.status.sweeping, report.status.flapping)
+        for report in reports
+    ]

@@ -1,0 +1,212 @@
+"""What runs while a server serves: the loop, the calls, the walks, and an end in order.
+
+The order of the end matters in a cluster: no new write, the one in progress done, then the lease
+released, so that the next leader never meets a write of ours.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Protocol
+
+from generator.clock import utc_now
+from generator.debounce import Pace
+from generator.exits import Exit
+from generator.guarding import Writing, always
+from generator.outcome import OnRound
+from generator.placement.capacity import Snapshot
+from generator.rpc.server import PlacementServer, Published
+from generator.schedule import Schedule
+from generator.serve_options import ServeSettings, Walked
+from generator.serving import Course, Rounds
+from generator.serving_folder import ServedFolder
+from generator.store.directory import DirectoryStore
+from generator.store.served import ServedStore
+from generator.switch_rounds import SwitchRounds
+from topology.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+STOP_S: Final = 10.0
+"""From the signal to the end; calls and the round in progress may finish meanwhile."""
+GATHER_S: Final = 1.0
+"""From a change to the round that sees it, and what else changes meanwhile."""
+
+
+class Ground(Protocol):
+    """What is served: a folder, or a cluster as one of its replicas."""
+
+    @property
+    def store(self) -> ServedStore:
+        """What is read and written."""
+        ...
+
+    def leads(self) -> bool:
+        """Return whether we are the one that writes."""
+        ...
+
+    def following(self, wake: Callable[[], None]) -> AbstractContextManager[object]:
+        """Return a context in which `wake` is called when something changed."""
+        ...
+
+    def stop_writing(self) -> None:
+        """Begin no further write; the one in progress may end."""
+        ...
+
+    def leave(self) -> None:
+        """Let another one write: none of ours is under way any more."""
+        ...
+
+
+class FolderGround:
+    """A folder: nobody else writes into it, and nothing tells of changes."""
+
+    def __init__(self, root: Path, nodes: Path | None) -> None:
+        """Read what is stored.
+
+        Raises:
+            ConfigError: the inventory cannot be read.
+            StoreError: the folders of the store cannot be read.
+        """
+        self.store = ServedFolder(root, nodes)
+
+    def leads(self) -> bool:
+        """Return that we are the one."""
+        return always()
+
+    def following(self, wake: Callable[[], None]) -> AbstractContextManager[object]:
+        """Return a context that tells nothing."""
+        return nullcontext(wake)
+
+    def stop_writing(self) -> None:
+        """Do nothing: every write to a folder is whole or not there at all."""
+
+    def leave(self) -> None:
+        """Do nothing."""
+
+
+class Running:
+    """Everything that runs, from its start to its end."""
+
+    def __init__(
+        self, settings: ServeSettings, ground: Ground, *, on_round: Sequence[OnRound] = ()
+    ) -> None:
+        """Start to answer and to turn.
+
+        Args:
+            settings: how to serve.
+            ground: what to serve.
+            on_round: told how each round ended.
+
+        Raises:
+            ConfigError: an address is taken, or a file cannot be used.
+        """
+        self._ground = ground
+        self._ready_file = settings.ready_file
+        self._walks = _walks(settings.switches, settings.folder) if settings.switches else None
+        published = Published()
+        self._server = PlacementServer(settings.listen, published)
+
+        def publish(snapshot: Snapshot) -> None:
+            published.snapshot = snapshot
+            self._server.set_serving()
+
+        try:
+            pace = Writing(Pace(), time.monotonic, is_dry=settings.is_dry, leads=ground.leads)
+            course = Course(
+                period=timedelta(seconds=settings.period_s),
+                now=utc_now,
+                writing=pace,
+                planes=settings.planes,
+                walks=self._walks,
+                on_round=tuple(on_round),
+            )
+            rounds = Rounds(ground.store, course, publish=publish)
+            announce(self._server.address, settings.ready_file)
+            self._schedules = self._turn(rounds, settings)
+        except BaseException:
+            self._server.stop(deadline_s=0)
+            raise
+
+    def wake(self) -> None:
+        """Let a round begin soon; any thread may ask."""
+        self._schedules[0].wake(GATHER_S)
+
+    def stop(self) -> None:
+        """End it all within seconds; the process ends here where a round does not."""
+        ends_at = time.monotonic() + STOP_S
+        if self._walks is not None:
+            self._walks.stop()
+        if self._ready_file is not None:
+            self._ready_file.unlink(missing_ok=True)
+        self._ground.stop_writing()
+        self._server.stop(deadline_s=STOP_S / 2)
+        ended = [
+            one.stop(deadline_s=max(0.0, ends_at - time.monotonic())) for one in self._schedules
+        ]
+        if all(ended):
+            self._ground.leave()
+            log.info("generator stopped")
+            return
+        # Every write is whole or not there at all, so a round may be left in the middle; its
+        # thread would keep the interpreter from ending. A lease is left to expire.
+        log.warning("generator stopped within a round")
+        os._exit(Exit.OK)
+
+    def _turn(self, rounds: Rounds, settings: ServeSettings) -> list[Schedule]:
+        schedules = [Schedule(rounds.tick, period_s=settings.period_s, now=utc_now)]
+        if self._walks is not None and settings.switches is not None:
+            period_s = settings.switches.period_s
+            schedules.append(Schedule(self._walks.tick, period_s=period_s, now=utc_now))
+        return schedules
+
+
+def serve(settings: ServeSettings, ground: Ground, wait_for_stop: Callable[[], str]) -> None:
+    """Serve until a signal comes.
+
+    Raises:
+        ConfigError: an address is taken, or a file cannot be used.
+    """
+    running = Running(settings, ground)
+    with ground.following(running.wake):
+        log.info("generator stopping", extra={"signal": wait_for_stop()})
+        running.stop()
+
+
+def announce(address: str, ready_file: Path | None) -> None:
+    """Tell the bound address; the file appears whole or not at all.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    log.info("generator ready", extra={"address": address})
+    if ready_file is None:
+        return
+    try:
+        number, temporary = tempfile.mkstemp(prefix=".", dir=ready_file.parent)
+        with open(number, "w", encoding="ascii") as stream:  # noqa: PTH123 - an open descriptor
+            stream.write(f"{address}\n")
+        Path(temporary).replace(ready_file)
+    except OSError as error:
+        raise ConfigError(f"cannot write {ready_file}: {error.strerror}") from error
+
+
+def _walks(walked: Walked, folder: Path) -> SwitchRounds:
+    from generator.switches import SnmpSession  # noqa: PLC0415 - who walks no switch pays none
+
+    return SwitchRounds(
+        walked.config,
+        store=DirectoryStore(folder),
+        period=timedelta(seconds=walked.period_s),
+        deadline=timedelta(seconds=walked.deadline_s),
+        now=utc_now,
+        clock=time.monotonic,
+        open_session=SnmpSession,
+    )

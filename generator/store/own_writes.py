@@ -1,0 +1,65 @@
+"""What we wrote and the watch has not told yet, laid over what it has told.
+
+A round that planned from objects as they were before its own writes would write again, and in the
+order of a state that is gone. Versions of objects grow (Kubernetes 1.35 promises that they can be
+compared), so what the watch tells later counts, and what it told before does not.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Generic, NamedTuple, TypeVar
+
+from generator.kube.reflector import Reflector
+
+Value = TypeVar("Value")
+
+
+class _Written(NamedTuple, Generic[Value]):
+    version: int
+    """After the write; of a deleted object that at which it was deleted."""
+    value: Value | None
+    """None where it was deleted."""
+
+
+class OwnWrites(Generic[Value]):
+    """Our latest writes to the objects of one kind; any thread may ask."""
+
+    def __init__(self, reflector: Reflector[Value]) -> None:
+        """Nothing was written yet."""
+        self._reflector = reflector
+        self._lock = Lock()
+        self._written: dict[str, _Written[Value]] = {}
+
+    def note(self, name: str, version: str, value: Value | None) -> None:
+        """Take note of a write.
+
+        Args:
+            name: of the object.
+            version: that the server answered with; of a deleted object the last one.
+            value: None where it was deleted.
+        """
+        with self._lock:
+            self._written[name] = _Written(_number(version), value)
+
+    def pending(self) -> dict[str, Value | None]:
+        """Return by name what the watch has not told yet; None for what we have deleted."""
+        with self._lock:
+            self._written = {
+                name: one for name, one in self._written.items() if not self._is_told(name, one)
+            }
+            return {name: one.value for name, one in self._written.items()}
+
+    def _is_told(self, name: str, written: _Written[Value]) -> bool:
+        known = _number(self._reflector.cache.version_of(name))
+        if written.value is not None:
+            return known >= written.version or self._is_past(written.version, known)
+        return known > written.version or self._is_past(written.version, known)
+
+    def _is_past(self, version: int, known: int) -> bool:
+        """Return whether an object that is not known any more was seen to go."""
+        return not known and _number(self._reflector.version) > version
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else 0
