@@ -47,19 +47,22 @@ class Heartbeat:
         return "" if silent_s <= self._limit_s else f"no round ended for {silent_s:.0f} s"
 
 
-def health_pages(heartbeat: Heartbeat, why_not_ready: Callable[[], str]) -> Mapping[str, Render]:
+def health_pages(
+    heartbeat: Heartbeat, *, why_not_ready: Callable[[], str], why_dead: Callable[[], str]
+) -> Mapping[str, Render]:
     """Return the pages of health by their paths.
 
     Args:
         heartbeat: of the loop.
         why_not_ready: returns why nothing can be answered yet, empty where it can.
+        why_dead: returns what else than the loop hangs, empty where nothing does.
     """
 
     def why_not_started() -> str:
         return "" if heartbeat.has_begun else "the first round has not ended"
 
     return {
-        "/livez": _page_of(heartbeat.why_dead),
+        "/livez": _page_of(lambda: heartbeat.why_dead() or why_dead()),
         "/startupz": _page_of(why_not_started),
         "/readyz": _page_of(lambda: why_not_started() or why_not_ready()),
     }

@@ -23,6 +23,7 @@ from generator.placement.request import PlacementRequest
 from generator.printing import output_option, print_document
 from generator.reading import finish, read_observation, read_tree
 from generator.requesting import Asked, read_asked, tell, tell_notes
+from generator.server_options import Server, server_of, server_options
 from topology.errors import ParseError
 from topology.tree import TopologyTree
 
@@ -45,7 +46,6 @@ class Scene(NamedTuple):
 @click.option("--sbatch", metavar="OPTIONS", help='Instead of a file: "--nodes=16 --switches=1".')
 @click.option(
     "--level",
-    "levels",
     multiple=True,
     metavar="NAME=TIER",
     help="Tier that another system's manifest calls NAME. May be repeated.",
@@ -67,7 +67,7 @@ class Scene(NamedTuple):
     type=click.Path(exists=True, dir_okay=False),
     help="Gangs that run: [{gang, priority, min, pods: [{node, request, count, group}]}].",
 )
-@click.option("--server", help="HOST:PORT of a `toponaut serve` to ask instead.")
+@server_options
 @click.option(
     "--timeout",
     type=parse_duration,
@@ -94,7 +94,7 @@ def command(
     is an answer too.
     """
     tree, running = options.pop("tree"), options.pop("running")
-    server, preset = options.pop("server"), options.pop("preset")
+    server, preset = server_of(options), options.pop("preset")
     sources = sources_of(options)
     scene = None
     asked = _read_asked(options)
@@ -127,7 +127,7 @@ def _read_asked(options: dict[str, Any]) -> Asked:
     file, sbatch = options["file"], options["sbatch"]
     if (file is None) == (sbatch is None):
         raise click.UsageError("name one request: --file or --sbatch")
-    asked = read_asked(file, sbatch, parse_levels(options["levels"]))
+    asked = read_asked(file, sbatch, parse_levels(options["level"]))
     if asked.translation is not None:
         tell(asked.translation)
     return asked
@@ -151,10 +151,10 @@ def _read_scene(sources: Sources, tree: Path | None) -> Scene:
     return Scene(read_tree(tree), inventory, inventory.problems if inventory else ())
 
 
-def _ask(server: str, request: PlacementRequest, timeout_s: float) -> Placement:
+def _ask(server: Server, request: PlacementRequest, timeout_s: float) -> Placement:
     from generator.rpc.client import PlacementClient  # noqa: PLC0415 - gRPC only where asked
 
-    with PlacementClient(server, timeout_s) as client:
+    with PlacementClient(server.address, timeout_s, server.proof) as client:
         return client.place(request)
 
 

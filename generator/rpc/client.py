@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 import grpc
 
@@ -15,6 +14,7 @@ from generator.rpc.convert import placement_of, request_message
 from generator.rpc.failures import Failure, FailureKind, failure_of
 from generator.rpc.faults import quiet_faults
 from generator.rpc.key_files import read_key_file
+from generator.rpc.proof import PLAIN, Proof
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from topology.errors import ConfigError, PlacementRequestError, TopologyError, show
 
@@ -30,22 +30,6 @@ _NO_GRPC: Final = "Failed parsing HTTP/2"
 
 class PlacementServerError(TopologyError):
     """A server was reached and gave no answer."""
-
-
-class Proof(NamedTuple):
-    """How the server is known, and how we prove who we are; any of it asks for TLS."""
-
-    ca: Path | None = None
-    """Authorities that the server's certificate is of; None: those of gRPC."""
-    token: Path | None = None
-    """File with a bearer token, read for each call: whoever renews it replaces it."""
-    cert: Path | None = None
-    key: Path | None = None
-    server_name: str | None = None
-    """Name in the server's certificate, where it is not the address that is asked."""
-
-
-PLAIN: Final = Proof()
 
 
 class PlacementClient:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from generator.kube.transport import KubeTransport
-from generator.rpc.client import PlacementClient, PlacementServerError, Proof
+from generator.rpc.client import PlacementClient, PlacementServerError
+from generator.rpc.proof import Proof
 from generator.rpc.tokens import TokenReviews
 from tests.generator.rpc.clusters import request_for
 from tests.generator.rpc.proving import SOON_S, Pki, Served, served

@@ -12,15 +12,18 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+from generator.exits import Exit
 from generator.outcome import QueryResult
-from generator.rpc.client import PlacementClient, PlacementServerError, Proof
+from generator.rpc.client import PlacementClient, PlacementServerError
 from generator.rpc.failures import Failure, FailureKind
+from generator.rpc.proof import Proof
 from generator.rpc.server import PlacementServer, Published
 from generator.rpc.tls import ServerCertificates, TlsFiles
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from tests.generator.rpc.clusters import request_for
 from tests.generator.rpc.proving import ANY_PORT, SOON_S, Pki, Tokens, served, trusting
+from tests.generator.scenes import run
 from tests.lab.certificates import Authority
 from topology.errors import ConfigError
 
@@ -284,3 +287,38 @@ def test_it_refuses_calls_that_it_fails_to_judge(pki: Pki) -> None:
             ask(running.address, token(pki, "alice"))
         assert "alice" not in str(caught.value)
         assert running.results == [QueryResult.REFUSED]
+
+
+def test_it_asks_by_command(pki: Pki, tokens: Tokens) -> None:
+    request = pki.write(
+        "request.yaml",
+        b"apiVersion: toponaut.io/v1alpha1\nkind: PlacementRequest\n"
+        b"spec: {groups: [{name: w, count: 3}]}\n",
+    )
+    cert, key = pki.client()
+    with served(pki.files._replace(client_ca=pki.ca), tokens) as running:
+        words = ["place", "-f", request, "--server", running.address, "--ca-file", pki.ca]
+        words += ["--client-cert", cert, "--client-key", key]
+        token_file = pki.write("token", b"alice")
+        ran = run(*words, "--token-file", token_file)
+        assert (ran.code, ran.err) == (Exit.OK, "")
+        assert ran.out.startswith("feasible: 3 pods")
+        token_file.write_bytes(b"bob")
+        ran = run(*words, "--token-file", token_file)
+        assert ran.code == Exit.NOTHING
+        assert "bob may not create" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--ca-file", "tls.crt"], "go with --server"),
+        (["--server", "127.0.0.1:1", "--client-cert", "tls.crt"], "go together"),
+    ],
+    ids=["a proof for nobody", "half a proof"],
+)
+def test_it_refuses_by_command(pki: Pki, words: list[str], why: str) -> None:
+    given = [str(pki.folder / word) if word.endswith(".crt") else word for word in words]
+    ran = run("place", "-f", "-", *given)
+    assert ran.code == Exit.USAGE
+    assert why in ran.err

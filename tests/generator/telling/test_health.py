@@ -18,13 +18,17 @@ class Clock:
         return self.now_s
 
 
+def pages_of(heart: Heartbeat, *, ready: str = "", dead: str = "") -> Mapping[str, Render]:
+    return health_pages(heart, why_not_ready=lambda: ready, why_dead=lambda: dead)
+
+
 def told(pages: Mapping[str, Render]) -> dict[str, tuple[int, str]]:
     answers = {path: render("") for path, render in pages.items()}
     return {path: (one.status, one.body.decode().strip()) for path, one in answers.items()}
 
 
 def test_it_is_alive_but_not_started_before_the_first_round_ended() -> None:
-    pages = health_pages(Heartbeat(period_s=PERIOD_S, clock=Clock()), lambda: "")
+    pages = pages_of(Heartbeat(period_s=PERIOD_S, clock=Clock()))
     assert told(pages) == {
         "/livez": (200, "ok"),
         "/startupz": (503, "the first round has not ended"),
@@ -35,7 +39,7 @@ def test_it_is_alive_but_not_started_before_the_first_round_ended() -> None:
 def test_it_is_not_ready_while_something_is_unknown() -> None:
     heart = Heartbeat(period_s=PERIOD_S, clock=Clock())
     heart.beat()
-    pages = health_pages(heart, lambda: "nodes are not listed yet")
+    pages = pages_of(heart, ready="nodes are not listed yet")
     assert told(pages) == {
         "/livez": (200, "ok"),
         "/startupz": (200, "ok"),
@@ -47,7 +51,7 @@ def test_it_is_dead_when_rounds_do_not_end_and_alive_when_they_do_again() -> Non
     clock = Clock()
     heart = Heartbeat(period_s=PERIOD_S, clock=clock)
     heart.beat()
-    pages = health_pages(heart, lambda: "")
+    pages = pages_of(heart)
     clock.now_s += MISSED_ROUNDS * PERIOD_S
     assert told(pages)["/livez"] == (200, "ok")
     clock.now_s += 1
@@ -62,3 +66,8 @@ def test_it_gives_short_rounds_their_time() -> None:
     heart = Heartbeat(period_s=0.1, clock=clock)
     clock.now_s += LEAST_S
     assert heart.why_dead() == ""
+
+
+def test_it_is_dead_when_a_thread_is_that_it_needs() -> None:
+    pages = pages_of(Heartbeat(period_s=PERIOD_S, clock=Clock()), dead="nobody follows nodes")
+    assert told(pages)["/livez"] == (503, "nobody follows nodes")

@@ -1,0 +1,128 @@
+"""What pods take of their nodes, as the scheduler counts it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from generator.inventory import Inventory, parse_node
+from generator.usage import less_usage, parse_pod_usage
+from tests.generator.scenes import kube_node
+from topology.errors import ConfigError
+
+GPU = "nvidia.com/gpu"
+
+
+def container(cpu: str = "0", *, gpus: int = 0, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
+    requests = {"cpu": cpu, **({GPU: str(gpus)} if gpus else {})}
+    return {"name": "c", "resources": {"requests": requests}, **more}
+
+
+def pod(*containers: dict[str, Any], phase: str = "Running", **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
+    return {
+        "metadata": {"name": "p", "namespace": "n"},
+        "spec": {"nodeName": "n1", "containers": list(containers), **spec},
+        "status": {"phase": phase},
+    }
+
+
+def taken(found: dict[str, Any], resource: str = "cpu") -> Decimal:
+    usage = parse_pod_usage(found)
+    assert usage is not None
+    return usage.amounts.get(resource, Decimal(0))
+
+
+@pytest.mark.parametrize(
+    ("found", "cpu"),
+    [
+        pytest.param(pod(container("500m"), container("2")), "2.5", id="the sum of containers"),
+        pytest.param(
+            pod(container("1"), initContainers=[container("3"), container("2")]),
+            "3",
+            id="the greatest init container, where that is more",
+        ),
+        pytest.param(
+            pod(container("4"), initContainers=[container("3"), container("2")]),
+            "4",
+            id="the containers, where they are more",
+        ),
+        pytest.param(
+            pod(container("1"), initContainers=[container("2", restartPolicy="Always")]),
+            "3",
+            id="an init container that goes on beside them",
+        ),
+        pytest.param(
+            pod(
+                container("1"),
+                initContainers=[container("2", restartPolicy="Always"), container("5")],
+            ),
+            "7",
+            id="an init container beside one that goes on",
+        ),
+        pytest.param(
+            pod(
+                container("1"),
+                initContainers=[container("5"), container("2", restartPolicy="Always")],
+            ),
+            "5",
+            id="an init container before one that goes on",
+        ),
+        pytest.param(
+            pod(container("9"), resources={"requests": {"cpu": "3"}}),
+            "3",
+            id="what the pod asks for as a whole",
+        ),
+        pytest.param(pod(container("1"), overhead={"cpu": "250m"}), "1.25", id="its overhead"),
+        pytest.param(pod({"name": "c"}), "0", id="nothing, where nothing is asked for"),
+        pytest.param(pod(container("1"), initContainers=None), "1", id="no list of others"),
+    ],
+)
+def test_it_takes(found: dict[str, Any], cpu: str) -> None:
+    assert taken(found) == Decimal(cpu)
+
+
+def test_it_takes_a_slot_for_a_pod_with_devices_alone() -> None:
+    assert taken(pod(container("1", gpus=8)), "slots") == 1
+    assert taken(pod(container("1")), "slots") == 0
+    assert taken(pod(container("1")), "pods") == 1
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(pod(container("1"), phase="Succeeded"), id="that is done"),
+        pytest.param(pod(container("1"), phase="Failed"), id="that failed"),
+        pytest.param(pod(container("1"), nodeName=""), id="on no node"),
+        pytest.param({}, id="that is none"),
+    ],
+)
+def test_it_takes_nothing_for_a_pod(found: dict[str, Any]) -> None:
+    assert parse_pod_usage(found) is None
+
+
+def test_it_takes_a_pod_that_waits_on_its_node_for_one_that_runs() -> None:
+    assert taken(pod(container("1"), phase="Pending")) == 1
+
+
+def test_it_refuses_a_quantity_that_is_none() -> None:
+    with pytest.raises(ConfigError, match="requests: expected a quantity"):
+        parse_pod_usage(pod(container("much")))
+
+
+def test_it_leaves_of_a_node_what_pods_do_not_take() -> None:
+    nodes = tuple(parse_node(kube_node(name)) for name in ("n1", "n2"))
+    pods = [pod(container("500m", gpus=3)), pod(container("250m", gpus=3)), pod(nodeName="gone")]
+    found = less_usage(Inventory(nodes, ()), map(parse_pod_usage, pods))
+    first, second = found.nodes
+    assert first.spec.free is not None
+    assert (first.spec.free["cpu"], first.spec.free[GPU], first.spec.free["slots"]) == (62, 2, 0)
+    assert second.spec.free == second.spec.capacity
+    assert first.spec.capacity == nodes[0].spec.capacity
+
+
+def test_it_leaves_nothing_where_more_is_taken_than_there_is() -> None:
+    node = parse_node(kube_node("n1"))
+    found = less_usage(Inventory((node,), ()), [parse_pod_usage(pod(container("1", gpus=99)))])
+    assert found.nodes[0].spec.idle[GPU] == 0
