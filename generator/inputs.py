@@ -19,6 +19,7 @@ from generator.dumps import parse_dump
 from generator.intake import take_reports
 from generator.inventory import Inventory, parse_nodes
 from generator.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
+from generator.reconcile.shape import DEFAULT_SHAPE, Shape, shape_of
 from generator.store.access import Access
 from generator.store.directory import ReadReports, read_reports
 from generator.subnets import uncovered
@@ -53,6 +54,8 @@ class Sources(NamedTuple):
     """The network asked for; compute where not given."""
     cluster: Access | None = None
     """Where reports, nodes and HyperNodes are objects."""
+    shape: Shape = DEFAULT_SHAPE
+    """What the Fabric object of a store says, where no option does."""
 
     @property
     def is_empty(self) -> bool:
@@ -73,6 +76,8 @@ class Inputs:
     unknown_subnets: tuple[str, ...] = ()
     """InfiniBand subnets without a whole sweep, so that what they cable is not known."""
     planes: PlaneChoice = DEFAULT_PLANES
+    tier_names: tuple[str, ...] = ()
+    """As the Fabric object says; the usual ones where empty."""
 
     @property
     def all_claims(self) -> tuple[Claim | SweptClaims, ...]:
@@ -90,11 +95,12 @@ def read_inputs(sources: Sources) -> Inputs:
         StoreError: a folder cannot be read.
     """
     policies = read_planes(sources.planes) if sources.planes else ()
-    choice = PlaneChoice(policies, sources.plane or COMPUTE)
-    listed, read = _read_listed(sources)
-    found = Inputs(inventory=listed, planes=choice)
-    if found.inventory:
-        found = replace(found, problems=found.inventory.problems)
+    listed, read, shape, problems = _read_listed(sources)
+    choice = shape.planes
+    if sources.planes or sources.plane:
+        choice = PlaneChoice(policies, sources.plane or COMPUTE)
+    problems += listed.problems if listed else ()
+    found = Inputs(inventory=listed, planes=choice, tier_names=shape.tier_names, problems=problems)
     if read is not None:
         taken = take_reports(read.reports)
         unlisted = _unlisted(found.inventory, taken.reporters)
@@ -113,18 +119,29 @@ def read_inputs(sources: Sources) -> Inputs:
     return found
 
 
-def _read_listed(sources: Sources) -> tuple[Inventory | None, ReadReports | None]:
+class _Listed(NamedTuple):
+    """What a store holds: the folder of reports, or the cluster."""
+
+    inventory: Inventory | None
+    reports: ReadReports | None
+    shape: Shape
+    problems: tuple[ParseError, ...] = ()
+    """What of the Fabric object is no use."""
+
+
+def _read_listed(sources: Sources) -> _Listed:
     """Return the inventory and the reports, of files or of the cluster; None where not asked."""
     if sources.cluster is None:
         reports = read_reports(sources.reports) if sources.reports else None
-        return read_inventory(sources.nodes), reports
+        return _Listed(read_inventory(sources.nodes), reports, sources.shape)
     from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
 
     with open_cluster(sources.cluster, os.environ) as store:
         listed = read_inventory(sources.nodes) or store.read_nodes()
         if not listed.nodes:
             raise ConfigError("the cluster has no node that can be used")
-        return listed, store.read_reports()
+        shape, problems = shape_of(store.read_fabric())
+        return _Listed(listed, store.read_reports(), shape, problems)
 
 
 def _unlisted(inventory: Inventory | None, reporters: Iterable[str]) -> Iterator[ParseError]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,16 +15,19 @@ from generator.inventory import Inventory
 from generator.outputs.hypernode import HyperNode, lint, render_hypernodes, tree_of_hypernodes
 from generator.reading import read_observation
 from generator.reconcile.conflicts import find_conflicts
+from generator.reconcile.gangs import Gang
 from generator.reconcile.guard import Coverage, Verdict, judge
 from generator.reconcile.plan import Action, plan_changes
-from generator.reconcile.policy import Policy, policy_of
+from generator.reconcile.policy import Policy
+from generator.reconcile.shape import shape_of
 from generator.store.access import Access
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
-from topology.errors import InvariantError, ParseError, show
+from topology.errors import InvariantError, KubeForbidden, ParseError, show
 from topology.report import NeighborReport
 from topology.tree import TopologyTree
 
-DEFAULT_POLICY: Final = Policy()
+if TYPE_CHECKING:  # heavy, and rarely needed
+    from generator.store.cluster import ClusterStore
 
 
 class Plan(NamedTuple):
@@ -36,17 +39,24 @@ class Plan(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """HyperNodes that exist, and what of them could not be read."""
+    """HyperNodes that exist, what of them could not be read, and what else decides of a plan."""
 
     hypernodes: tuple[HyperNode, ...] = ()
     problems: tuple[ParseError, ...] = ()
+    fabric: Mapping[str, Any] | None = None
+    """What people want."""
+    gangs: tuple[Gang, ...] = ()
+    """What runs, as far as that is known."""
 
 
-def with_store(sources: Sources, store: Path | None) -> Sources:
-    """Return the sources; the reports of the store where no other source is named."""
+def with_store(sources: Sources, store: Path | None, fabric: Mapping[str, Any] | None) -> Sources:
+    """Return the sources; the reports of the store where no other source is named.
+
+    The tree has the shape that the Fabric object says, as far as no option says another.
+    """
     if store is not None and sources.is_empty:
-        return sources._replace(reports=store / REPORTS)
-    return sources
+        sources = sources._replace(reports=store / REPORTS)
+    return sources._replace(shape=shape_of(fabric)[0])
 
 
 def observed_in(store: Path | None, folder: Path | None, cluster: Access | None = None) -> Observed:
@@ -66,19 +76,39 @@ def observed_in(store: Path | None, folder: Path | None, cluster: Access | None 
         return _observed_in_cluster(cluster)
     if (store is None) == (folder is None):
         raise click.UsageError("name what to compare with: either --store or --observed")
-    read = DirectoryStore(store).read_hypernodes() if store else read_hypernodes(folder or Path())
-    return Observed(read.hypernodes, read.problems)
+    if store is None:
+        read = read_hypernodes(folder or Path())
+        return Observed(read.hypernodes, read.problems)
+    place = DirectoryStore(store)
+    read = place.read_hypernodes()
+    return Observed(read.hypernodes, read.problems, place.read_fabric())
 
 
 def _observed_in_cluster(cluster: Access) -> Observed:
     from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
 
     with open_cluster(cluster, os.environ) as opened:
-        read = opened.read_hypernodes()
-    return Observed(read.hypernodes, read.problems)
+        return observed_by(opened)
 
 
-def make_plan(sources: Sources, observed: Observed, *, policy: Policy = DEFAULT_POLICY) -> Plan:
+def observed_by(cluster: ClusterStore) -> Observed:
+    """Read what a plan for a cluster depends on.
+
+    Who may not list its pods is told that running gangs are not known.
+
+    Raises:
+        KubeError: the cluster cannot be read.
+    """
+    read, fabric = cluster.read_hypernodes(), cluster.read_fabric()
+    try:
+        gangs = cluster.read_gangs()
+    except KubeForbidden as error:
+        problem = ParseError(f"running gangs are not known: {error}", source="pods")
+        return Observed(read.hypernodes, (*read.problems, problem), fabric)
+    return Observed(read.hypernodes, read.problems, fabric, gangs)
+
+
+def make_plan(sources: Sources, observed: Observed, *, policy: Policy) -> Plan:
     """Read the sources, plan towards their tree, and judge the plan.
 
     What is saved has no age, so every report counts as fresh.
@@ -91,18 +121,15 @@ def make_plan(sources: Sources, observed: Observed, *, policy: Policy = DEFAULT_
     read = read_observation(sources, previous=previous)
     actions, conflicts = plan_towards(read.observation, observed.hypernodes)
     coverage = coverage_of(read.inputs.inventory, read.inputs.reports, read.observation.tree)
-    verdict = judge(actions, observed.hypernodes, budget=policy.budget, coverage=coverage)
+    verdict = judge(
+        actions,
+        observed.hypernodes,
+        budget=policy.budget,
+        coverage=coverage,
+        gangs=observed.gangs,
+    )
     problems = (*read.problems, *observed.problems, *policy.problems, *conflicts)
     return Plan(actions, problems, verdict)
-
-
-def policy_in(store: Path | None) -> Policy:
-    """Return what the Fabric object of a store says about writing, the defaults without one.
-
-    Raises:
-        StoreError: it is there and cannot be read: a pause may stand in it.
-    """
-    return policy_of(DirectoryStore(store).read_fabric()) if store else DEFAULT_POLICY
 
 
 def coverage_of(

@@ -72,7 +72,7 @@ def read_observation(
         inputs,
         now=utc_now(),
         previous=last,
-        names_of_tiers=_split(names_of_tiers),
+        names_of_tiers=_split(names_of_tiers) or inputs.tier_names,
     )
     if observation is None:
         refuse_nothing(inputs.problems)

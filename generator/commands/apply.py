@@ -10,21 +10,22 @@ import click
 from generator.commands.plan import say_verdict, text_plan
 from generator.exits import Exit
 from generator.inputs import input_options, sources_of
-from generator.planning import make_plan, observed_in, policy_in, with_store
+from generator.planning import Plan, make_plan, observed_in, with_store
 from generator.printing import output_option, print_document
 from generator.reading import finish
-from generator.reconcile.apply import apply_plan
+from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.plan import render_action
-from generator.store.directory import DirectoryStore
+from generator.reconcile.policy import policy_of
+from generator.store_options import Place, open_place
 
 
 @click.command(name="apply")
 @input_options
 @click.option(
     "--store",
-    required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder whose hypernodes/ is written; its neighborreports/ is read if no source is named.",
+    help="Folder whose hypernodes/ is written; its neighborreports/ is read if no source is named. "
+    "Without it the cluster of --kube is written.",
 )
 @click.option("--approve", metavar="HASH", help="Carry out the plan of this hash though held.")
 @output_option
@@ -33,7 +34,7 @@ def command(
     ctx: click.Context,
     /,
     output: str,
-    store: Path,
+    store: Path | None,
     approve: str | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
@@ -43,21 +44,30 @@ def command(
     A plan that exceeds the change budget is held: exit 5, nothing written, until its hash is
     approved here or by `toponaut approve`. So is every plan while the Fabric object says paused.
     """
-    sources = with_store(sources_of(options), store)
-    place, policy = DirectoryStore(store), policy_in(store)
-    if approve is not None:
-        policy = policy._replace(approved=approve)
-    plan = make_plan(sources, observed_in(store, None), policy=policy)
-    is_held = not (plan.verdict.is_allowed or policy.approves(plan.verdict.hash))
-    if plan.actions and (is_held or policy.is_paused):
-        print_document([], output, text=lambda: "nothing was changed")
-        say_verdict(plan.verdict, policy)
-        finish(ctx, plan.problems, Exit.CHECK_FAILED)
-    result = apply_plan(plan.actions, place)
-    document = [render_action(action) for action in result.done]
-    print_document(document, output, text=lambda: text_plan(plan._replace(actions=result.done)))
+    sources = sources_of(options)
+    with open_place(store, None if store else sources.cluster) as place:
+        seen = observed_in(store, None, sources.cluster)
+        policy = policy_of(seen.fabric)
+        if approve is not None:
+            policy = policy._replace(approved=approve)
+        plan = make_plan(with_store(sources, store, seen.fabric), seen, policy=policy)
+        is_held = not (plan.verdict.is_allowed or policy.approves(plan.verdict.hash))
+        if plan.actions and (is_held or policy.is_paused):
+            print_document([], output, text=lambda: "nothing was changed")
+            say_verdict(plan.verdict, policy)
+            finish(ctx, plan.problems, Exit.CHECK_FAILED)
+        result = _carry_out(plan, place, output)
     if result.error is not None:
         click.echo(f"error: {result.error}; {len(result.pending)} actions not done", err=True)
         finish(ctx, plan.problems, Exit.INTERNAL)
-    place.use_up_approval(plan.verdict.hash)
     finish(ctx, plan.problems)
+
+
+def _carry_out(plan: Plan, place: Place, output: str) -> ApplyResult:
+    """Write the actions, print those that were done, and use up an approval of the whole."""
+    result = apply_plan(plan.actions, place)
+    document = [render_action(action) for action in result.done]
+    print_document(document, output, text=lambda: text_plan(plan._replace(actions=result.done)))
+    if result.error is None:
+        place.use_up_approval(plan.verdict.hash)
+    return result

@@ -6,22 +6,29 @@ from pathlib import Path
 
 import click
 
-from generator.store.directory import DirectoryStore
+from generator.store.access import Access
+from generator.store_options import cluster_options, open_place
 
 
 @click.command(name="approve")
 @click.argument("plan", metavar="HASH")
 @click.option(
     "--store",
-    required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder whose HyperNodes the plan is for.",
 )
-def command(plan: str, *, store: Path) -> None:
+@cluster_options
+def command(
+    plan: str, *, store: Path | None, kube: bool, kubeconfig: str | None, context: str | None
+) -> None:
     """Approve the plan of a hash, as `plan` and condition ChangeBlocked of the Fabric tell it.
 
     `serve` and `apply` carry it out once. A plan that changed meanwhile has another hash, and
     needs another approval.
     """
-    DirectoryStore(store).approve(plan)
+    access = Access(kubeconfig, context)
+    if any(access) and not kube:
+        raise click.UsageError("--kubeconfig and --context go with --kube")
+    with open_place(store, access if kube else None) as place:
+        place.approve(plan)
     click.echo(f"plan {plan} is approved", err=True)

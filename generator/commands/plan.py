@@ -9,12 +9,12 @@ import click
 
 from generator.exits import Exit
 from generator.inputs import input_options, sources_of
-from generator.planning import Plan, make_plan, observed_in, policy_in, with_store
+from generator.planning import Plan, make_plan, observed_in, with_store
 from generator.printing import output_option, print_document, table
 from generator.reading import finish
 from generator.reconcile.guard import Verdict
 from generator.reconcile.plan import render_action
-from generator.reconcile.policy import Policy
+from generator.reconcile.policy import Policy, policy_of
 from topology.errors import show
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -41,9 +41,9 @@ def command(
 
     stderr has the hash of the plan, and whether it would be held as too large.
     """
-    sources = with_store(sources_of(options), store)
+    sources = sources_of(options)
     seen = observed_in(store, observed, sources.cluster)
-    policy = policy_in(store)
+    sources, policy = with_store(sources, store, seen.fabric), policy_of(seen.fabric)
     plan = make_plan(sources, seen, policy=policy)
     document = [render_action(action) for action in plan.actions]
     print_document(document, output, text=lambda: text_plan(plan))

@@ -16,14 +16,16 @@ from generator.inventory import Inventory, ListedNode, parse_node
 from generator.kube.applier import Applier, Fence, Patience, insist, unfenced
 from generator.kube.cache import Cache, Parse
 from generator.kube.credentials import find_credentials
-from generator.kube.listing import refill
+from generator.kube.listing import USUAL, Paging, refill
 from generator.kube.pacing import Ending, Pace, TokenBucket
-from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS, Resource
+from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
 from generator.kube.transport import KubeTransport, Request, Transport, decode
 from generator.outputs.hypernode import HyperNode, parse_manifest, render_manifest
+from generator.reconcile.gangs import Gang
 from generator.reconcile.policy import APPROVED, policy_of, with_approval
 from generator.store.access import Access
 from generator.store.directory import ReadHyperNodes, ReadReports
+from generator.store.pods import gangs_of, parse_pod
 from topology.errors import KubeConflict, KubeNotFound, ParseError
 from topology.fabric_status import FABRIC_NAME
 from topology.report import NeighborReport
@@ -35,6 +37,8 @@ WRITES_PER_SECOND: Final = 10
 BURST: Final = 100
 _PATIENCE: Final = Patience(attempts=4)
 _ATTEMPTS: Final = 4
+RUNNING: Final = Paging(query=(("fieldSelector", "status.phase=Running"),))
+"""Of pods only those."""
 
 
 class NotOurs(KubeConflict):
@@ -175,6 +179,15 @@ class ClusterStore:
 
         return _retry(attempt)
 
+    def read_gangs(self) -> tuple[Gang, ...]:
+        """Return what runs on two nodes or more.
+
+        Raises:
+            KubeError: pods cannot be listed.
+        """
+        found = self._read(PODS, parse_pod, RUNNING).values
+        return gangs_of(pod for pod in found if pod is not None)
+
     def read_fabric(self) -> Mapping[str, Any] | None:
         """Return the Fabric object, None where there is none.
 
@@ -251,9 +264,9 @@ class ClusterStore:
             return None
         return decode(str(request), body)
 
-    def _read(self, resource: Resource, parse: Parse[Value]) -> Told[Value]:
+    def _read(self, resource: Resource, parse: Parse[Value], paging: Paging = USUAL) -> Told[Value]:
         cache = Cache(parse)
-        self._insist(lambda: refill(cache, self._transport, resource))
+        self._insist(lambda: refill(cache, self._transport, resource, paging=paging))
         return told_by(cache, resource)
 
     def _insist(self, ask: Callable[[], Value]) -> Value:

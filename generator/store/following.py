@@ -15,14 +15,20 @@ from typing import Any, Final, Self, TypeVar
 from generator.inventory import Inventory, ListedNode
 from generator.kube.applier import Fence, unfenced
 from generator.kube.cache import Parse
-from generator.kube.listing import Paging
 from generator.kube.pacing import Pace
 from generator.kube.reflector import Reflector, Settings
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
 from generator.kube.transport import Transport
 from generator.outputs.hypernode import HyperNode, parse_manifest
 from generator.reconcile.gangs import Gang
-from generator.store.cluster import ClusterStore, Told, parse_kube_node, reports_of, told_by
+from generator.store.cluster import (
+    RUNNING,
+    ClusterStore,
+    Told,
+    parse_kube_node,
+    reports_of,
+    told_by,
+)
 from generator.store.directory import ReadHyperNodes, ReadReports
 from generator.store.own_writes import OwnWrites
 from generator.store.pods import RunningPod, ailing_agents, gangs_of, parse_pod
@@ -33,7 +39,7 @@ from topology.stored_reports import parse_stored_report
 
 Value = TypeVar("Value")
 
-_RUNNING: Final = Settings(Paging(query=(("fieldSelector", "status.phase=Running"),)))
+_RUNNING: Final = Settings(RUNNING)
 
 
 class FollowedCluster:
@@ -122,9 +128,11 @@ class FollowedCluster:
         return all(thread.is_alive() for thread in self._threads)
 
     @property
-    def num_watches(self) -> int:
-        """Watches begun so far, of all kinds."""
-        return sum(one.num_watches for _, one in self._followed)
+    def watches(self) -> Mapping[str, int]:
+        """Lists made and watches begun so far, by the plural of each kind."""
+        return {
+            resource.plural: one.num_lists + one.num_watches for resource, one in self._followed
+        }
 
     @property
     def problems(self) -> tuple[str, ...]:

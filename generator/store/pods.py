@@ -25,7 +25,6 @@ _SERVING: Final = frozenset({"apps", "v1"})
 """Groups of owners whose pods are no gang; `v1` is a static pod's Node."""
 _NAME: Final = "app.kubernetes.io/name"
 _COMPONENT: Final = "app.kubernetes.io/component"
-_AGENTS: Final = ("agent", "sweeper")
 
 
 class RunningPod(NamedTuple):
@@ -47,7 +46,7 @@ def parse_pod(found: Mapping[str, Any]) -> RunningPod | None:
     if not isinstance(node, str) or not node:
         return None
     labels = _part(metadata, "labels")
-    if labels.get(_NAME) == "toponaut" and labels.get(_COMPONENT) in _AGENTS:
+    if (labels.get(_NAME), labels.get(_COMPONENT)) == ("toponaut", "agent"):
         return RunningPod(node, is_agent=True, is_ready=_is_ready(found))
     group = _mark_of(metadata) or _owner_of(metadata)
     return RunningPod(node, f"{metadata.get('namespace')}/{group}") if group else None
