@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -14,9 +14,9 @@ from generator.inputs import Sources
 from generator.inventory import Inventory
 from generator.outputs.hypernode import HyperNode, lint, render_hypernodes, tree_of_hypernodes
 from generator.reading import read_observation
-from generator.reconcile.conflicts import find_conflicts
+from generator.reconcile.conflicts import Overlap, find_conflicts, find_overlaps
 from generator.reconcile.gangs import Gang
-from generator.reconcile.guard import Coverage, Verdict, judge
+from generator.reconcile.guard import Coverage, Verdict, hash_plan, judge
 from generator.reconcile.plan import Action, plan_changes
 from generator.reconcile.policy import Policy
 from generator.reconcile.shape import shape_of
@@ -25,6 +25,8 @@ from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from topology.errors import InvariantError, KubeForbidden, ParseError, show
 from topology.report import NeighborReport
 from topology.tree import TopologyTree
+
+_SHOWN: Final = 5
 
 if TYPE_CHECKING:  # heavy, and rarely needed
     from generator.store.cluster import ClusterStore
@@ -119,6 +121,9 @@ def make_plan(sources: Sources, observed: Observed, *, policy: Policy) -> Plan:
     """
     previous = previous_tree(observed.hypernodes)
     read = read_observation(sources, previous=previous)
+    if not shape_of(observed.fabric)[0].has_hypernodes:
+        nothing = ParseError("spec.outputs asks for no HyperNodes", source="Fabric default")
+        return Plan((), (*read.problems, nothing), Verdict(hash_plan(())))
     actions, conflicts = plan_towards(read.observation, observed.hypernodes)
     coverage = coverage_of(read.inputs.inventory, read.inputs.reports, read.observation.tree)
     verdict = judge(
@@ -189,7 +194,16 @@ def plan_towards(
         )
         for found in find_conflicts(desired, observed)
     )
-    return plan_changes(desired, observed), conflicts
+    overlaps = tuple(map(_overlap_problem, find_overlaps(desired, observed)))
+    return plan_changes(desired, observed), (*conflicts, *overlaps)
+
+
+def _overlap_problem(found: Overlap) -> ParseError:
+    shown = ", ".join(map(show, found.nodes[:_SHOWN]))
+    more = f" and {len(found.nodes) - _SHOWN} more" if len(found.nodes) > _SHOWN else ""
+    has = f"has {shown}{more} too" if found.nodes else "selects nodes that may be ours too"
+    problem = f"foreign HyperNode {show(found.foreign)} {has}: the scheduler takes either"
+    return ParseError(problem, source="HyperNodes")
 
 
 def unknown_of(observation: Observation) -> str:

@@ -2,6 +2,7 @@
 
 The scheduler merges HyperNodes of every origin into one forest, so a name or a child that a
 foreign object has taken cannot be ours too. Adopting it is a person's decision.
+A node may be in a HyperNode of each, but then the scheduler takes either for it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,31 @@ def find_conflicts(
         if conflict.name in ours
     ]
     return tuple(sorted(set(found), key=lambda row: (natural_key(row.name), row)))
+
+
+class Overlap(NamedTuple):
+    """A foreign HyperNode that has, or may have, nodes of ours beside our own."""
+
+    foreign: str
+    nodes: tuple[str, ...]
+    """In natural order; empty where it selects by patterns or labels, which are not looked at."""
+
+
+def find_overlaps(
+    desired: Iterable[HyperNode], observed: Iterable[HyperNode]
+) -> tuple[Overlap, ...]:
+    """Return the overlaps, in natural order of their names.
+
+    Nothing of ours is left out for them: the scheduler takes either HyperNode for such a node, and
+    which of the two should go is for people to say.
+    """
+    ours = {node for found in desired for node in found.nodes}
+    overlaps = [
+        Overlap(found.name, tuple(sorted(ours.intersection(found.nodes), key=natural_key)))
+        for found in observed
+        if not found.is_ours and ours and (found.num_inexact or ours.intersection(found.nodes))
+    ]
+    return tuple(sorted(overlaps, key=lambda row: natural_key(row.foreign)))
 
 
 def without_conflicts(

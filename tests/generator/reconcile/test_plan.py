@@ -10,7 +10,13 @@ from generator.outputs.hypernode import (
     MemberType,
     parse_manifest,
 )
-from generator.reconcile.conflicts import Conflict, ConflictKind, find_conflicts
+from generator.reconcile.conflicts import (
+    Conflict,
+    ConflictKind,
+    Overlap,
+    find_conflicts,
+    find_overlaps,
+)
 from generator.reconcile.plan import plan_changes, render_action
 from tests.generator.reconcile.cluster import hypernode
 from topology.errors import InvariantError
@@ -214,6 +220,31 @@ def test_it_gives_no_second_parent_to_what_a_foreign_object_lists() -> None:
     assert find_conflicts(DEPTH_2, [foreign]) == (
         Conflict("leaf-1", ConflictKind.CHILD, "spine-hn"),
     )
+
+
+@pytest.mark.parametrize(
+    ("foreign", "expected"),
+    [
+        pytest.param(
+            HyperNode("rack", 1, "", (Member(MemberType.NODE, "a"),), FOREIGN),
+            (Overlap("rack", ("a",)),),
+            id="by name",
+        ),
+        pytest.param(
+            HyperNode("rack", 1, "", (), FOREIGN, num_inexact=1),
+            (Overlap("rack", ()),),
+            id="perhaps, by a pattern",
+        ),
+        pytest.param(
+            HyperNode("rack", 1, "", (Member(MemberType.NODE, "x"),), FOREIGN), (), id="never"
+        ),
+    ],
+)
+def test_it_tells_that_a_foreign_object_has_nodes_of_ours(
+    foreign: HyperNode, expected: tuple[Overlap, ...]
+) -> None:
+    assert find_overlaps(DEPTH_2, [*DEPTH_2, foreign]) == expected
+    assert steps(DEPTH_2, [*DEPTH_2, foreign]) == []
 
 
 def test_it_empties_but_does_not_delete_what_a_foreign_object_lists() -> None:

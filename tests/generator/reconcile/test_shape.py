@@ -1,0 +1,64 @@
+"""What people say about the tree, and what is made of typing errors."""
+
+from typing import Any
+
+import pytest
+
+from generator.plane_config import PlaneChoice
+from generator.reconcile.shape import DEFAULT_SHAPE, Shape, shape_of
+from topology.plane_policy import PlanePolicy, PortRule
+
+STORAGE = {"name": "storage", "any": [{"switches": ["stor-*"]}]}
+POLICY = PlanePolicy("storage", (PortRule(switches=("stor-*",)),))
+LAST = Shape(PlaneChoice((POLICY,), "storage"), ("rack", "row"), has_hypernodes=False)
+
+
+def fabric(**spec: object) -> dict[str, Any]:
+    return {"spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        pytest.param(None, DEFAULT_SHAPE, id="there is no object"),
+        pytest.param({"spec": 5}, DEFAULT_SHAPE, id="its spec is none"),
+        pytest.param(fabric(), DEFAULT_SHAPE, id="it says nothing"),
+        pytest.param(
+            fabric(planes=[STORAGE]), Shape(PlaneChoice((POLICY,))), id="it tells networks apart"
+        ),
+        pytest.param(
+            fabric(tierNames=["rack", "row"]), Shape(tier_names=("rack", "row")), id="tiers"
+        ),
+        pytest.param(
+            fabric(outputs=[{"type": "hypernode", "plane": "storage"}]),
+            Shape(PlaneChoice(name="storage")),
+            id="it asks for another network",
+        ),
+        pytest.param(fabric(outputs=[]), Shape(has_hypernodes=False), id="it asks for nothing"),
+    ],
+)
+def test_it_reads_the_shape_where(document: dict[str, Any] | None, expected: Shape) -> None:
+    assert shape_of(document, LAST) == (expected, ())
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param({"planes": [{"name": "x"}]}, "planes", id="a network without a rule"),
+        pytest.param({"planes": [STORAGE, STORAGE]}, "planes", id="a network twice"),
+        pytest.param(
+            {"planes": [{"name": "x", "any": [{"subnets": ["?"]}]}]}, "planes", id="no subnet"
+        ),
+        pytest.param({"tierNames": ["1"]}, "tierNames", id="a tier that is a number"),
+        pytest.param({"tierNames": ["a", "a"]}, "tierNames", id="a tier twice"),
+        pytest.param({"outputs": [{"type": "slurm"}]}, "outputs", id="an unknown output"),
+        pytest.param({"outputs": "none"}, "outputs", id="text for a list"),
+    ],
+)
+def test_it_keeps_what_was_said_before_where_there_is(spec: dict[str, Any], field: str) -> None:
+    found, (problem,) = shape_of(fabric(**spec), LAST)
+    assert problem.problem.startswith(f"spec.{field}: ")
+    kept = {"planes": "planes", "tierNames": "tier_names", "outputs": "has_hypernodes"}[field]
+    assert getattr(found, kept) == (
+        LAST.planes._replace(name="compute") if field == "planes" else getattr(LAST, kept)
+    )

@@ -1,0 +1,87 @@
+"""What is made of pods: who runs with whom, and which agents are well."""
+
+from typing import Any
+
+import pytest
+
+from generator.reconcile.gangs import Gang
+from generator.store.pods import RunningPod, ailing_agents, gangs_of, parse_pod
+
+AGENT = {"app.kubernetes.io/name": "toponaut", "app.kubernetes.io/component": "agent"}
+
+
+def pod(node: str = "n1", **metadata: object) -> dict[str, Any]:
+    return {"metadata": {"namespace": "train", "name": "p", **metadata}, "spec": {"nodeName": node}}
+
+
+def owner(api_version: str, kind: str, *, controller: object = True) -> list[dict[str, object]]:
+    return [{"apiVersion": api_version, "kind": kind, "name": "x", "controller": controller}]
+
+
+@pytest.mark.parametrize(
+    ("found", "gang"),
+    [
+        pytest.param(
+            pod(annotations={"scheduling.k8s.io/group-name": "llm"}), "train/llm", id="of Volcano"
+        ),
+        pytest.param(
+            pod(labels={"scheduling.x-k8s.io/pod-group": "llm"}), "train/llm", id="of coscheduling"
+        ),
+        pytest.param(
+            pod(ownerReferences=owner("batch/v1", "Job")), "train/Job.x", id="of a controller"
+        ),
+        pytest.param(
+            pod(
+                ownerReferences=owner("batch/v1", "Job"),
+                annotations={"scheduling.k8s.io/group-name": "llm"},
+            ),
+            "train/llm",
+            id="of a group rather than of its controller",
+        ),
+    ],
+)
+def test_it_tells_the_gang(found: dict[str, Any], gang: str) -> None:
+    assert parse_pod(found) == RunningPod("n1", gang)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(pod(), id="it is alone"),
+        pytest.param(pod(ownerReferences=owner("apps/v1", "ReplicaSet")), id="it serves"),
+        pytest.param(pod(ownerReferences=owner("apps/v1", "DaemonSet")), id="it is everywhere"),
+        pytest.param(pod(ownerReferences=owner("v1", "Node")), id="it is static"),
+        pytest.param(
+            pod(ownerReferences=owner("batch/v1", "Job", controller=False)), id="nobody controls it"
+        ),
+        pytest.param(
+            pod(node="", annotations={"scheduling.k8s.io/group-name": "llm"}), id="it is nowhere"
+        ),
+        pytest.param({}, id="there is nothing in it"),
+        pytest.param(
+            {"metadata": {"labels": 1, "ownerReferences": 2}, "spec": {"nodeName": "n"}}, id="odd"
+        ),
+        pytest.param(
+            pod(annotations={"scheduling.k8s.io/group-name": 7}, ownerReferences=[None]),
+            id="its marks are no text",
+        ),
+    ],
+)
+def test_it_leaves_out_a_pod_where(found: dict[str, Any]) -> None:
+    assert parse_pod(found) is None
+
+
+def test_it_counts_gangs_on_two_nodes_or_more() -> None:
+    pods = [RunningPod("n2", "t/a"), RunningPod("n1", "t/a"), RunningPod("n1", "t/b")]
+    pods += [RunningPod("n1", "t/b"), RunningPod("n9", is_agent=True)]
+    assert gangs_of(pods) == (Gang("t/a", frozenset({"n1", "n2"})),)
+
+
+def test_it_tells_which_agents_are_not_well() -> None:
+    def agent(node: str, status: str) -> RunningPod | None:
+        rows = [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": status}]
+        return parse_pod(pod(node, labels=AGENT) | {"status": {"conditions": rows}})
+
+    seen = [agent("n1", "True"), agent("n2", "False"), agent("n3", "False"), agent("n3", "True")]
+    seen.append(parse_pod(pod("n4", labels=AGENT)))
+    assert ailing_agents(one for one in seen if one) == {"n2", "n4"}
