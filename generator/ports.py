@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Final, NamedTuple, Protocol
 
@@ -11,11 +12,13 @@ from generator.clock import utc_now
 from generator.health import Heartbeat, health_pages
 from generator.metrics import ClusterView, Metrics
 from generator.outcome import OnQuery, OnRound, RoundOutcome
-from generator.pages import PageServer
+from generator.pages import PageServer, Render
 from generator.port_options import PortSettings
 from generator.rpc.authentication import TokenCheck
 from generator.rpc.server import Security
 from generator.rpc.tls import ServerCertificates
+
+log = logging.getLogger(__name__)
 
 STOP_S: Final = 2.0
 """Longest wait for Events that are not written yet."""
@@ -91,7 +94,7 @@ class Ports:
 
     def _listen(self, settings: PortSettings, metrics: Metrics, heartbeat: Heartbeat) -> None:
         if settings.metrics is not None:
-            self._servers.append(PageServer(settings.metrics, {"/metrics": metrics.page}))
+            self._serve("metrics", settings.metrics, {"/metrics": metrics.page})
         if settings.health is not None:
             member = self._membership
             pages = health_pages(
@@ -99,7 +102,12 @@ class Ports:
                 why_not_ready=member.why_not_ready if member else _nothing,
                 why_dead=member.why_dead if member else _nothing,
             )
-            self._servers.append(PageServer(settings.health, pages))
+            self._serve("health", settings.health, pages)
+
+    def _serve(self, what: str, address: str, pages: Mapping[str, Render]) -> None:
+        server = PageServer(address, pages)
+        self._servers.append(server)
+        log.info("port open", extra={"what": what, "address": server.address})
 
     def stop(self) -> None:
         """Tell what waits, and answer no more."""

@@ -23,7 +23,7 @@ from generator.clock import utc_now
 from generator.kube.credentials import find_credentials
 from generator.kube.elector import Elector, LeaseName
 from generator.kube.pacing import Ending, Pace
-from generator.kube.transport import KubeTransport
+from generator.kube.transport import KubeTransport, OnAnswer, unheard
 from generator.serve_options import ClusterSeat
 from generator.store.following import FollowedCluster
 
@@ -46,6 +46,8 @@ class Replica:
         """
         uniform = random.SystemRandom().uniform
         self.transport = transport
+        self.identity = lease.identity
+        """Ours alone, as it stands in the lease."""
         self._ending = Ending()
         self.elector = Elector(
             transport, lease, now=utc_now, pace=Pace(self._ending, monotonic, uniform)
@@ -61,8 +63,15 @@ class Replica:
         self._thread = Thread(target=self._stand, name="stand for leader")
 
     @classmethod
-    def of(cls, seat: ClusterSeat, environ: Mapping[str, str]) -> Replica:
+    def of(
+        cls, seat: ClusterSeat, environ: Mapping[str, str], *, on_answer: OnAnswer = unheard
+    ) -> Replica:
         """Return the replica that the options and the pod's environment name.
+
+        Args:
+            seat: which cluster, and as whom.
+            environ: the environment.
+            on_answer: told how each request to the API server ended.
 
         Raises:
             ConfigError: there are no credentials, or they are no use.
@@ -74,7 +83,7 @@ class Replica:
         namespace = seat.namespace or namespace_of(environ)
         name = seat.identity or environ.get("POD_NAME") or socket.gethostname()
         identity = f"{name}_{secrets.token_hex(8)}"
-        return cls(KubeTransport(load), LeaseName(namespace, LEASE, identity))
+        return cls(KubeTransport(load, on_answer), LeaseName(namespace, LEASE, identity))
 
     def leads(self) -> bool:
         """Return whether we lead at this moment and have not begun to leave."""
@@ -105,8 +114,9 @@ class Replica:
 
     @property
     def is_alive(self) -> bool:
-        """Whether all threads that should run do."""
-        return self._thread.is_alive() and self.store.is_alive
+        """Whether all threads that should run do; before they are started none should."""
+        has_begun = self._thread.ident is not None
+        return not has_begun or (self._thread.is_alive() and self.store.is_alive)
 
     def _left_s(self) -> float:
         return 0.0 if self._is_stopping else self.elector.left_s

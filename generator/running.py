@@ -10,7 +10,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -20,8 +20,8 @@ from generator.clock import utc_now
 from generator.debounce import Pace
 from generator.exits import Exit
 from generator.guarding import Writing, always
-from generator.outcome import OnRound
 from generator.placement.capacity import Snapshot
+from generator.ports import Ports
 from generator.rpc.server import PlacementServer, Published
 from generator.schedule import Schedule
 from generator.serve_options import ServeSettings, Walked
@@ -95,15 +95,13 @@ class FolderGround:
 class Running:
     """Everything that runs, from its start to its end."""
 
-    def __init__(
-        self, settings: ServeSettings, ground: Ground, *, on_round: Sequence[OnRound] = ()
-    ) -> None:
+    def __init__(self, settings: ServeSettings, ground: Ground, ports: Ports) -> None:
         """Start to answer and to turn.
 
         Args:
             settings: how to serve.
             ground: what to serve.
-            on_round: told how each round ended.
+            ports: that are open already; told how rounds and calls ended.
 
         Raises:
             ConfigError: an address is taken, or a file cannot be used.
@@ -112,7 +110,10 @@ class Running:
         self._ready_file = settings.ready_file
         self._walks = _walks(settings.switches, settings.folder) if settings.switches else None
         published = Published()
-        self._server = PlacementServer(settings.listen, published)
+        self._ports = ports
+        self._server = PlacementServer(
+            settings.listen, published, security=ports.security, on_query=ports.on_query
+        )
 
         def publish(snapshot: Snapshot) -> None:
             published.snapshot = snapshot
@@ -126,7 +127,7 @@ class Running:
                 writing=pace,
                 planes=settings.planes,
                 walks=self._walks,
-                on_round=tuple(on_round),
+                on_round=ports.on_rounds,
             )
             rounds = Rounds(ground.store, course, publish=publish)
             announce(self._server.address, settings.ready_file)
@@ -151,6 +152,7 @@ class Running:
         ended = [
             one.stop(deadline_s=max(0.0, ends_at - time.monotonic())) for one in self._schedules
         ]
+        self._ports.stop()
         if all(ended):
             self._ground.leave()
             log.info("generator stopped")
@@ -168,13 +170,19 @@ class Running:
         return schedules
 
 
-def serve(settings: ServeSettings, ground: Ground, wait_for_stop: Callable[[], str]) -> None:
-    """Serve until a signal comes.
+def serve(
+    settings: ServeSettings, ground: Ground, ports: Ports, wait_for_stop: Callable[[], str]
+) -> None:
+    """Serve until a signal comes; the ports are stopped, however it ends.
 
     Raises:
         ConfigError: an address is taken, or a file cannot be used.
     """
-    running = Running(settings, ground)
+    try:
+        running = Running(settings, ground, ports)
+    except BaseException:
+        ports.stop()
+        raise
     with ground.following(running.wake):
         log.info("generator stopping", extra={"signal": wait_for_stop()})
         running.stop()

@@ -111,7 +111,7 @@ _OPTIONS: Final = (
         "--listen",
         default="127.0.0.1:50051",
         show_default=True,
-        help="Loopback HOST:PORT; 0: any port.",
+        help="HOST:PORT for calls, loopback without --tls-cert; 0: any port.",
     ),
     click.option(
         "--ready-file",

@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from generator.logs import start_logging
+from generator.port_options import PortSettings, port_options, port_settings_of
+from generator.ports import Ports, new_metrics
 from generator.running import FolderGround, Ground, serve
 from generator.serve_options import ServeSettings, serve_options, settings_of
 from generator.signals import stop_signals
@@ -15,13 +17,10 @@ from generator.signals import stop_signals
 
 @click.command(name="serve")
 @serve_options
-@click.option(
-    "--insecure-loopback", is_flag=True, help="Serve without authentication, on loopback only."
-)
+@port_options
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: by terminal.")
 def command(
     *,
-    insecure_loopback: bool,
     log_format: str | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
@@ -35,20 +34,22 @@ def command(
     its last facts, is a finding, and is asked again after longer and longer times, up to an hour.
     Health (grpc.health.v1) turns to SERVING when the first tree is known.
     """
-    if not insecure_loopback:
-        raise click.UsageError(
-            "authentication is not available yet; --insecure-loopback serves without it, "
-            "to this machine only"
-        )
     settings = settings_of(options)
+    asked = port_settings_of(options, is_cluster=settings.cluster is not None)
     start_logging(log_format)
     with stop_signals() as wait_for_stop:
-        serve(settings, _ground(settings), wait_for_stop)
+        ground, ports = _open(settings, asked)
+        serve(settings, ground, ports, wait_for_stop)
 
 
-def _ground(settings: ServeSettings) -> Ground:
+def _open(settings: ServeSettings, asked: PortSettings) -> tuple[Ground, Ports]:
+    metrics = new_metrics()
     if settings.cluster is None:
-        return FolderGround(settings.folder, settings.nodes)
-    from generator.replica import Replica  # noqa: PLC0415 - who serves a folder loads no client
+        ground = FolderGround(settings.folder, settings.nodes)
+        return ground, Ports(asked, metrics, period_s=settings.period_s)
+    from generator.membership import membership_of  # noqa: PLC0415 - who serves a folder loads
+    from generator.replica import Replica  # noqa: PLC0415 - no client
 
-    return Replica.of(settings.cluster, os.environ)
+    replica = Replica.of(settings.cluster, os.environ, on_answer=metrics.on_request)
+    member = membership_of(replica, metrics, audience=asked.audience)
+    return replica, Ports(asked, metrics, period_s=settings.period_s, membership=member)

@@ -8,7 +8,7 @@ know us for: then the credentials are read afresh, once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from threading import Lock
@@ -112,16 +112,29 @@ class Transport(Protocol):
         ...
 
 
+OnAnswer = Callable[[int], None]
+"""Takes the status of each answer of HTTP, 0 where there was none; any thread may call it."""
+
+
+def unheard(_status: int) -> None:
+    """Take no note."""
+
+
 class KubeTransport:
     """The API server that the credentials name; may be used by several threads at once."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, on_answer: OnAnswer = unheard) -> None:
         """Read the credentials; no connection is made yet.
+
+        Args:
+            load: the credentials.
+            on_answer: told how each request ended.
 
         Raises:
             ConfigError: they are no use.
         """
         self._load = load
+        self._on_answer = on_answer
         self._lock = Lock()
         self._client = ApiClient(load())
         self._agent = f"toponaut/{version('toponaut')}"
@@ -175,17 +188,22 @@ class KubeTransport:
         )
         headers = {key: value.strip() for key, value in headers.items()}
         query = f"?{urlencode(request.query)}" if request.query else ""
-        is_json = request.content_type == JSON or request.body is None
+        is_json = request.content_type in (JSON, MERGE) or request.body is None
         # The client encodes JSON itself, and passes on as it is what has another type.
         body = request.body if is_json else json.dumps(request.body).encode()
-        answer = client.rest_client.request(
-            request.method,
-            f"{client.configuration.host}{request.path}{query}",
-            headers=headers,
-            body=body,
-            _request_timeout=timeouts_s,
-        )
-        found: BaseHTTPResponse = answer.response
+        status = 0
+        try:
+            answer = client.rest_client.request(
+                request.method,
+                f"{client.configuration.host}{request.path}{query}",
+                headers=headers,
+                body=body,
+                _request_timeout=timeouts_s,
+            )
+            found: BaseHTTPResponse = answer.response
+            status = found.status
+        finally:
+            self._on_answer(status)
         return found
 
     def _renew(self, refused: ApiClient) -> ApiClient:

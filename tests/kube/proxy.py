@@ -48,6 +48,7 @@ class FaultProxy:
         self._api = api
         self._lock = Lock()
         self._faults: list[tuple[re.Pattern[str], Fault]] = []
+        self._standing: list[tuple[re.Pattern[str], Fault]] = []
         self._open: set[socket.socket] = set()
         self._ended = Event()
         self._client_tls = ssl.create_default_context(cafile=str(api.ca))
@@ -84,10 +85,21 @@ class FaultProxy:
         with self._lock:
             self._faults += [(re.compile(pattern), fault) for fault in faults]
 
+    def plague(self, pattern: str, fault: Fault) -> None:
+        """Let every request that matches fail from now on."""
+        with self._lock:
+            self._standing.append((re.compile(pattern), fault))
+
+    def vanish(self) -> None:
+        """Be as good as gone: every connection breaks, and so does every new one."""
+        self.plague("", Fault(cut_after=0))
+        self.cut()
+
     def relent(self) -> None:
         """Let nothing fail any more."""
         with self._lock:
             self._faults.clear()
+            self._standing.clear()
 
     def cut(self) -> None:
         """Break every connection at once."""
@@ -106,7 +118,9 @@ class FaultProxy:
         with self._lock:
             self.requests.append(asked)
             at = next((at for at, (one, _) in enumerate(self._faults) if one.search(asked)), None)
-            return None if at is None else self._faults.pop(at)[1]
+            if at is not None:
+                return self._faults.pop(at)[1]
+            return next((fault for one, fault in self._standing if one.search(asked)), None)
 
     @contextlib.contextmanager
     def holding(self, connection: socket.socket) -> Iterator[None]:
@@ -128,6 +142,11 @@ class FaultProxy:
         )
         connection.request(method, path, body, headers)
         return connection, connection.getresponse()
+
+    def hold(self, delay_s: float) -> None:
+        """Let a request wait, but not beyond the end."""
+        if delay_s:
+            self._ended.wait(delay_s)
 
     def await_end(self, connection: socket.socket) -> None:
         """Return once the client or the test has given up."""
@@ -176,6 +195,7 @@ class _Exchange(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length) if length else None
         fault = proxy.take_fault(f"{self.command} {self.path}") or Fault()
+        proxy.hold(fault.delay_s)
         if fault.is_silent:
             proxy.await_end(self.connection)
         elif fault.lines:

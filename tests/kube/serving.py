@@ -6,7 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,9 +41,56 @@ class Cluster:
         self.report(scene)
 
     def report(self, scene: Scene) -> None:
-        """Let agents report what a scene holds; equal reports are not written."""
-        for report in DirectoryStore(scene.store()).read_reports().reports:
+        """Let agents report what a scene holds, and nothing else; equal ones are not written."""
+        reports = DirectoryStore(scene.store()).read_reports().reports
+        for report in reports:
             self.write_report(report)
+        self.forget(
+            {one["metadata"]["name"] for one in self.items(REPORTS)}.difference(
+                report.metadata.name for report in reports
+            )
+        )
+
+    def forget(self, names: Collection[str]) -> None:
+        """Let reports go."""
+        for name in names:
+            self.api.expect("DELETE", REPORTS.path(name))
+
+    def lose(self, hosts: Collection[str]) -> None:
+        """Let hosts vanish: their reports, and what switches tell of them."""
+        self.forget(hosts)
+        for report in self.items(REPORTS):
+            name = report["metadata"]["name"]
+            for port in report["spec"]["ports"]:
+                near = port.get("neighbors", [])
+                port["neighbors"] = [one for one in near if one.get("name") not in hosts]
+            self.api.expect("PUT", REPORTS.path(name), report)
+
+    def touch(self, minutes: int) -> None:
+        """Let all agents renew the times of unchanged facts."""
+        for report in self.items(REPORTS):
+            report["status"] = {"observedAt": f"2026-11-05T10:{minutes:02}:00Z"}
+            path = f"{REPORTS.path(report['metadata']['name'])}/status"
+            self.api.expect("PUT", path, report)
+
+    def run_gang(self, *hosts: str) -> list[str]:
+        """Run a pod of one gang on each host; return the paths of the pods."""
+        pods = f"/api/v1/namespaces/{self.namespace}/pods"
+        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts"
+        self.api.request("POST", account, {"metadata": {"name": "default"}})
+        for at, host in enumerate(hosts):
+            marks = {"scheduling.k8s.io/group-name": "llm"}
+            spec = {"nodeName": host, "containers": [{"name": "c", "image": "i"}]}
+            metadata = {"name": f"llm-{at}", "annotations": marks}
+            made = self.api.expect("POST", pods, {"metadata": metadata, "spec": spec})
+            status = made | {"status": {"phase": "Running"}}
+            self.api.expect("PUT", f"{pods}/llm-{at}/status", status)
+        return [f"{pods}/llm-{at}" for at in range(len(hosts))]
+
+    def end_gang(self, pods: Iterable[str]) -> None:
+        """Let the pods of a gang end."""
+        for pod in pods:
+            self.api.expect("DELETE", pod, {"gracePeriodSeconds": 0})
 
     def write_report(self, report: NeighborReport) -> None:
         path = f"{REPORTS.path(report.metadata.name)}?fieldManager=agent&force=true"
@@ -61,8 +108,7 @@ class Cluster:
                 self.api.request("DELETE", resource.path(found["metadata"]["name"]))
         for pod in self.api.expect("GET", "/api/v1/pods")["items"]:
             metadata = pod["metadata"]
-            path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
-            self.api.request("DELETE", path, {"gracePeriodSeconds": 0})
+            self.end_gang([f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"])
 
     def items(self, resource: Resource) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.api.expect("GET", resource.path())["items"]
@@ -152,7 +198,9 @@ class Generator:
         self.ready_file = folder / f"{self.name}.ready"
         kubeconfig = str(cluster.api.kubeconfig(WRITER, url=url))
         options = ("--kubeconfig", kubeconfig, "--namespace", cluster.namespace)
-        calls = ("--listen", "127.0.0.1:0", "--insecure-loopback", "--log-format", "json")
+        calls = ["--listen", "127.0.0.1:0", "--log-format", "json"]
+        if "--tls-cert" not in words:
+            calls.append("--insecure-loopback")
         argv = [sys.executable, "-m", "generator", "serve", "--kube", *options, *calls]
         argv += ["--identity", self.name, "--ready-file", str(self.ready_file), *words]
         with self.log_file.open("wb") as stream:
@@ -182,7 +230,7 @@ class Generator:
     def await_event(self, event: str) -> None:
         """Wait until it has said something."""
         wait_until(
-            lambda: None if event in self.events else self.events[-10:],
+            lambda: None if event in self.events else self.events[-10:] or "silence",
             deadline_s=DEADLINE_S,
             what=event,
         )

@@ -153,7 +153,7 @@ def test_it_answers_place_as_the_same_reports_do_in_process(scene: Scene, servin
 def test_it_refuses_to_serve_without_the_explicit_flag(scene: Scene) -> None:
     ran = run("serve", "--store", scene.root / "store")
     assert ran.code == Exit.USAGE
-    assert "authentication is not available yet" in ran.err
+    assert "say how callers are known" in ran.err
 
 
 @pytest.mark.parametrize(

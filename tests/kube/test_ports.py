@@ -1,0 +1,136 @@
+"""The ports of `toponaut serve --kube`: who may ask, what a kubelet and Prometheus are told."""
+
+import http.client
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from generator.exits import Exit
+from generator.metrics import PREFIX
+from tests.generator.rpc.proving import Pki
+from tests.generator.scenes import PAIRS, Scene, run
+from tests.kube.proxy import FaultProxy
+from tests.kube.serving import Cluster, Generator, serving
+from tests.kube.test_tokens import Accounts
+from tests.lab.api_server import ApiServer
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(240), pytest.mark.xdist_group("kube")]
+
+REQUEST = """\
+apiVersion: toponaut.io/v1alpha1
+kind: PlacementRequest
+spec: {groups: [{name: w, count: 4, tolerations: [node.kubernetes.io/not-ready]}]}
+"""
+
+
+class Ports:
+    """A replica's ports, as its log tells them."""
+
+    def __init__(self, generator: Generator) -> None:
+        generator.await_event("generator ready")
+        opened = [row for row in generator.log if row["event"] == "port open"]
+        self._addresses = {str(row["what"]): str(row["address"]) for row in opened}
+
+    def health(self, path: str) -> tuple[int, str]:
+        return self._ask("health", path)
+
+    def metric(self, name: str) -> dict[tuple[str, ...], float]:
+        """Return samples by the values of their labels."""
+        status, page = self._ask("metrics", "/metrics")
+        assert status == 200
+        return {
+            tuple(sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(page)
+            for sample in family.samples
+            if sample.name == PREFIX + name
+        }
+
+    def _ask(self, what: str, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection(self._addresses[what], timeout=30)
+        with closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode().strip()
+
+
+@pytest.fixture
+def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
+    yield made
+    other_api.revive()
+    made.clear()
+
+
+WORDS = ("--metrics-listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0")
+
+
+def test_it_answers_who_may_ask_and_tells_how_it_is(cluster: Cluster, tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    files = ("--tls-cert", str(pki.files.cert), "--tls-key", str(pki.files.key))
+    accounts = Accounts(cluster.api, cluster.namespace)
+    for name in ("scheduler", "stranger"):
+        accounts.create(name)
+    accounts.let_place("scheduler")
+    with serving(cluster, tmp_path, *WORDS, *files, "--token-audience", "toponaut") as generator:
+        cluster.await_tree()
+        ports = Ports(generator)
+        request = pki.write("request.yaml", REQUEST.encode())
+        asked = ["place", "-f", request, "--server", generator.address, "--ca-file", pki.ca]
+        for name, code in (("scheduler", Exit.OK), ("stranger", Exit.NOTHING)):
+            token = pki.write(name, accounts.token(name).encode())
+            ran = run(*asked, "--token-file", token)
+            assert ran.code == code, ran.err
+        assert run(*asked).code == Exit.NOTHING
+        queries = ports.metric("placement_queries_total")
+        assert (queries[("placed",)], queries[("refused",)]) == (1, 2)
+        _check_standing(cluster, ports)
+        _check_events(cluster)
+
+
+def _check_standing(cluster: Cluster, ports: Ports) -> None:
+    assert {ports.health(path) for path in ("/livez", "/readyz", "/startupz")} == {(200, "ok")}
+    cluster.await_that(lambda: ports.metric("hypernodes")[("1",)] > 1, "HyperNodes are told")
+    assert ports.metric("leader") == {(): 1}
+    assert ports.metric("nodes")[("placed",)] == len(cluster.scene.hosts)
+    assert ports.metric("condition")[("Ready",)] == 1
+    assert ports.metric("api_requests_total")[("200",)] > 5
+    assert ports.metric("watch_restarts_total")[("nodes",)] >= 2
+    assert ports.metric("reconcile_actions_total")[("create", "done")] >= 3
+    assert ports.metric("last_success_timestamp_seconds")[()] > 0
+    assert ports.metric("domain_capacity")
+
+
+def _check_events(cluster: Cluster) -> None:
+    uid = cluster.fabric()["metadata"]["uid"]
+    path = f"/api/v1/namespaces/default/events?fieldSelector={quote(f'involvedObject.uid={uid}')}"
+
+    def reasons() -> set[str]:
+        return {one["reason"] for one in cluster.api.expect("GET", path)["items"]}
+
+    cluster.await_that(
+        lambda: {"HyperNodesWritten", "PlanCarriedOut"} <= reasons(), "Events about the Fabric"
+    )
+
+
+def test_it_lives_and_is_not_ready_while_nothing_is_known(cluster: Cluster, tmp_path: Path) -> None:
+    """It becomes ready as a follower, too: readiness is not leadership."""
+    with FaultProxy(cluster.api) as proxy:
+        proxy.vanish()
+        with serving(cluster, tmp_path, *WORDS, proxy=proxy) as generator:
+            ports = Ports(generator)
+            cluster.await_that(
+                lambda: ports.health("/startupz") == (200, "ok"), "the first round ended"
+            )
+            assert ports.health("/livez") == (200, "ok")
+            status, why = ports.health("/readyz")
+            assert status == 503
+            assert why
+            proxy.relent()
+            with serving(cluster, tmp_path) as leader:
+                del leader
+                cluster.await_that(lambda: ports.health("/readyz") == (200, "ok"), "it is ready")
+            assert ports.metric("api_requests_total")
