@@ -30,6 +30,7 @@ PATIENCE_S: Final = 5.0
 """From a connection's first byte to its end."""
 MAX_REQUEST_BYTES: Final = 8 << 10
 _READ_BYTES: Final = 4 << 10
+_BACKLOG: Final = 128
 _JOIN_S: Final = 5.0
 
 
@@ -201,7 +202,7 @@ def _listen(address: ListenAddress) -> socket.socket:
     host = address.host or everywhere
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.create_server(
-        (host, address.port), family=family, dualstack_ipv6=host == "::", backlog=MAX_CONNECTIONS
+        (host, address.port), family=family, dualstack_ipv6=host == "::", backlog=_BACKLOG
     )
     listening.settimeout(0)
     return listening

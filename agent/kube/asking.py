@@ -143,11 +143,11 @@ class ApiServer:
         }
         raw = None if request.body is None else json.dumps(request.body).encode()
         connection.request(request.method, request.path, raw, headers)
-        answer = connection.getresponse()
-        body = answer.read(MAX_ANSWER_BYTES + 1)
-        if len(body) > MAX_ANSWER_BYTES:
-            raise OSError(f"answered more than {MAX_ANSWER_BYTES} bytes")
-        return answer.status, answer.headers.get("Retry-After"), body
+        with connection.getresponse() as answer:
+            body = answer.read(MAX_ANSWER_BYTES + 1)
+            if len(body) > MAX_ANSWER_BYTES:
+                raise OSError(f"answered more than {MAX_ANSWER_BYTES} bytes")
+            return answer.status, answer.headers.get("Retry-After"), body
 
     @contextmanager
     def _connected(self) -> Iterator[http.client.HTTPConnection]:

@@ -45,9 +45,10 @@ class Authority:
         """For who is to trust it."""
 
     def issue(self, common: str) -> tuple[bytes, bytes]:
-        """Return a new certificate for this name on 127.0.0.1, and its key."""
+        """Return a new certificate for this name on loopback, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
-        local = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        loopback = [ipaddress.ip_address(one) for one in ("127.0.0.1", "::1")]
+        local = [x509.DNSName("localhost"), *map(x509.IPAddress, loopback)]
         made = _builder(_name(common), self._name, key).add_extension(
             x509.SubjectAlternativeName(local), critical=False
         )
@@ -59,7 +60,7 @@ class Authority:
 
 
 def write_certificates(folder: Path) -> None:
-    """Write `ca.crt`, `server.crt`, `server.key` for 127.0.0.1, and `sa.key`, `sa.pub`."""
+    """Write `ca.crt`, `server.crt`, `server.key` for loopback, and `sa.key`, `sa.pub`."""
     authority = Authority("lab-ca")
     _write(folder / "ca.crt", authority.pem)
     cert, key = authority.issue("lab-server")

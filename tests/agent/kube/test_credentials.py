@@ -1,0 +1,133 @@
+"""Where the API server is, and who we are to it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.kube.credentials import (
+    Address,
+    Credentials,
+    OwnNode,
+    address_in_cluster,
+    node_of_token,
+    parse_address,
+)
+from topology.errors import ConfigError, KubeForbidden, KubeUnavailable
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://10.0.0.1:6443", Address("10.0.0.1", 6443)),
+        ("https://api.example/", Address("api.example", 443)),
+        ("https://[fd00::1]:6443", Address("fd00::1", 6443)),
+    ],
+)
+def test_it_takes_an_address(url: str, address: Address) -> None:
+    assert parse_address(url) == address
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("http://10.0.0.1:6443", id="not encrypted"),
+        pytest.param("10.0.0.1:6443", id="no scheme"),
+        pytest.param("https://", id="no host"),
+        pytest.param("https://a:port", id="no port"),
+        pytest.param("https://[fd00::1", id="half an address"),
+        pytest.param("https://a/path", id="a path"),
+        pytest.param("https://a?x=1", id="a query"),
+        pytest.param("https://user:secret@a", id="a password"),
+    ],
+)
+def test_it_refuses_what_is_no_address(url: str) -> None:
+    with pytest.raises(ConfigError, match="is no address"):
+        parse_address(url)
+
+
+def test_it_finds_the_server_of_its_pod() -> None:
+    environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    assert address_in_cluster(environ) == Address("fd00::1", 443)
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({}, "name --api-server"),
+        ({"KUBERNETES_SERVICE_HOST": "h"}, "is no port"),
+        ({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "tcp://x"}, "is no port"),
+    ],
+)
+def test_it_says_that_it_is_in_no_pod(environ: dict[str, str], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        address_in_cluster(environ)
+
+
+def credentials(folder: Path) -> Credentials:
+    return Credentials(Address("h", 1), folder / "token", folder / "ca.crt")
+
+
+def test_it_reads_a_token_each_time(tmp_path: Path) -> None:
+    for token in ("one", "two"):
+        (tmp_path / "token").write_text(f"{token}\n")
+        assert credentials(tmp_path).read_token() == token
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(None, id="no file"),
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"a b", id="two words"),
+        pytest.param(b"a\r\nHost: evil", id="more than a line"),
+        pytest.param("token-é".encode(), id="no ASCII"),
+        pytest.param(b"x" * 70_000, id="no end"),
+    ],
+)
+def test_it_takes_nothing_else_for_a_token(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "token").write_bytes(content)
+    with pytest.raises(KubeForbidden, match=r"^token .*/token: ") as told:
+        credentials(tmp_path).read_token()
+    assert "evil" not in str(told.value)
+
+
+def test_it_says_that_it_cannot_trust_anybody(tmp_path: Path) -> None:
+    with pytest.raises(KubeUnavailable, match=r"ca.crt: No such file"):
+        credentials(tmp_path).open_tls()
+    (tmp_path / "ca.crt").write_text("no certificate")
+    with pytest.raises(KubeUnavailable, match=r"^authority .*ca.crt: "):
+        credentials(tmp_path).open_tls()
+
+
+def token_of(claims: object) -> str:
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"head.{payload}.signature"
+
+
+def test_it_knows_the_node_that_its_token_is_bound_to() -> None:
+    claims = {"kubernetes.io": {"node": {"name": "n1", "uid": "u-1"}}}
+    assert node_of_token(token_of(claims)) == OwnNode("n1", "u-1")
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "opaque",
+        "a.b.c",
+        "a.é.c",
+        "a." + "W" * 5 + ".c",
+        token_of([]),
+        token_of({}),
+        token_of({"kubernetes.io": {"node": None}}),
+        token_of({"kubernetes.io": {"node": {"name": "n1"}}}),
+        token_of({"kubernetes.io": {"node": {"name": "n1", "uid": 7}}}),
+        token_of({"kubernetes.io": {"node": {"name": "n1", "uid": ""}}}),
+    ],
+)
+def test_it_knows_no_node_of_a_token_that_is_bound_to_none(token: str) -> None:
+    assert node_of_token(token) is None

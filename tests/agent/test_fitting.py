@@ -1,0 +1,71 @@
+"""Reports that are too large for an object."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agent.fitting import MAX_OBJECT_BYTES, fit_report
+from topology.facts import Device, DeviceKind, Neighbor, Port, Source
+from topology.report import NeighborReport, parse_report, render_report, report_of
+
+
+def heard(name: str) -> Neighbor:
+    return Neighbor((), name, (), "swp1", Source.LLDP)
+
+
+def report_with(**crowds: int) -> NeighborReport:
+    """Return a report whose ports hear so many neighbors each."""
+    ports = tuple(
+        Port(name, neighbors=tuple(heard(f"{name}-{at:04d}") for at in range(number)))
+        for name, number in crowds.items()
+    )
+    return report_of(Device(DeviceKind.HOST, "n1", (), ports), name="n1")
+
+
+def size_of(report: NeighborReport) -> int:
+    return len(json.dumps(render_report(report)))
+
+
+def test_it_leaves_a_report_alone_that_fits() -> None:
+    report = report_with(a=1, b=500)
+    fitted = fit_report(report)
+    assert (fitted.report, fitted.crowded) == (report, ())
+    assert fitted.size_bytes == size_of(report) < MAX_OBJECT_BYTES
+
+
+@pytest.mark.parametrize(
+    ("limit_share", "crowded"),
+    [
+        pytest.param(0.9, ("big",), id="the most crowded port first"),
+        pytest.param(0.5, ("big", "mid"), id="then the next"),
+        pytest.param(0.2, ("big", "mid", "sml"), id="and so on"),
+    ],
+)
+def test_it_leaves_out_the_neighbors_of(limit_share: float, crowded: tuple[str, ...]) -> None:
+    report = report_with(big=500, mid=300, one=1, sml=200)
+    fitted = fit_report(report, int(size_of(report) * limit_share))
+    assert fitted.crowded == crowded
+    assert fitted.size_bytes == size_of(fitted.report) <= size_of(report) * limit_share
+    heard = {port.name: len(port.neighbors) for port in fitted.report.spec.ports}
+    assert heard == {
+        name: 0 if name in crowded else number
+        for name, number in {"big": 500, "mid": 300, "one": 1, "sml": 200}.items()
+    }
+    (told,) = fitted.report.status.collectors
+    assert (told.name, told.outcome) == ("report", "failed")
+    assert all(name in told.message for name in crowded)
+    assert parse_report(render_report(fitted.report)) == fitted.report
+
+
+def test_it_is_the_same_every_time() -> None:
+    report = report_with(a=300, b=300, c=300)
+    assert fit_report(report, 30_000) == fit_report(report, 30_000)
+
+
+def test_it_says_how_large_a_report_is_that_cannot_fit() -> None:
+    report = report_with(a=0)
+    fitted = fit_report(report, 10)
+    assert (fitted.report, fitted.crowded) == (report, ())
+    assert fitted.size_bytes > 10

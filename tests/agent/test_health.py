@@ -1,0 +1,101 @@
+"""When an agent is alive, started and ready."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import pytest
+
+from agent.destination import Change
+from agent.health import HUNG_PERIODS, LEAST_HUNG_S, STALE_PERIODS, Vitals, health_pages
+from tests.agent.fakes import FakeClock
+from topology.errors import KubeForbidden, KubeUnavailable, StoreError, TopologyError
+
+PERIOD_S = 100.0
+LATER_S = (STALE_PERIODS + 1) * PERIOD_S
+
+
+class Patient:
+    """An agent's vitals, and the pages of them."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.vitals = Vitals(period_s=PERIOD_S, clock=self.clock)
+
+    def collect(self, *, is_good: bool = True) -> None:
+        self.vitals.see_collection((), is_good=is_good)
+
+    def publish(self, problem: TopologyError | None = None, **changes: Change) -> None:
+        self.vitals.see_publishing(changes, problem)
+
+    def rounds(self, number: int, problem: TopologyError | None = None) -> None:
+        for _ in range(number):
+            self.clock.seconds += PERIOD_S
+            self.collect()
+            self.publish(problem)
+
+    def page(self, path: str) -> tuple[int, str]:
+        page = health_pages(self.vitals)[path]()
+        return page.status, page.body.decode()
+
+    def is_ok(self, path: str) -> bool:
+        status, body = self.page(path)
+        assert (body == "ok\n") is (status == HTTPStatus.OK)
+        return status == HTTPStatus.OK
+
+
+@pytest.fixture
+def patient() -> Patient:
+    return Patient()
+
+
+def test_it_lives_before_it_has_started(patient: Patient) -> None:
+    assert patient.is_ok("/livez")
+    assert patient.page("/startupz") == (503, "the first collection has not ended\n")
+    assert patient.page("/readyz") == (503, "the first collection has not ended\n")
+
+
+def test_it_has_started_once_a_collection_ended_whatever_it_found(patient: Patient) -> None:
+    patient.collect(is_good=False)
+    assert patient.is_ok("/startupz")
+    assert patient.page("/readyz") == (503, "no collector works\n")
+
+
+def test_it_is_ready_while_its_last_good_collection_is_fresh(patient: Patient) -> None:
+    patient.collect()
+    assert patient.is_ok("/readyz")
+    patient.clock.seconds += LATER_S
+    patient.collect(is_good=False)
+    assert "the last good collection is 40" in patient.page("/readyz")[1]
+    patient.collect()
+    assert patient.is_ok("/readyz")
+
+
+def test_it_is_ready_while_the_api_server_is_away(patient: Patient) -> None:
+    patient.rounds(20, KubeUnavailable("away"))
+    assert patient.is_ok("/readyz")
+
+
+@pytest.mark.parametrize("problem", [KubeForbidden("403"), StoreError("disk full")], ids=str)
+def test_it_is_not_ready_once_what_it_sees_was_refused_for_long(
+    patient: Patient, problem: TopologyError
+) -> None:
+    patient.rounds(STALE_PERIODS, problem)
+    assert patient.is_ok("/readyz")
+    patient.rounds(2, problem)
+    assert str(problem) in patient.page("/readyz")[1]
+    patient.publish(node01=Change.DEFERRED)
+    patient.publish(KubeUnavailable("away"))
+    assert not patient.is_ok("/readyz"), "neither means that it was taken"
+    patient.publish(node01=Change.NONE)
+    assert patient.is_ok("/readyz")
+
+
+def test_it_is_dead_when_no_round_ends_any_more(patient: Patient) -> None:
+    patient.collect()
+    patient.clock.seconds += LEAST_HUNG_S - 10
+    assert patient.is_ok("/livez")
+    patient.clock.seconds += HUNG_PERIODS * PERIOD_S
+    assert "no collection ended for" in patient.page("/livez")[1]
+    patient.collect(is_good=False)
+    assert patient.is_ok("/livez"), "what is found makes no difference"
