@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from typing import NamedTuple
@@ -11,8 +12,10 @@ from agent.clock import Clock
 from agent.config import ListenAddress
 from agent.health import Vitals, health_pages
 from agent.kube.asking import OnAnswer
-from agent.pages import PageServer
+from agent.pages import PageServer, Render
 from agent.rounds import Witness
+
+log = logging.getLogger(__name__)
 
 
 class Told(NamedTuple):
@@ -48,12 +51,19 @@ def telling(
         if health is not None:
             vitals = Vitals(period_s=period_s, clock=clock)
             witnesses.append(vitals)
-            stack.callback(PageServer(health, health_pages(vitals)).stop)
+            _serve(health, health_pages(vitals), stack)
         if metrics is not None:
             from agent.metrics import Metrics  # noqa: PLC0415 - most memory is saved without
 
             counted = Metrics(version=version("toponaut"), clock=clock)
             witnesses.append(counted)
             on_answer = counted.see_answer
-            stack.callback(PageServer(metrics, {"/metrics": counted.render}).stop)
+            _serve(metrics, {"/metrics": counted.render}, stack)
         yield Told(tuple(witnesses), on_answer)
+
+
+def _serve(address: ListenAddress, pages: Mapping[str, Render], stack: ExitStack) -> None:
+    server = PageServer(address, pages)
+    stack.callback(server.stop)
+    paths = " ".join(pages)
+    log.info("pages served", extra={"address": str(server.address), "paths": paths})

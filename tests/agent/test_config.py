@@ -7,10 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from agent.config import (
+    ListenAddress,
     checked_node_name,
     parse_argv,
     parse_delay,
     parse_duration,
+    parse_listen,
     parse_size,
     parse_subnet,
 )
@@ -32,6 +34,10 @@ from topology.errors import ConfigError
         (parse_argv, "x $(id) ; y|z", ("x", "$(id)", ";", "y|z")),
         (parse_subnet, "0xFE80000000000000", "fe80000000000000"),
         (parse_subnet, "fec0:0000:0000:0001", "fec0000000000001"),
+        (parse_listen, "127.0.0.1:8080", ListenAddress("127.0.0.1", 8080)),
+        (parse_listen, ":8081", ListenAddress("", 8081)),
+        (parse_listen, "[::1]:0", ListenAddress("::1", 0)),
+        (parse_listen, "localhost:65535", ListenAddress("localhost", 65535)),
         (checked_node_name, "gpu-01.rack.example", "gpu-01.rack.example"),
     ],
 )
@@ -47,6 +53,10 @@ def test_it_reads(parse: Callable[[str], object], text: str, value: object) -> N
         *((parse_size, text) for text in ("16", "0B", "1.5MiB", "16MB", "-1B")),
         *((parse_argv, text) for text in ("", "  ", "'open", "'' x")),
         *((parse_subnet, text) for text in ("", "0" * 16, "f" * 16, "xyz", "1" * 17)),
+        *(
+            (parse_listen, text)
+            for text in ("", "8080", "::1:80", "[x]:1", "a:65536", "a:b", "a b:1")
+        ),
         *((checked_node_name, text) for text in ("", "Node", "../x", "a/b", "-a", "a" * 254)),
     ],
 )
@@ -58,3 +68,8 @@ def test_it_refuses(parse: Callable[[str], object], text: str) -> None:
 def test_it_shows_a_refused_text_escaped() -> None:
     with pytest.raises(ConfigError, match=r"'\\x1b\[2J' is no duration such as 500ms"):
         parse_duration("\x1b[2J")
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:8080", ":8081", "[::1]:80"])
+def test_it_writes_an_address_as_it_is_read(text: str) -> None:
+    assert str(parse_listen(text)) == text
