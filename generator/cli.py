@@ -18,6 +18,12 @@ from generator.exits import Exit
 from generator.printing import MAX_MESSAGE
 from topology.errors import ConfigError, PlacementRequestError, TopologyError, show
 
+_PLUGIN: Final = "kubectl toponaut"
+_SOURCES: Final = (
+    *("kube", "reports", "ibnetdiscover", "lldpcli", "snmpwalk", "hypernodes", "files"),
+    *("store", "tree", "server"),
+)
+"""Parameters of commands that say what to read, or whom to ask."""
 _COMMANDS: Final = {
     "tree": "The tiered tree that the cables say.",
     "planes": "Which networks there are, and whose ports are in which.",
@@ -30,7 +36,7 @@ _COMMANDS: Final = {
     "approve": "Let a plan be carried out that is held as too large.",
     "place": "Where a gang should run, or why it cannot.",
     "serve": "Keep a store's HyperNodes true and answer placement queries.",
-    "simulate": "Make fabrics with known truth.",
+    "simulate": "Make fabrics with known truth; replay jobs on fabrics.",
     "verify": "How right the tree is, on fabrics with known truth.",
     "schema": "JSON schemas of what is read and printed.",
 }
@@ -53,6 +59,19 @@ class _Group(click.Group):
         command: click.Command = module.command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; as a plugin of kubectl it reads the cluster where no source is named."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if (
+            ctx.info_name == _PLUGIN
+            and command is not None
+            and _names_no_source(ctx, command, rest)
+        ):
+            return name, command, ["--kube", *rest]
+        return name, command, rest
+
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; our own errors become one line on stderr and an exit code."""
         try:
@@ -69,6 +88,16 @@ class _Group(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _names_no_source(ctx: click.Context, command: click.Command, args: list[str]) -> bool:
+    """Return whether a command could read the cluster, and was told to read nothing else."""
+    if command.name == "serve" or "kube" not in {param.name for param in command.params}:
+        return False
+    with command.make_context(
+        command.name, list(args), parent=ctx, resilient_parsing=True
+    ) as asked:
+        return not any(asked.params.get(name) for name in _SOURCES)
 
 
 def _say(error: TopologyError) -> None:
@@ -94,14 +123,19 @@ def cli() -> None:
     """
 
 
-def main() -> None:
-    """Run the command line."""
+def kubectl_main() -> None:
+    """Run the command line as `kubectl toponaut`."""
+    main(_PLUGIN)
+
+
+def main(name: str = "toponaut") -> None:
+    """Run the command line under the name by which it was called."""
     # Facts are many small immutable objects without cycles; at its default threshold the
     # collector takes nearly half of the time to read 65k HCAs and finds nothing.
     gc.set_threshold(200_000, 20, 20)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: a locale may be ASCII
-    cli(prog_name="toponaut")
+    cli(prog_name=name)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`toponaut simulate`: fabrics with known truth, as the files that people and agents collect."""
+"""`toponaut simulate`: fabrics with known truth as files, and jobs replayed on fabrics."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from generator.commands.simulate_jobs import jobs
 from generator.fabric_options import fabric_options, faults_of, progress, spec_of
 from generator.simulating import Simulation, fabric_files, write_folder
 
@@ -17,7 +18,7 @@ _STEP: Final = 100
 
 @click.group(name="simulate")
 def command() -> None:
-    """Make fabrics with known truth, to try the other commands on."""
+    """Make fabrics with known truth to try the other commands on, and replay jobs on fabrics."""
 
 
 @command.command(name="fabric")
@@ -57,3 +58,6 @@ def fabric(out: Path, seed: int, *, force: bool, sysfs_hosts: int, **options: An
             on_file=lambda num: None if num % _STEP else show_progress(f"{num} files written"),
         )
     click.echo(f"{num} files in {out}; try: toponaut tree --reports {out}/reports", err=True)
+
+
+command.add_command(jobs)

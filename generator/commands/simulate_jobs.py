@@ -1,0 +1,202 @@
+"""`toponaut simulate jobs`: a mix of jobs replayed on a fabric, for several presets."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random  # noqa: TID251 - the one seeded source of made-up traces
+import zlib
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.exits import Exit
+from generator.fabric_options import progress
+from generator.inputs import read_bytes
+from generator.jobs.cluster import Cluster
+from generator.jobs.fabrics import is_shape, tree_of_shape
+from generator.jobs.figures import Figures, figures_of
+from generator.jobs.page import HEADER, render_page, table_row
+from generator.jobs.philly import make_philly
+from generator.jobs.replay import Backfill, replay
+from generator.jobs.strategies import BEST_FIT, FIRST_FIT, NAMES, make_strategy
+from generator.jobs.trace import Job, Trace, parse_trace, scale
+from generator.options import parse_share
+from generator.printing import output_option, print_document, print_problems, table
+from generator.reading import read_tree
+from topology.errors import ConfigError, ParseError, show
+from topology.tree import TopologyTree
+
+MADE_UP: Final = "philly"
+_MAX_TRACE_BYTES: Final = 256 << 20
+_STEP: Final = 200
+_SAY_EVERY_S: Final = 10.0
+_GZIP: Final = b"\x1f\x8b"
+
+
+class Scene(NamedTuple):
+    """What every strategy meets alike."""
+
+    tree: TopologyTree
+    slots: int
+    jobs: tuple[Job, ...]
+    backfill: Backfill
+
+
+@click.command(name="jobs")
+@click.option(
+    "--trace",
+    default=MADE_UP,
+    show_default=True,
+    metavar="FILE",
+    help="CSV with submit_time_s, gpus and duration_s, also gzipped; philly makes one up.",
+)
+@click.option("--num-jobs", type=click.IntRange(min=1), help="Only the first so many.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of a made-up trace.")
+@click.option(
+    "--fabric",
+    default="8x5x16",
+    show_default=True,
+    metavar="FILE|SHAPE",
+    help="TopologyTree as `toponaut tree` prints it, or top domains x leaves x nodes.",
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(1, 1024),
+    default=8,
+    show_default=True,
+    help="GPUs of a node.",
+)
+@click.option(
+    "--preset",
+    "presets",
+    multiple=True,
+    type=click.Choice(NAMES),
+    help="May be repeated; two are to compare with.  [default: optimal, best-fit, first-fit]",
+)
+@click.option(
+    "--scale-sizes",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Factor of the jobs' GPUs.",
+)
+@click.option(
+    "--load",
+    type=parse_share,
+    metavar="SHARE",
+    help="GPU time asked for over what there is, as 0.9; the trace's clock is stretched to it.",
+)
+@click.option(
+    "--backfill",
+    type=click.Choice([kind.value for kind in Backfill]),
+    default=Backfill.EASY.value,
+    show_default=True,
+    help="Which jobs may overtake the first that waits: none, those that do not delay it, any.",
+)
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Page with charts that is written besides.",
+)
+@output_option
+@click.pass_context
+def jobs(
+    ctx: click.Context,
+    /,
+    output: str,
+    *,
+    html: Path | None,
+    presets: tuple[str, ...],
+    **options: Any,  # noqa: ANN401 - click's
+) -> None:
+    """Replay a trace of jobs on a fabric and compare presets.
+
+    Prints, per preset, the tiers that gangs reached, the leaf groups they touch, the largest
+    gang that would still have a place, utilisation and waiting. Equal options give equal figures.
+    """
+    trace = _read_trace(options["trace"], options["num_jobs"], options["seed"])
+    scene = _scene(trace, options)
+    found = [_replayed(scene, name) for name in presets or ("optimal", BEST_FIT, FIRST_FIT)]
+    if html is not None:
+        _write(html, render_page(found, _title(options["trace"], scene)))
+    print_document(
+        {"jobs": len(scene.jobs), "presets": [one.document() for one in found]},
+        output,
+        text=lambda: table(HEADER, [table_row(one) for one in found]),
+    )
+    print_problems(trace.problems)
+    ctx.exit(Exit.SKIPPED if trace.problems else Exit.OK)
+
+
+def _read_trace(name: str, num: int | None, seed: int) -> Trace:
+    if name == MADE_UP:
+        return Trace(make_philly(num or 5000, random.Random(seed)))  # noqa: S311 - no secret
+    raw = read_bytes(Path(name), _MAX_TRACE_BYTES)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    source = show(name, 1024)
+    found = parse_trace(io.StringIO(_text(raw, source), newline=""), source=source)
+    if not found.jobs:
+        raise ConfigError(f"{source}: no job in it")
+    return found._replace(jobs=found.jobs[:num])
+
+
+def _text(raw: bytes, source: str) -> str:
+    """Return the text of a file, unpacked where it is gzipped; never more than the limit."""
+    try:
+        if raw.startswith(_GZIP):
+            with gzip.open(io.BytesIO(raw)) as packed:
+                raw = packed.read(_MAX_TRACE_BYTES + 1)
+        if len(raw) > _MAX_TRACE_BYTES:
+            raise ConfigError(f"{source}: larger than {_MAX_TRACE_BYTES} bytes unpacked")
+        return raw.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise ConfigError(f"{source}: {show(str(error))}") from error
+
+
+def _scene(trace: Trace, options: dict[str, Any]) -> Scene:
+    fabric = options["fabric"]
+    tree = tree_of_shape(fabric) if is_shape(fabric) else read_tree(Path(fabric))
+    if not tree.nodes or not tree.tiers:
+        raise ConfigError(f"{show(fabric, 1024)}: no node in the tree")
+    scaled = scale(
+        trace.jobs,
+        sizes=options["scale_sizes"],
+        load=options["load"],
+        gpus=options["slots"] * len(tree.nodes),
+    )
+    return Scene(tree, options["slots"], scaled, Backfill(options["backfill"]))
+
+
+def _replayed(scene: Scene, name: str) -> Figures:
+    cluster = Cluster(scene.tree, scene.slots)
+    strategy = make_strategy(name, cluster)
+    with progress(f"replaying {name}", every_s=_SAY_EVERY_S) as show_progress:
+        found = replay(
+            scene.jobs,
+            cluster,
+            strategy,
+            backfill=scene.backfill,
+            on_start=lambda num: (
+                None
+                if num % _STEP
+                else show_progress(f"{name}: {num} of {len(scene.jobs)} jobs started")
+            ),
+        )
+    return figures_of(name, found, cluster)
+
+
+def _title(trace: str, scene: Scene) -> str:
+    nodes = len(scene.tree.nodes)
+    return (
+        f"{len(scene.jobs):,} jobs of {Path(trace).name} on {nodes:,} nodes of {scene.slots} GPUs"
+    )
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--html: {show(str(error), 300)}") from error

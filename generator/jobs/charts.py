@@ -1,0 +1,118 @@
+"""Bars and lines as SVG: plain shapes, sizes in the viewBox, text escaped. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Final, NamedTuple
+
+WIDTH: Final = 640
+HEIGHT: Final = 280
+_LEFT: Final = 64
+_RIGHT: Final = 12
+_TOP: Final = 14
+_BOTTOM: Final = 40
+_TICKS: Final = 4
+_COLORS: Final = (
+    *("#3366cc", "#dc7633", "#2e8b57", "#8e44ad", "#b8860b"),
+    *("#17a2b8", "#c0392b", "#7f8c8d", "#1f618d", "#6b8e23"),
+)
+_GAP: Final = 0.2
+"""Share of a group of bars that stays empty."""
+
+
+class Series(NamedTuple):
+    """One color of a chart."""
+
+    name: str
+    values: Sequence[float]
+    """One per label of bars, or per x of lines."""
+
+
+def color(at: int) -> str:
+    """Return the color of the n-th series, everywhere the same."""
+    return _COLORS[at % len(_COLORS)]
+
+
+def bars(title: str, labels: Sequence[str], series: Sequence[Series]) -> str:
+    """Return grouped bars: one group per label, one bar per series."""
+    top = _nice(max((value for one in series for value in one.values), default=0.0))
+    group = (WIDTH - _LEFT - _RIGHT) / max(len(labels), 1)
+    width = group * (1 - _GAP) / max(len(series), 1)
+    shapes = list(_axis(top))
+    for at, label in enumerate(labels):
+        left = _LEFT + at * group
+        shapes.append(_text(left + group / 2, HEIGHT - _BOTTOM + 18, label, "middle"))
+        for number, one in enumerate(series):
+            x = left + group * _GAP / 2 + number * width
+            y = _y(one.values[at], top)
+            shapes.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width - 1, 1):.1f}" '
+                f'height="{HEIGHT - _BOTTOM - y:.1f}" fill="{color(number)}">'
+                f"<title>{escape(one.name)}, {escape(label)}: {_number(one.values[at])}</title>"
+                "</rect>"
+            )
+    return _svg(title, shapes)
+
+
+def lines(title: str, xs: Sequence[float], series: Sequence[Series], x_label: str) -> str:
+    """Return one line per series over common x values, which grow."""
+    top = _nice(max((value for one in series for value in one.values), default=0.0))
+    span = (xs[-1] if xs else 0.0) or 1.0
+    shapes = list(_axis(top))
+    for number, one in enumerate(series):
+        points = " ".join(
+            f"{_LEFT + x / span * (WIDTH - _LEFT - _RIGHT):.1f},{_y(value, top):.1f}"
+            for x, value in zip(xs, one.values, strict=True)
+        )
+        shapes.append(
+            f'<polyline points="{points}" fill="none" stroke="{color(number)}" '
+            f'stroke-width="1.5"><title>{escape(one.name)}</title></polyline>'
+        )
+    shapes.append(_text(_LEFT, HEIGHT - _BOTTOM + 18, "0", "middle"))
+    shapes.append(_text(WIDTH - _RIGHT, HEIGHT - _BOTTOM + 18, f"{span:.0f} {x_label}", "end"))
+    return _svg(title, shapes)
+
+
+def legend(names: Sequence[str]) -> str:
+    """Return the names of series with their colors, as HTML."""
+    return "".join(
+        f'<span class="key"><i style="background:{color(at)}"></i>{escape(name)}</span>'
+        for at, name in enumerate(names)
+    )
+
+
+def _axis(top: float) -> Iterator[str]:
+    for tick in range(_TICKS + 1):
+        value = top * tick / _TICKS
+        y = _y(value, top)
+        yield f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield _text(_LEFT - 6, y + 4, _number(value), "end")
+
+
+def _y(value: float, top: float) -> float:
+    return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - (value / top if top else 0.0))
+
+
+def _nice(value: float) -> float:
+    """Return a round number at or above a value: 1, 2, 4 or 5 times a power of ten."""
+    if value <= 0:
+        return 1.0
+    power: float = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 4, 5, 10) if step * power >= value * (1 - 1e-9))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"  # noqa: PLR2004 - digits shown
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _svg(title: str, shapes: Sequence[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(shapes)}</svg>"
+    )

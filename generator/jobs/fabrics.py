@@ -1,0 +1,49 @@
+"""Fabrics for replays: regular trees such as `8x5x16`, and what the clusters on them have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from topology.errors import ConfigError, show
+from topology.tree import DomainSpec, TopologyTree, build_tree
+
+_SHAPE = re.compile(r"[1-9][0-9]{0,5}(?:x[1-9][0-9]{0,5}){1,4}\Z", re.ASCII)
+_NAMES: Final = ("leaf", "spine", "core", "tier4")
+_MOST_NODES: Final = 200_000
+
+
+def is_shape(text: str) -> bool:
+    """Return whether a text is a shape, not a file."""
+    return _SHAPE.match(text) is not None
+
+
+def tree_of_shape(text: str) -> TopologyTree:
+    """Return the tree of `8x5x16`: 8 domains at the top, of 5 leaves each, of 16 nodes each.
+
+    Raises:
+        ConfigError: it is too large.
+    """
+    counts = [int(part) for part in text.split("x")]
+    total = 1
+    for count in counts:
+        total *= count
+    if total > _MOST_NODES:
+        raise ConfigError(f"{show(text)}: expected at most {_MOST_NODES} nodes, got {total}")
+    specs: list[DomainSpec] = []
+    _add(specs, counts, "", None)
+    return build_tree(specs, tiers=_NAMES[: len(counts) - 1])
+
+
+def _add(specs: list[DomainSpec], counts: Sequence[int], prefix: str, parent: str | None) -> None:
+    tier = len(counts) - 1
+    for at in range(counts[0]):
+        path = f"{prefix}{at + 1}"
+        name = f"{_NAMES[tier - 1]}-{path}"
+        if tier == 1:
+            nodes = tuple(f"node-{path}-{number + 1}" for number in range(counts[1]))
+            specs.append(DomainSpec(name, tier, parent, nodes))
+            continue
+        specs.append(DomainSpec(name, tier, parent))
+        _add(specs, counts[1:], f"{path}-", name)

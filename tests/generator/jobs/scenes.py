@@ -1,0 +1,35 @@
+"""Small clusters and traces for replays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from generator.jobs.cluster import Cluster
+from generator.jobs.fabrics import tree_of_shape
+from generator.jobs.replay import Backfill, Replay, replay
+from generator.jobs.strategies import FIRST_FIT, make_strategy
+from generator.jobs.trace import Job
+
+SLOTS = 8
+
+
+def cluster(shape: str = "2x2x2", slots: int = SLOTS) -> Cluster:
+    """Return an empty cluster."""
+    return Cluster(tree_of_shape(shape), slots)
+
+
+def jobs(*rows: tuple[float, int, float]) -> tuple[Job, ...]:
+    """Return jobs of (submitted, whole nodes, seconds)."""
+    return tuple(Job(submit_s, nodes * SLOTS, duration_s) for submit_s, nodes, duration_s in rows)
+
+
+def replayed(
+    listed: Sequence[Job],
+    *,
+    name: str = FIRST_FIT,
+    shape: str = "2x2x2",
+    backfill: Backfill = Backfill.EASY,
+) -> Replay:
+    """Return the replay of jobs by a strategy."""
+    empty = cluster(shape)
+    return replay(listed, empty, make_strategy(name, empty), backfill=backfill)

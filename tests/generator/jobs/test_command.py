@@ -1,0 +1,106 @@
+"""`toponaut simulate jobs` as a command."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from generator.exits import Exit
+from generator.jobs.fabrics import tree_of_shape
+from tests.generator.scenes import Ran, run
+from topology.tree import render_tree
+
+TRACE = "submit_time_s,gpus,duration_s\n" + "".join(
+    f"{at},{2 if at % 3 else 6},{40 + at}\n" for at in range(0, 90, 5)
+)
+FIGURES = {"gangs", "tiers", "leaves", "over_least", "fragmentation", "utilisation", "wait_s"}
+
+
+def simulate(*words: object) -> Ran:
+    return run("simulate", "jobs", "--fabric", "2x2x2", "--scale-sizes", 8, *words)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    file = tmp_path / "trace.csv"
+    file.write_text(TRACE, encoding="utf-8")
+    return file
+
+
+def test_it_compares_the_engine_with_two_others(trace: Path) -> None:
+    ran = simulate("--trace", trace, "--load", "0.9", "-o", "json")
+    assert ran.code == Exit.OK
+    found = {row["name"]: row for row in ran.document["presets"]}
+    assert list(found) == ["optimal", "best-fit", "first-fit"]
+    assert found["optimal"].keys() >= FIGURES
+    assert all(row["started"] == ran.document["jobs"] for row in found.values())
+    assert found["optimal"]["at_lowest_tier"] == 1
+    assert found["optimal"]["leaves"] <= found["first-fit"]["leaves"]
+
+
+def test_it_prints_a_row_for_each_preset(trace: Path) -> None:
+    ran = simulate("--trace", trace, "--preset", "best-fit", "--preset", "first-fit")
+    header, *rows = ran.out.splitlines()
+    assert header.split()[:2] == ["PRESET", "GANGS"]
+    assert [row.split()[0] for row in rows] == ["best-fit", "first-fit"]
+
+
+def test_it_writes_a_page(trace: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    ran = simulate("--trace", trace, "--preset", "first-fit", "--html", page)
+    text = page.read_text(encoding="utf-8")
+    assert ran.code == Exit.OK
+    assert text.count("<svg") == 7
+    assert "18 jobs of trace.csv on 8 nodes of 8 GPUs" in text
+
+
+def test_it_reads_a_packed_trace_and_a_tree(trace: Path, tmp_path: Path) -> None:
+    packed, tree = tmp_path / "t.csv.gz", tmp_path / "tree.json"
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    tree.write_text(json.dumps(render_tree(tree_of_shape("2x2x2"))), encoding="utf-8")
+    words = ("--preset", "first-fit", "-o", "json")
+    by_file = run(
+        "simulate", "jobs", "--trace", packed, "--fabric", tree, "--scale-sizes", 8, *words
+    )
+    assert by_file.document == simulate("--trace", trace, *words).document
+
+
+def test_it_makes_up_a_trace_from_a_seed() -> None:
+    words = ("--num-jobs", 40, "--seed", 7, "--preset", "first-fit", "-o", "json")
+    assert simulate(*words).document == simulate(*words).document
+
+
+def test_it_says_which_rows_it_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("submit_time_s,gpus,duration_s\n1,1,1\nx,1,1\n", encoding="utf-8")
+    ran = simulate("--trace", file, "--preset", "first-fit", "-o", "json")
+    assert (ran.code, ran.document["jobs"]) == (Exit.SKIPPED, 1)
+    assert "t.csv:3: submit_time_s" in ran.err
+
+
+REFUSED = [
+    pytest.param(b"", "column submit_time_s is missing", id="empty"),
+    pytest.param(b"submit_time_s,gpus,duration_s\n", "no job in it", id="a header alone"),
+    pytest.param(b"\x1f\x8b\x08broken", "trace.csv", id="a broken archive"),
+    pytest.param(b"\xff\xfe\x00", "trace.csv", id="binary"),
+]
+
+
+@pytest.mark.parametrize(("raw", "why"), REFUSED)
+def test_it_refuses_a_trace_that_is(tmp_path: Path, raw: bytes, why: str) -> None:
+    file = tmp_path / "trace.csv"
+    file.write_bytes(raw)
+    ran = simulate("--trace", file)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert why in ran.err
+
+
+def test_it_refuses_a_page_that_it_cannot_write(trace: Path, tmp_path: Path) -> None:
+    ran = simulate(
+        "--trace", trace, "--preset", "first-fit", "--html", tmp_path / "no" / "page.html"
+    )
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "--html" in ran.err
