@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from generator.printing import output_option, print_document
 from generator.reading import finish, read_observation, read_tree
 from generator.requesting import Asked, read_asked, tell, tell_notes
 from generator.server_options import Server, server_of, server_options
+from generator.store.access import Access
 from topology.errors import ParseError
 from topology.tree import TopologyTree
 
@@ -90,8 +92,8 @@ def command(
 ) -> None:
     """Print the best placement of a gang, and why it is not better.
 
-    Free capacity comes from --nodes; without it each node of the tree has one slot. Infeasible
-    is an answer too.
+    Free capacity comes from --nodes, with --kube from the cluster less what its pods take; else
+    each node of the tree has one slot. Infeasible is an answer too.
     """
     tree, running = options.pop("tree"), options.pop("running")
     server, preset = server_of(options), options.pop("preset")
@@ -143,12 +145,24 @@ def _fitted(asked: Asked, inventory: Inventory | None) -> Asked:
 def _read_scene(sources: Sources, tree: Path | None) -> Scene:
     if tree is None:
         read = read_observation(sources)
+        seen = read.observation.tree
+        if sources.cluster is not None and sources.nodes is None:
+            free = _read_free(sources.cluster)
+            extra = tuple(one for one in free.problems if one not in read.problems)
+            return Scene(seen, free, (*read.problems, *extra))
         inventory = read.inputs.inventory or read_inventory(sources.nodes)
-        return Scene(read.observation.tree, inventory, read.problems)
+        return Scene(seen, inventory, read.problems)
     if not sources.is_empty:
         raise click.UsageError("--tree is a tree already; name no other source beside it")
     inventory = read_inventory(sources.nodes)
     return Scene(read_tree(tree), inventory, inventory.problems if inventory else ())
+
+
+def _read_free(cluster: Access) -> Inventory:
+    from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
+
+    with open_cluster(cluster, os.environ) as store:
+        return store.read_free()
 
 
 def _ask(server: Server, request: PlacementRequest, timeout_s: float) -> Placement:

@@ -29,21 +29,6 @@ def loopback_address(text: str) -> str:
     return str(Address(str(found), port))
 
 
-def is_loopback(text: str) -> bool:
-    """Return whether an address is this machine's own; a name other than localhost is not.
-
-    Raises:
-        ConfigError: it is no address.
-    """
-    host = parse_address(text).host
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def open_address(text: str) -> str:
     """Return any `HOST:PORT` in the form that gRPC takes; no host is all addresses.
 

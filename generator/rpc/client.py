@@ -9,7 +9,7 @@ import grpc
 
 from generator.placement.answer import Placement
 from generator.placement.request import PlacementRequest, UnsupportedRequest
-from generator.rpc.address import is_loopback, loopback_address, open_address
+from generator.rpc.address import loopback_address, open_address
 from generator.rpc.convert import placement_of, request_message
 from generator.rpc.failures import Failure, FailureKind, failure_of
 from generator.rpc.faults import quiet_faults
@@ -39,17 +39,18 @@ class PlacementClient:
         """Keep the address; nothing is connected before the first call.
 
         Args:
-            address: `HOST:PORT`; this machine is asked without TLS, unless a proof is given.
+            address: `HOST:PORT`; loopback where no proof is given: then there is no TLS.
             timeout_s: deadline of each call, which is also the time that the search may take.
             proof: for servers that ask for one.
 
         Raises:
-            ConfigError: the address is none, or a file cannot be used.
+            ConfigError: the address is none, or not loopback without a proof, or a file cannot
+                be used.
         """
         quiet_faults()
         self._timeout_s = timeout_s
         self._token = proof.token
-        self._is_plain = is_plain = not any(proof) and is_loopback(address)
+        self._is_plain = is_plain = not any(proof)
         self.address = loopback_address(address) if is_plain else open_address(address)
         self._channel = (
             grpc.insecure_channel(self.address, options=_OPTIONS)

@@ -26,6 +26,7 @@ from generator.reconcile.policy import APPROVED, policy_of, with_approval
 from generator.store.access import Access
 from generator.store.directory import ReadHyperNodes, ReadReports
 from generator.store.pods import gangs_of, parse_pod
+from generator.usage import less_usage, parse_pod_usage
 from topology.errors import KubeConflict, KubeNotFound, ParseError
 from topology.fabric_status import FABRIC_NAME
 from topology.report import NeighborReport
@@ -39,6 +40,10 @@ _PATIENCE: Final = Patience(attempts=4)
 _ATTEMPTS: Final = 4
 RUNNING: Final = Paging(query=(("fieldSelector", "status.phase=Running"),))
 """Of pods only those."""
+_UNENDED: Final = Paging(
+    query=(("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="),)
+)
+"""Of pods those that take something of a node."""
 
 
 class NotOurs(KubeConflict):
@@ -128,6 +133,17 @@ class ClusterStore:
         """
         found = self._read(NODES, parse_kube_node)
         return Inventory(found.values, found.problems)
+
+    def read_free(self) -> Inventory:
+        """Return the nodes with what the pods there leave of them.
+
+        Raises:
+            KubeError: nodes or pods cannot be listed.
+        """
+        inventory = self.read_nodes()
+        pods = self._read(PODS, parse_pod_usage, _UNENDED)
+        left = less_usage(inventory, pods.values)
+        return left._replace(problems=(*left.problems, *pods.problems))
 
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode; return False where the cluster says so already.

@@ -74,7 +74,7 @@ def test_it_owns_its_import_names_alone(package: str) -> None:
     assert not others
 
 
-@pytest.mark.parametrize("command", ["toponaut", "toponaut-agent"])
+@pytest.mark.parametrize("command", ["toponaut", "kubectl-toponaut", "toponaut-agent"])
 def test_it_installs_commands_that_can_be_called(command: str) -> None:
     (entry,) = metadata.entry_points(group="console_scripts", name=command)
     assert callable(entry.load())

@@ -1,0 +1,66 @@
+"""`kubectl toponaut`: the same commands, on the cluster unless told otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from generator.cli import cli
+from generator.exits import Exit
+from tests.generator.scenes import PAIRS, Ran, Scene
+
+
+def plugin(*words: object, env: dict[str, str] | None = None) -> Ran:
+    named = {"KUBECONFIG": "/nowhere/config", **(env or {})}
+    result = CliRunner().invoke(
+        cli, [str(word) for word in words], prog_name="kubectl toponaut", env=named
+    )
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def test_it_shows_the_name_by_which_it_is_called() -> None:
+    assert plugin("--help").out.startswith("Usage: kubectl toponaut [OPTIONS]")
+    assert plugin("place", "--help").out.startswith("Usage: kubectl toponaut place [OPTIONS]")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param("tree", id="the tree"),
+        pytest.param("findings --kubeconfig /nowhere/else", id="findings of another cluster"),
+        pytest.param("planes --context other", id="networks of another context"),
+        pytest.param("plan", id="a plan"),
+        pytest.param("approve 0123456789abcdef", id="an approval"),
+        pytest.param("tree --kube", id="what is named already"),
+    ],
+)
+def test_it_asks_the_cluster_for(words: str) -> None:
+    ran = plugin(*words.split())
+    assert ran.code == Exit.USAGE
+    assert "kubeconfig /nowhere/" in ran.err
+
+
+def test_it_reads_files_where_they_are_named(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, PAIRS)
+    reports = scene.reports()
+    assert plugin("tree", "--reports", reports).code == Exit.OK
+    assert plugin("tree", env={"TOPONAUT_TREE_REPORTS": str(reports)}).code == Exit.OK
+    plan = plugin("plan", "--reports", reports, "--store", scene.store())
+    assert plan.code == Exit.OK, plan.err
+
+
+def test_it_tells_wrong_options_as_ever() -> None:
+    ran = plugin("tree", "--no-such-option")
+    assert ran.code == Exit.USAGE
+    assert "Usage: kubectl toponaut tree" in ran.err
+    assert "No such option" in ran.err
+
+
+def test_it_serves_nothing_unasked() -> None:
+    ran = plugin("serve", "--insecure-loopback")
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "either --store or --kube" in ran.err

@@ -1,0 +1,92 @@
+"""`kubectl toponaut` as kubectl calls it, and placement in what a cluster's pods leave."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.exits import Exit
+from tests.generator.scenes import PAIRS, Scene
+from tests.kube.conftest import WRITER
+from tests.kube.serving import Cluster
+from tests.lab.api_server import ApiServer
+from tests.repository import ROOT
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(240), pytest.mark.xdist_group("kube")]
+
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture
+def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
+    yield made
+    made.clear()
+
+
+def kubectl(cluster: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the program behind `kubectl-toponaut`, with kubectl's own variable."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, name = declared["kubectl-toponaut"].partition(":")
+    return subprocess.run(
+        [sys.executable, "-c", f"from {module} import {name}; {name}()", *words],
+        cwd=ROOT,
+        env=os.environ | {"KUBECONFIG": str(cluster.api.kubeconfig(WRITER))},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def request(tmp_path: Path, count: int, gpus: int) -> str:
+    group = {
+        "name": "w",
+        "count": count,
+        "request": {GPU: gpus},
+        "tolerations": ["node.kubernetes.io/not-ready"],
+    }
+    file = tmp_path / "request.json"
+    head = {"apiVersion": "toponaut.io/v1alpha1", "kind": "PlacementRequest"}
+    file.write_text(json.dumps(head | {"spec": {"groups": [group]}}))
+    return str(file)
+
+
+def place(cluster: Cluster, file: str) -> dict[str, Any]:
+    ran = kubectl(cluster, "place", "-f", file, "-o", "json")
+    assert ran.returncode == Exit.OK, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def test_it_reads_the_cluster_that_kubectl_would(cluster: Cluster) -> None:
+    ran = kubectl(cluster, "tree", "--context", "lab")
+    assert ran.returncode == Exit.OK, ran.stderr
+    assert f"{len(cluster.scene.hosts)} nodes" in ran.stdout
+
+
+def test_it_places_in_what_pods_leave(cluster: Cluster, tmp_path: Path) -> None:
+    hosts = cluster.scene.hosts
+    whole = request(tmp_path, len(hosts), 8)
+    assert place(cluster, whole)["feasible"]
+    pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
+    cluster.run_gang()  # makes the service account that pods need
+    limits = {"limits": {GPU: "1"}}
+    for at, host in enumerate(hosts[:2]):
+        container = {"name": "c", "image": "i", "resources": limits}
+        spec = {"nodeName": host, "containers": [container]}
+        cluster.api.expect("POST", pods, {"metadata": {"name": f"p{at}"}, "spec": spec})
+    assert not place(cluster, whole)["feasible"]
+    rest = place(cluster, request(tmp_path, len(hosts) - 2, 8))
+    assert rest["feasible"]
+    nodes = {node for nodes in rest["assignment"].values() for node in nodes}
+    assert nodes == set(hosts[2:])
+    done = cluster.api.expect("GET", f"{pods}/p0") | {"status": {"phase": "Succeeded"}}
+    cluster.api.expect("PUT", f"{pods}/p0/status", done)
+    assert place(cluster, request(tmp_path, len(hosts) - 1, 8))["feasible"]
