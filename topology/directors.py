@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topology.fabric import Fabric
+from topology.fabric_columns import columns_of
 from topology.ids import Id, IdKind
 from topology.lazy_rows import rows_at
 from topology.plane_cables import Edge
@@ -55,8 +56,9 @@ def fold_directors(fabric: Fabric, plane: Plane) -> Folded:
 def _boxes(fabric: Fabric, plane: Plane) -> dict[Id, list[int]]:
     """Return the chips of each box that has several; never of hosts, whose cards share it too."""
     boxes: dict[Id, list[int]] = defaultdict(list)
-    rows = rows_at(fabric.devices, plane.switches)
-    for at, device in zip(plane.switches, rows, strict=True):
+    are_boxed = columns_of(fabric).are_boxed
+    switches = [at for at in plane.switches if are_boxed is None or are_boxed[at]]
+    for at, device in zip(switches, rows_at(fabric.devices, switches), strict=True):
         for found in device.ids:
             if found.kind is IdKind.SYSTEM_IMAGE_GUID:
                 boxes[found].append(at)

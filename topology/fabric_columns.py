@@ -5,13 +5,14 @@ One entry per device, port or link, in the order of the fabric's rows. Ids are i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topology.facts import DeviceKind, Medium, PortState
+from topology.lazy_rows import LazyRows
 
 if TYPE_CHECKING:
     from topology.fabric import Fabric
@@ -42,6 +43,35 @@ class LinkColumns(NamedTuple):
     """The lower of what the two ends say."""
 
 
+class NameCodes(NamedTuple):
+    """Names of some ports: few different ones, as rails have."""
+
+    codes: Index
+    """One entry per port: the place of its name among the texts."""
+    texts: Sequence[str]
+    """Different ones."""
+
+
+class PortNames(LazyRows[str]):
+    """Names of ports that are made when somebody looks, each different one once for all."""
+
+    def __init__(
+        self,
+        size: int,
+        make: Callable[[Sequence[int]], Iterator[str]],
+        code: Callable[[Index], NameCodes],
+    ) -> None:
+        """Keep how names are made.
+
+        Args:
+            size: how many ports there are.
+            make: as for `LazyRows`.
+            code: returns the names of the ports at some places.
+        """
+        super().__init__(size, make)
+        self.code: Final = code
+
+
 class FabricColumns(NamedTuple):
     """The arrays of a fabric; codes are indices into KINDS, MEDIA and STATES."""
 
@@ -52,7 +82,7 @@ class FabricColumns(NamedTuple):
     port_devices: Index
     """Per port, and so are the next five."""
     port_names: Sequence[str]
-    """Made when somebody looks, where there are many; see `lazy_rows`."""
+    """`PortNames` where there are many; see `name_codes`."""
     media: Codes
     states: Codes
     rates: Rates
@@ -60,6 +90,8 @@ class FabricColumns(NamedTuple):
     is_placed: Flags
     """Whether its distance to a GPU is told."""
     links: LinkColumns
+    are_boxed: Flags | None = None
+    """Per device whether another one has the same system image; None where nobody looked."""
 
 
 def columns_of(fabric: Fabric) -> FabricColumns:
@@ -84,6 +116,22 @@ def columns_of(fabric: Fabric) -> FabricColumns:
             rates=rate_column([link.rate_bps for link in fabric.links]),
         ),
     )
+
+
+def name_codes(names: Sequence[str], places: Index) -> NameCodes:
+    """Return the names at some places as codes, numbered in any order."""
+    return (
+        names.code(places)
+        if isinstance(names, PortNames)
+        else code_names([names[at] for at in places.tolist()])
+    )
+
+
+def code_names(names: Iterable[str]) -> NameCodes:
+    """Return names as codes, numbered as they come."""
+    known: dict[str, int] = {}
+    codes = [known.setdefault(name, len(known)) for name in names]
+    return NameCodes(np.array(codes, np.intp), list(known))
 
 
 def known_rate(rate: int) -> int | None:

@@ -24,7 +24,10 @@ from topology.fabric_columns import (
     Flags,
     Index,
     LinkColumns,
+    NameCodes,
+    PortNames,
     Rates,
+    code_names,
     known_rate,
     rate_column,
 )
@@ -36,8 +39,8 @@ from topology.sources.ibnetdiscover_columns import SweptDevices as SweptClaimDev
 from topology.swept_devices import SweptDevices, join_nodes
 from topology.swept_strays import AddedPort, Places, place_strays
 
-_MAX_STRAY_SHARE = 0.05
-"""Of port lines whose far end is not told; with more, one by one is no slower."""
+_HALF = 32
+"""Bits for one of two numbers."""
 
 
 def build_swept(claims: Sequence[SweptClaims]) -> Fabric | None:
@@ -141,6 +144,21 @@ class _Rows:
     def port_names(self, places: Sequence[int]) -> Iterator[str]:
         return (name for name, _ in self._names(np.fromiter(places, np.intp, len(places))))
 
+    def name_codes(self, places: Index) -> NameCodes:
+        """Return the names of ports, each different one made once."""
+        found, num_lines, labels = self.sweep.columns, len(self.ports.lines), self.joined.labels
+        lines = np.where(places < num_lines, places, 0)
+        nodes, numbers = self.ports.nodes[lines], found.numbers[self.ports.lines[lines]]
+        is_hca, told = found.letters[nodes] == HCA, labels.codes[nodes]
+        # What a name is made of: nothing, an RDMA name or a GUID, and the number.
+        owners = np.where(is_hca, np.where(told > 0, told, len(labels.texts) + nodes), 0)
+        owners = np.where(places < num_lines, owners, len(labels.texts) + len(self.sweep) + places)
+        _, firsts, codes = np.unique(
+            (owners << _HALF) | numbers, return_index=True, return_inverse=True
+        )
+        made = code_names(name for name, _ in self._names(places[firsts]))
+        return NameCodes(made.codes[codes], made.texts)
+
     def _names(self, places: Index) -> Iterator[tuple[str, str | None]]:
         """Yield names and RDMA devices of ports; no RDMA name is told of those without a line."""
         found, num_lines = self.sweep.columns, len(self.ports.lines)
@@ -158,10 +176,10 @@ class _Rows:
             if at >= num_lines:
                 yield self.added[at - num_lines].name, None
             elif is_hca:
-                label = labels.get(node)
-                yield f"{label or f'{found.guids[node]:016x}'}/{number}", label
+                label = labels.of(node)
+                yield f"{label or f'{found.guids[node]:016x}'}/{number}", label or None
             else:
-                yield str(number), labels.get(node)
+                yield str(number), None
 
     def links(self, columns: LinkColumns, places: Sequence[int]) -> Iterator[Link]:
         chosen = np.fromiter(places, np.intp, len(places))
@@ -190,12 +208,13 @@ def _assemble(
         nodes=[device.node for device in joined.devices],
         kinds=np.array([KIND_CODES[device.kind] for device in joined.devices], np.uint8),
         port_devices=np.append(ports.devices, [port.device for port in added]).astype(np.intp),
-        port_names=LazyRows(len(far) + num_added, rows.port_names),
+        port_names=PortNames(len(far) + num_added, rows.port_names, rows.name_codes),
         media=np.full(len(far) + num_added, MEDIUM_CODES[Medium.INFINIBAND], np.uint8),
         states=np.append(np.where(is_up, up, down), [unknown] * num_added).astype(np.uint8),
         rates=np.append(own_rates, [UNKNOWN_RATE] * num_added).astype(np.int64),
         is_placed=np.zeros(len(far) + num_added, np.bool_),
         links=_pair(far, own_rates, len(far) + num_added),
+        are_boxed=_are_boxed(sweep, ports.device_of_node, len(joined.devices)),
     )
     return Fabric(
         devices=LazyRows(len(joined.devices), rows.devices),
@@ -204,6 +223,18 @@ def _assemble(
         findings=sort_findings(joined.findings),
         columns=columns,
     )
+
+
+def _are_boxed(sweep: SweepColumns, device_of_node: Index, num_devices: int) -> Flags:
+    """Tell which devices share a system image with another one."""
+    is_told = sweep.columns.images != NOBODY
+    images, owners = sweep.columns.images[is_told], device_of_node[is_told]
+    order = np.lexsort((owners, images))
+    images, owners = images[order], owners[order]
+    shares = np.flatnonzero((images[1:] == images[:-1]) & (owners[1:] != owners[:-1]))
+    are_boxed = np.zeros(num_devices, np.bool_)
+    are_boxed[owners[shares]] = are_boxed[owners[shares + 1]] = True
+    return are_boxed
 
 
 def _pair(far: Index, rates: Rates, num_ports: int) -> LinkColumns:

@@ -40,6 +40,7 @@ from topology.plane_policy import (
     Share,
     share_of,
 )
+from topology.port_shares import PortShares
 
 _USUAL = (COMPUTE, STORAGE, MANAGEMENT)
 
@@ -67,22 +68,22 @@ class Split:
     fabric: Fabric
     cables: Cables
     shares: Mapping[int, Share]
-    """By port; those of hosts that are in a plane."""
+    """By port; those of hosts that are in a plane. Quicker where it is a `PortShares`."""
     named: Mapping[int, str]
     """By switch the plane that its name tells, where names tell planes apart."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The planes that have ports: compute, storage, management, then others by name."""
-        found = {share.plane for share in self.shares.values()}
+        found = self._table().planes()
         return (*(name for name in _USUAL if name in found), *sorted(found.difference(_USUAL)))
 
     def plane(self, name: str) -> Plane:
         """Return a plane, empty where no port is in it. Cost: O(ports + links)."""
-        own = frozenset(at for at, share in self.shares.items() if share.plane == name)
+        are_own = self._table().are_in(name)
         host_edges = self.cables.host_edges
-        host_edges = host_edges.where(_are_in(host_edges.columns.a_port, own))
-        leaves = set(np.unique(host_edges.columns.b).tolist())
+        host_edges = host_edges.where(are_own[host_edges.columns.a_port])
+        leaves = set(host_edges.columns.b.tolist())
         switch_edges = self._switch_edges(name, leaves)
         reached = reach(leaves, switch_edges)
         return Plane(
@@ -91,8 +92,15 @@ class Split:
             switches=tuple(sorted(reached)),
             host_edges=host_edges,
             switch_edges=switch_edges.where(_are_in(switch_edges.columns.a, reached)),
-            ports=own,
+            ports=frozenset(np.flatnonzero(are_own).tolist()),
         )
+
+    def _table(self) -> PortShares:
+        if isinstance(self.shares, PortShares):
+            return self.shares
+        table = PortShares(len(self.fabric.ports))
+        table.put_each(self.shares.items())
+        return table
 
     def _switch_edges(self, name: str, leaves: Collection[int]) -> EdgeRows:
         """Return the cables between switches that a plane may have.
@@ -109,7 +117,7 @@ class Split:
 
     def _foreign(self, name: str, leaves: Collection[int]) -> set[int]:
         _, b, a_port, _ = self.cables.host_edges.columns
-        hosts = Counter(b[~_are_in(b, leaves) & _are_in(a_port, self.shares)].tolist())
+        hosts = Counter(b[~_are_in(b, leaves) & self._table().are_known()[a_port]].tolist())
         if not hosts and not self.named:
             return set()
         columns = self.cables.switch_edges.columns
@@ -140,31 +148,43 @@ def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> Split:
     """
     cables = find_cables(fabric)
     defined = {policy.name for policy in policies}
-    shares = dict(_shares_by_policy(fabric, cables, policies)) if policies else {}
+    shares = PortShares(len(fabric.ports))
+    shares.put_each(_shares_by_policy(fabric, cables, policies) if policies else ())
     in_name = _planes_in_names(fabric, cables, defined)
-    left = cables.host_ports[~_are_in(cables.host_ports, shares)]
+    ends = cables.host_edges.columns
+    linked = ends.a_port[~shares.are_known()[ends.a_port]]
+    by_name = _shares_by_names(fabric, cables, shares, in_name) if in_name else {}
+    shares.put_each(by_name.items())
+    left = cables.host_ports[~shares.are_known()[cables.host_ports]]
+    for share, ports in share_hosts(fabric, cables, left, linked):
+        if share.plane not in defined:
+            shares.put(share, ports)
+    like_others = share_by_switch(cables.host_edges, shares)
+    shares.put_each(row for row in like_others.items() if row[1].plane not in defined)
+    return Split(fabric, cables, shares, in_name if by_name else {})
+
+
+def _shares_by_names(
+    fabric: Fabric, cables: Cables, shares: PortShares, in_name: Mapping[int, str]
+) -> Mapping[int, Share]:
+    """Return what the names of switches tell of the ports that no policy has."""
     ends = cables.host_edges.columns
     links = zip(ends.a_port.tolist(), ends.b.tolist(), strict=True)
-    linked = {port: in_name.get(switch) for port, switch in links if port not in shares}
-    by_name: dict[int, Share] = {}
-    if names_tell(linked):
-        by_name = share_by_names(ports_of_hosts(fabric, cables, left).values(), linked)
-        shares |= by_name
-        left = left[~_are_in(left, by_name)]
-    by_host = share_hosts(fabric, cables, left, linked)
-    shares |= {at: share for at, share in by_host if share.plane not in defined}
-    like_others = share_by_switch(cables.host_edges, shares)
-    shares |= {at: share for at, share in like_others.items() if share.plane not in defined}
-    return Split(fabric, cables, shares, in_name if by_name else {})
+    named = {port: in_name.get(switch) for port, switch in links if port not in shares}
+    if not names_tell(named):
+        return {}
+    left = cables.host_ports[~shares.are_known()[cables.host_ports]]
+    return share_by_names(ports_of_hosts(fabric, cables, left).values(), named)
 
 
 def _planes_in_names(fabric: Fabric, cables: Cables, defined: Collection[str]) -> dict[int, str]:
     """Return by switch the plane that its name tells, but planes that a policy names."""
     columns = cables.switch_edges.columns
-    ends = np.unique(np.concatenate([cables.host_edges.columns.b, columns.a, columns.b]))
-    switches = ends.tolist()
     names = columns_of(fabric).names
-    told = ((at, plane_in_name(names[at])) for at in switches)
+    is_cabled = np.zeros(len(names), np.bool_)
+    for ends in (cables.host_edges.columns.b, columns.a, columns.b):
+        is_cabled[ends] = True
+    told = ((at, plane_in_name(names[at])) for at in np.flatnonzero(is_cabled).tolist())
     return {at: plane for at, plane in told if plane and plane not in defined}
 
 

@@ -66,19 +66,21 @@ def _most_frequent(found: Mapping[int, int]) -> int:
 
 
 def _hosts(fabric: Fabric, plane: Plane, grouping: Grouping, astray: set[int]) -> Iterator[Finding]:
-    num_links = Counter(edge_columns(plane.host_edges).a.tolist())
+    size = len(fabric.devices)
+    num_links = np.bincount(edge_columns(plane.host_edges).a, minlength=size).tolist()
     columns = columns_of(fabric)
-    ports = np.array(sorted(plane.ports), np.intp)
-    linked = np.concatenate([columns.links.a, columns.links.b])
+    is_spare = np.zeros(len(columns.port_devices), np.bool_)
+    is_spare[list(plane.ports)] = True
+    is_spare[columns.links.a] = is_spare[columns.links.b] = False
     spare: dict[int, list[int]] = defaultdict(list)
-    for port in ports[~np.isin(ports, linked)].tolist():
+    for port in np.flatnonzero(is_spare).tolist():
         spare[int(columns.port_devices[port])].append(port)
     # Without a single cable nothing is known, as in reports without a sweep; nothing is missing.
     for host in plane.hosts if plane.host_edges else ():
         if num_links[host] == 0 and spare[host] and host not in astray:
             yield _host_gap(fabric, host, (0, len(spare[host])), spare[host])
     for group in grouping.groups:
-        expected = _most_frequent(Counter(num_links[host] for host in group.hosts))
+        expected = _most_frequent(Counter([num_links[host] for host in group.hosts]))
         for host in group.hosts:
             gap = expected - num_links[host]
             if gap > 0 and host not in astray:

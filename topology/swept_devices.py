@@ -11,18 +11,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topology.device_names import display_names, sort_names
+from topology.fabric_columns import Flags, Index
 from topology.facts import DeviceKind, Finding
 from topology.identity import Origin, same_name
 from topology.ids import Id, IdKind, short_name
 from topology.kinds import settle_nodes
+from topology.pair_counts import count_pairs
 from topology.sources.ibnetdiscover_columns import HCA, NOBODY, ROUTER, SWITCH, SweepColumns
-from topology.sources.ibnetdiscover_names import HostNames, switch_name
+from topology.sources.ibnetdiscover_names import host_names, switch_name
 
 _new_id = cast("Callable[[Iterable[object]], Id]", partial(tuple.__new__, Id))
 _SWEPT = frozenset({Origin.SWEEP})
@@ -52,16 +54,36 @@ class SweptDevice:
     def sorted_ids(self) -> tuple[Id, ...]:
         """Return all its ids in order, more quickly: a fabric wants those of every device."""
         found = self.sweep.columns
-        guids = sorted([found.guids.item(at) for at in self.parts])
-        images = {found.images.item(at) for at in self.parts} - {NOBODY}
+        guids = [found.guids.item(at) for at in self.parts]
+        images = {found.images.item(at) for at in self.parts}
+        if len(guids) > 1:
+            guids.sort()
         own = [_new_id((IdKind.NODE_GUID, f"{guid:016x}", "")) for guid in guids]
-        boxes = [_new_id((IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}", "")) for guid in sorted(images)]
-        return (*own, *boxes)
+        own += [
+            _new_id((IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}", ""))
+            for guid in sorted(images)
+            if guid != NOBODY
+        ]
+        return tuple(own)
 
     @property
     def model(self) -> str:
         """The first description that is not empty."""
         return next(filter(None, map(self.sweep.description, self.parts)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The RDMA names of CAs."""
+
+    codes: Index
+    """By node the place of its name among the texts; 0 without one."""
+    texts: Sequence[str]
+    """Different ones; the first is empty."""
+
+    def of(self, node: int) -> str:
+        """Return a node's RDMA name, empty without one."""
+        return self.texts[self.codes.item(node)]
 
 
 @dataclass(slots=True)
@@ -71,15 +93,15 @@ class SweptDevices:
     devices: list[SweptDevice]
     names: list[str]
     """Unique, one entry per device."""
-    labels: dict[int, str]
-    """RDMA names of CAs, by node; nodes without one are missing."""
+    labels: Labels
     age: list[int]
     """One entry per device: its place in the order of claims."""
     findings: list[Finding] = field(default_factory=list)
 
-    def nodes(self) -> NDArray[np.intp]:
+    def nodes(self) -> Index:
         """Return the nodes of all devices, one device after the other."""
-        return np.array([at for device in self.devices for at in device.parts], np.intp)
+        parts = (device.parts for device in self.devices)
+        return np.fromiter(chain.from_iterable(parts), np.intp)
 
 
 def join_nodes(sweep: SweepColumns) -> SweptDevices | None:
@@ -90,16 +112,21 @@ def join_nodes(sweep: SweepColumns) -> SweptDevices | None:
     if not _is_plain(sweep):
         return None
     names, labels = _describe(sweep)
+    is_host = (sweep.columns.letters == HCA) & ~sweep.aggregation()
+    by_name: dict[str, list[int]] = defaultdict(list)
+    for at in np.flatnonzero(is_host).tolist():
+        by_name[names[at]].append(at)
+    alone = [*np.flatnonzero(~is_host).tolist(), *by_name.pop("", ())]
+    found = list(_singles(sweep, alone, names))
     findings: list[Finding] = []
-    found = list(_singles(sweep, names))
-    hosts = _by_short_name(sweep, names)
-    for name in sorted(hosts):
-        parts = hosts[name]
-        if _is_one_host(sweep, parts, labels):
-            found.append(SweptDevice(sweep, DeviceKind.HOST, [names[parts[0]]], parts))
-        else:
+    hosts = _by_short_name(by_name)
+    several = _are_several(sweep, list(hosts.values()), labels).tolist()
+    for (name, parts), is_several in zip(hosts.items(), several, strict=True):
+        if is_several:
             findings.append(same_name(name, len(parts)))
             found += (SweptDevice(sweep, DeviceKind.HOST, [], [at]) for at in parts)
+        else:
+            found.append(SweptDevice(sweep, DeviceKind.HOST, [names[parts[0]]], parts))
     found.sort(key=lambda device: (names[device.parts[0]], device.parts[0]))
     findings += settle_nodes(found)
     titles = display_names(found)
@@ -122,59 +149,58 @@ def _is_plain(sweep: SweepColumns) -> bool:
     return bool(is_whole and is_unique and (told[1:] > told[:-1]).all())
 
 
-def _describe(sweep: SweepColumns) -> tuple[list[str], dict[int, str]]:
+def _describe(sweep: SweepColumns) -> tuple[list[str], Labels]:
     """Return the name of every node, and the RDMA names of CAs."""
-    found = sweep.columns
     texts = sweep.descriptions()
-    host_names = HostNames()
-    names: list[str] = []
-    labels: dict[int, str] = {}
-    for at, (is_ca, text) in enumerate(zip((found.letters == HCA).tolist(), texts, strict=True)):
-        if is_ca:
-            name, label = host_names[text]
-            names.append(name)
-            if label:
-                labels[at] = label
-        else:
-            names.append(switch_name(text))
-    return names, labels
+    is_ca = sweep.columns.letters == HCA
+    names = list(texts)
+    codes = np.zeros(len(texts), np.intp)
+    known = {"": 0}
+    nodes = np.flatnonzero(is_ca).tolist()
+    for at, (name, label) in zip(nodes, host_names([texts[at] for at in nodes]), strict=True):
+        names[at] = name
+        codes[at] = known.setdefault(label, len(known))
+    for at in np.flatnonzero(~is_ca).tolist():
+        names[at] = switch_name(texts[at])
+    return names, Labels(codes, list(known))
 
 
-def _singles(sweep: SweepColumns, names: Sequence[str]) -> Iterator[SweptDevice]:
-    """Yield the devices that are one node: all but hosts with a name."""
-    letters = sweep.columns.letters.tolist()
-    aggregation = sweep.aggregation().tolist()
+def _singles(
+    sweep: SweepColumns, nodes: Iterable[int], names: Sequence[str]
+) -> Iterator[SweptDevice]:
+    """Yield the devices that are one node each."""
+    letters, aggregation = sweep.columns.letters.tolist(), sweep.aggregation().tolist()
     kinds = {SWITCH: DeviceKind.SWITCH, ROUTER: DeviceKind.ROUTER, HCA: DeviceKind.HOST}
-    for at, (letter, is_inside, name) in enumerate(zip(letters, aggregation, names, strict=True)):
-        kind = DeviceKind.AGGREGATION if is_inside else kinds[letter]
-        if not (kind is DeviceKind.HOST and name):
-            yield SweptDevice(sweep, kind, [name] if name else [], [at])
+    for at in nodes:
+        kind = DeviceKind.AGGREGATION if aggregation[at] else kinds[letters[at]]
+        yield SweptDevice(sweep, kind, [names[at]] if names[at] else [], [at])
 
 
-def _by_short_name(sweep: SweepColumns, names: Sequence[str]) -> Mapping[str, list[int]]:
+def _by_short_name(by_name: Mapping[str, list[int]]) -> Mapping[str, list[int]]:
     """Return the CAs of hosts by the name that joins them, in the order of their claims."""
-    by_name: dict[str, list[int]] = defaultdict(list)
-    is_host = (sweep.columns.letters == HCA) & ~sweep.aggregation()
-    for at in np.flatnonzero(is_host).tolist():
-        by_name[names[at]].append(at)
-    by_name.pop("", None)
     found: dict[str, list[int]] = defaultdict(list)
     for name in sorted(by_name):
         found[short_name(name)] += by_name[name]
-    return found
+    return dict(sorted(found.items()))
 
 
-def _is_one_host(sweep: SweepColumns, parts: Iterable[int], labels: Mapping[int, str]) -> bool:
-    """Return whether what carries one name is one host: its CAs then differ in their own names."""
-    parts = list(parts)
-    if len(parts) == 1:
-        return True
-    told = [_label(sweep, at, labels) for at in parts if sweep.columns.num_rows[at]]
-    return 0 < len(told) == len(set(told))
+def _are_several(sweep: SweepColumns, hosts: Sequence[Sequence[int]], labels: Labels) -> Flags:
+    """Tell which names are those of several hosts: some CAs there share their own names, too.
 
+    Those without a name of their own go by their GUIDs; those without ports tell nothing.
 
-def _label(sweep: SweepColumns, at: int, labels: Mapping[int, str]) -> str:
-    if at in labels:
-        return labels[at]
-    first = int(sweep.row_starts[at])
-    return f"{sweep.columns.guids[at]:016x}/{sweep.columns.numbers[first]}"
+    Args:
+        sweep: all nodes.
+        hosts: the CAs of each name.
+        labels: their own names.
+    """
+    nodes = np.fromiter(chain.from_iterable(hosts), np.intp)
+    sizes = np.fromiter(map(len, hosts), np.intp)
+    owners = np.repeat(np.arange(len(hosts)), sizes)
+    tells = sweep.columns.num_rows[nodes] > 0
+    is_named = tells & (labels.codes[nodes] > 0)
+    shared = count_pairs(owners[is_named], labels.codes[nodes[is_named]])
+    are_several: Flags = np.bincount(owners[tells], minlength=len(hosts)) == 0
+    are_several[shared.ones[shared.counts > 1]] = True
+    are_several[sizes == 1] = False
+    return are_several

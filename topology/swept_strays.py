@@ -135,7 +135,7 @@ class _Placing:
         start = int(self.sweep.row_starts[node])
         for line in range(start, start + int(found.num_rows[node])):
             number = str(found.numbers[line])
-            label = self.joined.labels.get(node) or guid
+            label = self.joined.labels.of(node) or guid
             name = f"{label}/{number}" if found.letters[node] == HCA else number
             keys = _keys((guid, number), int(found.own_guids[line]), name)
             yield int(self.ports.number[line]), list(keys)

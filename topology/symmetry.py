@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topology.fabric import Fabric
-from topology.fabric_columns import Index, columns_of
+from topology.fabric_columns import Index, columns_of, name_codes
 from topology.facts import Finding, FindingKind, Severity
 from topology.group_columns import NONE, GroupColumns, group_columns
 from topology.lazy_rows import rows_at
@@ -77,10 +77,8 @@ def symmetry_findings(
 
 
 def _lay_out(fabric: Fabric, plane: Plane, groups: GroupColumns) -> Layout:
-    ends, names = edge_columns(plane.host_edges), columns_of(fabric).port_names
-    known: dict[str, int] = {}
-    codes = [known.setdefault(name, len(known)) for name in rows_at(names, ends.a_port.tolist())]
-    own, texts = np.array(codes, np.intp), list(known)
+    ends = edge_columns(plane.host_edges)
+    own, texts = name_codes(columns_of(fabric).port_names, ends.a_port)
     home = groups.home[ends.a]
     is_home = (home != NONE) & (home == groups.group_of[ends.b])
     rail: dict[int, str] = {}

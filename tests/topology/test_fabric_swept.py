@@ -1,6 +1,7 @@
 """A sweep joined as columns gives the same fabric as its claims one by one, whatever is lost."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,11 @@ from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
 from topology.fabric import Fabric, build_fabric
-from topology.fabric_columns import FabricColumns, columns_of
+from topology.fabric_columns import FabricColumns, columns_of, name_codes
 from topology.fabric_swept import build_swept
 from topology.facts import FindingKind
 from topology.identity import Claim, Origin, SweptClaims, spell_out
+from topology.ids import IdKind
 from topology.lazy_rows import LazyRows, rows_at
 from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
 from topology.sources.ibnetdiscover_pieces import NumpyReader
@@ -44,6 +46,7 @@ def same(raw: bytes) -> Fabric | None:
     if found is not None:
         assert found == careful
         compare(columns_of(found), columns_of(careful))
+        assert np.asarray(columns_of(found).are_boxed).tolist() == boxed(careful)
     assert build_fabric([claims]) == careful
     return found
 
@@ -57,6 +60,16 @@ def test_rows_in_any_order_are_those_of_the_whole() -> None:
     assert list(rows_at(backwards.ports, places)) == [fabric.ports[at] for at in places]
 
 
+def boxed(fabric: Fabric) -> list[bool]:
+    """Return which devices share a system image with another."""
+    images = [
+        {one for one in device.ids if one.kind is IdKind.SYSTEM_IMAGE_GUID}
+        for device in fabric.devices
+    ]
+    shared = Counter(one for own in images for one in own)
+    return [any(shared[one] > 1 for one in own) for own in images]
+
+
 def compare(found: FabricColumns, wanted: FabricColumns) -> None:
     for one, other in zip(_arrays(found), _arrays(wanted), strict=True):
         assert one.dtype == other.dtype
@@ -64,7 +77,11 @@ def compare(found: FabricColumns, wanted: FabricColumns) -> None:
 
 
 def _arrays(columns: FabricColumns) -> list[npt.NDArray[np.generic]]:
-    return [np.asarray(one) for one in (*columns[:-1], *columns.links)]
+    found = name_codes(columns.port_names, np.arange(len(columns.port_devices)))
+    assert len(set(found.texts)) == len(found.texts)
+    names = [found.texts[code] for code in found.codes]
+    rest = (one for one in columns if one is not columns.links and one is not columns.are_boxed)
+    return [np.asarray(one) for one in (*rest, names, *columns.links)]
 
 
 @pytest.mark.parametrize("path", cases("ibnetdiscover"), ids=case_id)

@@ -129,12 +129,12 @@ class SweepColumns:
 
     def descriptions(self) -> list[str]:
         """Return what every node calls itself."""
-        found = self.columns
+        found, dump = self.columns, self.texts.dump
         places = zip(found.text_starts.tolist(), found.text_stops.tolist(), strict=True)
-        dump = self.texts.dump
         if int(found.text_stops.max(initial=0)) > len(dump):
             return list(map(self.texts.__getitem__, places))
-        return [dump[start:stop].decode("utf-8", "replace") for start, stop in places]
+        raw = b"\n".join([dump[start:stop] for start, stop in places])  # no text holds one
+        return raw.decode("utf-8", "replace").split("\n") if len(self) else []
 
     def records(self, nodes: Iterable[int] | None = None) -> Iterator[Record]:
         """Yield nodes as records, all of them or some."""

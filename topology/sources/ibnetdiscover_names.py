@@ -7,6 +7,7 @@ device for people; identity is by GUID.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 # What firmware says before anybody set a name, seen on ConnectX, Infiniscale, Quantum and
@@ -68,31 +69,25 @@ def host_name(description: str) -> tuple[str, str]:
     return host, label if _LABEL.fullmatch(label) else ""
 
 
-class HostNames:
-    """What `host_name` returns, quickly: sweeps repeat each host's name and each label."""
+def host_names(descriptions: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield (host, HCA label) of each description, quickly: sweeps repeat hosts and labels.
 
-    def __init__(self) -> None:
-        """Start without any answer."""
-        self._hosts: dict[str, str] = {}
-        self._labels: dict[str, bool] = {}
-
-    def __getitem__(self, text: str) -> tuple[str, str]:
-        """Return (host, HCA label) of a description.
-
-        Where its last word looks like an RDMA device, no other rule applies: factory texts end
-        otherwise. What is before that word alone decides then whether it names a host.
-        """
+    Where its last word looks like an RDMA device, no other rule applies: factory texts end
+    otherwise. What is before that word alone decides then whether it names a host.
+    """
+    hosts: dict[str, str] = {}
+    labels: dict[str, bool] = {}
+    for text in descriptions:
         head, _, label = text.rpartition(" ")
-        is_label = self._labels.get(label)
+        is_label = labels.get(label)
         if is_label is None:
-            is_label = self._labels[label] = _LABEL.fullmatch(label) is not None
-        host = self._hosts.get(head) if is_label else None
+            is_label = labels[label] = _LABEL.fullmatch(label) is not None
+        host = hosts.get(head) if is_label else None
         if host is None:
-            found = host_name(text)
+            host, label = host_name(text)
             if is_label and head.strip():
-                self._hosts[head] = found[0]
-            return found
-        return host, label
+                hosts[head] = host
+        yield host, label
 
 
 def _split_host(text: str) -> tuple[str, str]:
