@@ -24,7 +24,8 @@ class RoundOutcome:
 
     duration_s: float
     is_failed: bool = False
-    """Whether it ended by an error that nobody foresaw; all else may be what stood before it."""
+    """Whether it saw nothing: by an error that nobody foresaw, or since nothing is known yet. All
+    else but its duration then says nothing."""
     generation: int = 0
     """Grows with each tree that is published; 0 before the first."""
     tree: TopologyTree | None = None

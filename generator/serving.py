@@ -125,7 +125,7 @@ class Rounds:
             world = self._read()
         except KubeUnavailable:
             # Not all is listed yet, of which who lists it tells: nothing may be concluded.
-            return None, RoundOutcome(self._course.writing.clock() - started_s)
+            return None, RoundOutcome(self._course.writing.clock() - started_s, is_failed=True)
         problems: list[ParseError] = [*self._guarding.begin()]
         if self._course.writing.leads():
             self._elections.hold(world.reports.reports, world.ailing)
