@@ -26,7 +26,7 @@ from topology.report import NeighborReport, render_report
 from topology.synthetic import derive_truth
 from topology.tree import host_partitions
 
-DEADLINE_S = 90
+DEADLINE_S = 40
 
 
 class Cluster:

@@ -1,23 +1,28 @@
 """`toponaut serve --kube` on a real server: HyperNodes as cabled, calm at rest, careful always."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.generator.scenes import PAIRS, Scene
+from generator.exits import Exit
+from generator.kube.resources import HYPERNODES
+from tests.generator.scenes import PAIRS, Ran, Scene, run
+from tests.kube.conftest import WRITER
 from tests.kube.serving import Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 from tests.topology.synthetic.fabrics import swap
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(240), pytest.mark.xdist_group("kube")]
 
+STATUS = "fabrics/status"
+
 
 @pytest.fixture
 def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
     made = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
     yield made
-    other_api.revive()
     made.clear()
 
 
@@ -29,9 +34,146 @@ def generator(cluster: Cluster, tmp_path: Path) -> Iterator[Generator]:
         yield running
 
 
-def test_it_writes_what_is_cabled_and_then_rests(cluster: Cluster, generator: Generator) -> None:
+def toponaut(cluster: Cluster, command: str, *words: str) -> Ran:
+    return run(command, *words, "--kube", "--kubeconfig", cluster.api.kubeconfig(WRITER))
+
+
+def traded(cluster: Cluster, one: str, other: str) -> Scene:
+    """Return the scene in which two hosts have each other's cables."""
+    found = cluster.scene.damaged
+    for port in ("eth0", "eth1"):
+        found = swap(found, (one, port), (other, port))
+    return Scene(cluster.scene.root, found)
+
+
+@pytest.mark.usefixtures("generator")
+def test_it_writes_what_is_cabled_and_nothing_at_rest(cluster: Cluster) -> None:
     status = cluster.fabric()["status"]
     assert [(one["tier"], one["nodes"]) for one in status["tiers"]] == [(1, 16), (2, 16)]
-    assert status["generation"] == 1
-    before = cluster.num_writes()
-    node = cluster.scene.hosts[0]
+    assert (status["generation"], status["unplaced"]) == (1, 0)
+    assert cluster.conditions()["ChangeBlocked"] == "-WithinBudget"
+    before, versions = cluster.num_writes(), cluster.versions()
+    cluster.touch(1)
+    moved = traded(cluster, cluster.scene.hosts[0], cluster.scene.hosts[-1])
+    cluster.report(moved)
+    cluster.await_tree(moved)
+    cluster.await_that(lambda: cluster.fabric()["status"]["generation"] == 2, "a new generation")
+    written = [one for one in cluster.writes(before) if one.resource != "events"]
+    changed = {name for name, version in cluster.versions().items() if version != versions[name]}
+    assert len(changed) == 2
+    assert {one.resource for one in written} == {HYPERNODES.plural, STATUS}
+    assert [one.name for one in written if one.resource != STATUS] == sorted(changed)
+
+
+@pytest.mark.usefixtures("generator")
+def test_it_puts_right_what_others_do_to_its_hypernodes(cluster: Cluster) -> None:
+    leaf, other, *_ = (one for one in cluster.hypernodes().values() if one.tier == 1)
+    path = HYPERNODES.path(leaf.name)
+    edited = cluster.api.expect("GET", path)
+    edited["spec"]["members"] = edited["spec"]["members"][1:]
+    cluster.api.expect("PUT", path, edited)
+    cluster.api.expect("DELETE", HYPERNODES.path(other.name))
+    orphan = edited | {"metadata": {"name": "orphan", "labels": edited["metadata"]["labels"]}}
+    orphan["spec"] = edited["spec"] | {"members": edited["spec"]["members"][:1]}
+    cluster.api.expect("POST", HYPERNODES.path(), orphan)
+    cluster.await_that(lambda: cluster.hypernodes().get("orphan") is None, "the orphan is gone")
+    cluster.await_tree()
+
+
+@pytest.mark.usefixtures("generator")
+def test_it_leaves_foreign_hypernodes_alone_and_tells_of_them(cluster: Cluster) -> None:
+    theirs = {
+        "apiVersion": HYPERNODES.api_version,
+        "kind": HYPERNODES.kind,
+        "metadata": {"name": "theirs"},
+        "spec": {
+            "tier": 1,
+            "members": [
+                {"type": "Node", "selector": {"exactMatch": {"name": cluster.scene.hosts[0]}}}
+            ],
+        },
+    }
+    made = cluster.api.expect("POST", HYPERNODES.path(), theirs)
+    cluster.await_that(
+        lambda: cluster.conditions()["Ready"] == "-ForeignHyperNodes", "the overlap is told"
+    )
+    (ready,) = (one for one in cluster.fabric()["status"]["conditions"] if one["type"] == "Ready")
+    assert f"foreign HyperNode theirs has {cluster.scene.hosts[0]} too" in ready["message"]
+    assert cluster.api.expect("GET", HYPERNODES.path("theirs")) == made
+    cluster.api.expect("DELETE", HYPERNODES.path("theirs"))
+    cluster.await_tree()
+
+
+@pytest.mark.usefixtures("generator")
+def test_it_holds_a_large_change_until_a_person_approves_it(cluster: Cluster) -> None:
+    before = cluster.versions()
+    lost = cluster.scene.hosts[::2]
+    cluster.lose(lost)
+    cluster.await_that(cluster.held, "the plan is held")
+    assert cluster.conditions()["ChangeBlocked"] == "TooManyNodes"
+    assert cluster.versions() == before
+    held = toponaut(cluster, "apply", "-o", "json")
+    assert (held.code, held.document) == (Exit.CHECK_FAILED, [])
+    assert f"plan {cluster.held()} is held" in held.err
+    assert toponaut(cluster, "approve", "0" * 16).code == Exit.OK
+    assert toponaut(cluster, "approve", cluster.held()).code == Exit.OK
+    cluster.await_tree(but_for=lost)
+    cluster.await_that(lambda: not cluster.held(), "nothing is held")
+    cluster.await_that(
+        lambda: not cluster.fabric()["metadata"].get("annotations"), "the approval is used up"
+    )
+
+
+@pytest.mark.usefixtures("generator")
+def test_it_writes_nothing_while_it_is_paused(cluster: Cluster) -> None:
+    before = cluster.versions()
+    cluster.want(paused=True)
+    moved = traded(cluster, cluster.scene.hosts[0], cluster.scene.hosts[-1])
+    cluster.report(moved)
+    cluster.await_that(lambda: cluster.conditions()["Ready"] == "-Paused", "the pause is told")
+    assert cluster.versions() == before
+    assert toponaut(cluster, "apply").code == Exit.CHECK_FAILED
+    cluster.want(paused=False, tierNames=["rack", "row"])
+    cluster.await_tree(moved)
+    cluster.await_that(
+        lambda: {one.tier_name for one in cluster.hypernodes().values()} == {"rack", "row"},
+        "tiers have the names that are wanted",
+    )
+
+
+@pytest.mark.usefixtures("generator")
+def test_it_splits_no_domain_under_a_running_gang(cluster: Cluster) -> None:
+    leaf = next(one for one in cluster.hypernodes().values() if one.tier == 1)
+    stranger = next(host for host in cluster.scene.hosts if host not in leaf.nodes)
+    pods = cluster.run_gang(*leaf.nodes[:2])
+    before = cluster.versions()
+    moved = traded(cluster, leaf.nodes[0], stranger)
+    cluster.report(moved)
+    cluster.await_that(cluster.held, "the plan is held")
+    assert cluster.conditions()["ChangeBlocked"] == "RunningGang"
+    assert cluster.versions() == before
+    assert f"{cluster.namespace}/llm" in toponaut(cluster, "plan").err
+    cluster.end_gang(pods)
+    cluster.await_tree(moved)
+
+
+def test_it_writes_nothing_in_a_dry_run_and_says_what_it_would(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    with serving(cluster, tmp_path, "--dry-run") as running:
+        cluster.await_that(
+            lambda: cluster.conditions().get("Ready") == "-DryRun", "the dry run is told"
+        )
+        assert cluster.hypernodes() == {}
+        planned = [row for row in running.log if row["event"] == "planned change appeared"]
+    document = json.loads(toponaut(cluster, "plan", "-o", "json").out)
+    assert [row["hypernode"] for row in planned] == [row["name"] for row in document]
+
+
+def test_it_carries_out_a_plan_without_a_server(cluster: Cluster) -> None:
+    cluster.want(tierNames=["rack", "row"])
+    done = toponaut(cluster, "apply", "-o", "json")
+    assert done.code == Exit.OK
+    assert {row["op"] for row in done.document} == {"create"}
+    assert {one.tier_name for one in cluster.hypernodes().values()} == {"rack", "row"}
+    assert toponaut(cluster, "apply", "-o", "json").document == []

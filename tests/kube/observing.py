@@ -1,0 +1,68 @@
+"""Sees every change of HyperNodes as a scheduler does, and what is wrong in between."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
+
+from generator.kube.pacing import Ending
+from generator.kube.resources import HYPERNODES
+from generator.kube.transport import Request, Transport, decode
+from generator.outputs.hypernode import HyperNode, parse_manifest
+
+_HEAD = {"apiVersion": HYPERNODES.api_version, "kind": HYPERNODES.kind}
+
+
+class Observer:
+    """HyperNodes by name after each event, one by one."""
+
+    def __init__(self, transport: Transport) -> None:
+        """List them; events are watched from there on."""
+        self.dangling: list[str] = []
+        """What was wrong, as `parent names missing child`."""
+        self.num_events = 0
+        self._transport = transport
+        request = Request("GET", HYPERNODES.path())
+        listed = decode(str(request), transport.ask(request, timeout_s=30))
+        self._known = {one.name: one for one in map(_hypernode, listed["items"])}
+        self._version = str(listed["metadata"]["resourceVersion"])
+        self._ending = Ending()
+        self._thread = Thread(target=self._watch)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch within the context."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._ending.wish()
+            self._thread.join()
+
+    def _watch(self) -> None:
+        query = (("watch", "1"), ("resourceVersion", self._version), ("timeoutSeconds", "600"))
+        with (
+            self._transport.open(Request("GET", HYPERNODES.path(), query), idle_s=600) as lines,
+            self._ending.breaking(lines.cancel),
+        ):
+            for line in lines:
+                self._take(json.loads(line))
+
+    def _take(self, event: dict[str, Any]) -> None:
+        found = _hypernode(event["object"])
+        self.num_events += 1
+        if event["type"] == "DELETED":
+            self._known.pop(found.name)
+        else:
+            self._known[found.name] = found
+        self.dangling += [
+            f"{parent.name} names missing {child} after {event['type']} of {found.name}"
+            for parent in self._known.values()
+            for child in parent.children
+            if child not in self._known
+        ]
+
+
+def _hypernode(found: dict[str, Any]) -> HyperNode:
+    return parse_manifest({**found, **_HEAD})
