@@ -14,7 +14,8 @@ from generator.placement.presets import Key
 from generator.placement.problem import Problem, build_problem
 from generator.placement.reasons import exclusions, without_exclusions
 from generator.placement.request import PlacementRequest
-from generator.placement.solve import Solution, solve
+from generator.placement.solution import Solution
+from generator.placement.solve import solve
 
 PLACED = "{placed}"
 """Stands in the text of a change for the pods that its solution places."""

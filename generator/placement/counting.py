@@ -28,7 +28,12 @@ from topology.errors import InvariantError
 def is_countable(problem: Problem, kinds: Collection[PartType]) -> bool:
     """Return whether counting decides a problem exactly."""
     is_free = not (problem.own or problem.rules or problem.limits or problem.pairs)
-    is_plain = is_free and problem.shapes[0].misses is None and problem.eviction is None
+    is_plain = (
+        is_free
+        and problem.shapes[0].misses is None
+        and problem.eviction is None
+        and problem.node_weights is None
+    )
     return (
         is_plain
         and len(kinds) == 1

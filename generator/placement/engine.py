@@ -18,11 +18,13 @@ from generator.placement.choices import widest
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.evicting import evictable, freed
 from generator.placement.objective import broken, render_objective
-from generator.placement.presets import ONLY_WITH_STRATEGIES, Key
+from generator.placement.presets import Key
 from generator.placement.problem import Problem, build_problem
-from generator.placement.request import PlacementRequest, UnsupportedRequest
-from generator.placement.solve import Solution, solve, solve_roughly
+from generator.placement.request import PlacementRequest
+from generator.placement.solution import Solution
+from generator.placement.solve import solve, solve_roughly
 from generator.placement.verdicts import verdicts
+from generator.placement.walking import walked
 
 STEPS = 200_000
 """Budget of a search: about a second."""
@@ -76,9 +78,6 @@ def place(
     refusal = reasons.refusal(snapshot, request)
     if refusal is not None:
         return _infeasible(refusal)
-    if request.preset in ONLY_WITH_STRATEGIES and not request.strategies:
-        problem_text = f"{request.preset} without them is not supported yet"
-        raise UnsupportedRequest("strategies", problem_text)
     time = _Time.of(request, clock)
     snapshot = seen_by(snapshot, request.gang, request.priority)
     problem = build_problem(snapshot, request)
@@ -98,6 +97,12 @@ def place(
 
 def _solved(problem: Problem, time: _Time) -> tuple[Solution | None, bool]:
     """Return the best placement, or some one where the budget ends; and whether that is proved."""
+    try:
+        found = walked(problem, time.effort(ROUGH_STEPS))
+        if found is not None:
+            return found, found.is_proved
+    except EffortSpent:
+        pass
     try:
         found = solve(problem, time.effort(_steps(problem.snapshot), share=EXACT_SHARE))
     except EffortSpent:

@@ -46,7 +46,7 @@ def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> O
     levels = problem.snapshot.levels
     placed = np.array([at for row in pods for at in row], dtype=np.int64)
     held = np.concatenate([placed, np.array(problem.own, dtype=np.int64)])
-    job = levels.common(int(held.min()), int(held.max()))
+    job = max(levels.common(int(held.min()), int(held.max())), problem.lowest)
     domain = int(levels.unit[job][held[0]])
     histogram = Counter(counted_tiers(problem, pods))
     left = slots_left(problem, pods)
@@ -56,6 +56,7 @@ def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> O
         {
             Key.PLACED: (len(placed),),
             Key.STRATEGY: (strategy,),
+            Key.NODE_WEIGHTS: _per_weight(problem, placed),
             Key.EXISTING: tuple(_beside_own(problem, placed, tier) for tier in reversed(inner)),
             Key.JOB_TIER: (job,),
             Key.GROUP_TIER: (max(histogram, default=0),),
@@ -106,6 +107,14 @@ def _taken(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter
         for at in row:
             taken.setdefault(at, Counter()).update(request)
     return taken
+
+
+def _per_weight(problem: Problem, placed: Ints) -> tuple[int, ...]:
+    """Return the placed pods per node weight, the heaviest first."""
+    if problem.node_weights is None:
+        return ()
+    ranks = problem.node_weights.rank[placed]
+    return tuple(np.bincount(ranks, minlength=len(problem.node_weights.weights)).tolist())
 
 
 def _node_misses(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
@@ -223,6 +232,8 @@ def _unasked(problem: Problem) -> frozenset[Key]:
     unasked = set()
     if not problem.sort_columns:
         unasked.add(Key.SORT)
+    if problem.node_weights is None:
+        unasked.add(Key.NODE_WEIGHTS)
     if not problem.pairs:
         unasked.add(Key.TRAFFIC)
     if not any(group.wishes for group in problem.request.groups):
@@ -250,7 +261,7 @@ def render_objective(problem: Problem, objective: Objective) -> dict[str, object
         elif term.key is Key.VICTIM_PRIORITIES and problem.eviction is not None:
             rows_of = zip(problem.eviction.priorities, values, strict=True)
             found[term.key.value] = {str(priority): count for priority, count in rows_of if count}
-        elif term.key in {Key.PARENT_SURPLUS, Key.SORT}:
+        elif term.key in {Key.PARENT_SURPLUS, Key.SORT, Key.NODE_WEIGHTS}:
             found[term.key.value] = list(values)
         else:
             found[term.key.value] = values[0]

@@ -1,11 +1,14 @@
-"""The presets: orders and directions of the one objective vector, as data.
+"""The presets: what each system prefers, as data.
 
-A preset says only in which order the keys are compared. What a key measures is said in
-`objective`, how the best vector is found in `engine`.
+`order` is the one objective vector in the system's order; what a key measures is said in
+`objective`. Systems whose choice no vector describes have a `walk` as well: the order in which
+domains are tried and filled, which `walking` follows. Where a walk finds nothing although the
+request fits, the exact search answers in the order: no system's blind spot is copied.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -33,6 +36,8 @@ class Key(StrEnum):
     """Pods placed."""
     STRATEGY = "strategy"
     """Index of the first listed strategy that holds; 0 where none is listed."""
+    NODE_WEIGHTS = "node_weights"
+    """Pods per weight that the request gives nodes, the heaviest first; others weigh 0."""
     EXISTING = "existing"
     """Per tier, coarsest first: pods placed in a domain where the gang runs already."""
     JOB_TIER = "job_tier"
@@ -81,45 +86,288 @@ class Term(NamedTuple):
     direction: Direction = Direction.LESS
 
 
-PRESETS: MappingProxyType[Preset, tuple[Term, ...]] = MappingProxyType(
-    {
-        Preset.KOORDINATOR: (
-            Term(Key.PLACED, Direction.MORE),
-            Term(Key.STRATEGY),
-            Term(Key.JOB_TIER),
-            Term(Key.GROUP_TIER),
-            Term(Key.HISTOGRAM),
-            Term(Key.SORT),
-            Term(Key.SURPLUS),
-            Term(Key.DOMAINS),
-            Term(Key.PARENT_SURPLUS),
-            Term(Key.NAMES),
-        ),
-        Preset.OPTIMAL: (
-            Term(Key.PLACED, Direction.MORE),
-            Term(Key.STRATEGY),
-            Term(Key.EXISTING, Direction.MORE),
-            Term(Key.JOB_TIER),
-            Term(Key.GROUP_TIER),
-            Term(Key.HISTOGRAM),
-            Term(Key.PREFERRED_MISSES),
-            Term(Key.NODE_MISSES),
-            Term(Key.DOMAINS),
-            Term(Key.SORT),
-            Term(Key.SURPLUS),
-            Term(Key.PARENT_SURPLUS),
-            Term(Key.FRAGMENTATION),
-            Term(Key.TRAFFIC),
-            Term(Key.NAMES),
-        ),
-    }
-)
-"""Compared from left to right; the first difference decides."""
+class Tried(StrEnum):
+    """Tiers whose domains are tried, from the finest on, up to the highest that is allowed."""
 
+    LOWEST = "lowest"
+    """All; the domains of the first tier where any fits."""
+    LEAVES = "leaves"
+    """The same from tier 1 on."""
+    ASKED = "asked"
+    """From the finest preferred one; only the required one where none is preferred."""
+    KEYS = "keys"
+    """Only those that are named, and the cluster where none is required."""
+
+
+class By(StrEnum):
+    """What domains are sorted by."""
+
+    RUNNING = "running"
+    """More pods of the gang run there."""
+    WISHED = "wished"
+    """More room on nodes that carry the wished labels."""
+    TIGHT = "tight"
+    """Less room."""
+    TIGHT_FOR_GANG = "tight-for-gang"
+    """Less room, what is beyond the gang's size not counted."""
+    ROOMY = "roomy"
+    """More room."""
+    RULES = "rules"
+    """The user's sort rules; without any, less CPU in all."""
+    TEXT = "text"
+    """Names from the top down, compared as text."""
+    FIRST = "first"
+    """Tree order, which is natural order."""
+    LAST = "last"
+    """The reverse of it."""
+
+
+class Climb(StrEnum):
+    """Whether domains are compared by the domains above them too."""
+
+    NO = "no"
+    AFTER = "after"
+    """By their own value, then by those above, nearest first."""
+    BEFORE = "before"
+    """By those above, the top one first, then by their own."""
+
+
+class Sort(NamedTuple):
+    """One rule by which domains are sorted."""
+
+    by: By
+    climb: Climb = Climb.NO
+
+
+class Flat(StrEnum):
+    """Below which tier nodes are filled one by one, whatever lies between."""
+
+    NOWHERE = "nowhere"
+    LEAVES = "leaves"
+    """Tier 1."""
+    ASKED = "asked"
+    """The finest tier that is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How a system tries domains and fills the one that it takes."""
+
+    tried: Tried
+    domains: tuple[Sort, ...]
+    """In which order the domains of a tier are tried."""
+    fill: tuple[Sort, ...]
+    """In which order the domains inside it are filled."""
+    nodes: tuple[Sort, ...] = ()
+    """The same for nodes that are filled flat."""
+    flat: Flat = Flat.NOWHERE
+    rest: tuple[Sort, ...] = ()
+    """Order among domains that hold all that is left; none: such a domain is nothing special."""
+    scattered: tuple[Sort, ...] = ()
+    """Order of nodes for a group that names no tier; none: it is filled as others are."""
+    is_slice_by_slice: bool = False
+    """Whether each slice is placed by itself, rather than as many as a domain holds."""
+    starts_with_minimum: bool = False
+    """Whether the domain is chosen for the fewest pods that will do."""
+    grows_out: bool = False
+    """Whether further pods may leave that domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All of a preset."""
+
+    order: tuple[Term, ...]
+    """Compared from left to right; the first difference decides."""
+    evicting: tuple[Term, ...] = ()
+    """The same where something is evicted; without it victims come just before the names."""
+    lowest: int = 0
+    """Lowest tier at which the domain of the job is chosen."""
+    walk: Walk | None = None
+    """Not followed where the request lists strategies: these are about tiers, as the order is."""
+    ignores_own_without_tiers: bool = False
+    """Whether running pods of the gang mean nothing to a request that names no tier.
+
+    Islands stay apart all the same.
+    """
+
+
+MORE = Direction.MORE
+_TEXT = Sort(By.TEXT)
 VICTIMS = (Term(Key.VICTIM_PRIORITIES), Term(Key.VICTIM_GANGS), Term(Key.VICTIM_PODS))
 """What is compared of victims, once the topology is the best: just before the names."""
 FEWEST_VICTIMS = (Term(Key.VICTIM_PODS), Term(Key.VICTIM_PRIORITIES), Term(Key.VICTIM_GANGS))
 """What is compared of victims where few of them come first: just after the pods placed."""
 
-ONLY_WITH_STRATEGIES = frozenset({Preset.KOORDINATOR})
-"""Presets whose row holds only where the request lists strategies."""
+PRESETS: MappingProxyType[Preset, Rules] = MappingProxyType(
+    {
+        Preset.KOORDINATOR: Rules(
+            order=(
+                Term(Key.PLACED, MORE),
+                Term(Key.STRATEGY),
+                Term(Key.JOB_TIER),
+                Term(Key.GROUP_TIER),
+                Term(Key.HISTOGRAM),
+                Term(Key.SORT),
+                Term(Key.SURPLUS),
+                Term(Key.DOMAINS),
+                Term(Key.PARENT_SURPLUS),
+                Term(Key.NAMES),
+            ),
+            evicting=(
+                Term(Key.PLACED, MORE),
+                Term(Key.STRATEGY),
+                Term(Key.JOB_TIER),
+                Term(Key.GROUP_TIER),
+                Term(Key.HISTOGRAM),
+                *VICTIMS,
+                Term(Key.NAMES),
+            ),
+            walk=Walk(
+                tried=Tried.LOWEST,
+                domains=(
+                    Sort(By.RUNNING, Climb.AFTER),
+                    Sort(By.TIGHT_FOR_GANG, Climb.AFTER),
+                    _TEXT,
+                ),
+                fill=(Sort(By.ROOMY), _TEXT),
+            ),
+            ignores_own_without_tiers=True,
+        ),
+        Preset.KUEUE: Rules(
+            order=(
+                Term(Key.PLACED, MORE),
+                Term(Key.STRATEGY),
+                Term(Key.EXISTING, MORE),
+                Term(Key.JOB_TIER),
+                Term(Key.GROUP_TIER),
+                Term(Key.HISTOGRAM),
+                Term(Key.PREFERRED_MISSES),
+                Term(Key.NODE_MISSES),
+                Term(Key.DOMAINS),
+                Term(Key.SURPLUS),
+                Term(Key.PARENT_SURPLUS),
+                Term(Key.NAMES),
+            ),
+            walk=Walk(
+                tried=Tried.ASKED,
+                domains=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
+                fill=(Sort(By.WISHED), Sort(By.ROOMY), _TEXT),
+                rest=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
+                scattered=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
+            ),
+        ),
+        Preset.KAI: Rules(
+            order=(
+                Term(Key.PLACED, MORE),
+                Term(Key.STRATEGY),
+                Term(Key.EXISTING, MORE),
+                Term(Key.PREFERRED_MISSES),
+                Term(Key.JOB_TIER),
+                Term(Key.GROUP_TIER),
+                Term(Key.HISTOGRAM),
+                Term(Key.DOMAINS),
+                Term(Key.SURPLUS),
+                Term(Key.PARENT_SURPLUS),
+                Term(Key.NAMES),
+            ),
+            walk=Walk(
+                tried=Tried.ASKED,
+                domains=(Sort(By.TIGHT, Climb.BEFORE), Sort(By.FIRST)),
+                fill=(Sort(By.ROOMY), Sort(By.LAST)),
+                nodes=(Sort(By.TIGHT), Sort(By.FIRST)),
+                flat=Flat.ASKED,
+                starts_with_minimum=True,
+                grows_out=True,
+            ),
+        ),
+        Preset.GODEL: Rules(
+            order=(
+                Term(Key.PLACED, MORE),
+                Term(Key.STRATEGY),
+                Term(Key.EXISTING, MORE),
+                Term(Key.PREFERRED_MISSES),
+                Term(Key.JOB_TIER),
+                Term(Key.DOMAINS),
+                Term(Key.SORT),
+                Term(Key.SURPLUS),
+                Term(Key.NAMES),
+            ),
+            walk=Walk(
+                tried=Tried.KEYS,
+                domains=(Sort(By.RULES, Climb.BEFORE), Sort(By.FIRST)),
+                fill=(Sort(By.RULES), Sort(By.FIRST)),
+                nodes=(Sort(By.FIRST),),
+                flat=Flat.ASKED,
+                starts_with_minimum=True,
+            ),
+        ),
+        Preset.SLURM_BLOCK: Rules(
+            order=(
+                Term(Key.PLACED, MORE),
+                Term(Key.STRATEGY),
+                Term(Key.JOB_TIER),
+                Term(Key.SURPLUS),
+                Term(Key.DOMAINS),
+                Term(Key.FRAGMENTATION),
+                Term(Key.NAMES, MORE),
+            ),
+            lowest=1,
+            walk=Walk(
+                tried=Tried.LEAVES,
+                domains=(Sort(By.TIGHT), Sort(By.LAST)),
+                fill=(Sort(By.ROOMY), Sort(By.LAST)),
+                nodes=(Sort(By.FIRST),),
+                flat=Flat.LEAVES,
+                rest=(Sort(By.TIGHT), Sort(By.LAST)),
+                is_slice_by_slice=True,
+            ),
+        ),
+        Preset.VOLCANO: Rules(
+            order=(
+                Term(Key.PLACED, MORE),
+                Term(Key.STRATEGY),
+                Term(Key.EXISTING, MORE),
+                Term(Key.JOB_TIER),
+                Term(Key.GROUP_TIER),
+                Term(Key.HISTOGRAM),
+                Term(Key.PREFERRED_MISSES),
+                Term(Key.SURPLUS),
+                Term(Key.DOMAINS),
+                Term(Key.NAMES),
+            ),
+            lowest=1,
+        ),
+        Preset.SLURM_TREE: Rules(
+            order=(
+                Term(Key.PLACED, MORE),
+                Term(Key.STRATEGY),
+                Term(Key.NODE_WEIGHTS),
+                Term(Key.JOB_TIER),
+                Term(Key.DOMAINS),
+                Term(Key.SURPLUS),
+                Term(Key.FRAGMENTATION),
+                Term(Key.NAMES),
+            ),
+        ),
+        Preset.OPTIMAL: Rules(
+            order=(
+                Term(Key.PLACED, MORE),
+                Term(Key.STRATEGY),
+                Term(Key.EXISTING, MORE),
+                Term(Key.JOB_TIER),
+                Term(Key.GROUP_TIER),
+                Term(Key.HISTOGRAM),
+                Term(Key.PREFERRED_MISSES),
+                Term(Key.NODE_MISSES),
+                Term(Key.DOMAINS),
+                Term(Key.SORT),
+                Term(Key.SURPLUS),
+                Term(Key.PARENT_SURPLUS),
+                Term(Key.FRAGMENTATION),
+                Term(Key.TRAFFIC),
+                Term(Key.NAMES),
+            ),
+        ),
+    }
+)

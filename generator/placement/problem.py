@@ -20,7 +20,16 @@ from generator.placement.request import (
     UnsupportedRequest,
 )
 from generator.placement.shapes import Shape, build_shapes, pair_weights
-from generator.placement.tiers import height
+from generator.placement.tiers import height, uses_tiers
+
+
+class NodeWeights(NamedTuple):
+    """Which nodes a request likes less."""
+
+    weights: tuple[int, ...]
+    """Distinct ones, the heaviest first."""
+    rank: Ints
+    """Per node: index of its weight."""
 
 
 class UnitRule(NamedTuple):
@@ -60,6 +69,8 @@ class Problem:
     """(shape, shape, weight) of groups that talk to, or repel, each other."""
     sort_columns: tuple[tuple[Ints, ...], ...]
     """Per user's rule and tier: the value of every unit, negated where more is better."""
+    node_weights: NodeWeights | None
+    """Weights that the request gives nodes, where the preset compares them."""
     eviction: Evictable | None
     """What may give way; then the snapshot is the one without it."""
     is_growth: bool
@@ -73,19 +84,33 @@ class Problem:
     @property
     def order(self) -> tuple[Term, ...]:
         """What is compared, the most important first."""
-        row = PRESETS[self.request.preset]
+        rules = PRESETS[self.request.preset]
+        row = rules.order
         if self.eviction is None:
             return row
         if self.eviction.policy is Eviction.FEWEST_VICTIMS:
             return (row[0], *FEWEST_VICTIMS, *row[1:])
+        if rules.evicting:
+            return rules.evicting
         if self.eviction.policy is Eviction.PER_DOMAIN:
             return (*row, *VICTIMS)
         return (*row[:-1], *VICTIMS, row[-1])
+
+    def sort_column(self, rule: SortRule) -> tuple[Ints, ...]:
+        """Return per tier what a rule sorts its units by."""
+        return _sort_column(self.snapshot, rule)
+
+    @property
+    def lowest(self) -> int:
+        """Lowest tier at which the domain of the job is chosen, not above the highest allowed."""
+        caps = [self.job_cap, *(job for job, _ in self.strategies)]
+        return min(PRESETS[self.request.preset].lowest, *caps)
 
     @property
     def is_closest_first(self) -> bool:
         """Whether strategies and tiers are compared before all else but the number of pods."""
         early = {Key.PLACED, Key.STRATEGY, Key.EXISTING}
+        early |= {Key.NODE_WEIGHTS} if self.node_weights is None else set()
         first = next(term.key for term in self.order if term.key not in early)
         return first is Key.JOB_TIER
 
@@ -203,6 +228,9 @@ def build_problem(
         UnsupportedRequest: it wants what is not done yet beside running pods of its own.
     """
     own, own_of = _own_positions(snapshot, request)
+    ignores = PRESETS[request.preset].ignores_own_without_tiers and not uses_tiers(request)
+    if ignores and request.across_islands:
+        own, own_of = (), ((),) * len(request.groups)
     _check_own(request, own_of)
     shapes, shape_of = build_shapes(snapshot, request)
     fewest = [int(shape.slots.sum()) for shape in shapes]
@@ -227,9 +255,19 @@ def build_problem(
             for first, second, weight in pair_weights(request)
         ),
         sort_columns=tuple(_sort_column(snapshot, rule) for rule in request.sort),
+        node_weights=_node_weights(snapshot, request),
         eviction=eviction,
         is_growth=bool(own),
     )
+
+
+def _node_weights(snapshot: Snapshot, request: PlacementRequest) -> NodeWeights | None:
+    given = dict(request.options.node_weights)
+    if not given or all(term.key is not Key.NODE_WEIGHTS for term in PRESETS[request.preset].order):
+        return None
+    row = [given.get(spec.name, 0) for spec in snapshot.specs]
+    weights = sorted(set(row), reverse=True)
+    return NodeWeights(tuple(weights), np.array([weights.index(weight) for weight in row]))
 
 
 def _sort_column(snapshot: Snapshot, rule: SortRule) -> tuple[Ints, ...]:

@@ -12,10 +12,11 @@ import numpy as np
 
 from generator.placement.answer import Reason, ReasonKind
 from generator.placement.capacity import Snapshot
-from generator.placement.choices import widest
+from generator.placement.choices import least_pods, widest
 from generator.placement.effort import Effort
 from generator.placement.problem import Problem, build_problem, without_anchors
-from generator.placement.request import Group, PlacementRequest
+from generator.placement.request import Group, PlacementRequest, SliceLayer
+from generator.placement.rooms import Rooms
 from generator.placement.solve import solve
 from generator.placement.tiers import UnknownTier, height, named_tiers
 
@@ -79,7 +80,7 @@ def why_not(problem: Problem, effort: Effort) -> Reason:
     if reason is not None:
         return reason
     if problem.own and solve(without_anchors(problem), effort) is not None:
-        return Reason(ReasonKind.STALE, tier=problem.request.required or _only_tier(problem))
+        return Reason(ReasonKind.STALE, tier=_bound_tier(problem))
     if problem.limits and solve(replace(problem, limits=()), effort) is not None:
         return Reason(ReasonKind.LIMIT, tier=problem.request.limits[0][0])
     causes = exclusions(problem)
@@ -126,32 +127,32 @@ def exclusions(problem: Problem) -> dict[str, int]:
 
 def _no_fit(problem: Problem) -> Reason:
     tier = widest(problem)
-    name = problem.snapshot.levels.tiers[tier]
-    if len(problem.shapes) > 1:
-        return Reason(ReasonKind.NO_FIT, tier=name)
-    layer = _bound_layer(problem.request.groups)
-    size, unit, at = 1, "pods", 0
-    if layer is not None:
-        size, unit, at = layer[0], "slices", height(problem.snapshot, layer[1])
-    levels = problem.snapshot.levels
-    parts = np.add.reduceat(problem.shapes[0].slots, levels.starts[at]) // size
-    fits = np.add.reduceat(parts, levels.unit[at][levels.starts[max(tier, at)]])
-    needed = max(problem.request.least, sum(group.least for group in problem.request.groups))
-    return Reason(
-        ReasonKind.NO_FIT, tier=name, fits=int(fits.max()), needed=needed // size, unit=unit
-    )
+    names = problem.snapshot.levels.tiers
+    if len(problem.request.groups) > 1:
+        return Reason(ReasonKind.NO_FIT, tier=names[tier])
+    rooms = Rooms(problem, 0, problem.shapes[0].slots)
+    needed = max(least_pods(problem), problem.request.groups[0].least)
+    layer = _coarsest_layer(problem.request.groups[0])
+    size, unit = (1, "pods") if layer is None else (layer.size, "slices")
+    if layer is not None and int(rooms.slots[tier].max()) >= needed:
+        name = names[height(problem.snapshot, layer.tier)]
+    else:
+        name = names[tier]
+    fits = int(rooms.fits[tier].max()) // size
+    return Reason(ReasonKind.NO_FIT, tier=name, fits=fits, needed=needed // size, unit=unit)
 
 
-def _bound_layer(groups: tuple[Group, ...]) -> tuple[int, str] | None:
-    layers = [layer for layer in groups[0].slices if layer.tier is not None]
-    if len(groups) > 1 or not layers or layers[-1].tier is None:
-        return None
-    return layers[-1].size, layers[-1].tier
+def _coarsest_layer(group: Group) -> SliceLayer | None:
+    return next((layer for layer in group.slices if layer.tier is not None), None)
 
 
-def _only_tier(problem: Problem) -> str | None:
+def _bound_tier(problem: Problem) -> str | None:
+    """Return the tier that an only group's slices, or the job, must keep."""
     groups = problem.request.groups
-    return groups[0].required if len(groups) == 1 else None
+    layer = _coarsest_layer(groups[0]) if len(groups) == 1 else None
+    if layer is not None:
+        return layer.tier
+    return problem.request.required or (groups[0].required if len(groups) == 1 else None)
 
 
 def _bound_tiers(request: PlacementRequest) -> list[str]:

@@ -6,15 +6,15 @@ holds it. Never proved; every rule is checked before it is handed out.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from generator.placement.capacity import Ints, Mask
 from generator.placement.found import Found
-from generator.placement.objective import slots_after
-from generator.placement.parts import Part, PartType, PlacedPart
+from generator.placement.keeping import keeps_rules
+from generator.placement.leftover import Leftover
+from generator.placement.parts import Part, PartType, PlacedPart, assemble
 from generator.placement.problem import Problem
 
 TRIED = 8
@@ -37,33 +37,16 @@ class Rough:
         for unit in units[np.argsort(room, kind="stable")[:TRIED]]:
             left = _Left(self._problem, tier, int(unit))
             found = left.take_all(self._parts, tier, int(unit))
-            if found is not None and self._keeps_rules(found):
+            if found is not None and keeps_rules(self._problem, self._pods(found)):
                 return Found(found, is_proved=False)
         return None
 
-    def _keeps_rules(self, parts: list[PlacedPart]) -> bool:
-        problem, levels = self._problem, self._problem.snapshot.levels
-        placed = [at for part in parts for at in part.positions()]
-        for at, most in problem.limits:
-            if len(set(levels.unit[at][placed].tolist())) > most:
-                return False
-        for rule in problem.rules:
-            shape = problem.shape_of[rule.group]
-            held = [at for part in parts for at in _of_shape(part, shape)]
-            held += problem.own_of[rule.group]
-            counts = Counter(levels.unit[rule.tier][held].tolist())
-            if any(n % rule.multiple or n > (rule.most or n) for n in counts.values()):
-                return False
-        return True
+    def _pods(self, placed: list[PlacedPart]) -> tuple[tuple[int, ...], ...]:
+        return assemble(len(self._problem.request.groups), self._parts, placed)
 
 
 def _hardest_first(parts: Sequence[Part]) -> list[Part]:
     return sorted(parts, key=lambda part: (part.kind.cap, -part.kind.size))
-
-
-def _of_shape(part: PlacedPart, shape: int) -> list[int]:
-    inner = [at for member in part.members for at in _of_shape(member, shape)]
-    return [*part.nodes, *inner] if part.kind.shape == shape else inner
 
 
 class _Left:
@@ -73,8 +56,10 @@ class _Left:
         levels = problem.snapshot.levels
         self._problem, self._levels = problem, levels
         self._start, self._stop = int(levels.starts[tier][unit]), int(levels.stops[tier][unit])
-        self._slots = [shape.slots[self._start : self._stop].copy() for shape in problem.shapes]
-        self._used: dict[int, Counter[str]] = {}
+        self._left = Leftover(problem)
+
+    def _slots(self, shape: int) -> Ints:
+        return self._left.slots[shape][self._start : self._stop]
 
     def take_all(self, parts: Sequence[Part], tier: int, unit: int) -> list[PlacedPart] | None:
         """Put parts into a unit, None where one of them finds no room."""
@@ -94,15 +79,15 @@ class _Left:
         stop = int(self._levels.stops[tier][unit]) - self._start
         for at in range(min(part.kind.cap, tier) + 1):
             first, starts = self._units(at, tier, unit)
-            room = np.add.reduceat(self._slots[self._problem.largest][:stop], starts)
+            room = np.add.reduceat(self._slots(self._problem.largest)[:stop], starts)
             order = np.argsort(room, kind="stable")
             fits = self._beside_anchors(part.kind, at, first, len(room)) & (room > 0)
             for index in order[fits[order]][:TRIED]:
-                before = [row.copy() for row in self._slots], dict(self._used)
+                before = self._left.copy()
                 found = self.take_all(members, at, first + int(index))
                 if found is not None:
                     return PlacedPart(part.kind, [], tuple(found))
-                self._slots, self._used = before
+                self._left.reset(before)
         return None
 
     def _units(self, at: int, tier: int, unit: int) -> tuple[int, Ints]:
@@ -122,7 +107,7 @@ class _Left:
         """Put a part into the fullest unit of the lowest tier that holds it."""
         kind = part.kind
         stop = int(self._levels.stops[tier][unit]) - self._start
-        slots = self._slots[kind.shape][:stop]
+        slots = self._slots(kind.shape)[:stop]
         for at in range(min(kind.cap, tier) + 1):
             first, starts = self._units(at, tier, unit)
             room = np.add.reduceat(slots, starts)
@@ -145,7 +130,7 @@ class _Left:
         return np.lexsort(keys) + start
 
     def _fill(self, kind: PartType, start: int, stop: int) -> list[int]:
-        slots = self._slots[kind.shape]
+        slots = self._slots(kind.shape)
         nodes: list[int] = []
         for offset in self._fullest_first(slots, start, stop):
             count = min(int(slots[offset]), kind.size - len(nodes))
@@ -153,10 +138,5 @@ class _Left:
                 continue  # a full node beside a free one of the same unit
             at = int(offset) + self._start
             nodes += [at] * count
-            used = Counter(self._used.get(at, Counter()))
-            for name, need in self._problem.shapes[kind.shape].request.items():
-                used[name] += need * count
-            self._used[at] = used
-            for row, shape in zip(self._slots, self._problem.shapes, strict=True):
-                row[offset] = slots_after(self._problem, shape, at, used)
+            self._left.take(kind.shape, at, count)
         return sorted(nodes)

@@ -188,6 +188,8 @@ class Search:
         is_told_apart = at in problem.own or (
             problem.eviction is not None and at in problem.eviction.of_node
         )
+        if problem.node_weights is not None:
+            misses = (*misses, int(problem.node_weights.rank[at]))
         key = (at,) if is_told_apart else (free, allowed, misses)
         if key not in self._node_tables:
             sums = {

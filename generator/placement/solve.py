@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -21,11 +20,12 @@ from generator.placement.choices import choices
 from generator.placement.counting import Counting, is_countable
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.found import Found
-from generator.placement.objective import Objective, measure
+from generator.placement.objective import measure
 from generator.placement.parts import Part, assemble
 from generator.placement.problem import Problem
 from generator.placement.rough import Rough
 from generator.placement.search import Search
+from generator.placement.solution import Solution
 
 CHOICE_STEPS = 100
 """What setting up one choice of pods per group, or one more strategy of it, costs."""
@@ -41,16 +41,6 @@ class Finder(Protocol):
 
 
 MakeFinder = Callable[[Problem, list[Part]], Finder]
-
-
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """A placement by position."""
-
-    pods: tuple[tuple[int, ...], ...]
-    """Per group the positions of its placed pods, in index order."""
-    objective: Objective
-    is_proved: bool
 
 
 def solve(problem: Problem, effort: Effort) -> Solution | None:
@@ -114,7 +104,7 @@ def _solve_counts(
             effort.spend(CHOICE_STEPS)
         parts = problem.parts(counts, part_cap)
         finder = make(problem, parts)
-        for tier in range(min(job_cap, problem.job_cap) + 1):
+        for tier in range(problem.lowest, min(job_cap, problem.job_cap) + 1):
             units = candidates(problem, counts, tier)
             found = finder.best(tier, units) if len(units) else None
             if found is None:

@@ -12,7 +12,7 @@ from generator.placement.answer import DomainVerdict, Verdict
 from generator.placement.capacity import Ints
 from generator.placement.presets import Key
 from generator.placement.problem import Problem
-from generator.placement.solve import Solution
+from generator.placement.solution import Solution
 from topology.errors import show
 
 SHOWN = 16

@@ -82,6 +82,9 @@ class Weights:
             else slots_after(self._problem, largest, at, self.need(counts))
         )
         cost = (after - before) * self._per_lost + misses * self._of(Key.NODE_MISSES, 0)
+        if self._problem.node_weights is not None:
+            rank = int(self._problem.node_weights.rank[at])
+            cost += sum(counts) * self._of(Key.NODE_WEIGHTS, rank)
         return cost + self._of_victims(at, counts)
 
     def _of_victims(self, at: int, counts: tuple[int, ...]) -> int:
@@ -147,13 +150,14 @@ class Weights:
 
 def _tiers_of(problem: Problem, key: Key) -> Iterable[int]:
     """Return the tiers of a key, in the order in which they are compared; none if not additive."""
-    root, eviction = problem.root, problem.eviction
+    root, eviction, weights = problem.root, problem.eviction, problem.node_weights
     several = {
         Key.EXISTING: reversed(range(root)),
         Key.DOMAINS: reversed(range(root)),
         Key.HISTOGRAM: reversed(range(root + 1)),
         Key.PARENT_SURPLUS: range(1, root),
         Key.FRAGMENTATION: range(root),
+        Key.NODE_WEIGHTS: range(len(weights.weights) if weights else 0),
         Key.SORT: range(len(problem.sort_columns)),
         Key.VICTIM_PRIORITIES: range(len(eviction.priorities) if eviction else 0),
     }

@@ -200,7 +200,7 @@ def vector(scene: Scene, preset: Preset, pods: Pods, strategy: int) -> tuple[int
     values = keys(scene, pods, strategy)
     return tuple(
         -value if term.direction is Direction.MORE else value
-        for term in PRESETS[preset]
+        for term in PRESETS[preset].order
         for value in values[term.key]
     )
 
@@ -236,6 +236,7 @@ def keys(scene: Scene, pods: Pods, strategy: int) -> dict[Key, tuple[int, ...]]:
         Key.GROUP_TIER: (max(counted, default=0),),
         Key.HISTOGRAM: tuple(counted.count(tier) for tier in range(scene.root, -1, -1)),
         Key.PREFERRED_MISSES: (_misses(scene, pods, job),),
+        Key.NODE_WEIGHTS: (),
         Key.NODE_MISSES: (0,),
         Key.SORT: (),
         Key.TRAFFIC: (0,),

@@ -150,15 +150,12 @@ def snapshot_of(scene: Scene) -> Snapshot:
 def document_of(scene: Scene, preset: Preset) -> dict[str, Any]:
     """Return a scene's job as a request document."""
     names = ("node", *TIERS[: scene.root - 1], "cluster")
-    strategies = scene.strategies or (
-        ((scene.root, scene.root),) if preset is Preset.KOORDINATOR else ()
-    )
     spec: dict[str, Any] = {
         "preset": preset.value,
         "gang": "job",
         "groups": [_group_row(group, names) for group in scene.groups],
         "preferred": [names[tier] for tier in scene.preferred],
-        "strategies": [[names[a], names[b]] for a, b in strategies],
+        "strategies": [[names[a], names[b]] for a, b in scene.strategies],
         "max_domains": {names[tier]: most for tier, most in scene.limits.items()},
         "across_islands": scene.has_cluster,
     }

@@ -99,7 +99,6 @@ def test_it_grows_a_gang_beside_its_pods_whatever_else_is_emptier() -> None:
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        pytest.param({"preset": "koordinator"}, "strategies", id="koordinator without strategies"),
         pytest.param(
             {"gang": "job", "groups": workers(2, slices=[{"size": 2, "tier": 1, "indexed": True}])},
             "groups[0].slices",

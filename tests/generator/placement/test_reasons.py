@@ -97,7 +97,7 @@ HALF_LABELLED = {f"n{at}": NodeSpec(f"n{at}", labels={"gpu": "h100"}) for at in 
         pytest.param(
             cluster(TWO_RACKS),
             {"groups": workers(6, slices=[{"size": 2, "tier": "rack"}])},
-            {"kind": "no-fit", "tier": "block", "fits": 2, "needed": 3, "unit": "slices"},
+            {"kind": "no-fit", "tier": "rack", "fits": 2, "needed": 3, "unit": "slices"},
             id="too few whole slices",
         ),
         pytest.param(

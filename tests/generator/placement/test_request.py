@@ -115,7 +115,7 @@ def test_it_refuses_documents_of_another_kind(changed: dict[str, Any], field: st
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        pytest.param({"preset": "kueue"}, "preset", id="another system's preset"),
+        pytest.param({"preset": "task-topology"}, "preset", id="another system's preset"),
     ],
 )
 def test_it_tells_what_it_does_not_support_yet(spec: dict[str, Any], field: str) -> None:

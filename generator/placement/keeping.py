@@ -1,0 +1,39 @@
+"""Whether a placement keeps every rule of its request; room and selectors are not looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from generator.placement.problem import Problem
+from generator.placement.tiers import height
+
+
+def keeps_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
+    """Return whether limits, rules on domains and required tiers hold; O(pods × rules)."""
+    levels = problem.snapshot.levels
+    placed = [at for row in pods for at in row]
+    if any(len(set(levels.unit[at][placed].tolist())) > most for at, most in problem.limits):
+        return False
+    for rule in problem.rules:
+        held = [*pods[rule.group], *problem.own_of[rule.group]]
+        counts = Counter(levels.unit[rule.tier][held].tolist())
+        if any(n % rule.multiple or n > (rule.most or n) for n in counts.values()):
+            return False
+    return _keeps_tiers(problem, pods)
+
+
+def _keeps_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
+    placed = [at for row in pods for at in row]
+    bounds = [([*placed, *problem.own], problem.job_cap)]
+    for at, group in enumerate(problem.request.groups):
+        if group.required is not None:
+            tier = height(problem.snapshot, group.required)
+            bounds.append(([*pods[at], *problem.own_of[at]], tier))
+    for at, row in enumerate(problem.request.sets):
+        if row.required is not None:
+            held = [node for group in problem.groups_in_set(at) for node in pods[group]]
+            tier = height(problem.snapshot, row.required)
+            bounds.append(([*held, *problem.own_in_set(at)], tier))
+    common = problem.snapshot.levels.common
+    return all(common(min(held), max(held)) <= tier for held, tier in bounds if held)

@@ -1,0 +1,53 @@
+"""Whatever a preset prefers, it places what can be placed, and keeps every rule of the request."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from generator.placement.answer import Placement
+from generator.placement.engine import place
+from generator.placement.presets import PRESETS, Preset
+from generator.placement.request import parse_request
+from tests.generator.placement import referee
+from tests.generator.placement.referee import Scene
+from tests.generator.placement.scenes import document_of, scenes, snapshot_of
+
+OTHERS = sorted(set(PRESETS) - {Preset.OPTIMAL})
+
+
+def answered(scene: Scene, preset: Preset) -> Placement:
+    return place(snapshot_of(scene), parse_request(document_of(scene, preset)))
+
+
+def parts_of(scene: Scene, placement: Placement) -> referee.Pods:
+    """The nodes of every part, cut as the referee cuts them."""
+    found: referee.Pods = []
+    for group in scene.groups:
+        nodes = [node for node in placement.assignment[group.name] if node is not None]
+        parts: list[tuple[str, ...]] = []
+        for size in referee.part_sizes(group, len(nodes)):
+            parts.append(tuple(nodes[:size]))
+            nodes = nodes[size:]
+        found.append(parts)
+    return found
+
+
+@pytest.mark.parametrize("preset", OTHERS)
+@settings(max_examples=40, deadline=None)
+@given(scene=scenes(most_nodes=6))
+def test_it_places_what_fits_and_keeps_every_rule(preset: Preset, scene: Scene) -> None:
+    found, best = answered(scene, preset), answered(scene, Preset.OPTIMAL)
+    assert found.is_feasible == best.is_feasible
+    if not found.is_feasible:
+        return
+    pods = parts_of(scene, found)
+    assert len(referee.holding(scene, pods)) == 1
+    left = dict(scene.slots)
+    for group, parts in zip(scene.groups, pods, strict=True):
+        placed = [node for part in parts for node in part]
+        assert len(placed) >= group.least
+        assert group.zone is None or {scene.zones[node] for node in placed} <= {group.zone}
+        for node in placed:
+            left[node] -= group.need
+    assert min(left.values()) >= 0
