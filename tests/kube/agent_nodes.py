@@ -69,10 +69,10 @@ class ClusterNode:
     """A Node of the cluster, and a pod on it that has a token."""
 
     def __init__(self, api: ApiServer, namespace: str, name: str) -> None:
-        """Make both."""
+        """Make both, unless the Node is there already."""
         self.api, self.namespace, self.name = api, namespace, name
-        node = api.expect("POST", "/api/v1/nodes", {"metadata": {"name": name}})
-        self.uid = str(node["metadata"]["uid"])
+        api.request("POST", "/api/v1/nodes", {"metadata": {"name": name}})
+        self.uid = str(api.expect("GET", f"/api/v1/nodes/{name}")["metadata"]["uid"])
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self.pod_uid = self.start_pod()
 

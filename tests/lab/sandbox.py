@@ -86,6 +86,10 @@ class Sandbox:
             )
         self._started.append(daemon)
 
+    def outside(self, *argv: str) -> list[str]:
+        """Return a command that runs among its mounts and processes, but on our network."""
+        return [word for word in self._enter if word != "-n"] + list(argv)
+
     def _command(self, argv: tuple[str, ...], namespace: str) -> list[str]:
         inside = ("ip", "netns", "exec", namespace) if namespace else ()
         return [*self._enter, *inside, *argv]

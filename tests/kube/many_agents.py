@@ -1,0 +1,166 @@
+"""The agents of many devices in one process, each with its own daemon, sysfs, token and report.
+
+As a program: the first line of stdin says who they are, each further one how many seconds go by
+before all of them run a round, which is answered with a line when it has ended. It sees the files
+and processes of a lab's sandbox.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import SystemRandom
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self
+
+from agent.collect import Node
+from agent.command import ProcessRunner, command_env
+from agent.config import Settings
+from agent.kube.asking import ApiServer
+from agent.kube.credentials import Credentials, parse_address
+from agent.kube.patience import Patience
+from agent.kube.publishing import ReportObjects
+from agent.logs import start_logging
+from agent.rounds import Rounds
+from tests.lab.lldp import LldpFabric
+from tests.repository import ROOT
+from topology.facts import DeviceKind
+
+PERIOD_S = 60.0
+_AT_ONCE = 4
+
+
+@dataclass(slots=True)
+class ShiftedClock:
+    """The machine's clock, ahead by the seconds that it was told to skip."""
+
+    ahead_s: float = 0.0
+
+    def now(self) -> datetime:
+        """Return the time of day."""
+        return datetime.now(UTC) + timedelta(seconds=self.ahead_s)
+
+    def monotonic(self) -> float:
+        """Return seconds."""
+        return monotonic() + self.ahead_s
+
+
+class ManyAgents:
+    """The program, run on the devices of an LLDP fabric."""
+
+    def __init__(
+        self, fabric: LldpFabric, folder: Path, tokens: Mapping[str, str], *, url: str, ca: Path
+    ) -> None:
+        """Start them, and run no round yet.
+
+        Args:
+            fabric: where they run.
+            folder: for tokens, mounts and the log.
+            tokens: of the devices to run on.
+            url: of the API server.
+            ca: whom it is signed by.
+        """
+        rows = [_laid_out(fabric, folder, name, token) for name, token in tokens.items()]
+        self.log = folder / "agents.log"
+        with self.log.open("wb") as stream:
+            self._program = subprocess.Popen(
+                fabric.sandbox.outside(sys.executable, "-m", __name__),
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stream,
+                text=True,
+            )
+        self._say({"url": url, "ca": str(ca), "agents": rows})
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End them."""
+        self._program.kill()
+        self._program.communicate()
+
+    def round(self, *, after_s: float = PERIOD_S) -> None:
+        """Let some time go by, and then run a round of each."""
+        self._say(after_s)
+        assert self._program.stdout is not None
+        assert self._program.stdout.readline() == "ended\n", self.log.read_text()[-2000:]
+
+    def events(self) -> list[str]:
+        """Return what they logged, but that they work."""
+        rows = (json.loads(line) for line in self.log.read_text().splitlines())
+        return [row["event"] for row in rows if row["level"] != "info"]
+
+    def _say(self, words: object) -> None:
+        assert self._program.stdin is not None
+        self._program.stdin.write(json.dumps(words) + "\n")
+        self._program.stdin.flush()
+
+
+def _laid_out(fabric: LldpFabric, folder: Path, name: str, token: str) -> dict[str, str]:
+    """Write a device's token, mount its sysfs, and return what its agent is told."""
+    token_file, sysfs = folder / f"{name}.token", folder / f"{name}.sys"
+    token_file.write_text(token)
+    sysfs.mkdir()
+    # A sysfs shows the network namespace that it was mounted from.
+    enter = ("nsenter", f"--net=/run/netns/{name}")
+    fabric.sandbox.run(*enter, "mount", "-t", "sysfs", "none", str(sysfs))
+    kind = DeviceKind.SWITCH if name in fabric.switches else DeviceKind.HOST
+    return {
+        "name": name,
+        "kind": kind.value,
+        "socket": str(fabric.socket(name)),
+        "sysfs": str(sysfs),
+        "token": str(token_file),
+    }
+
+
+def _rounds(row: Mapping[str, str], told: Mapping[str, Any], clock: ShiftedClock) -> Rounds:
+    settings = Settings(
+        node_name=row["name"],
+        hostname=row["name"],
+        sysfs_root=Path(row["sysfs"]),
+        interfaces=("eth*", "swp*"),
+        lldpcli="lldpcli",
+        lldpd_socket=row["socket"],
+        deadline_s=30.0,
+        max_output_bytes=1 << 20,
+        sweep=None,
+        kind=DeviceKind(row["kind"]),
+        nvidia_smi="no-nvidia-smi",
+    )
+    uniform = SystemRandom().uniform
+    credentials = Credentials(parse_address(told["url"]), Path(row["token"]), Path(told["ca"]))
+    server = ApiServer(credentials, Patience(clock, uniform, period_s=PERIOD_S), deadline_s=30.0)
+    patience = Patience(clock, uniform, period_s=PERIOD_S)
+    objects = ReportObjects(server, row["name"], clock, uniform, patience=patience)
+    return Rounds(Node(settings, ProcessRunner(command_env(os.environ)), clock), objects)
+
+
+def main() -> None:
+    """Run rounds as they are asked for."""
+    start_logging("json", is_verbose=False)
+    told, clock = json.loads(sys.stdin.readline()), ShiftedClock()
+    agents = [_rounds(row, told, clock) for row in told["agents"]]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for line in sys.stdin:
+            clock.ahead_s += json.loads(line)
+            list(pool.map(lambda one: one.tick(), agents))
+            print("ended", flush=True)  # noqa: T201 - the answer
+
+
+if __name__ == "__main__":
+    main()
