@@ -36,6 +36,8 @@ class Fault:
     """A stream of these lines in place of the server's answer."""
     is_lost: bool = False
     """Pass the request on, but break the connection in place of the answer."""
+    delay_s: float = 0.0
+    """Wait so long before the request is passed on."""
 
 
 class FaultProxy:
