@@ -1,9 +1,9 @@
 """What an agent costs where nothing changes: python -m tests.bench.agent_at_rest.
 
 A real `toponaut-agent run` collects from a made-up node: eight HCAs beside eight GPUs, NICs, the
-interfaces of many pods, and programs that answer as lldpcli, ethtool and nvidia-smi do. The
-schedule is compressed: what a round costs is scaled to the period of a real one. Programs that it
-starts count, though these answer faster than real ones.
+interfaces of many pods, and programs that answer as lldpcli, ethtool and nvidia-smi do; its pages
+for probes and metrics are there. The schedule is compressed: what a round costs is scaled to the
+period of a real one. Programs that it starts count, though these answer faster than real ones.
 """
 
 from __future__ import annotations
@@ -139,6 +139,8 @@ def running(root: Path, period_s: float) -> Iterator[subprocess.Popen[bytes]]:
         "ethtool": root / "ethtool",
         "nvidia-smi": root / "nvidia-smi",
         "frames": "never",
+        "health-listen": "127.0.0.1:0",
+        "metrics-listen": "127.0.0.1:0",
     }
     words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
     process = subprocess.Popen([sys.executable, "-m", "agent", "run", *words])
