@@ -8,7 +8,7 @@ request fits, the exact search answers in the order: no system's blind spot is c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -171,6 +171,8 @@ class Walk:
     """Whether the domain is chosen for the fewest pods that will do."""
     grows_out: bool = False
     """Whether further pods may leave that domain."""
+    is_even: bool = False
+    """Whether a group that prefers a tier is shared evenly first, if that can be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,28 @@ VICTIMS = (Term(Key.VICTIM_PRIORITIES), Term(Key.VICTIM_GANGS), Term(Key.VICTIM_
 """What is compared of victims, once the topology is the best: just before the names."""
 FEWEST_VICTIMS = (Term(Key.VICTIM_PODS), Term(Key.VICTIM_PRIORITIES), Term(Key.VICTIM_GANGS))
 """What is compared of victims where few of them come first: just after the pods placed."""
+
+_KUEUE = (
+    Term(Key.PLACED, MORE),
+    Term(Key.STRATEGY),
+    Term(Key.EXISTING, MORE),
+    Term(Key.JOB_TIER),
+    Term(Key.GROUP_TIER),
+    Term(Key.HISTOGRAM),
+    Term(Key.PREFERRED_MISSES),
+    Term(Key.NODE_MISSES),
+    Term(Key.DOMAINS),
+    Term(Key.SURPLUS),
+    Term(Key.PARENT_SURPLUS),
+    Term(Key.NAMES),
+)
+_KUEUE_WALK = Walk(
+    tried=Tried.ASKED,
+    domains=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
+    fill=(Sort(By.WISHED), Sort(By.ROOMY), _TEXT),
+    rest=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
+    scattered=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
+)
 
 PRESETS: MappingProxyType[Preset, Rules] = MappingProxyType(
     {
@@ -234,29 +258,8 @@ PRESETS: MappingProxyType[Preset, Rules] = MappingProxyType(
             ),
             ignores_own_without_tiers=True,
         ),
-        Preset.KUEUE: Rules(
-            order=(
-                Term(Key.PLACED, MORE),
-                Term(Key.STRATEGY),
-                Term(Key.EXISTING, MORE),
-                Term(Key.JOB_TIER),
-                Term(Key.GROUP_TIER),
-                Term(Key.HISTOGRAM),
-                Term(Key.PREFERRED_MISSES),
-                Term(Key.NODE_MISSES),
-                Term(Key.DOMAINS),
-                Term(Key.SURPLUS),
-                Term(Key.PARENT_SURPLUS),
-                Term(Key.NAMES),
-            ),
-            walk=Walk(
-                tried=Tried.ASKED,
-                domains=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
-                fill=(Sort(By.WISHED), Sort(By.ROOMY), _TEXT),
-                rest=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
-                scattered=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
-            ),
-        ),
+        Preset.KUEUE: Rules(order=_KUEUE, walk=_KUEUE_WALK),
+        Preset.KUEUE_BALANCED: Rules(order=_KUEUE, walk=replace(_KUEUE_WALK, is_even=True)),
         Preset.KAI: Rules(
             order=(
                 Term(Key.PLACED, MORE),

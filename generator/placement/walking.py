@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.balancing import Balancing
 from generator.placement.capacity import Ints
 from generator.placement.choices import choices
 from generator.placement.effort import Effort
@@ -80,10 +81,26 @@ class Walker:
     def most(self, effort: Effort) -> Pods | None:
         """Return the placement of the first choice of pods per group that can be placed."""
         for counts in choices(self._problem, effort):
-            found = self._placed(counts)
+            found = self._even(counts, effort) if self._walk.is_even else None
+            found = found or self._placed(counts)
             if found is not None:
                 return found
         return None
+
+    def _even(self, counts: Sequence[int], effort: Effort) -> Pods | None:
+        """Return the pods of an only group in even shares over its preferred tier."""
+        scope = self._scope
+        if scope.members or scope.required is not None or not scope.preferred:
+            return None
+        left, pods = Leftover(self._problem), [list[int]() for _ in counts]
+        rooms, num_pods = self._rooms(scope, left), counts[scope.groups[-1]]
+        for share in Balancing(rooms, min(scope.preferred), num_pods, effort).shares() or ():
+            inner = scope if share.leads else scope._replace(groups=scope.groups[-1:])
+            there = [share.num_pods if at == scope.groups[-1] else n for at, n in enumerate(counts)]
+            if not self._put(inner, there, left, (Place(share.tier, share.unit), pods)):
+                return None
+        is_whole = all(len(row) == n for row, n in zip(pods, counts, strict=True))
+        return pods if is_whole and keeps_rules(self._problem, pods) else None
 
     def from_minimum(self) -> Pods | None:
         """Return the placement of the fewest pods that will do, grown by as many as fit beside."""
