@@ -55,7 +55,7 @@ class Asked(NamedTuple):
         if self.translation is None:
             return self, ()
         takes_nodes = self.translation.takes_nodes
-        spec, notes = fit_units(self.document["spec"], _room(inventory), takes_nodes=takes_nodes)
+        spec, notes = fit_units(self.document["spec"], room_of(inventory), takes_nodes=takes_nodes)
         return self._replace(document=self.document | {"spec": spec}), notes
 
 
@@ -128,7 +128,7 @@ def _check_kind(value: object, source: str) -> None:
         )
 
 
-def _room(inventory: Inventory | None) -> dict[str, int]:
+def room_of(inventory: Inventory | None) -> dict[str, int]:
     """Return per resource the most that a node lists; without a list each has one slot."""
     room: dict[str, int] = {}
     for node in inventory.nodes if inventory else ():

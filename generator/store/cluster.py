@@ -145,6 +145,14 @@ class ClusterStore:
         left = less_usage(inventory, pods.values)
         return left._replace(problems=(*left.problems, *pods.problems))
 
+    def read_pods(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the pods that are on a node and have not ended, as they are.
+
+        Raises:
+            KubeError: they cannot be listed.
+        """
+        return self._read(PODS, dict, _UNENDED).values
+
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode; return False where the cluster says so already.
 

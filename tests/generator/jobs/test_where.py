@@ -1,0 +1,204 @@
+"""`toponaut where`: whose pods are a job's, where they are, and what would be nearer together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.exits import Exit
+from generator.jobs.fabrics import tree_of_shape
+from generator.jobs.running import find_job, parse_running_pod
+from tests.generator.scenes import Ran, run
+from topology.errors import ConfigError
+from topology.tree import render_tree
+
+GPU = "nvidia.com/gpu"
+TREE = tree_of_shape("2x2x2")
+"""Nodes node-1-1-1 to node-2-2-2: spines, leaves, nodes."""
+
+
+def pod(name: str, node: str | None, *, gpus: int = 8, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return a pod of a Job; fields are of its metadata."""
+    labels = {"batch.kubernetes.io/job-name": "train"} | fields.pop("labels", {})
+    spec: dict[str, Any] = {"containers": [{"resources": {"requests": {GPU: gpus}}}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ml", "labels": labels} | fields,
+        "spec": spec if node is None else spec | {"nodeName": node},
+        "status": {"phase": "Running" if node else "Pending"},
+    }
+
+
+def ranked(name: str, node: str, rank: int) -> dict[str, Any]:
+    return pod(name, node, annotations={"batch.kubernetes.io/job-completion-index": str(rank)})
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    file = tmp_path / "tree.json"
+    file.write_text(json.dumps(render_tree(TREE)), encoding="utf-8")
+    return file
+
+
+def where(tree: Path, documents: object, *words: object, job: str = "train") -> Ran:
+    pods = tree.parent / "pods.json"
+    if isinstance(documents, list):
+        documents = {"apiVersion": "v1", "kind": "List", "items": documents}
+    pods.write_text(json.dumps(documents), encoding="utf-8")
+    return run("where", job, "--tree", tree, "--pods", pods, *words)
+
+
+SPREAD = [
+    ranked("train-a", "node-2-1-1", 1),
+    ranked("train-b", "node-1-1-1", 0),
+    ranked("train-c", "node-1-1-2", 2),
+]
+
+
+def test_it_says_where_a_job_is_in_the_order_of_ranks(tree: Path) -> None:
+    found = where(tree, SPREAD, "-o", "json").document
+    assert (found["job"], found["tier"]) == ("ml/train", "cluster")
+    assert found["domains"] == {"node": 3, "leaf": 2, "spine": 2}
+    assert found["crossings"] == {"leaf": 2, "spine": 2}
+    assert [(row["name"], row["domain"]) for row in found["pods"]] == [
+        ("train-b", "leaf-1-1"),
+        ("train-a", "leaf-2-1"),
+        ("train-c", "leaf-1-1"),
+    ]
+
+
+def test_it_finds_a_place_that_is_nearer_together(tree: Path) -> None:
+    better = where(tree, SPREAD, "-o", "json").document["better"]
+    assert (better["tier"], better["moved"], better["proved"]) == ("spine", 1, True)
+    assert better["domains"] == {"node": 3, "leaf": 2, "spine": 1}
+
+
+def test_it_leaves_other_jobs_their_nodes(tree: Path) -> None:
+    other = {"batch.kubernetes.io/job-name": "other"}
+    nodes = ("node-1-2-1", "node-1-2-2", "node-2-1-2", "node-2-2-1")
+    taken = [pod(f"o-{node}", node, labels=other) for node in nodes]
+    found = where(tree, [*SPREAD, *taken], "-o", "json").document
+    assert found["better"] is None
+
+
+def test_it_sees_no_better_place_than_the_best(tree: Path) -> None:
+    near = [ranked("a", "node-1-1-1", 0), ranked("b", "node-1-1-2", 1)]
+    ran = where(tree, near)
+    assert ran.code == Exit.OK
+    headline, header, row, better = ran.out.splitlines()
+    assert headline == "ml/train: 2 pods within one leaf; in 2 node, 1 leaf, 1 spine"
+    assert header.split() == ["GROUP", "PODS", "DOMAIN", "NODES"]
+    assert row.split() == ["pods", "0-1", "leaf-1-1", "node-1-1-1", "node-1-1-2"]
+    assert better == "better: no place is free that is nearer together"
+
+
+def test_it_tells_pods_that_wait_and_nodes_that_the_tree_lacks(tree: Path) -> None:
+    ran = where(tree, [*SPREAD[:2], pod("w", None), pod("x", "elsewhere")])
+    assert "1 on no node yet" in ran.out
+    assert "not in the tree: elsewhere" in ran.out
+    assert "better: within one spine, in 4 node, 2 leaf, 1 spine; 3 pods would move" in ran.out
+
+
+def test_it_takes_capacity_from_the_nodes(tree: Path, tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.yaml"
+    rows = [{"name": name, "capacity": {"slots": 8}} for name in TREE.nodes]
+    nodes.write_text(json.dumps({"nodes": rows}), encoding="utf-8")
+    halves = [pod(f"h{at}", node, gpus=4) for at, node in enumerate(("node-1-1-1", "node-2-1-1"))]
+    found = where(tree, halves, "--nodes", nodes, "-o", "json").document
+    assert found["better"]["tier"] == "node"
+    other = pod("o", "node-1-1-1", gpus=5, labels={"batch.kubernetes.io/job-name": "o"})
+    crowded = where(tree, [*halves, other], "--nodes", nodes, "-o", "json").document
+    assert "node-1-1-1" not in crowded["better"]["assignment"]["pods"]
+
+
+def test_it_counts_crossings_within_groups(tree: Path) -> None:
+    def role(name: str, node: str) -> dict[str, Any]:
+        return pod(name, node, labels={"volcano.sh/task-spec": name[0]})
+
+    pods = [role("a1", "node-1-1-1"), role("a2", "node-1-1-2"), role("b1", "node-2-1-1")]
+    found = where(tree, pods, "-o", "json").document
+    assert found["crossings"] == {"leaf": 0, "spine": 0}
+    assert {name: row["tier"] for name, row in found["groups"].items()} == {
+        "a": "leaf",
+        "b": "node",
+    }
+
+
+def test_it_reads_pods_as_a_mapping(tree: Path) -> None:
+    found = where(tree, {"w-10": "node-1-2-1", "w-9": "node-1-1-1"}, "-o", "json").document
+    assert (found["job"], found["tier"]) == ("train", "spine")
+    assert [row["name"] for row in found["pods"]] == ["w-9", "w-10"]
+
+
+def test_it_reads_gangs_that_run(tree: Path, tmp_path: Path) -> None:
+    running = tmp_path / "running.yaml"
+    gangs = [
+        {"gang": "g", "pods": [{"node": "node-1-1-1"}, {"node": "node-2-2-2", "group": "ps"}]},
+        {"gang": "h", "pods": [{"node": "node-1-1-2"}]},
+    ]
+    running.write_text(json.dumps(gangs), encoding="utf-8")
+    found = run("where", "g", "--tree", tree, "--running", running, "-o", "json").document
+    assert (found["tier"], set(found["groups"])) == ("cluster", {"pods", "ps"})
+    assert found["better"]["tier"] == "leaf"
+    assert "node-1-1-2" not in json.dumps(found["better"]["assignment"])
+
+
+NAMES = [
+    pytest.param("train", id="the label of its Job"),
+    pytest.param("ml/train", id="its namespace and name"),
+    pytest.param("Job.train", id="its owner with its kind"),
+    pytest.param("pg", id="its group"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_finds_a_job_by(name: str) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "controller": True}
+    notes = {"scheduling.k8s.io/group-name": "pg"}
+    found = parse_running_pod(pod("p", "n", ownerReferences=[owner], annotations=notes))
+    assert found is not None
+    assert [one.name for one in find_job(name, [found]).pods] == ["p"]
+
+
+def test_it_forgets_pods_that_have_ended() -> None:
+    assert parse_running_pod(pod("p", "n") | {"status": {"phase": "Succeeded"}}) is None
+
+
+def test_it_asks_for_the_namespace_where_two_have_the_job() -> None:
+    pods = [parse_running_pod(pod("p", "n", namespace=space)) for space in ("a", "b")]
+    with pytest.raises(ConfigError, match="name a/train or b/train"):
+        find_job("train", [one for one in pods if one is not None])
+
+
+REFUSED = [
+    pytest.param([], "name where pods are told: --pods, --running or --kube", id="no pods"),
+    pytest.param(["--pods", "x", "--running", "{tree}"], "name one of --pods", id="pods twice"),
+    pytest.param(
+        ["--pods", "{tree}", "--reports", "."], "--tree is a tree already", id="two trees"
+    ),
+    pytest.param(["--pods", "missing.json"], "missing.json", id="a file that is not there"),
+]
+
+
+@pytest.mark.parametrize(("words", "why"), REFUSED)
+def test_it_refuses(tree: Path, words: list[str], why: str) -> None:
+    ran = run("where", "train", "--tree", tree, *(word.format(tree=tree) for word in words))
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert why in ran.err
+
+
+def test_it_names_jobs_where_there_is_none_of_the_name(tree: Path) -> None:
+    ran = where(tree, SPREAD, job="trian\x1b")
+    assert ran.code == Exit.USAGE
+    assert r"no pod is of job 'trian\x1b'; names of jobs: train" in ran.err
+
+
+def test_it_passes_by_a_pod_that_makes_no_sense(tree: Path) -> None:
+    broken = pod("bad", "node-1-1-1") | {"spec": {"containers": 1, "nodeName": "node-1-1-1"}}
+    ran = where(tree, [*SPREAD, broken], "-o", "json")
+    assert (ran.code, len(ran.document["pods"])) == (Exit.SKIPPED, 3)
+    assert "Pod 'bad': spec.containers: expected a list" in ran.err
