@@ -10,6 +10,7 @@ from generator.kube.pacing import Ending
 from generator.kube.resources import HYPERNODES
 from generator.kube.transport import Request, Transport, decode
 from generator.outputs.hypernode import HyperNode, parse_manifest
+from topology.errors import KubeUnavailable
 
 _HEAD = {"apiVersion": HYPERNODES.api_version, "kind": HYPERNODES.kind}
 
@@ -46,8 +47,11 @@ class Observer:
             self._transport.open(Request("GET", HYPERNODES.path(), query), idle_s=600) as lines,
             self._ending.breaking(lines.cancel),
         ):
-            for line in lines:
-                self._take(json.loads(line))
+            try:
+                for line in lines:
+                    self._take(json.loads(line))
+            except KubeUnavailable:
+                assert self._ending.is_wished, "the watch broke"
 
     def _take(self, event: dict[str, Any]) -> None:
         found = _hypernode(event["object"])

@@ -18,7 +18,7 @@ from generator.store.directory import DirectoryStore
 from tests.generator.scenes import Scene, kube_node
 from tests.kube.conftest import WRITER, with_volcano
 from tests.kube.proxy import FaultProxy
-from tests.lab.api_server import ApiServer
+from tests.lab.api_server import Answer, ApiServer
 from tests.lab.audit import Write
 from tests.lab.waiting import wait_until
 from tests.repository import ROOT
@@ -26,7 +26,7 @@ from topology.report import NeighborReport, render_report
 from topology.synthetic import derive_truth
 from topology.tree import host_partitions
 
-DEADLINE_S = 40
+DEADLINE_S = 90
 
 
 class Cluster:
@@ -36,6 +36,7 @@ class Cluster:
         self.api = with_volcano(api)
         self.scene = scene
         self.namespace = api.namespace()
+        self.clear()
         for name in scene.hosts:
             self.add_node(name)
         self.report(scene)
@@ -99,7 +100,11 @@ class Cluster:
     def add_node(self, name: str) -> None:
         node = kube_node(name)
         made = self.api.expect("POST", NODES.path(), node | {"status": {}})
-        self.api.expect("PUT", f"{NODES.path(name)}/status", made | {"status": node["status"]})
+        made = self.api.expect(
+            "PUT", f"{NODES.path(name)}/status", made | {"status": node["status"]}
+        )
+        made["spec"].pop("taints", None)  # the server's own: nothing may be placed there yet
+        self.api.expect("PUT", NODES.path(name), made)
 
     def clear(self) -> None:
         """Remove all that a test has left."""
@@ -111,7 +116,15 @@ class Cluster:
             self.end_gang([f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"])
 
     def items(self, resource: Resource) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.api.expect("GET", resource.path())["items"]
+        """Return all objects of a kind, none where the kind is not installed."""
+        answers: list[Answer] = []
+
+        def refused() -> str:
+            answers.append(self.api.request("GET", resource.path()))
+            return "" if answers[-1].status in (200, 404) else answers[-1].message
+
+        wait_until(refused, deadline_s=DEADLINE_S, what=f"{resource.plural} can be listed")
+        found: list[dict[str, Any]] = answers[-1].body.get("items", [])
         return found
 
     def hypernodes(self) -> dict[str, HyperNode]:

@@ -1,0 +1,136 @@
+"""Replicas that come and go, and a server that does: one writes, all answer, nothing is lost."""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generator.exits import Exit
+from generator.kube.resources import HYPERNODES
+from generator.rpc.client import PlacementClient
+from tests.generator.rpc.clusters import request_for
+from tests.generator.scenes import PAIRS, Scene
+from tests.kube.conftest import connecting, with_volcano
+from tests.kube.observing import Observer
+from tests.kube.proxy import Fault, FaultProxy
+from tests.kube.serving import DEADLINE_S, Cluster, Generator, serving
+from tests.lab.api_server import ApiServer
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+MANY = replace(PAIRS, num_hosts=48)
+
+
+@pytest.fixture
+def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
+    yield made
+    other_api.revive()
+    made.clear()
+
+
+def can_place(generator: Generator) -> bool:
+    with PlacementClient(generator.address, DEADLINE_S) as client:
+        group = {"name": "w", "count": 2, "required": "leaf", "request": {"nvidia.com/gpu": 8}}
+        return client.place(request_for(2, groups=[group])).is_feasible
+
+
+def test_it_answers_from_every_replica_and_passes_the_lead_on(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    with serving(cluster, tmp_path) as first:
+        cluster.await_tree()
+        with serving(cluster, tmp_path) as second:
+            second.await_event("tree published")
+            assert can_place(first)
+            assert can_place(second)
+            assert "leading" not in second.events
+            before = cluster.num_writes()
+            assert cluster.holder().startswith(first.name)
+            assert first.stop() == Exit.OK
+            assert not cluster.holder().startswith(first.name), "the lease is released"
+            second.await_event("leading")
+            assert cluster.writes(before) == []
+            cluster.api.expect("DELETE", HYPERNODES.path(min(cluster.hypernodes())))
+            cluster.await_tree()
+            assert second.stop() == Exit.OK
+    assert cluster.holder() == ""
+
+
+def test_a_successor_finishes_what_a_killed_leader_has_begun(
+    other_api: ApiServer, tmp_path: Path
+) -> None:
+    small = Scene.of(tmp_path / "small", MANY)
+    large = Scene.of(tmp_path / "large", replace(MANY, radix=16))
+    assert small.hosts == large.hosts
+    cluster = Cluster(other_api, small)
+    cluster.want(changeBudget={"nodesPercent": 100, "domainsPercent": 100})
+    with (
+        connecting(other_api) as transport,
+        FaultProxy(other_api) as proxy,
+        serving(cluster, tmp_path, proxy=proxy) as first,
+        serving(cluster, tmp_path, proxy=proxy) as second,
+    ):
+        cluster.await_tree()
+        before = cluster.versions()
+        leader = first if cluster.holder().startswith(first.name) else second
+        observer = Observer(transport)
+        with observer.watching():
+            proxy.plague("^(PATCH|DELETE) .*/hypernodes/", Fault(delay_s=0.4))
+            cluster.report(large)
+            cluster.await_that(lambda: observer.num_events >= 3, "the plan has begun")
+            leader.kill()
+            begun = observer.num_events
+            assert cluster.versions() != before
+            proxy.relent()
+            cluster.await_tree(large)
+            assert observer.num_events > begun + 3, "most was left to the successor"
+        assert observer.dangling == []
+    cluster.clear()
+
+
+def test_it_breaks_a_plan_off_between_two_writes_when_it_is_ended(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    with FaultProxy(cluster.api) as proxy, serving(cluster, tmp_path, proxy=proxy) as running:
+        proxy.plague("^PATCH .*/hypernodes/", Fault(delay_s=1.0))
+        cluster.await_that(cluster.hypernodes, "the plan has begun")
+        assert running.stop() == Exit.OK
+        assert running.events[-1] == "generator stopped"
+        assert "writing hypernodes broken off" in running.events
+    assert cluster.holder() == ""
+    assert len(cluster.hypernodes()) < 5
+    with serving(cluster, tmp_path):
+        cluster.await_tree()
+
+
+def test_it_goes_on_where_the_server_was_away(cluster: Cluster, tmp_path: Path) -> None:
+    with serving(cluster, tmp_path) as running:
+        cluster.await_tree()
+        before = cluster.versions()
+        cluster.api.stop(signal.SIGKILL)
+        running.await_event("leading no more")
+        assert can_place(running)
+        cluster.api.restart()
+        assert cluster.versions() == before
+        cluster.api.expect("DELETE", HYPERNODES.path(min(before)))
+        cluster.await_tree()
+
+
+def test_it_waits_for_a_kind_that_is_not_installed_yet(cluster: Cluster, tmp_path: Path) -> None:
+    crd = f"{CRDS}/hypernodes.topology.volcano.sh"
+    cluster.api.expect("DELETE", crd)
+    cluster.await_that(lambda: cluster.api.request("GET", crd).status == 404, "the kind is gone")
+    try:
+        with serving(cluster, tmp_path) as running:
+            running.await_event("cannot follow objects")
+            (said,) = (row for row in running.log if row["event"] == "cannot follow objects")
+            assert "the cluster knows no HyperNode, its CRD is not installed" in said["error"]
+            with_volcano(cluster.api)
+            cluster.await_tree()
+            assert running.events.count("cannot follow objects") == 1
+    finally:
+        with_volcano(cluster.api)
