@@ -61,10 +61,10 @@ MODES = {
 
 
 def pods_of(case: str, renderings: Renderings) -> dict[str, Mapping[str, Any]]:
-    """Return the pods that a case makes, by their component."""
+    """Return the pods that a case makes, by the names of what makes them."""
     makers = (one for one in renderings.of(case) if one["kind"] in {"DaemonSet", "Deployment"})
     return {
-        one["metadata"]["labels"]["app.kubernetes.io/component"]: one["spec"]["template"]["spec"]
+        one["metadata"]["name"].removeprefix("toponaut-"): one["spec"]["template"]["spec"]
         for one in makers
     }
 

@@ -1,7 +1,13 @@
-{{- /* Labels by which pods of a component (agent, sweeper, generator) are found. */}}
+{{- /* Labels by which pods of a component (agent, generator) are found. */}}
 {{- define "toponaut.selector" -}}
 app.kubernetes.io/name: toponaut
 app.kubernetes.io/component: {{ . }}
+{{- end }}
+
+{{- /* Labels by which a DaemonSet finds its agents; takes whether they may sweep. */}}
+{{- define "toponaut.agentSelector" -}}
+{{ include "toponaut.selector" "agent" }}
+toponaut.io/sweeps: {{ . | quote }}
 {{- end }}
 
 {{- /* Labels of every object; takes the root. */}}

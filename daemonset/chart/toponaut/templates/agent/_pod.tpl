@@ -1,4 +1,4 @@
-{{- /* What both DaemonSets have in common; takes root, component and sweeps (whether it may).
+{{- /* What both DaemonSets have in common; takes root, and whether it sweeps.
        docs/install.md has the same as a table of modes and privileges. */}}
 {{- define "toponaut.agent" }}
 {{- $root := .root }}
@@ -10,22 +10,22 @@
 apiVersion: apps/v1
 kind: DaemonSet
 metadata:
-  name: toponaut-{{ .component }}
+  name: toponaut-{{ .sweeps | ternary "sweeper" "agent" }}
   namespace: {{ $root.Release.Namespace }}
   labels:
     {{- include "toponaut.labels" $root | nindent 4 }}
-    app.kubernetes.io/component: {{ .component }}
+    app.kubernetes.io/component: agent
 spec:
   selector:
     matchLabels:
-      {{- include "toponaut.selector" .component | nindent 6 }}
+      {{- include "toponaut.agentSelector" .sweeps | nindent 6 }}
   updateStrategy:
     rollingUpdate:
       maxUnavailable: {{ $agent.maxUnavailable }}
   template:
     metadata:
       labels:
-        {{- include "toponaut.selector" .component | nindent 8 }}
+        {{- include "toponaut.agentSelector" .sweeps | nindent 8 }}
       {{- with $agent.podAnnotations }}
       annotations:
         {{- toYaml . | nindent 8 }}

@@ -1,0 +1,85 @@
+"""Callers of the lab's API server by tokens as pods get them, and what they are answered."""
+
+import contextlib
+import http.client
+import json
+import secrets
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from tests.daemonset.tools import NAMESPACE
+from tests.lab.api_server import JSON, REQUEST_TIMEOUT_S, Answer, ApiServer
+
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+_ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+
+
+class Caller:
+    """Whoever holds a token."""
+
+    def __init__(self, api: ApiServer, token: str) -> None:
+        """Take the token; nothing is asked yet."""
+        self._api = api
+        self._token = token
+        self._tls = ssl.create_default_context(cafile=str(api.ca))
+
+    def ask(self, method: str, path: str, body: object = None, *, form: str = JSON) -> Answer:
+        """Ask, on a connection of its own; any status is an answer."""
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self._api.port, timeout=REQUEST_TIMEOUT_S, context=self._tls
+        )
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": form, "Accept": JSON}
+        with contextlib.closing(connection):
+            raw = None if body is None else json.dumps(body).encode()
+            connection.request(method, path, raw, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        is_whole = "json" in answer.headers.get("Content-Type", "") and "watch=1" not in path
+        return Answer(answer.status, json.loads(text) if is_whole else {"message": text.decode()})
+
+    def apply(self, path: str, body: Mapping[str, Any], *, query: str = "") -> Answer:
+        """Apply an object on the server's side, as our programs do; it is named as the path is."""
+        asked = f"{path}?fieldManager=test&force=true{query}"
+        return self.ask("PATCH", asked, named(path, body), form=APPLY)
+
+
+def named(path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with the name that a path of it or of its status has."""
+    name = path.removesuffix("/status").rsplit("/", 1)[1]
+    return {**body, "metadata": {**body.get("metadata", {}), "name": name}}
+
+
+def make_node(api: ApiServer) -> dict[str, Any]:
+    """Make a node that no other test has, and return it."""
+    name = f"node-{secrets.token_hex(4)}"
+    labels = {"rack": "r1", "toponaut.io/old": "1"}
+    return api.expect("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+
+
+def on_node(api: ApiServer, account: str, node: str) -> Caller:
+    """Return who has the token that a kubelet mounts into a pod of this account on this node."""
+    name = f"pod-{secrets.token_hex(4)}"
+    pod = {
+        "metadata": {"name": name},
+        "spec": {
+            "serviceAccountName": account,
+            "nodeName": node,
+            "containers": [{"name": "main", "image": "main"}],
+        },
+    }
+    made = api.expect("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
+    bound = {"kind": "Pod", "apiVersion": "v1", "name": name, "uid": made["metadata"]["uid"]}
+    return _caller(api, account, {"expirationSeconds": 3600, "boundObjectRef": bound})
+
+
+def on_no_node(api: ApiServer, account: str) -> Caller:
+    """Return who has a token of this account that is bound to nothing."""
+    return _caller(api, account, {"expirationSeconds": 3600})
+
+
+def _caller(api: ApiServer, account: str, spec: Mapping[str, Any]) -> Caller:
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    made = api.expect("POST", f"{_ACCOUNTS}/{account}/token", asked)
+    return Caller(api, made["status"]["token"])

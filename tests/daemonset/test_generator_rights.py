@@ -1,0 +1,210 @@
+"""What the generator's token can do on a real API server: change nothing that is not its own."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pytest
+
+from generator.kube.resources import FABRICS, HYPERNODES, LEASES, NODES, REPORTS
+from tests.daemonset.callers import MERGE, Caller, make_node, named, on_node
+from tests.daemonset.tools import NAMESPACE
+from tests.kube.examples import made
+from tests.lab.api_server import ApiServer
+from tests.lab.waiting import wait_until
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("chart")]
+GENERATOR: Final = "toponaut-generator"
+SOURCE: Final = "volcano.sh/network-topology-source"
+OURS: Final = {SOURCE: "toponaut"}
+_ROLES: Final = "/apis/rbac.authorization.k8s.io/v1"
+
+
+def hypernode(labels: Mapping[str, str]) -> dict[str, Any]:
+    member = {"type": "Node", "selector": {"exactMatch": {"name": "n1"}}}
+    return {
+        "apiVersion": HYPERNODES.api_version,
+        "kind": HYPERNODES.kind,
+        "metadata": {"labels": dict(labels)},
+        "spec": {"tier": 1, "members": [member]},
+    }
+
+
+def report() -> dict[str, Any]:
+    head = {"apiVersion": REPORTS.api_version, "kind": REPORTS.kind}
+    return head | {"spec": made(REPORTS)["spec"]}
+
+
+def fresh(prefix: str) -> str:
+    return f"{prefix}-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def generator(cluster: ApiServer) -> Caller:
+    """The generator, whose policies are in force."""
+    caller = on_node(cluster, GENERATOR, make_node(cluster)["metadata"]["name"])
+    for path, body in (
+        (HYPERNODES.path("probe"), hypernode({})),
+        (REPORTS.path("probe"), report()),
+    ):
+        wait_until(
+            lambda path=path, body=body: (  # type: ignore[misc]  # defaults bind the loop's values
+                caller.apply(path, body, query="&dryRun=All").status != 403
+            ),
+            deadline_s=30,
+            what=f"the policy of {path} is in force",
+        )
+    return caller
+
+
+@pytest.fixture
+def may_write_nodes(cluster: ApiServer, generator: Caller) -> Iterator[None]:
+    """Give the generator every right on nodes, as a careless edit of its role would."""
+    name = fresh("nodes")
+    rule = {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["*"]}
+    cluster.expect("POST", f"{_ROLES}/clusterroles", {"metadata": {"name": name}, "rules": [rule]})
+    subject = {"kind": "ServiceAccount", "name": GENERATOR, "namespace": NAMESPACE}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    binding = {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
+    cluster.expect("POST", f"{_ROLES}/clusterrolebindings", binding)
+    node = NODES.path(make_node(cluster)["metadata"]["name"])
+    own = {"metadata": {"labels": {"toponaut.io/leaf": "a"}}}
+    foreign = {"metadata": {"labels": {"rack": "r2"}}}
+    query = f"{node}?dryRun=All"
+    wait_until(
+        lambda: (
+            generator.ask("PATCH", query, own, form=MERGE).status != 200
+            or generator.ask("PATCH", query, foreign, form=MERGE).status != 403
+        ),
+        deadline_s=30,
+        what="the right and the policy are in force",
+    )
+    yield
+    cluster.expect("DELETE", f"{_ROLES}/clusterrolebindings/{name}")
+
+
+def test_it_writes_its_own_hypernodes(generator: Caller) -> None:
+    path = HYPERNODES.path(fresh("leaf"))
+    assert generator.apply(path, hypernode(OURS)).status == 201
+    assert generator.apply(path, hypernode(OURS | {"toponaut.io/padding": "true"})).status == 200
+    assert generator.ask("DELETE", path).status == 200
+
+
+def test_it_leaves_hypernodes_of_others_alone(generator: Caller, cluster: ApiServer) -> None:
+    for labels in ({}, {SOURCE: "ufm"}):
+        path = HYPERNODES.path(fresh("foreign"))
+        assert generator.apply(path, hypernode(labels)).status == 403
+        cluster.apply(f"{path}?fieldManager=other", named(path, hypernode(labels)))
+        for answer in (
+            generator.apply(path, hypernode(OURS)),
+            generator.ask("PATCH", path, {"metadata": {"labels": OURS}}, form=MERGE),
+            generator.ask("DELETE", path),
+        ):
+            assert answer.status == 403
+            assert "leaves alone what is not labelled" in answer.message
+        assert cluster.expect("GET", path)["metadata"].get("labels", {}) == labels
+
+
+def test_it_cannot_disown_a_hypernode(generator: Caller) -> None:
+    path = HYPERNODES.path(fresh("leaf"))
+    assert generator.apply(path, hypernode(OURS)).status == 201
+    answer = generator.ask("PATCH", path, {"metadata": {"labels": {SOURCE: None}}}, form=MERGE)
+    assert answer.status == 403
+    assert "the generator labels what it writes" in answer.message
+
+
+def test_it_writes_reports_of_switches_and_no_others(generator: Caller, cluster: ApiServer) -> None:
+    assert generator.apply(REPORTS.path(fresh("switch")), report()).status == 201
+    path = REPORTS.path(fresh("node"))
+    assert generator.apply(path, report()).status == 403
+    cluster.apply(f"{path}?fieldManager=other", named(path, report()))
+    answer = generator.apply(path, report())
+    assert (answer.status, "reports of switches only" in answer.message) == (403, True)
+    assert generator.ask("GET", path).status == 200
+    assert generator.ask("DELETE", path).status == 403
+
+
+def test_it_has_what_its_work_needs(generator: Caller) -> None:
+    for path in (NODES.path(), "/api/v1/pods", REPORTS.path(), FABRICS.path(), HYPERNODES.path()):
+        assert generator.ask("GET", f"{path}?watch=1&timeoutSeconds=1&limit=1").status == 200, path
+    fabric = {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind}
+    assert generator.apply(FABRICS.path("default"), fabric | {"spec": {}}).status in (200, 201)
+    status = fabric | {"status": {"generation": 1}}
+    assert generator.apply(f"{FABRICS.path('default')}/status", status).status == 200
+    lease = {"metadata": {"name": GENERATOR}, "spec": {"holderIdentity": "pod-1"}}
+    made_lease = generator.ask("POST", LEASES.path(namespace=NAMESPACE), lease)
+    assert made_lease.status in (201, 409), made_lease.message
+    event = {
+        "metadata": {"generateName": "toponaut-generator-", "namespace": "default"},
+        "eventTime": "2026-11-05T10:00:00.000000Z",
+        "reportingController": "toponaut.io/generator",
+        "reportingInstance": "pod-1",
+        "action": "Held",
+        "reason": "ChangeBlocked",
+        "type": "Normal",
+        "regarding": {"apiVersion": FABRICS.api_version, "kind": "Fabric", "name": "default"},
+    }
+    told = generator.ask("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event)
+    assert told.status == 201, told.message
+    review = {"spec": {"token": "nobody's", "audiences": ["toponaut"]}}
+    asked = generator.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
+    assert (asked.status, asked.body["status"].get("authenticated", False)) == (201, False)
+
+
+def test_it_has_no_right_to_write_nodes(generator: Caller, cluster: ApiServer) -> None:
+    path = NODES.path(make_node(cluster)["metadata"]["name"])
+    labels = {"metadata": {"labels": {"toponaut.io/leaf": "a"}}}
+    # The right that another test took away may live for a moment.
+    wait_until(
+        lambda: generator.ask("PATCH", f"{path}?dryRun=All", labels, form=MERGE).status != 403,
+        deadline_s=30,
+        what="writing a node is refused",
+    )
+
+
+@pytest.mark.usefixtures("may_write_nodes")
+def test_it_could_write_its_own_labels_on_nodes(generator: Caller, cluster: ApiServer) -> None:
+    path = NODES.path(make_node(cluster)["metadata"]["name"])
+    labels = {"toponaut.io/leaf": "a", "toponaut.io/old": None}
+    answer = generator.ask("PATCH", path, {"metadata": {"labels": labels}}, form=MERGE)
+    assert answer.status == 200, answer.message
+    found = cluster.expect("GET", path)["metadata"]["labels"]
+    assert found == {"rack": "r1", "toponaut.io/leaf": "a"}
+
+
+FOREIGN: Final[Mapping[str, Mapping[str, Any]]] = {
+    "a label that is new": {"metadata": {"labels": {"zone": "a"}}},
+    "a label that is there": {"metadata": {"labels": {"rack": "r2"}}},
+    "a label taken away": {"metadata": {"labels": {"rack": None}}},
+    "a label that only begins like ours": {"metadata": {"labels": {"toponaut.iox/a": "b"}}},
+    "an annotation": {"metadata": {"annotations": {"toponaut.io/a": "b"}}},
+    "a finalizer": {"metadata": {"finalizers": ["toponaut.io/a"]}},
+    "a taint": {"spec": {"taints": [{"key": "toponaut.io/a", "effect": "NoSchedule"}]}},
+    "a cordon": {"spec": {"unschedulable": True}},
+}
+
+
+@pytest.mark.usefixtures("may_write_nodes")
+@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN)
+def test_it_writes_nothing_else_on_nodes(
+    change: Mapping[str, Any], generator: Caller, cluster: ApiServer
+) -> None:
+    node = make_node(cluster)
+    answer = generator.ask("PATCH", NODES.path(node["metadata"]["name"]), change, form=MERGE)
+    assert answer.status == 403, answer.message
+    assert "the generator changes labels" in answer.message
+
+
+@pytest.mark.usefixtures("may_write_nodes")
+def test_it_neither_makes_nor_removes_nodes_nor_writes_their_status(
+    generator: Caller, cluster: ApiServer
+) -> None:
+    path = NODES.path(make_node(cluster)["metadata"]["name"])
+    status = {"status": {"allocatable": {"cpu": "1"}}}
+    answers = [
+        generator.ask("POST", NODES.path(), {"metadata": {"name": fresh("node")}}),
+        generator.ask("PATCH", f"{path}/status", status, form=MERGE),
+        generator.ask("DELETE", path),
+    ]
+    for answer in answers:
+        assert (answer.status, "changes labels of nodes" in answer.message) == (403, True)
