@@ -13,7 +13,14 @@ from typing import Final, Unpack
 import click
 
 from agent.collect import Attempt, Node, Outcome, availability, collect
-from agent.config import FrameUse, ListenAddress, parse_delay, parse_duration, parse_listen
+from agent.config import (
+    FrameUse,
+    ListenAddress,
+    parse_delay,
+    parse_duration,
+    parse_listen,
+    sweeping_time_s,
+)
 from agent.destination import Destination
 from agent.kube_options import AllOptions, Cluster, kube_options
 from agent.options import (
@@ -166,7 +173,13 @@ def run(
         stack.callback(node.close)
         with _usage_errors():
             told = stack.enter_context(
-                telling(health_listen, metrics_listen, period_s=period + jitter, clock=node.clock)
+                telling(
+                    health_listen,
+                    metrics_listen,
+                    period_s=period + jitter,
+                    sweeping_s=sweeping_time_s(node.settings),
+                    clock=node.clock,
+                )
             )
             if place is None:
                 cluster = Cluster(options, node.clock, period_s=period, on_answer=told.on_answer)

@@ -17,6 +17,8 @@ from topology.ids import parse_guid, parse_node_name
 DEFAULT_SUBNET: Final = "fe80000000000000"
 """The subnet prefix of a fabric whose subnet manager was given none."""
 
+_MAX_SWEEPS: Final = 16
+"""That a node has HCAs for, each in a subnet of its own."""
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)\Z")
 _SECONDS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)\Z")
@@ -117,6 +119,11 @@ class Settings:
     """Where addresses of bonds' slaves stand that sysfs lacks."""
     ethtool: str = "ethtool"
     nvidia_smi: str = "nvidia-smi"
+
+
+def sweeping_time_s(settings: Settings) -> float:
+    """Return how long sweeps may take in one round, should every one run into its deadline."""
+    return settings.sweep.deadline_s * _MAX_SWEEPS if settings.sweep else 0.0
 
 
 def parse_delay(text: str) -> float:

@@ -21,21 +21,22 @@ STALE_PERIODS: Final = 3
 """A collection that is older no longer tells how things are."""
 HUNG_PERIODS: Final = 10
 LEAST_HUNG_S: Final = 900.0
-"""A loop is never given up sooner: commands have deadlines of their own, a sweep minutes."""
+"""A loop is never given up sooner: commands have deadlines of their own."""
 
 
 class Vitals:
     """A witness of rounds: when they ended, and how."""
 
-    def __init__(self, *, period_s: float, clock: Clock) -> None:
+    def __init__(self, *, period_s: float, clock: Clock, sweeping_s: float = 0.0) -> None:
         """Begin to count.
 
         Args:
             period_s: the longest time from one round to the next.
             clock: of the rounds.
+            sweeping_s: how much longer a round may take that sweeps.
         """
         self._stale_s = STALE_PERIODS * period_s
-        self._hung_s = max(LEAST_HUNG_S, HUNG_PERIODS * period_s)
+        self._hung_s = max(LEAST_HUNG_S, HUNG_PERIODS * period_s) + sweeping_s
         self._clock = clock
         self._ended_s = clock.monotonic()
         self._has_begun = False

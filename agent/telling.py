@@ -32,6 +32,7 @@ def telling(
     metrics: ListenAddress | None,
     *,
     period_s: float,
+    sweeping_s: float,
     clock: Clock,
 ) -> Iterator[Told]:
     """Yield whom to tell, while the pages are there.
@@ -40,6 +41,7 @@ def telling(
         health: where `/livez`, `/readyz` and `/startupz` are; None for nowhere.
         metrics: where `/metrics` is; None for nowhere.
         period_s: the longest time from one round to the next.
+        sweeping_s: how much longer a round may take that sweeps.
         clock: of the rounds.
 
     Raises:
@@ -49,7 +51,7 @@ def telling(
     on_answer: OnAnswer | None = None
     with ExitStack() as stack:
         if health is not None:
-            vitals = Vitals(period_s=period_s, clock=clock)
+            vitals = Vitals(period_s=period_s, clock=clock, sweeping_s=sweeping_s)
             witnesses.append(vitals)
             _serve(health, health_pages(vitals), stack)
         if metrics is not None:

@@ -160,7 +160,8 @@ class ApiServer:
         except (OSError, ValueError):
             plain.close()
             raise
-        guard = threading.Timer(self._deadline_s, _break, [tls])
+        is_late = threading.Event()
+        guard = threading.Timer(self._deadline_s, _break, [tls, is_late])
         guard.daemon = True
         guard.start()
         try:
@@ -169,11 +170,11 @@ class ApiServer:
             connection.sock = tls
             yield connection
         except (OSError, http.client.HTTPException) as error:
-            if guard.is_alive():
+            if not is_late.is_set():
                 raise
             raise self._late() from error
         else:
-            if not guard.is_alive():
+            if is_late.is_set():
                 raise self._late()  # what was read may end anywhere
         finally:
             guard.cancel()
@@ -183,8 +184,9 @@ class ApiServer:
         return OSError(f"no whole answer within {self._deadline_s:g} s")
 
 
-def _break(tls: ssl.SSLSocket) -> None:
-    """End what another thread waits for on this connection."""
+def _break(tls: ssl.SSLSocket, is_late: threading.Event) -> None:
+    """End what another thread waits for on this connection, and say so first."""
+    is_late.set()
     with suppress(OSError):
         # Not the method of the TLS layer: that one changes what the other thread is using.
         socket.socket.shutdown(tls, socket.SHUT_RDWR)

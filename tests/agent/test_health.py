@@ -99,3 +99,12 @@ def test_it_is_dead_when_no_round_ends_any_more(patient: Patient) -> None:
     assert "no collection ended for" in patient.page("/livez")[1]
     patient.collect(is_good=False)
     assert patient.is_ok("/livez"), "what is found makes no difference"
+
+
+def test_it_lives_as_long_as_a_sweep_may_take() -> None:
+    clock = FakeClock()
+    vitals = Vitals(period_s=PERIOD_S, clock=clock, sweeping_s=2000.0)
+    clock.seconds += HUNG_PERIODS * PERIOD_S + 1900
+    assert vitals.why_dead() == ""
+    clock.seconds += 200
+    assert vitals.why_dead() != ""
