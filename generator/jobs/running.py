@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.manifests.fields import ROOT, Field
 from generator.manifests.pods import pod_row
+from generator.manifests.units import ONE_SLOT
 from generator.placement.capacity import RunningGang
 from topology.errors import ConfigError, show
 from topology.ids import natural_key
@@ -103,7 +104,7 @@ def parse_running_pod(document: Mapping[str, Any]) -> RunningPod | None:
         node=str(spec.get("nodeName") or ""),
         role=next((str(marks[key]) for key in _ROLES if key in marks), "pods"),
         rank=tuple(_number(marks.get(key)) for key in _RANKS),
-        row=pod_row(Field(document, f"Pod '{show(name)}'{ROOT}")),
+        row=_row(Field(document, f"Pod '{show(name)}'{ROOT}")),
         jobs=frozenset(_names(metadata, marks)),
         document=document,
     )
@@ -159,8 +160,13 @@ def job_of_gangs(name: str, gangs: Sequence[RunningGang]) -> RunningJob:
     return RunningJob(name, _ordered(pods[True]), tuple(pods[False]))
 
 
+def _row(template: Field) -> dict[str, Any]:
+    row = pod_row(template)
+    return row if row["request"] else row | {"request": dict(ONE_SLOT)}
+
+
 def _plain(name: str, node: str) -> RunningPod:
-    row = {"request": {"slots": 1}}
+    row = {"request": dict(ONE_SLOT)}
     return RunningPod("default", name, node, "pods", (), row, frozenset(), {})
 
 

@@ -132,7 +132,7 @@ def admit(preset: Preset, mix: Sequence[Class]) -> Rate:
     snapshot: Snapshot = build_snapshot(
         tree, {name: NodeSpec(name, {"cpu": CPUS}) for name in tree.nodes}
     )
-    requests = {kind.name: request_of(kind, preset) for kind in mix}
+    requests = {kind.name: request_of(kind, preset) for kind in MIX}
     running: deque[str] = deque()
     took: dict[str, list[float]] = {kind.name: [] for kind in mix}
     begun = _now()
