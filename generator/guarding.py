@@ -120,10 +120,10 @@ class Guarding:
         self.shape, problems = shape_of(self._document, self.shape)
         return (*self.policy.problems, *problems)
 
-    def hold_back(self, why: str) -> None:
+    def hold_back(self, why: str, *, reason: str = "NoData") -> None:
         """Take note that the fabric is not known, which is no reason to write anything."""
         self._waiting = None
-        self.outcomes = (ready(why_not="NoData", message=why),)
+        self.outcomes = (ready(why_not=reason, message=why),)
 
     def write(self, wanted: Pass) -> float | None:
         """Carry out the plan if it may be; return in how many seconds to ask again, if so."""

@@ -190,7 +190,8 @@ class Rounds:
     ) -> tuple[float | None, tuple[ParseError, ...]]:
         observed = world.stored.hypernodes
         if not self._guarding.shape.has_hypernodes:
-            self._guarding.hold_back("the Fabric object asks for no HyperNodes")
+            why = "spec.outputs of the Fabric object asks for no HyperNodes"
+            self._guarding.hold_back(why, reason="NotWanted")
             return None, ()
         actions, conflicts = plan_towards(observation, observed)
         unknown = unknown_of(observation)

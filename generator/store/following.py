@@ -83,8 +83,8 @@ class FollowedCluster:
         self._hypernodes: Reflector[HyperNode] = follow(HYPERNODES, parse_manifest)
         self._fabrics: Reflector[Mapping[str, Any]] = follow(FABRICS, _whole)
         self._pods: Reflector[RunningPod | None] = follow(PODS, parse_pod, _RUNNING)
-        self._own_hypernodes = OwnWrites(self._hypernodes)
-        self._own_fabrics = OwnWrites(self._fabrics)
+        self._own_hypernodes: OwnWrites[HyperNode] = _own_writes(self._hypernodes)
+        self._own_fabrics: OwnWrites[Mapping[str, Any]] = _own_writes(self._fabrics)
         self._threads = [
             Thread(target=one.run, name=f"follow {resource.plural}")
             for resource, one in self._followed
@@ -231,6 +231,10 @@ class FollowedCluster:
 def _whole(found: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an object as it is; an item of a list does not say its kind."""
     return {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind, **found}
+
+
+def _own_writes(reflector: Reflector[Value]) -> OwnWrites[Value]:
+    return OwnWrites(reflector.cache.version_of, lambda: reflector.version)
 
 
 def _pods(reflector: Reflector[RunningPod | None]) -> tuple[RunningPod, ...]:

@@ -7,10 +7,9 @@ compared), so what the watch tells later counts, and what it told before does no
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
-
-from generator.kube.reflector import Reflector
 
 Value = TypeVar("Value")
 
@@ -25,9 +24,15 @@ class _Written(NamedTuple, Generic[Value]):
 class OwnWrites(Generic[Value]):
     """Our latest writes to the objects of one kind; any thread may ask."""
 
-    def __init__(self, reflector: Reflector[Value]) -> None:
-        """Nothing was written yet."""
-        self._reflector = reflector
+    def __init__(self, version_of: Callable[[str], str], latest: Callable[[], str]) -> None:
+        """Nothing was written yet.
+
+        Args:
+            version_of: tells at which version the watch knows an object, empty where it does not.
+            latest: tells the version up to which the watch has told everything.
+        """
+        self._version_of = version_of
+        self._latest = latest
         self._lock = Lock()
         self._written: dict[str, _Written[Value]] = {}
 
@@ -51,14 +56,14 @@ class OwnWrites(Generic[Value]):
             return {name: one.value for name, one in self._written.items()}
 
     def _is_told(self, name: str, written: _Written[Value]) -> bool:
-        known = _number(self._reflector.cache.version_of(name))
+        known = _number(self._version_of(name))
         if written.value is not None:
             return known >= written.version or self._is_past(written.version, known)
         return known > written.version or self._is_past(written.version, known)
 
     def _is_past(self, version: int, known: int) -> bool:
         """Return whether an object that is not known any more was seen to go."""
-        return not known and _number(self._reflector.version) > version
+        return not known and _number(self._latest()) > version
 
 
 def _number(version: str) -> int:

@@ -121,6 +121,39 @@ def test_it_ticks_sooner_where_a_tick_asks_for_it() -> None:
         assert schedule.stop(deadline_s=SOON_S)
 
 
+def test_it_ticks_soon_when_it_is_woken_and_once_for_many_wishes() -> None:
+    ticks = threading.Semaphore(0)
+    schedule = Schedule(ticks.release, period_s=3600, now=utc_now)
+    try:
+        assert ticks.acquire(timeout=SOON_S)
+        for delay_s in (0.2, 0.1, 0.3):
+            schedule.wake(delay_s)
+        assert ticks.acquire(timeout=SOON_S)
+        assert not ticks.acquire(timeout=0.5), "one call sees it all"
+        schedule.wake(0.0)
+        assert ticks.acquire(timeout=SOON_S)
+    finally:
+        assert schedule.stop(deadline_s=SOON_S)
+    schedule.wake(0.0)
+
+
+def test_it_ticks_again_for_a_wish_that_came_during_a_tick() -> None:
+    begun, may_end = threading.Semaphore(0), threading.Semaphore(0)
+
+    def tick() -> None:
+        begun.release()
+        may_end.acquire(timeout=SOON_S)
+
+    schedule = Schedule(tick, period_s=3600, now=utc_now)
+    try:
+        assert begun.acquire(timeout=SOON_S)
+        schedule.wake(0.0)
+        may_end.release(2)
+        assert begun.acquire(timeout=SOON_S)
+    finally:
+        assert schedule.stop(deadline_s=SOON_S)
+
+
 def test_it_never_runs_two_rounds_at_once() -> None:
     busy, rounds = threading.Lock(), threading.Semaphore(0)
     overlaps: list[bool] = []

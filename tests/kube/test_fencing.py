@@ -1,0 +1,100 @@
+"""Writes of a replica that leads no more, or that meet what others wrote in between."""
+
+from collections.abc import Iterator
+from time import monotonic
+
+import pytest
+
+from generator.kube.pacing import Pace
+from generator.kube.resources import HYPERNODES
+from generator.kube.transport import KubeTransport
+from generator.outputs.hypernode import HyperNode, Member, MemberType
+from generator.store.cluster import ClusterStore
+from tests.kube.conftest import WRITER
+from tests.kube.following import JITTER, HastyEnding
+from tests.kube.proxy import Fault, FaultProxy
+from tests.lab.api_server import ApiServer
+from topology.errors import KubeFenced, KubeUnavailable
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+
+LEAF = HyperNode("fenced-leaf", 1, "leaf", (Member(MemberType.NODE, "n1"),))
+MORE = HyperNode("fenced-leaf", 1, "leaf", (*LEAF.members, Member(MemberType.NODE, "n2")))
+
+
+class Fence:
+    """How long writes may still arrive, as the test says."""
+
+    left_s = 30.0
+
+    def __call__(self) -> float:
+        return self.left_s
+
+
+@pytest.fixture
+def fence() -> Fence:
+    return Fence()
+
+
+@pytest.fixture
+def store(volcano: ApiServer, through: KubeTransport, fence: Fence) -> Iterator[ClusterStore]:
+    made = ClusterStore(through, pace=Pace(HastyEnding(), monotonic, JITTER), fence=fence)
+    made.put(LEAF)
+    yield made
+    volcano.expect("DELETE", HYPERNODES.path(LEAF.name))
+
+
+def members(api: ApiServer) -> int:
+    return len(api.expect("GET", HYPERNODES.path(LEAF.name))["spec"]["members"])
+
+
+def test_it_sends_nothing_when_it_leads_no_more(
+    volcano: ApiServer, store: ClusterStore, fence: Fence
+) -> None:
+    fence.left_s = 0.0
+    before = volcano.writes_by(WRITER)
+    with pytest.raises(KubeFenced, match="another replica may lead"):
+        store.put(MORE)
+    with pytest.raises(KubeFenced):
+        store.remove(LEAF.name)
+    with pytest.raises(KubeFenced):
+        store.write_status({"generation": 1}, None)
+    assert volcano.writes_by(WRITER) == before
+
+
+def test_it_waits_for_no_answer_beyond_its_lead(
+    volcano: ApiServer, store: ClusterStore, fence: Fence, proxy: FaultProxy
+) -> None:
+    fence.left_s = 0.3
+    proxy.fail("^PATCH", *[Fault(is_silent=True)] * 9)
+    started = monotonic()
+    with pytest.raises(KubeUnavailable):
+        store.put(MORE)
+    assert monotonic() - started < 20, "a request may last 30 s otherwise"
+    assert members(volcano) == 1
+
+
+def test_it_is_refused_where_another_changed_the_object_and_reads_it_anew(
+    volcano: ApiServer, store: ClusterStore, through: KubeTransport, proxy: FaultProxy
+) -> None:
+    assert not store.put(LEAF)
+    path = HYPERNODES.path(LEAF.name)
+    told: list[int] = []
+
+    class Meddling(Fence):
+        """Changes the object after it was read for a write, and before the write is sent."""
+
+        def __call__(self) -> float:
+            if not told:
+                found = volcano.expect("GET", path)
+                found["metadata"].setdefault("annotations", {})["seen"] = "yes"
+                told.append(len(volcano.expect("PUT", path, found)))
+            return self.left_s
+
+    pace = Pace(HastyEnding(), monotonic, JITTER)
+    meddled = ClusterStore(through, pace=pace, fence=Meddling())
+    before = proxy.count("^PATCH")
+    assert meddled.put(MORE)
+    assert proxy.count("^PATCH") == before + 2, "the first one was refused"
+    assert members(volcano) == 2
+    assert volcano.expect("GET", path)["metadata"]["annotations"] == {"seen": "yes"}
