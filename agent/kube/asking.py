@@ -154,7 +154,10 @@ class ApiServer:
         """Yield a connection that breaks at the deadline, however slowly bytes trickle in."""
         host, port = self.credentials.address
         context = self.credentials.open_tls()
-        plain = socket.create_connection((host, port), timeout=self._deadline_s)
+        try:
+            plain = socket.create_connection((host, port), timeout=self._deadline_s)
+        except TimeoutError as error:
+            raise self._late() from error
         try:
             tls = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
         except (OSError, ValueError):
@@ -170,7 +173,7 @@ class ApiServer:
             connection.sock = tls
             yield connection
         except (OSError, http.client.HTTPException) as error:
-            if not is_late.is_set():
+            if not is_late.is_set() and not isinstance(error, TimeoutError):
                 raise
             raise self._late() from error
         else:

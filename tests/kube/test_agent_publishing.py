@@ -162,10 +162,10 @@ def test_it_is_not_ready_while_the_server_refuses_what_it_sees(agent: ClusterAge
     agent.node.api.expect("PUT", role, allowed | {"rules": []})
     agent.hear(("eth0", "leaf2", "swp2"))
     wait_until(
-        lambda: "forbidden" not in _after_a_round(agent, vitals), deadline_s=30, what="a refusal"
+        lambda: "forbidden" not in _after_a_round(agent, vitals), deadline_s=60, what="a refusal"
     )
     agent.node.api.expect("PUT", role, agent.node.api.expect("GET", role) | {"rules": RULES})
-    wait_until(lambda: _after_a_round(agent, vitals), deadline_s=30, what="readiness")
+    wait_until(lambda: _after_a_round(agent, vitals), deadline_s=60, what="readiness")
     assert agent.heard == ["leaf2"]
 
 

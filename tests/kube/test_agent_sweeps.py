@@ -251,7 +251,7 @@ def test_an_older_generator_and_agent_take_a_newer_agents_report_without_its_new
     try:
         wait_until(
             lambda: _refusal(node.api, path, newer_report(node.name)),
-            deadline_s=30,
+            deadline_s=60,
             what="the newer schema",
         )
         found = reader.read()
@@ -273,7 +273,7 @@ def test_an_older_schema_refuses_a_newer_agent_so_that_kinds_are_upgraded_first(
         lambda: (
             "field not declared in schema" not in _refusal(node.api, path, newer_report(node.name))
         ),
-        deadline_s=30,
+        deadline_s=60,
         what="a refusal",
     )
 

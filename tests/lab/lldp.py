@@ -14,7 +14,7 @@ from tests.lab.waiting import wait_until
 from topology.facts import PortName
 from topology.synthetic.wiring import Cable
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 # A frame each second, forgotten after four: at the defaults a test would wait for minutes.
 _TIMING = "configure lldp tx-interval 1\nconfigure lldp tx-hold 4\n"
 # Both of its processes, but nothing else that runs in the namespace.
