@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 
@@ -82,6 +83,8 @@ class Placement:
     reason: Reason | None = None
     alternatives: tuple[Alternative, ...] = ()
     domains: tuple[DomainVerdict, ...] = ()
+    working: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """What only one preset computes: buckets, the sequence of pods, scores of nodes."""
 
 
 def render_placement(placement: Placement) -> dict[str, Any]:
@@ -102,6 +105,7 @@ def render_placement(placement: Placement) -> dict[str, Any]:
             {"name": row.name, "verdict": row.verdict.value, "needs": row.needs}
             for row in placement.domains
         ],
+        **placement.working,
     }
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from generator.placement import reasons
 from generator.placement.alternatives import alternatives
 from generator.placement.answer import Alternative, DomainVerdict, Placement, Reason, ReasonKind
+from generator.placement.bucketing import bucketed
 from generator.placement.capacity import RunningGang, RunningPods, Snapshot, seen_by
 from generator.placement.choices import widest
 from generator.placement.effort import Effort, EffortSpent
@@ -98,7 +99,8 @@ def place(
 def _solved(problem: Problem, time: _Time) -> tuple[Solution | None, bool]:
     """Return the best placement, or some one where the budget ends; and whether that is proved."""
     try:
-        found = walked(problem, time.effort(ROUGH_STEPS))
+        follow = bucketed if problem.uses_buckets else walked
+        found = follow(problem, time.effort(ROUGH_STEPS))
         if found is not None:
             return found, found.is_proved
     except EffortSpent:
@@ -179,4 +181,5 @@ def _feasible(problem: Problem, found: Solution) -> Placement:
         is_proved=found.is_proved and is_summed,
         victims=gone.names(problem.eviction) if gone and problem.eviction else (),
         domains=verdicts(problem, tier, found),
+        working=found.working,
     )

@@ -20,7 +20,22 @@ def keeps_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
         counts = Counter(levels.unit[rule.tier][held].tolist())
         if any(n % rule.multiple or n > (rule.most or n) for n in counts.values()):
             return False
-    return _keeps_tiers(problem, pods)
+    return _keeps_tiers(problem, pods) and all(
+        _keeps_slices(problem, group, list(row)) for group, row in enumerate(pods)
+    )
+
+
+def _keeps_slices(problem: Problem, group: int, row: list[int]) -> bool:
+    """Return whether no slice of the last layer is torn; rules tell of the others."""
+    layers = problem.request.groups[group].slices
+    if not layers or layers[-1].tier is None or problem.own:
+        return True
+    size, unit_of = layers[-1].size, problem.snapshot.levels.unit[problem.floor(group)]
+    if layers[-1].is_indexed:
+        parts = [row[at : at + size] for at in range(0, len(row), size)]
+        return all(len(set(unit_of[part].tolist())) == 1 for part in parts)
+    over = sum(count % size for count in Counter(unit_of[row].tolist()).values())
+    return over <= (len(row) % size if layers[-1].has_short else 0)
 
 
 def _keeps_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:

@@ -36,6 +36,14 @@ class Leftover:
         used.update(self._problem.shapes[other].request)
         return slots_after(self._problem, self._problem.shapes[shape], at, used)
 
+    def free(self, at: int) -> dict[str, int]:
+        """Return what a node has free of every resource."""
+        snapshot, used = self._problem.snapshot, self._used.get(at, Counter())
+        return {
+            name: int(snapshot.free[row, at]) - used.get(name, 0)
+            for row, name in enumerate(snapshot.resources)
+        }
+
     def take(self, shape: int, at: int, count: int) -> None:
         """Put pods on a node; O(shapes)."""
         used = Counter(self._used.get(at, Counter()))

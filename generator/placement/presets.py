@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Preset(StrEnum):
-    """Names of presets; those without a row in `PRESETS` are known but not supported yet."""
+    """Names of presets; each has a row in `PRESETS`."""
 
     KOORDINATOR = "koordinator"
     VOLCANO = "volcano"
@@ -171,6 +171,8 @@ class Walk:
     """Whether the domain is chosen for the fewest pods that will do."""
     grows_out: bool = False
     """Whether further pods may leave that domain."""
+    checks_sums: bool = False
+    """Whether a domain is tried where its nodes would do in sum, were they empty and one."""
     is_even: bool = False
     """Whether a group that prefers a tier is shared evenly first, if that can be done."""
 
@@ -187,6 +189,8 @@ class Rules:
     """Lowest tier at which the domain of the job is chosen."""
     walk: Walk | None = None
     """Not followed where the request lists strategies: these are about tiers, as the order is."""
+    has_buckets: bool = False
+    """Whether pods are placed one by one, by buckets of roles and scores of nodes."""
     ignores_own_without_tiers: bool = False
     """Whether running pods of the gang mean nothing to a request that names no tier.
 
@@ -303,6 +307,7 @@ PRESETS: MappingProxyType[Preset, Rules] = MappingProxyType(
                 nodes=(Sort(By.FIRST),),
                 flat=Flat.ASKED,
                 starts_with_minimum=True,
+                checks_sums=True,
             ),
         ),
         Preset.SLURM_BLOCK: Rules(
@@ -340,6 +345,18 @@ PRESETS: MappingProxyType[Preset, Rules] = MappingProxyType(
                 Term(Key.NAMES),
             ),
             lowest=1,
+        ),
+        Preset.TASK_TOPOLOGY: Rules(
+            order=(
+                Term(Key.PLACED, MORE),
+                Term(Key.STRATEGY),
+                Term(Key.JOB_TIER),
+                Term(Key.TRAFFIC),
+                Term(Key.DOMAINS),
+                Term(Key.SURPLUS),
+                Term(Key.NAMES),
+            ),
+            has_buckets=True,
         ),
         Preset.SLURM_TREE: Rules(
             order=(

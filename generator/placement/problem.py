@@ -101,6 +101,12 @@ class Problem:
         return _sort_column(self.snapshot, rule)
 
     @property
+    def uses_buckets(self) -> bool:
+        """Whether pods are placed by buckets of roles, so far as tiers leave the choice."""
+        is_open = self.eviction is None and not self.request.strategies
+        return PRESETS[self.request.preset].has_buckets and is_open
+
+    @property
     def lowest(self) -> int:
         """Lowest tier at which the domain of the job is chosen, not above the highest allowed."""
         caps = [self.job_cap, *(job for job, _ in self.strategies)]

@@ -1,7 +1,8 @@
 """Placement requests: the frozen form that the engine works on, and how a document becomes one.
 
-A document that makes no sense raises PlacementRequestError; one that makes sense but asks for
-what the engine does not do yet raises its subclass UnsupportedRequest. Both name the field.
+A document that makes no sense raises PlacementRequestError. What makes sense but cannot be granted
+beside the pods that run raises its subclass UnsupportedRequest when it is asked of a cluster. Both
+name the field.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from generator.placement import wire
 from generator.placement.grouping import Group, Grouping, GroupSet, SliceLayer, build_grouping
-from generator.placement.presets import PRESETS, Preset
+from generator.placement.presets import Preset
 from topology.errors import PlacementRequestError, show
 from topology.validation import expectation
 
@@ -114,7 +115,6 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
     """Return the request of a document of kind PlacementRequest.
 
     Raises:
-        UnsupportedRequest: it asks for what the engine does not do yet.
         PlacementRequestError: it is malformed or contradicts itself; the first fault in order of
             the fields, paths are relative to `spec`.
     """
@@ -127,7 +127,6 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
     total = sum(group.count for group in grouping.groups)
     if spec.min > total:
         raise PlacementRequestError("min", f"expected at most {total}, got {spec.min}")
-    _check_support(spec)
     return PlacementRequest(
         preset=spec.preset,
         gang=spec.gang,
@@ -187,11 +186,6 @@ def _options(row: wire.OptionsRow) -> Options:
         preferred_nodes=tuple(row.preferred_nodes),
         has_run_before=row.ever_scheduled,
     )
-
-
-def _check_support(spec: wire.Spec) -> None:
-    if spec.preset not in PRESETS:
-        raise UnsupportedRequest("preset", f"{spec.preset} is not supported yet")
 
 
 def _translated(found: ErrorDetails) -> PlacementRequestError:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 from generator.placement.objective import Objective
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +20,5 @@ class Solution:
     """Per group the positions of its placed pods, in index order."""
     objective: Objective
     is_proved: bool
+    working: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    """What the preset's own rules computed on the way, as the answer shows it."""

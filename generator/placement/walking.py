@@ -8,6 +8,7 @@ itself. What a walk finds keeps every rule; where it finds nothing the exact sea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from generator.placement.choices import choices
 from generator.placement.effort import Effort
 from generator.placement.keeping import keeps_rules
 from generator.placement.leftover import Leftover
+from generator.placement.naming import unit_name
 from generator.placement.objective import measure
 from generator.placement.presets import PRESETS, By, Sort, Tried, Walk
 from generator.placement.problem import Problem
@@ -28,6 +30,10 @@ from generator.placement.solution import Solution
 
 Pods = list[list[int]]
 """Per group the positions of its pods."""
+
+
+SHOWN_DOMAINS = 100
+"""Domains tried that are part of the answer."""
 
 
 class Place(NamedTuple):
@@ -51,7 +57,8 @@ def walked(problem: Problem, effort: Effort) -> Solution | None:
     if pods is None:
         return None
     rows = tuple(tuple(sorted(row)) for row in pods)
-    return Solution(rows, measure(problem, rows, 0), is_proved=True)
+    working = {"candidates": walker.candidates()}
+    return Solution(rows, measure(problem, rows, 0), is_proved=True, working=working)
 
 
 def _is_walkable(problem: Problem) -> bool:
@@ -77,6 +84,15 @@ class Walker:
         """Nodes that steer which domains are tried, as running pods do."""
         position = self._problem.snapshot.position
         return [n for n in self._problem.request.options.preferred_nodes if n in position]
+
+    def candidates(self) -> list[str]:
+        """Return the names of the domains that are tried for the job, in that order."""
+        groups = self._problem.request.groups
+        is_least = self._walk.starts_with_minimum
+        counts = [group.least or 1 if is_least else group.count for group in groups]
+        root, left = Place(self._levels.root, 0), Leftover(self._problem)
+        places = islice(self._domains(self._scope, counts, left, root), SHOWN_DOMAINS)
+        return [unit_name(self._problem, place.tier, place.unit) for place in places]
 
     def most(self, effort: Effort) -> Pods | None:
         """Return the placement of the first choice of pods per group that can be placed."""
@@ -221,10 +237,25 @@ class Walker:
 
     def _has_room(self, scope: Scope, counts: Sequence[int], left: Leftover, tier: int) -> Ints:
         """Return which units of a tier hold the pods of every group, each for itself."""
+        if not scope.members and self._walk.checks_sums:
+            return self._has_sums(scope.groups[-1], counts[scope.groups[-1]], tier)
         if not scope.members:
             return np.asarray(self._rooms(scope, left).led[tier] >= counts[scope.groups[-1]])
         rows = [self._has_room(member, counts, left, tier) for member in scope.members]
         return np.asarray(np.logical_and.reduce(rows))
+
+    def _has_sums(self, group: int, num_pods: int, tier: int) -> Ints:
+        """Return which units of a tier have the capacity for so many pods, were it one node."""
+        snapshot, shape = (
+            self._problem.snapshot,
+            self._problem.shapes[self._problem.shape_of[group]],
+        )
+        starts = self._levels.starts[tier]
+        enough = np.ones(len(starts), dtype=np.bool_)
+        for name, need in shape.request.items():
+            held = np.where(shape.allowed, snapshot.quantities(name, counts_free=False), 0)
+            enough &= np.add.reduceat(held, starts) >= need * num_pods
+        return np.asarray(enough)
 
     def _tiers(self, scope: Scope, outer: int) -> list[int]:
         """Return the tiers whose domains are tried, the finest first, none above the outer one."""

@@ -112,18 +112,6 @@ def test_it_refuses_documents_of_another_kind(changed: dict[str, Any], field: st
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        pytest.param({"preset": "task-topology"}, "preset", id="another system's preset"),
-    ],
-)
-def test_it_tells_what_it_does_not_support_yet(spec: dict[str, Any], field: str) -> None:
-    with pytest.raises(UnsupportedRequest) as caught:
-        request(**spec)
-    assert caught.value.field == field
-
-
 def nested(depth: int) -> dict[str, Any]:
     """A group inside so many groups."""
     row: dict[str, Any] = {"name": "leaf", "count": 1}

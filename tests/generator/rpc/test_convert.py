@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from generator.placement.answer import Placement, render_placement
-from generator.placement.presets import PRESETS, Preset
+from generator.placement.presets import Preset
 from generator.placement.request import UnsupportedRequest, parse_request
 from generator.rpc.convert import placement_message, placement_of, request_message, request_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
@@ -50,13 +50,28 @@ def test_it_fills_in_the_same_defaults_as_a_document() -> None:
 
 
 @pytest.mark.parametrize("preset", Preset)
-def test_it_knows_every_preset_and_refuses_those_that_the_engine_lacks(preset: Preset) -> None:
+def test_it_knows_every_preset(preset: Preset) -> None:
     number = pb.Preset.Value(f"PRESET_{preset.name}")
-    if preset in PRESETS:
-        assert request_of(spec_of(preset=number)).preset is preset
-    else:
-        with pytest.raises(UnsupportedRequest, match=f"preset: {preset}"):
-            request_of(spec_of(preset=number))
+    assert request_of(spec_of(preset=number)).preset is preset
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"preemption": "topologyFirst"}, "preemption"),
+        ({"traffic": [["w", "w", 1]]}, "traffic"),
+        ({"affinity": {"repel": [["w"]]}}, "affinity"),
+        ({"sort": [{"resource": "cpu"}]}, "sort"),
+        ({"options": {"ever_scheduled": True}}, "options"),
+        ({"groups": [{"name": "p", "children": [{"name": "w", "count": 1}]}]}, "groups.children"),
+    ],
+)
+def test_it_refuses_to_send_what_would_be_lost(spec: dict[str, Any], field: str) -> None:
+    groups = {"groups": [{"name": "w", "count": 1}]}
+    document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": groups | spec}
+    with pytest.raises(UnsupportedRequest) as caught:
+        request_message(parse_request(document))
+    assert caught.value.field == field
 
 
 REFUSED = [

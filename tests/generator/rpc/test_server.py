@@ -15,6 +15,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+from generator.placement.capacity import RunningGang, RunningPods, build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import PlacementRequest, UnsupportedRequest
 from generator.rpc.client import PlacementClient, PlacementServerError
@@ -132,14 +133,16 @@ def test_it_names_the_field_that_is_wrong(channel: grpc.Channel) -> None:
 
 
 def test_it_tells_requests_that_it_cannot_grant_yet_from_wrong_ones(
-    client: PlacementClient, channel: grpc.Channel
+    client: PlacementClient, channel: grpc.Channel, published: Published
 ) -> None:
-    bad = pb.PlaceRequest(
-        spec=pb.PlacementSpec(preset=pb.PRESET_KUEUE, groups=[pb.Group(name="w", count=1)])
-    )
+    running = RunningGang("self", (RunningPods("a1"),))
+    published.snapshot = build_snapshot(SNAPSHOT.tree, {}, [running])
+    layer = pb.SliceLayer(size=1, tier="leaf", indexed=True)
+    group = pb.Group(name="w", count=1, slices=[layer])
+    bad = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[group]))
     assert failed_call(channel, bad, timeout=SOON_S).code() is grpc.StatusCode.UNIMPLEMENTED
-    with pytest.raises(UnsupportedRequest, match="strategies"):
-        client.place(request_for(1, preset="koordinator"))
+    with pytest.raises(UnsupportedRequest, match="traffic"):
+        client.place(request_for(1, traffic=[["w", "w", 1]]))
 
 
 def test_it_gives_the_search_no_more_than_the_call_has_left(published: Published) -> None:
