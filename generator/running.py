@@ -27,7 +27,6 @@ from generator.schedule import Schedule
 from generator.serve_options import ServeSettings, Walked
 from generator.serving import Course, Rounds
 from generator.serving_folder import ServedFolder
-from generator.store.directory import DirectoryStore
 from generator.store.served import ServedStore
 from generator.switch_rounds import SwitchRounds
 from topology.errors import ConfigError
@@ -108,7 +107,7 @@ class Running:
         """
         self._ground = ground
         self._ready_file = settings.ready_file
-        self._walks = _walks(settings.switches, settings.folder) if settings.switches else None
+        self._walks = _walks(settings.switches, ground.store) if settings.switches else None
         published = Published()
         self._ports = ports
         self._server = PlacementServer(
@@ -166,8 +165,13 @@ class Running:
         schedules = [Schedule(rounds.tick, period_s=settings.period_s, now=utc_now)]
         if self._walks is not None and settings.switches is not None:
             period_s = settings.switches.period_s
-            schedules.append(Schedule(self._walks.tick, period_s=period_s, now=utc_now))
+            schedules.append(Schedule(self._walk, period_s=period_s, now=utc_now))
         return schedules
+
+    def _walk(self) -> None:
+        """Walk switches, if their reports are ours to write, and those of before are known."""
+        if self._walks is not None and self._ground.leads() and self._ground.store.is_synced:
+            self._walks.tick()
 
 
 def serve(
@@ -206,12 +210,12 @@ def announce(address: str, ready_file: Path | None) -> None:
         raise ConfigError(f"cannot write {ready_file}: {error.strerror}") from error
 
 
-def _walks(walked: Walked, folder: Path) -> SwitchRounds:
+def _walks(walked: Walked, store: ServedStore) -> SwitchRounds:
     from generator.switches import SnmpSession  # noqa: PLC0415 - who walks no switch pays none
 
     return SwitchRounds(
         walked.config,
-        store=DirectoryStore(folder),
+        store=store,
         period=timedelta(seconds=walked.period_s),
         deadline=timedelta(seconds=walked.deadline_s),
         now=utc_now,

@@ -140,16 +140,13 @@ def settings_of(options: dict[str, Any]) -> ServeSettings:
         raise click.UsageError("name what is served: either --store or --kube")
     if cluster is not None and nodes is not None:
         raise click.UsageError("--kube brings its nodes: no --nodes")
-    switches = _walked_of(options)
-    if cluster is not None and switches is not None:
-        raise click.UsageError("--switches goes with --store")
     return ServeSettings(
         folder=folder or Path(),
         cluster=cluster,
         nodes=nodes,
         period_s=options.pop("period"),
         planes=_planes_of(options),
-        switches=switches,
+        switches=_walked_of(options),
         is_dry=options.pop("dry_run"),
         listen=options.pop("listen"),
         ready_file=options.pop("ready_file"),

@@ -223,7 +223,8 @@ class Rounds:
         unknown = observation.unknown_subnets
         inputs = Inputs((), reports, world.inventory, unknown_subnets=unknown)
         period = self._course.period if world.ailing is None else None
-        ages = Periods(period, walks.period if walks else None)
+        # Where pods tell of agents, reports are only written when they change.
+        ages = Periods(period, walks.period if walks and period else None)
         reported = report_findings(inputs, now=self._course.now(), ages=ages)
         ailing = ailing_findings(reports, world.ailing or ())
         silent = walks.findings() if walks else ()

@@ -14,6 +14,7 @@ from generator.reconcile.gangs import Gang
 from generator.store.directory import DirectoryStore, ReadHyperNodes, ReadReports
 from generator.watching import Watched, file_stamps, folder_stamps
 from topology.errors import ConfigError, ParseError
+from topology.report import NeighborReport
 
 
 class ServedFolder:
@@ -36,6 +37,11 @@ class ServedFolder:
         self._inventory = Watched(partial(read_inventory, nodes), partial(file_stamps, *files))
         self._reports = Watched(store.read_reports, partial(folder_stamps, store.reports))
         self._hypernodes = Watched(store.read_hypernodes, partial(folder_stamps, store.hypernodes))
+
+    @property
+    def is_synced(self) -> bool:
+        """Return that all is known: it was read at the start."""
+        return True
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -88,6 +94,10 @@ class ServedFolder:
     def use_up_approval(self, plan: str) -> bool:
         """Take back an approval, as `DirectoryStore` does."""
         return self._store.use_up_approval(plan)
+
+    def write_report(self, report: NeighborReport) -> bool:
+        """Write a report, as `DirectoryStore` does; its time is always new."""
+        return self._store.write_report(report)
 
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode, as `DirectoryStore` does."""

@@ -14,10 +14,10 @@ from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from generator.standing import Standing
-from generator.store.directory import DirectoryStore
+from generator.store.directory import ReadReports
 from generator.switch_backoff import Backoff, due_targets
 from generator.switch_config import ReadTargets, read_targets
 from generator.switch_discovery import Frontier
@@ -30,7 +30,7 @@ from generator.switch_reports import (
 )
 from generator.switch_targets import Target
 from generator.switch_walks import Outcome, Session, SwitchWalk, walk_all, walk_switch
-from topology.errors import ConfigError, StoreError, show
+from topology.errors import ConfigError, KubeError, StoreError, show
 from topology.facts import Finding
 from topology.ids import IdKind
 from topology.report import NeighborReport
@@ -41,6 +41,18 @@ MAX_UNCHANGED: Final = 10
 """Rounds in a row that take a switch's word for it that nothing changed."""
 
 
+class ReportStore(Protocol):
+    """Where reports of switches are kept."""
+
+    def read_reports(self) -> ReadReports:
+        """Return all reports."""
+        ...
+
+    def write_report(self, report: NeighborReport) -> bool:
+        """Write a report; return False where that would say nothing new."""
+        ...
+
+
 class SwitchRounds:
     """The memory of the walks from one round to the next."""
 
@@ -48,7 +60,7 @@ class SwitchRounds:
         self,
         config: Path,
         *,
-        store: DirectoryStore,
+        store: ReportStore,
         period: timedelta,
         deadline: timedelta,
         now: Callable[[], datetime],
@@ -199,7 +211,7 @@ class SwitchRounds:
         self._reports[target] = report
         try:
             self._store.write_report(report)
-        except StoreError as error:
+        except (KubeError, StoreError) as error:
             self._troubles[str(error)] = {"problem": str(error)}
 
     def _time(self) -> str:

@@ -29,7 +29,7 @@ from generator.store.pods import gangs_of, parse_pod
 from generator.usage import less_usage, parse_pod_usage
 from topology.errors import KubeConflict, KubeNotFound, ParseError
 from topology.fabric_status import FABRIC_NAME
-from topology.report import NeighborReport
+from topology.report import NeighborReport, render_report
 from topology.stored_reports import is_withdrawn, parse_stored_report
 
 Value = TypeVar("Value")
@@ -152,6 +152,18 @@ class ClusterStore:
             KubeError: they cannot be listed.
         """
         return self._read(PODS, dict, _UNENDED).values
+
+    def write_report(self, report: NeighborReport) -> None:
+        """Write a report of a switch: what it says, then how that was found out.
+
+        Raises:
+            KubeError: it is refused, or there is no answer.
+        """
+        document = render_report(report)
+        head = {key: document[key] for key in ("apiVersion", "kind", "metadata")}
+        self._applier.apply(REPORTS, head | {"spec": document["spec"]}, is_ours=True)
+        status = head | {"status": document.get("status", {})}
+        self._applier.apply(REPORTS, status, subresource="status", is_ours=True)
 
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode; return False where the cluster says so already.

@@ -209,6 +209,15 @@ class FollowedCluster:
         self._note_fabric(document)
         return True
 
+    def write_report(self, report: NeighborReport) -> bool:
+        """Write a report of a switch, unless only its time would be new."""
+        known = {one.metadata.name: one for one in _known(REPORTS, self._reports).values}
+        last = known.get(report.metadata.name)
+        if last is not None and _timeless(last) == _timeless(report):
+            return False
+        self._store.write_report(report)
+        return True
+
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode, as `ClusterStore` does."""
         written = self._store.write(hypernode)
@@ -231,6 +240,11 @@ class FollowedCluster:
 def _whole(found: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an object as it is; an item of a list does not say its kind."""
     return {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind, **found}
+
+
+def _timeless(report: NeighborReport) -> tuple[object, ...]:
+    """Return what a report says but for its time, which alone is no reason to write."""
+    return report.spec, report.status.model_copy(update={"observed_at": None})
 
 
 def _own_writes(reflector: Reflector[Value]) -> OwnWrites[Value]:

@@ -13,10 +13,16 @@ from generator.inventory import Inventory
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.gangs import Gang
 from generator.store.directory import ReadHyperNodes, ReadReports
+from topology.report import NeighborReport
 
 
 class ServedStore(Protocol):
     """Reports, nodes and gangs in; HyperNodes and the Fabric object in and out."""
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all of it was read once."""
+        ...
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -80,6 +86,10 @@ class ServedStore(Protocol):
 
     def use_up_approval(self, plan: str) -> bool:
         """Take back the approval of a plan that was carried out; return whether there was one."""
+        ...
+
+    def write_report(self, report: NeighborReport) -> bool:
+        """Write a report of a switch that we walked; return False where it says nothing new."""
         ...
 
     def put(self, hypernode: HyperNode) -> bool:

@@ -1,0 +1,43 @@
+"""`toponaut serve --kube --switches`: what switches hear becomes reports, written when it changes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from generator.kube.resources import REPORTS
+from tests.generator.scenes import PAIRS, Scene
+from tests.generator.serving.test_walking import COMMUNITY, write_list
+from tests.generator.snmp_agent import SnmpAgent
+from tests.generator.switchboard import mac, switch_rows
+from tests.kube.serving import Cluster, serving
+from tests.lab.api_server import ApiServer
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(240), pytest.mark.xdist_group("kube")]
+
+
+@pytest.fixture
+def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
+    yield made
+    made.clear()
+
+
+def test_it_writes_the_report_of_a_switch_once_while_it_says_the_same(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    path = REPORTS.path(f"switch-{mac(1).hex()}")
+    with SnmpAgent(switch_rows(1, [(2, "")]), community=COMMUNITY) as agent:
+        words = ("--switches", str(write_list(tmp_path, agent.port)), "--switch-period", "300ms")
+        with serving(cluster, tmp_path, *words):
+            cluster.await_that(lambda: cluster.api.request("GET", path).status == 200, "a report")
+            cluster.await_that(
+                lambda: "status" in cluster.api.expect("GET", path), "how it was walked"
+            )
+            first = cluster.api.expect("GET", path)
+            asked = agent.num_asked
+            cluster.await_that(lambda: agent.num_asked > asked + 20, "it was walked again")
+            again = cluster.api.expect("GET", path)
+    assert first["spec"]["device"]["name"] == "switch-1"
+    assert json.dumps(first) == json.dumps(again)
