@@ -27,6 +27,8 @@ class HeardRows(NamedTuple):
     """The port heard; NO_PORT where `near` is."""
     is_plain: Flags
     """Whether it says the same whatever other entries come or go."""
+    is_told: Flags
+    """Whether claims of the peer name the port heard."""
     can_confirm: Flags
     """Whether the peer would report this cable."""
     style: Codes

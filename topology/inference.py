@@ -7,10 +7,11 @@ shape the tiers and are left out of the tree afterwards.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from topology.cliques import RANK, clique_findings, find_cliques, nest_cliques
+from topology.cliques import RANK, Cliques, clique_findings, find_cliques, nest_cliques
 from topology.directors import fold_directors
 from topology.errors import ConfigError
 from topology.fabric import Fabric
@@ -30,7 +31,7 @@ from topology.tiers import Group, Grouping, group_switches
 from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 from topology.tree_findings import list_names, tie_reason, tree_findings
 from topology.treeness import treeness_findings
-from topology.ways import find_ways
+from topology.ways import Ways, find_ways
 
 _TIER_NAMES = ("leaf", "spine", "core")
 
@@ -78,6 +79,56 @@ def infer(
         previous: the last generation, whose domain names are carried over.
         names_of_tiers: bottom-up; the usual ones when empty.
     """
+    found = infer_all(fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers)
+    return found.inference
+
+
+class FindingsBySource(NamedTuple):
+    """What is wrong, by what says so."""
+
+    links: frozenset[Finding]
+    symmetry: frozenset[Finding]
+    rates: frozenset[Finding]
+    tree: frozenset[Finding]
+    tiers: frozenset[Finding]
+    treeness: frozenset[Finding]
+    cliques: frozenset[Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """An inference, and all that led to it: what is made of it again when little changes."""
+
+    fabric: Fabric
+    plane: Plane
+    """Directors as one switch each."""
+    has_directors: bool
+    ranks: Ranks
+    grouping: Grouping
+    ways: Ways
+    cliques: Cliques
+    tree: TopologyTree
+    titles: Mapping[int, str]
+    """Name of each group's domain; groups without nodes are missing."""
+    previous: TopologyTree | None
+    """Whose names were carried over."""
+    findings: FindingsBySource
+
+    @property
+    def inference(self) -> Inference:
+        """The tree and all findings."""
+        found = frozenset[Finding]().union(self.fabric.findings, *self.findings)
+        return Inference(self.tree, sort_findings(found))
+
+
+def infer_all(
+    fabric: Fabric,
+    *,
+    plane: Plane | None = None,
+    previous: TopologyTree | None = None,
+    names_of_tiers: Sequence[str] = (),
+) -> Inferred:
+    """Return what `infer` does, and all that led to it."""
     folded = fold_directors(fabric, plane or select_compute(fabric))
     plane = folded.plane
     ranks = rank_switches(plane)
@@ -88,21 +139,34 @@ def infer(
         replace(group, switches=tuple(folded.unfold(group.switches))) for group in grouping.groups
     ]
     nested = replace(grouping, groups=nest_cliques(unfolded, cliques))
-    tree = _build(fabric, plane, nested, ranks=ranks, previous=previous, names=names_of_tiers)
-    findings = {
-        *fabric.findings,
-        *link_findings(fabric),
-        *symmetry_findings(fabric, plane, grouping=grouping, ways=ways),
-        *slow_links(fabric, plane, grouping),
-        *tree_findings(fabric, plane, ranks=ranks, grouping=grouping, tree=tree),
-        *tier_findings(fabric, plane, ranks=ranks, grouping=grouping, ways=ways),
-        *treeness_findings(fabric, plane, grouping=grouping, ways=ways),
-        *clique_findings(fabric, grouping.groups, cliques),
-    }
-    return Inference(tree, sort_findings(findings))
+    tree, titles = build_named(
+        fabric, plane, nested, ranks=ranks, previous=previous, names=names_of_tiers
+    )
+    findings = FindingsBySource(
+        links=frozenset(link_findings(fabric)),
+        symmetry=frozenset(symmetry_findings(fabric, plane, grouping=grouping, ways=ways)),
+        rates=frozenset(slow_links(fabric, plane, grouping)),
+        tree=frozenset(tree_findings(fabric, plane, ranks=ranks, grouping=grouping, tree=tree)),
+        tiers=frozenset(tier_findings(fabric, plane, ranks=ranks, grouping=grouping, ways=ways)),
+        treeness=frozenset(treeness_findings(fabric, plane, grouping=grouping, ways=ways)),
+        cliques=frozenset(clique_findings(fabric, grouping.groups, cliques)),
+    )
+    return Inferred(
+        fabric=fabric,
+        plane=plane,
+        has_directors=bool(folded.members),
+        ranks=ranks,
+        grouping=grouping,
+        ways=ways,
+        cliques=cliques,
+        tree=tree,
+        titles=titles,
+        previous=previous,
+        findings=findings,
+    )
 
 
-def _build(
+def build_named(
     fabric: Fabric,
     plane: Plane,
     grouping: Grouping,
@@ -110,7 +174,8 @@ def _build(
     ranks: Ranks,
     previous: TopologyTree | None,
     names: Sequence[str],
-) -> TopologyTree:
+) -> tuple[TopologyTree, dict[int, str]]:
+    """Return the tree of groups, and the name of each group that has nodes."""
     columns = columns_of(fabric)
     nodes = _nodes_below(columns.nodes, grouping.groups)
     kept = [at for at in range(len(grouping.groups)) if nodes[at]]
@@ -135,7 +200,7 @@ def _build(
     ]
     placed = {node for spec in specs for node in spec.nodes}
     unplaced = _unplaced(fabric, plane, grouping, ranks=ranks, placed=placed)
-    return build_tree(specs, tiers=tiers, plane=plane.name, unplaced=unplaced)
+    return build_tree(specs, tiers=tiers, plane=plane.name, unplaced=unplaced), title
 
 
 def _own_nodes(nodes: Sequence[str | None], group: Group) -> Iterator[str]:

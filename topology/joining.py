@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,10 +19,12 @@ from topology.fabric_columns import (
     KIND_CODES,
     MEDIUM_CODES,
     STATE_CODES,
+    Codes,
     FabricColumns,
     Flags,
     Index,
     LinkColumns,
+    Rates,
     known_rate,
     rate_column,
 )
@@ -171,7 +174,7 @@ def _pair(
     answers = _answers(entries, near, told)
     added: list[Neighbor] = []
     added_by: list[int] = []
-    far = told
+    far = [*told]
     for at, row in enumerate(entries):
         if told[at] != NO_PORT or near[at] == NO_PORT:
             continue
@@ -186,6 +189,7 @@ def _pair(
             added_by.append(place[row.device])
         far[at] = end
     rows = _rows(identities.entities, entries, place, near=near, far=far)
+    rows = rows._replace(is_told=np.array(told, np.intp) != NO_PORT)
     is_confirmed = np.zeros(len(numbers.facts), np.bool_)
     is_confirmed[confirmed_ports(rows)] = True
     links = pair_ends(rows, is_confirmed)
@@ -239,6 +243,7 @@ def _rows(
         near=np.array(near, np.intp),
         far=np.array(far, np.intp),
         is_plain=np.array([row.is_plain for row in entries], np.bool_),
+        is_told=np.ones(len(entries), np.bool_),
         can_confirm=np.array(
             [can_confirm[row.peer][row.neighbor.source is Source.IB] for row in entries], np.bool_
         ),
@@ -256,6 +261,29 @@ def confirms(claims: Iterable[Claim]) -> tuple[bool, bool]:
     return bool(own & {Origin.REPORT, Origin.CAPTURE}), Origin.SWEEP in own
 
 
+class PortColumns(NamedTuple):
+    """The columns of a fabric that are of ports; see `fabric_columns`."""
+
+    port_devices: Index
+    port_names: list[str]
+    media: Codes
+    states: Codes
+    rates: Rates
+    is_placed: Flags
+
+
+def columns_of_ports(ports: Sequence[FabricPort]) -> PortColumns:
+    """Return rows of ports as columns."""
+    return PortColumns(
+        port_devices=np.array([port.device for port in ports], np.intp),
+        port_names=[port.name for port in ports],
+        media=np.array([MEDIUM_CODES[port.medium] for port in ports], np.uint8),
+        states=np.array([STATE_CODES[port.state] for port in ports], np.uint8),
+        rates=rate_column([port.rate_bps for port in ports]),
+        is_placed=np.array([port.gpu_distance is not None for port in ports], np.bool_),
+    )
+
+
 def _columns(
     devices: Sequence[FabricDevice], ports: Sequence[FabricPort], links: LinkColumns
 ) -> FabricColumns:
@@ -263,12 +291,7 @@ def _columns(
         names=[device.name for device in devices],
         nodes=[device.node for device in devices],
         kinds=np.array([KIND_CODES[device.kind] for device in devices], np.uint8),
-        port_devices=np.array([port.device for port in ports], np.intp),
-        port_names=[port.name for port in ports],
-        media=np.array([MEDIUM_CODES[port.medium] for port in ports], np.uint8),
-        states=np.array([STATE_CODES[port.state] for port in ports], np.uint8),
-        rates=rate_column([port.rate_bps for port in ports]),
-        is_placed=np.array([port.gpu_distance is not None for port in ports], np.bool_),
+        **columns_of_ports(ports)._asdict(),
         links=links,
     )
 
@@ -280,17 +303,21 @@ def fabric_of(
     findings: tuple[Finding, ...],
 ) -> Fabric:
     """Return a fabric whose links are arrays, and rows for whoever looks at them."""
-    links = columns.links
+    return Fabric(
+        devices=tuple(devices),
+        ports=tuple(ports),
+        links=link_rows(columns.links),
+        findings=findings,
+        columns=columns,
+    )
+
+
+def link_rows(links: LinkColumns) -> LazyRows[Link]:
+    """Return links as rows, made when somebody looks."""
 
     def make(places: Sequence[int]) -> Iterator[Link]:
         chosen = np.fromiter(places, np.intp, len(places))
         a, b, one_sided, disputed, rates = (column[chosen].tolist() for column in links)
         return map(Link, a, b, one_sided, disputed, map(known_rate, rates))
 
-    return Fabric(
-        devices=tuple(devices),
-        ports=tuple(ports),
-        links=LazyRows(len(links.a), make),
-        findings=findings,
-        columns=columns,
-    )
+    return LazyRows(len(links.a), make)

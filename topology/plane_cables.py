@@ -121,10 +121,14 @@ class Cables:
     """By port of the fabric; what only the other end of a host's cable tells is filled in."""
 
 
-def find_cables(fabric: Fabric) -> Cables:
+def find_cables(fabric: Fabric, *, managed_by: frozenset[int] | None = None) -> Cables:
     """Return the cables but disputed ones, loop-backs, NVLink, and those of other devices.
 
-    Cost: O(ports + links), 0.5 µs each.
+    Cost: O(ports + links), 0.5 µs each, a tenth of it where names need not be looked at.
+
+    Args:
+        fabric: all devices and links.
+        managed_by: ports of switches by which people manage them, where that is known already.
     """
     columns = columns_of(fabric)
     links, ends = columns.links, (columns.links.a, columns.links.b)
@@ -144,7 +148,9 @@ def find_cables(fabric: Fabric) -> Cables:
     return Cables(
         host_edges=EdgeRows(EdgeColumns(low[0], high[0], low[1], high[1])),
         switch_edges=EdgeRows(EdgeColumns(*(column[between] for column in (a, b, *ends)))),
-        managed_by=_management_ports(fabric, columns, between),
+        managed_by=(
+            _management_ports(fabric, columns, between) if managed_by is None else managed_by
+        ),
         hosts=tuple(np.flatnonzero(is_host).tolist()),
         host_ports=np.flatnonzero(is_host[columns.port_devices] & ~is_nvlink),
         rates=np.where(columns.rates == UNKNOWN_RATE, rates, columns.rates),

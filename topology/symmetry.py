@@ -166,7 +166,7 @@ def _mirror(
         by_move[stray.home, stray.found].append(stray)
     for (home, found), here in sorted(by_move.items(), key=lambda row: str(row[0])):
         there = by_move.get((found, home), [])
-        if str(home) > str(found) and there:
+        if there and _order(home) > _order(found):
             continue  # reported with its mirror
         pairs = _best_pairs(here, there, fit)
         for one, other in pairs:
@@ -175,6 +175,11 @@ def _mirror(
         for stray in (*here, *there):
             if stray not in paired:
                 yield _lone_finding(fabric, kind, stray)
+
+
+def _order(place: Place) -> tuple[int, str]:
+    """Return a place to be compared: groups by number, as they are in any part of a plane."""
+    return (place, "") if isinstance(place, int) else (-1, place)
 
 
 def _best_pairs(
