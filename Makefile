@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify cover check fmt bench fuzz golden proto proto-check lock lab-deps kube-assets chart-tools manifests wheel clean
+.PHONY: help setup demo test verify cover check fmt bench fuzz golden proto proto-check lock lab-deps kube-assets chart-tools manifests image wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,7 @@ bench: $(SETUP) ## Times and memory at 128 to 65,536 HCAs, as ratios within one 
 	@$(BIN)/python -m tests.bench $(ARGS)
 	@$(BIN)/python -m tests.bench.switches
 	@$(BIN)/python -m tests.bench.agent_at_rest
+	@$(BIN)/python -m tests.bench.cluster
 
 # Of each parser.
 SECONDS ?= 20
@@ -91,6 +92,9 @@ chart-tools: ## Provide what checks the chart: 3 to 8 minutes, once (Go 1.26)
 
 manifests: ## Render daemonset/manifests/ from the chart, and copy the CRDs into it
 	@tools/manifests
+
+image: $(SETUP) ## Build the images for amd64 and arm64 (root); ARGS=--archives also as files
+	@tools/images $(ARGS)
 
 wheel: $(SETUP) ## Build dist/toponaut-*.whl
 	@$(BIN)/hatchling build -t wheel
