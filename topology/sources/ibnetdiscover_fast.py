@@ -125,11 +125,11 @@ class _Piece:
         ports, heads, ids = self._split()
         num_nodes = len(heads)
         nodes = self._heads(starts[heads], ends[heads])
-        ids_of = np.diff(np.searchsorted(ids, heads), prepend=0)
+        ids_of = np.diff(self._num_before(_ID, heads), prepend=0)
         images, device_ids = self._id_lines(
             starts[ids], np.repeat(np.arange(num_nodes), ids_of), num_nodes
         )
-        num_rows = np.diff(np.searchsorted(ports, heads), append=len(ports))
+        num_rows = np.diff(self._num_before(_PORT, heads), append=len(ports))
         owners = np.repeat(np.arange(num_nodes), num_rows)
         near = self._near_ends(starts[ports])
         far = self._far_ends(near.quotes)
@@ -156,6 +156,10 @@ class _Piece:
             rates=rates,
         )
         return _sorted_ports(found, owners)
+
+    def _num_before(self, kind: int, lines: Index) -> Index:
+        """Return how many lines of a kind are before some of other kinds."""
+        return np.cumsum(self._classes == kind, dtype=np.int32)[lines].astype(np.intp)
 
     def _places(self, at: Index) -> NDArray[np.uint32]:
         return (at + self._start).astype(np.uint32)
@@ -199,6 +203,8 @@ class _Piece:
         left = np.flatnonzero(self._characters[stops] != _QUOTE)
         at = ends[left]
         for _ in range(_TAIL_WORDS):
+            if not len(left):
+                break
             at = at - WORD
             after = after_last(self._window.words(at), '"')
             is_found = after < WORD
@@ -285,6 +291,8 @@ class _Piece:
         guids = np.zeros(len(at), np.uint64)
         stops = at.copy()
         where = np.flatnonzero(is_told)
+        if not len(where):
+            return guids, stops
         starts = at[where] + 1
         values, num_digits = self._window.hex_runs(starts)
         ends = starts + num_digits
@@ -302,6 +310,8 @@ class _Piece:
         texts = at + len('\t\t# "')
         where = np.flatnonzero(~is_text)
         require(says(words, "\t\t# "))
+        if not len(where):
+            return texts
         require(says(words[where], "\t\t# lid "))
         lids = at[where] + WORD
         blanks = lids + num_digits_before(window.words(lids), " ", most=5)
@@ -348,14 +358,14 @@ def _sorted_ports(found: Columns, owners: Index) -> Columns:
 
 def _rates(tokens: Words) -> NDArray[np.uint8]:
     codes = np.zeros(len(tokens), np.uint8)
-    left = np.arange(len(tokens))
+    is_left = np.ones(len(tokens), np.bool_)
     for _ in range(_MAX_RATES):
-        if not len(left):
+        if not is_left.any():
             return codes
-        token = tokens[left[0]]
-        is_same = tokens[left] == token
-        codes[left[is_same]] = _rate_code(int(token).to_bytes(WORD, "little").rstrip(b"\0"))
-        left = left[~is_same]
+        at = int(is_left.argmax())
+        is_same = tokens == tokens[at]
+        codes[is_same] = _rate_code(int(tokens[at]).to_bytes(WORD, "little").rstrip(b"\0"))
+        is_left &= ~is_same
     raise NotPlain
 
 

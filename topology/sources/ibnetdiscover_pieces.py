@@ -149,7 +149,7 @@ class _Joining:
         keys = np.empty(len(owners), [("guid", np.uint64), ("letter", np.uint8)])
         for name, column in (("guid", "guids"), ("letter", "letters")):
             keys[name] = np.concatenate([getattr(part, column) for part in parts])
-        guids = np.sort(keys["guid"])
+        guids = np.sort(keys["guid"], kind="stable")  # often in order, and then much quicker
         if (guids[1:] > guids[:-1]).all():
             return set()
         _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)

@@ -9,6 +9,7 @@ Source of the word tricks: H. S. Warren, Hacker's Delight, 2nd ed., 6-1 (find a 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -30,6 +31,7 @@ class NotPlain(Exception):  # noqa: N818 - control flow among the fast readers, 
     """Something is not exactly as the tool prints it, so it is for the careful reader."""
 
 
+@cache
 def _each(byte: int) -> np.uint64:
     """Return a word that holds a byte eight times."""
     return np.uint64(int.from_bytes(bytes([byte] * WORD), "little"))
@@ -45,6 +47,9 @@ _PAIRS, _FOURS, _EIGHT = (
     np.uint64(0x0000FFFF0000FFFF),
     np.uint64(0xFFFFFFFF),
 )
+_LOWEST: Final = np.uint64(0xFF)
+_SHIFTS: Final = tuple(np.uint64(WORD * count) for count in range(WORD))
+"""By number of characters: their bits."""
 _NIBBLES: Final = np.arange(0, 36, 4, dtype=np.uint64)
 """By number of hex digits up to eight: their bits."""
 _KEEP: Final = np.array([(1 << WORD * count) - 1 for count in range(WORD + 1)], np.uint64)
@@ -108,26 +113,32 @@ def require(is_plain: Flags) -> None:
     Raises:
         NotPlain: somewhere it is not.
     """
-    if not is_plain.all():
+    if np.count_nonzero(is_plain) < len(is_plain):  # much quicker than `all` on few places
         raise NotPlain
 
 
 def says(words: Words, word: str) -> Flags:
     """Tell which words start with at most eight characters."""
-    wanted = np.uint64(int.from_bytes(word.encode("ascii"), "little"))
-    found: Flags = (words & _KEEP[len(word)]) == wanted
+    mask, wanted = _masked(word)
+    found: Flags = (words & mask) == wanted
     return found
+
+
+@cache
+def _masked(word: str) -> tuple[np.uint64, np.uint64]:
+    """Return a mask of as many characters as a word has, and the word under it."""
+    return np.uint64(_KEEP[len(word)]), np.uint64(int.from_bytes(word.encode("ascii"), "little"))
 
 
 def byte(words: Words, at: int | Index) -> Words:
     """Return the character at a place of each word."""
-    shift = np.uint64(WORD * at) if isinstance(at, int) else (at << 3).astype(np.uint64)
-    return (words >> shift) & np.uint64(0xFF)
+    shift = _SHIFTS[at] if isinstance(at, int) else (at << 3).astype(np.uint64)
+    return (words >> shift) & _LOWEST
 
 
 def skip(words: Words, num_characters: int) -> Words:
     """Return words without their first characters; the end is filled up with NUL."""
-    return words >> np.uint64(WORD * num_characters)
+    return words >> _SHIFTS[num_characters]
 
 
 def num_digits_before(words: Words, stop: str, most: int) -> Index:
