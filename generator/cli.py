@@ -35,6 +35,7 @@ _COMMANDS: Final = {
     "apply": "Write the HyperNodes of the tree into a store.",
     "approve": "Let a plan be carried out that is held as too large.",
     "place": "Where a gang should run, or why it cannot.",
+    "compare": "The same gang under every scheduler's preset, side by side.",
     "where": "Where a job runs, and what a better place would be.",
     "serve": "Keep a store's HyperNodes true and answer placement queries.",
     "simulate": "Make fabrics with known truth; replay jobs on fabrics.",

@@ -22,7 +22,7 @@ from topology.errors import (
 
 COMMANDS = (
     "tree", "findings", "diff", "switches", "inspect",
-    "plan", "apply", "place", "serve", "simulate", "verify", "schema",
+    "plan", "apply", "place", "compare", "serve", "simulate", "verify", "schema",
 )  # fmt: skip
 
 

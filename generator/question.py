@@ -1,0 +1,137 @@
+"""What `place` and `compare` read: the request, the cluster, and what runs there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from generator.asking import read_running
+from generator.inputs import Sources, input_options, read_inventory
+from generator.inventory import Inventory, capacities
+from generator.options import parse_duration, parse_levels
+from generator.placement.capacity import Snapshot, build_snapshot
+from generator.reading import read_observation, read_tree
+from generator.requesting import Asked, read_asked, tell, tell_notes
+from generator.store.access import Access
+from topology.errors import ParseError
+from topology.tree import TopologyTree
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+
+class Scene(NamedTuple):
+    """A cluster to place in, and what of its input was skipped."""
+
+    tree: TopologyTree
+    inventory: Inventory | None
+    problems: tuple[ParseError, ...]
+
+
+_QUESTION = (
+    click.option(
+        "-f",
+        "--file",
+        help="PlacementRequest, or manifests of Volcano, Kueue, KAI, Koordinator or Godel, as YAML "
+        "or JSON, or a script for sbatch; - is stdin.",
+    ),
+    click.option(
+        "--sbatch", metavar="OPTIONS", help='Instead of a file: "--nodes=16 --switches=1".'
+    ),
+    click.option(
+        "--level",
+        multiple=True,
+        metavar="NAME=TIER",
+        help="Tier that another system's manifest calls NAME. May be repeated.",
+    ),
+)
+_CLUSTER = (
+    input_options,
+    click.option(
+        "--tree",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="TopologyTree to place in, as `toponaut tree` prints it.",
+    ),
+    click.option(
+        "--running",
+        type=click.Path(exists=True, dir_okay=False),
+        help="Gangs that run: [{gang, priority, min, pods: [{node, request, count, group}]}].",
+    ),
+)
+timeout_option = click.option(
+    "--timeout",
+    type=parse_duration,
+    metavar="DURATION",
+    default="10s",
+    show_default=True,
+    help="Time for the search; the request's deadline_s may be shorter.",
+)
+
+
+def question_options(command: CommandT) -> CommandT:
+    """Add the options that say what is asked for."""
+    for option in reversed(_QUESTION):
+        command = option(command)
+    return command
+
+
+def cluster_options(command: CommandT) -> CommandT:
+    """Add the options that say where."""
+    for option in reversed(_CLUSTER):
+        command = option(command)
+    return command
+
+
+def read_question(options: dict[str, Any]) -> Asked:
+    """Read what is asked for; another system's manifest is told how it was understood."""
+    file, sbatch = options["file"], options["sbatch"]
+    if (file is None) == (sbatch is None):
+        raise click.UsageError("name one request: --file or --sbatch")
+    asked = read_asked(file, sbatch, parse_levels(options["level"]))
+    if asked.translation is not None:
+        tell(asked.translation)
+    return asked
+
+
+def fitted(asked: Asked, inventory: Inventory | None) -> Asked:
+    """Write another system's request in the units of the nodes."""
+    fitted, notes = asked.fit(inventory)
+    tell_notes(notes)
+    return fitted
+
+
+def read_scene(sources: Sources, tree: Path | None) -> Scene:
+    """Read the cluster: a tree as it is, or one inferred from what the sources say.
+
+    Raises:
+        click.UsageError: both are named, or neither.
+    """
+    if tree is None:
+        read = read_observation(sources)
+        seen = read.observation.tree
+        if sources.cluster is not None and sources.nodes is None:
+            free = _read_free(sources.cluster)
+            extra = tuple(one for one in free.problems if one not in read.problems)
+            return Scene(seen, free, (*read.problems, *extra))
+        inventory = read.inputs.inventory or read_inventory(sources.nodes)
+        return Scene(seen, inventory, read.problems)
+    if not sources.is_empty:
+        raise click.UsageError("--tree is a tree already; name no other source beside it")
+    inventory = read_inventory(sources.nodes)
+    return Scene(read_tree(tree), inventory, inventory.problems if inventory else ())
+
+
+def _read_free(cluster: Access) -> Inventory:
+    from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
+
+    with open_cluster(cluster, os.environ) as store:
+        return store.read_free()
+
+
+def snapshot_of(scene: Scene, running: str | None) -> Snapshot:
+    """Return the cluster with the gangs of a file running on it."""
+    gangs = read_running(running) if running else ()
+    return build_snapshot(scene.tree, capacities(scene.inventory, scene.tree.nodes), gangs)
