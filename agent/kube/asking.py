@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from agent.kube.credentials import Credentials
+from agent.kube.credentials import Credentials, OwnNode, node_of_token
 from agent.kube.patience import Patience
 from topology.errors import KubeError, KubeForbidden, KubeUnavailable
 from topology.kube_answers import error_of_silence, error_of_status
@@ -59,6 +59,28 @@ class Request:
     def __str__(self) -> str:
         """Return what stands in errors and logs."""
         return f"{self.method} {self.path.partition('?')[0]}"
+
+
+class Api(Protocol):
+    """What publishing needs of an API server."""
+
+    @property
+    def waits_for(self) -> KubeError | None:
+        """Why nothing is asked at present, None where something may be."""
+        ...
+
+    def ask(self, request: Request) -> dict[str, Any]:
+        """Return the object of an answer that grants the request.
+
+        Raises:
+            KubeUnavailable: there is no answer, or none now; or it is still waited for.
+            KubeError: it is refused.
+        """
+        ...
+
+    def own_node(self) -> OwnNode | None:
+        """Return the Node that we are known to be on, None where that is not known."""
+        ...
 
 
 class ApiServer:
@@ -105,6 +127,13 @@ class ApiServer:
             raise
         self._patience.succeed()
         return found
+
+    def own_node(self) -> OwnNode | None:
+        """Return the Node that the token is bound to, None also while it cannot be read."""
+        try:
+            return node_of_token(self.credentials.read_token())
+        except KubeForbidden:
+            return None
 
     def _ask_as_known(self, request: Request) -> dict[str, Any]:
         token = self.credentials.read_token()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from agent.kube.asking import ApiServer, Request
+from agent.kube.asking import Api, Request
 from topology.errors import ConfigError, KubeError, KubeNotFound
 from topology.fabric_status import FABRIC_NAME, FabricStatus, parse_fabric
 from topology.report import API_VERSION
@@ -19,7 +19,7 @@ _PATH: Final = f"/apis/{API_VERSION}/fabrics/{FABRIC_NAME}?resourceVersion=0"
 class FabricObject:
     """Who sweeps, as it was when it could last be read."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: Api) -> None:
         """Read nothing yet."""
         self._server = server
         self._last = FabricStatus()

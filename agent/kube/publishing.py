@@ -21,13 +21,11 @@ from urllib.parse import urlencode
 from agent.clock import Clock
 from agent.destination import Change
 from agent.fitting import MAX_OBJECT_BYTES, fit_report
-from agent.kube.asking import APPLY, METADATA_ONLY, ApiServer, Request
-from agent.kube.credentials import node_of_token
+from agent.kube.asking import APPLY, METADATA_ONLY, Api, Request
 from agent.kube.patience import Patience, Uniform
 from topology.errors import (
     KubeConflict,
     KubeError,
-    KubeForbidden,
     KubeNotFound,
     KubeUnavailable,
     ReportError,
@@ -88,7 +86,7 @@ class ReportObjects:
 
     def __init__(
         self,
-        server: ApiServer,
+        server: Api,
         node_name: str,
         clock: Clock,
         uniform: Uniform,
@@ -255,7 +253,7 @@ class ReportObjects:
             report = parse_stored_report(answer)
         except ReportError as error:
             log.warning("own report unreadable", extra={"report": name, "error": str(error)})
-            self._held[name] = _Held(spec="")
+            self._held[name] = _Held(spec="", check_due_s=self._next_check_s())
             return None
         self._note(report, answer)
         held = self._held[name]
@@ -298,10 +296,7 @@ class ReportObjects:
 
         A reference with a wrong uid would let the garbage collector remove the report.
         """
-        try:
-            node = node_of_token(self._server.credentials.read_token())
-        except KubeForbidden:
-            return ""  # nothing can be written either
+        node = self._server.own_node()
         return node.uid if node and node.name == self._node_name else ""
 
     def _part_name(self, number: int) -> str:

@@ -1,0 +1,87 @@
+"""An API server's objects in memory, as far as an agent's publishing sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from agent.kube.asking import METADATA_ONLY, Request
+from agent.kube.credentials import OwnNode
+from topology.errors import KubeConflict, KubeError, KubeNotFound
+
+
+@dataclass
+class SteadyClock:
+    """A clock that stands still until it is told."""
+
+    seconds: float = 0.0
+
+    def now(self) -> datetime:
+        """Return the time of day."""
+        return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        """Return seconds since the start."""
+        return self.seconds
+
+
+@dataclass
+class FakeApi:
+    """An `Api` that keeps what is applied; it fails as it is told.
+
+    What the real server makes of applies is tried on the real server.
+    """
+
+    clock: SteadyClock
+    """Goes on by a second with each request."""
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By name."""
+    node: OwnNode | None = None
+    problems: list[KubeError | None] = field(default_factory=list)
+    """Of the next requests, None for one that is granted."""
+    waits_for: KubeError | None = None
+    is_taken: bool = False
+    """Whether somebody else has our fields: then only a forced apply is granted."""
+    asked: list[str] = field(default_factory=list)
+    """Method, and what follows the collection's path."""
+
+    def ask(self, request: Request) -> dict[str, Any]:
+        """Return or change one object."""
+        path, _, query = request.path.rpartition("/neighborreports/")[2].partition("?")
+        self.asked.append(f"{request.method} {path}")
+        self.clock.seconds += 1
+        problem = self.problems.pop(0) if self.problems else None
+        if problem is not None:
+            raise problem
+        name, _, subresource = path.partition("/")
+        if request.method == "PATCH":
+            self._apply(name, subresource, request.body, is_forced="force=true" in query)
+        if name not in self.objects:
+            raise KubeNotFound(f"no {name}", status=404)
+        found = self.objects[name]
+        is_short = request.headers.get("Accept") == METADATA_ONLY
+        return {"metadata": found["metadata"]} if is_short else found
+
+    def own_node(self) -> OwnNode | None:
+        """Return the Node of the token."""
+        return self.node
+
+    @property
+    def writes(self) -> list[str]:
+        """Return what was written, as object or object/status."""
+        return [one.removeprefix("PATCH ") for one in self.asked if one.startswith("PATCH ")]
+
+    def _apply(self, name: str, subresource: str, body: Any, *, is_forced: bool) -> None:  # noqa: ANN401 - JSON
+        if self.is_taken and not is_forced:
+            raise KubeConflict("conflict with mallory", status=409)
+        before = self.objects.get(name)
+        if subresource:
+            if before is None:
+                raise KubeNotFound(f"no {name}", status=404)
+            self.objects[name] = before | {"status": body["status"]}
+            return
+        generation = before["metadata"]["generation"] if before else 0
+        is_new = before is None or before["spec"] != body["spec"]
+        metadata = body["metadata"] | {"generation": generation + is_new}
+        self.objects[name] = (before or {}) | body | {"metadata": metadata}

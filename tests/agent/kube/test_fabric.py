@@ -1,0 +1,79 @@
+"""Who sweeps, as the cluster's Fabric object tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from agent.kube.asking import Request
+from agent.kube.credentials import OwnNode
+from agent.kube.fabric import FabricObject
+from topology.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
+from topology.fabric_status import FabricStatus, Sweeper, SweepRole, render_fabric
+
+STATUS = FabricStatus(
+    sweepers=(
+        Sweeper(
+            subnet="fe80000000000000", node="n1", device="mlx5_0", port=1, role=SweepRole.ELECTED
+        ),
+    )
+)
+
+
+@dataclass
+class ScriptedApi:
+    """An `Api` that gives one answer until it is told another."""
+
+    answer: Mapping[str, Any] | KubeError
+    waits_for: KubeError | None = None
+    asked: list[str] = field(default_factory=list)
+
+    def ask(self, request: Request) -> dict[str, Any]:
+        """Return or raise the answer."""
+        self.asked.append(str(request))
+        if isinstance(self.answer, KubeError):
+            raise self.answer
+        return dict(self.answer)
+
+    def own_node(self) -> OwnNode | None:
+        """Return nothing: nobody asks here."""
+        return None
+
+
+@pytest.fixture
+def api() -> ScriptedApi:
+    return ScriptedApi(render_fabric(STATUS))
+
+
+def test_it_tells_who_sweeps(api: ScriptedApi) -> None:
+    assert FabricObject(api).latest() == STATUS
+    assert api.asked == ["GET /apis/toponaut.io/v1alpha1/fabrics/default"]
+
+
+@pytest.mark.parametrize(
+    "trouble", [KubeUnavailable("away"), KubeForbidden("403"), {"kind": "Fabric"}], ids=str
+)
+def test_it_keeps_what_it_knew_and_tells_the_trouble_once(
+    api: ScriptedApi, caplog: pytest.LogCaptureFixture, trouble: Mapping[str, Any] | KubeError
+) -> None:
+    fabric = FabricObject(api)
+    fabric.latest()
+    api.answer = trouble
+    assert [fabric.latest(), fabric.latest()] == [STATUS, STATUS]
+    assert [one.message for one in caplog.records] == ["fabric unreadable"]
+
+
+def test_nobody_sweeps_where_there_is_no_fabric(api: ScriptedApi) -> None:
+    fabric = FabricObject(api)
+    fabric.latest()
+    api.answer = KubeNotFound("none")
+    assert fabric.latest() == FabricStatus()
+
+
+def test_it_asks_nothing_while_the_server_is_left_alone(api: ScriptedApi) -> None:
+    api.waits_for = KubeUnavailable("away")
+    assert FabricObject(api).latest() == FabricStatus()
+    assert api.asked == []
