@@ -65,7 +65,9 @@ class Inferring:
         last, self._evidence = self._evidence, evidence
         if last is not None and last.reports is evidence.reports and last[1:] == evidence[1:]:
             return True
-        nodes = evidence.inventory.nodes if evidence.inventory else None
+        listed = evidence.inventory.nodes if evidence.inventory else None
+        # What pods leave of a node says nothing of its cables.
+        nodes = None if listed is None else [(node.name, node.ids) for node in listed]
         facts = (_facts_of(evidence.reports), nodes, evidence.shape)
         is_same = facts == self._facts
         self._facts = facts

@@ -182,7 +182,10 @@ class Rounds:
             return
         self._snapshot = build_snapshot(tree, capacities(inventory, tree.nodes))
         self._publish(self._snapshot)
+        is_known = self._served is not None and self._served[0] == tree
         self._served = served
+        if is_known:
+            return  # what is free changes with each pod
         log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
 
     def _reconcile(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from generator.inventory import SLOTS, Inventory, ListedNode
@@ -43,7 +44,13 @@ def parse_pod_usage(found: Mapping[str, Any]) -> PodUsage | None:
     if any("/" in name and amount for name, amount in amounts.items()):
         # Slots count jobs of whole nodes; what serves every node, without devices, takes none.
         amounts[SLOTS] = Decimal(1)
-    return PodUsage(node, amounts)
+    return PodUsage(node, _shared(tuple(sorted(amounts.items()))))
+
+
+@lru_cache(maxsize=4096)
+def _shared(amounts: tuple[tuple[str, Decimal], ...]) -> Mapping[str, Decimal]:
+    """Return one mapping for all pods that take the same, which are most."""
+    return dict(amounts)
 
 
 def less_usage(inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inventory:

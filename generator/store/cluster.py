@@ -40,7 +40,7 @@ _PATIENCE: Final = Patience(attempts=4)
 _ATTEMPTS: Final = 4
 RUNNING: Final = Paging(query=(("fieldSelector", "status.phase=Running"),))
 """Of pods only those."""
-_UNENDED: Final = Paging(
+UNENDED: Final = Paging(
     query=(("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="),)
 )
 """Of pods those that take something of a node."""
@@ -141,7 +141,7 @@ class ClusterStore:
             KubeError: nodes or pods cannot be listed.
         """
         inventory = self.read_nodes()
-        pods = self._read(PODS, parse_pod_usage, _UNENDED)
+        pods = self._read(PODS, parse_pod_usage, UNENDED)
         left = less_usage(inventory, pods.values)
         return left._replace(problems=(*left.problems, *pods.problems))
 
@@ -151,7 +151,7 @@ class ClusterStore:
         Raises:
             KubeError: they cannot be listed.
         """
-        return self._read(PODS, dict, _UNENDED).values
+        return self._read(PODS, dict, UNENDED).values
 
     def write_report(self, report: NeighborReport) -> None:
         """Write a report of a switch: what it says, then how that was found out.

@@ -22,7 +22,7 @@ from generator.kube.transport import Transport
 from generator.outputs.hypernode import HyperNode, parse_manifest
 from generator.reconcile.gangs import Gang
 from generator.store.cluster import (
-    RUNNING,
+    UNENDED,
     ClusterStore,
     Told,
     parse_kube_node,
@@ -30,16 +30,23 @@ from generator.store.cluster import (
     told_by,
 )
 from generator.store.directory import ReadHyperNodes, ReadReports
+from generator.store.lean import parse_lean_report
 from generator.store.own_writes import OwnWrites
-from generator.store.pods import RunningPod, ailing_agents, gangs_of, parse_pod
+from generator.store.pods import (
+    FollowedPod,
+    RunningPod,
+    ailing_agents,
+    gangs_of,
+    parse_followed_pod,
+)
+from generator.usage import less_usage
 from topology.errors import KubeUnavailable
 from topology.fabric_status import FABRIC_NAME
 from topology.report import NeighborReport
-from topology.stored_reports import parse_stored_report
 
 Value = TypeVar("Value")
 
-_RUNNING: Final = Settings(RUNNING)
+_UNENDED: Final = Settings(UNENDED)
 
 
 class FollowedCluster:
@@ -78,11 +85,11 @@ class FollowedCluster:
                 settings=settings,
             )
 
-        self._reports: Reflector[NeighborReport] = follow(REPORTS, parse_stored_report)
+        self._reports: Reflector[NeighborReport] = follow(REPORTS, parse_lean_report)
         self._nodes: Reflector[ListedNode] = follow(NODES, parse_kube_node)
         self._hypernodes: Reflector[HyperNode] = follow(HYPERNODES, parse_manifest)
         self._fabrics: Reflector[Mapping[str, Any]] = follow(FABRICS, _whole)
-        self._pods: Reflector[RunningPod | None] = follow(PODS, parse_pod, _RUNNING)
+        self._pods: Reflector[FollowedPod | None] = follow(PODS, parse_followed_pod, _UNENDED)
         self._own_hypernodes: OwnWrites[HyperNode] = _own_writes(self._hypernodes)
         self._own_fabrics: OwnWrites[Mapping[str, Any]] = _own_writes(self._fabrics)
         self._threads = [
@@ -148,13 +155,14 @@ class FollowedCluster:
         return reports_of(_known(REPORTS, self._reports))
 
     def read_inventory(self) -> Inventory:
-        """Return the nodes with what a job may use of them.
+        """Return the nodes with what the pods there leave of them.
 
         Raises:
-            KubeUnavailable: they were never listed.
+            KubeUnavailable: nodes or pods were never listed.
         """
-        found = _known(NODES, self._nodes)
-        return Inventory(found.values, found.problems)
+        nodes, pods = _known(NODES, self._nodes), _known(PODS, self._pods)
+        inventory = Inventory(nodes.values, (*nodes.problems, *pods.problems))
+        return less_usage(inventory, (pod.usage for pod in pods.values if pod is not None))
 
     def read_hypernodes(self) -> ReadHyperNodes:
         """Return all HyperNodes, ours and foreign ones.
@@ -176,7 +184,7 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: pods were never listed.
         """
-        return gangs_of(_pods(self._pods))
+        return gangs_of(_running(self._pods))
 
     def read_ailing(self) -> frozenset[str]:
         """Return the nodes whose agent does not collect.
@@ -184,7 +192,7 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: pods were never listed.
         """
-        return ailing_agents(_pods(self._pods))
+        return ailing_agents(_running(self._pods))
 
     def read_fabric(self) -> Mapping[str, Any] | None:
         """Return the Fabric object, None where there is none.
@@ -251,8 +259,9 @@ def _own_writes(reflector: Reflector[Value]) -> OwnWrites[Value]:
     return OwnWrites(reflector.cache.version_of, lambda: reflector.version)
 
 
-def _pods(reflector: Reflector[RunningPod | None]) -> tuple[RunningPod, ...]:
-    return tuple(pod for pod in _known(PODS, reflector).values if pod is not None)
+def _running(reflector: Reflector[FollowedPod | None]) -> tuple[RunningPod, ...]:
+    found = (pod.running for pod in _known(PODS, reflector).values if pod is not None)
+    return tuple(pod for pod in found if pod is not None)
 
 
 def _known(resource: Resource, reflector: Reflector[Value]) -> Told[Value]:

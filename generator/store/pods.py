@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from generator.reconcile.gangs import Gang
+from generator.usage import PodUsage, parse_pod_usage
 
 _MARKS: Final = (
     "scheduling.k8s.io/group-name",  # Volcano, on every pod that it schedules
@@ -37,6 +38,27 @@ class RunningPod(NamedTuple):
     """Whether it is an agent of ours."""
     is_ready: bool = True
     """Whether it says that it is well; only kept of agents."""
+
+
+class FollowedPod(NamedTuple):
+    """What is kept of a pod that has not ended."""
+
+    running: RunningPod | None
+    """None where it does not run yet, or counts for nothing that is told by pods."""
+    usage: PodUsage | None
+
+
+def parse_followed_pod(found: Mapping[str, Any]) -> FollowedPod | None:
+    """Return what counts of a pod on a node, None where it is on none.
+
+    Raises:
+        ConfigError: what it asks for is malformed.
+    """
+    usage = parse_pod_usage(found)
+    if usage is None:
+        return None
+    is_running = _part(found, "status").get("phase") == "Running"
+    return FollowedPod(parse_pod(found) if is_running else None, usage)
 
 
 def parse_pod(found: Mapping[str, Any]) -> RunningPod | None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from generator.exits import Exit
-from tests.generator.scenes import PAIRS, Scene
+from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.conftest import WRITER
-from tests.kube.serving import Cluster
+from tests.kube.serving import Cluster, serving
 from tests.lab.api_server import ApiServer
 from tests.repository import ROOT
 
@@ -90,3 +90,27 @@ def test_it_places_in_what_pods_leave(cluster: Cluster, tmp_path: Path) -> None:
     done = cluster.api.expect("GET", f"{pods}/p0") | {"status": {"phase": "Succeeded"}}
     cluster.api.expect("PUT", f"{pods}/p0/status", done)
     assert place(cluster, request(tmp_path, len(hosts) - 1, 8))["feasible"]
+
+
+def test_it_answers_from_what_pods_leave(cluster: Cluster, tmp_path: Path) -> None:
+    hosts = cluster.scene.hosts
+    whole = request(tmp_path, len(hosts), 8)
+    with serving(cluster, tmp_path) as generator:
+        cluster.await_tree()
+
+        def is_feasible() -> bool:
+            ran = run("place", "-f", whole, "--server", generator.address, "-o", "json")
+            return ran.code == Exit.OK and bool(ran.document["feasible"])
+
+        cluster.await_that(is_feasible, "all nodes are free")
+        versions, published = cluster.versions(), generator.events.count("tree published")
+        pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
+        cluster.run_gang()
+        container = {"name": "c", "image": "i", "resources": {"limits": {GPU: "8"}}}
+        spec = {"nodeName": hosts[0], "containers": [container]}
+        cluster.api.expect("POST", pods, {"metadata": {"name": "p"}, "spec": spec})
+        cluster.await_that(lambda: not is_feasible(), "a node is taken")
+        cluster.api.expect("DELETE", f"{pods}/p", {"gracePeriodSeconds": 0})
+        cluster.await_that(is_feasible, "it is free again")
+        assert generator.events.count("tree published") == published
+    assert cluster.versions() == versions
