@@ -22,6 +22,10 @@ from agent.pages import Page
 from topology.errors import TopologyError
 
 PREFIX: Final = "toponaut_agent_"
+_DURATION: Final = "How long its last run took."
+_SUCCESS: Final = "1 where its last run worked, be it that it found nothing, else 0."
+_NEIGHBORS: Final = "Neighbors that it counts now; after a failure those of its last good run."
+_LAST_SUCCESS: Final = "When a collection last observed anything anew."
 _FAILED: Final = "failed"
 _RESULTS: Final = (Change.SPEC.value, Change.STATUS.value, Change.DEFERRED.value, _FAILED)
 
@@ -36,26 +40,10 @@ class Metrics:
         self._clock = clock
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._duration = _gauge(
-            registry, "collector_duration_seconds", "How long its last run took.", "collector"
-        )
-        self._success = _gauge(
-            registry,
-            "collector_success",
-            "1 where its last run worked, be it that it found nothing, else 0.",
-            "collector",
-        )
-        self._neighbors = _gauge(
-            registry,
-            "neighbors",
-            "Neighbors that it counts now; after a failure those of its last good run.",
-            "collector",
-        )
-        self._last_success = _gauge(
-            registry,
-            "last_success_timestamp_seconds",
-            "When a collection last observed anything anew.",
-        )
+        self._duration = _gauge(registry, "collector_duration_seconds", _DURATION, "collector")
+        self._success = _gauge(registry, "collector_success", _SUCCESS, "collector")
+        self._neighbors = _gauge(registry, "neighbors", _NEIGHBORS, "collector")
+        self._last_success = _gauge(registry, "last_success_timestamp_seconds", _LAST_SUCCESS)
         self._publishes = Counter(
             f"{PREFIX}publishes",
             "Reports written by what changed of them (spec, status), put off, or failed to be.",
