@@ -22,7 +22,7 @@ class Caller:
     def __init__(self, api: ApiServer, token: str) -> None:
         """Take the token; nothing is asked yet."""
         self._api = api
-        self._token = token
+        self.token = token
         self._tls = ssl.create_default_context(cafile=str(api.ca))
 
     def ask(self, method: str, path: str, body: object = None, *, form: str = JSON) -> Answer:
@@ -30,7 +30,7 @@ class Caller:
         connection = http.client.HTTPSConnection(
             "127.0.0.1", self._api.port, timeout=REQUEST_TIMEOUT_S, context=self._tls
         )
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": form, "Accept": JSON}
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": form, "Accept": JSON}
         with contextlib.closing(connection):
             raw = None if body is None else json.dumps(body).encode()
             connection.request(method, path, raw, headers)
