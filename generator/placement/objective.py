@@ -131,7 +131,8 @@ def _traffic(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
     Counted as the pairs that each tier parts: a pair at tier t is apart at the t tiers below.
     """
     levels = problem.snapshot.levels
-    at_of = {shape: np.array(row) for shape, row in zip(problem.shape_of, pods, strict=True)}
+    rows = zip(problem.shape_of, pods, strict=True)
+    at_of = {shape: np.array(row, dtype=np.int64) for shape, row in rows}
     total = 0
     for first, second, weight in problem.pairs:
         for unit_of in levels.unit[:-1]:
