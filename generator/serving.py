@@ -139,7 +139,7 @@ class Rounds:
         num_problems = len(problems) + len(world.troubles)
         told = self._telling.tell(Noticed(tree, findings, num_problems), self._guarding)
         self._log.tell_problems([*problems, *told.problems])
-        outcome = self._outcome(world, tree, findings, told, started_s)
+        outcome = self._outcome(world, tree, findings=findings, told=told, started_s=started_s)
         return wait_s, outcome
 
     def _read(self) -> World:
@@ -239,6 +239,7 @@ class Rounds:
         self,
         world: World,
         tree: TopologyTree | None,
+        *,
         findings: tuple[Finding, ...],
         told: Told,
         started_s: float,

@@ -8,11 +8,14 @@ placed by, and what restarts of it would be placed elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.homes import Homes
 from topology.ids import natural_key
+
+_NO_TIER: Final = 1 << 31
+"""Above every tier."""
 
 
 class Gang(NamedTuple):
@@ -52,13 +55,9 @@ def find_splits(
                 shared.setdefault(domain, []).append(node)
         for name in sorted(shared, key=lambda one: (before[one].tier, natural_key(one))):
             nodes = shared[name]
-            if len(nodes) > 1 and not _is_whole(name, before[name].tier, nodes, after, homes_after):
+            common = frozenset.intersection(*(homes_after.get(one, frozenset()) for one in nodes))
+            tiers = [after[one].tier for one in common]
+            is_whole = name in common or min(tiers, default=_NO_TIER) <= before[name].tier
+            if len(nodes) > 1 and not is_whole:
                 yield Split(gang.name, name, len(nodes))
                 break
-
-
-def _is_whole(
-    name: str, tier: int, nodes: Iterable[str], after: Mapping[str, HyperNode], homes: Homes
-) -> bool:
-    common = frozenset.intersection(*(homes.get(node, frozenset()) for node in nodes))
-    return name in common or any(after[one].tier <= tier for one in common)

@@ -61,7 +61,8 @@ def shape_of(
             return None
         return parsed
 
-    policies = _policies(take("planes", _PLANES), last.planes.policies, problems)
+    planes = take("planes", _PLANES)
+    policies = _policies(planes, last=last.planes.policies, problems=problems)
     names = take("tierNames", _TIERS)
     outputs = take("outputs", _OUTPUTS)
     plane, has_hypernodes = last.planes.name, last.has_hypernodes
@@ -75,6 +76,7 @@ def shape_of(
 
 def _policies(
     planes: tuple[PlaneModel, ...] | None,
+    *,
     last: tuple[PlanePolicy, ...],
     problems: list[ParseError],
 ) -> tuple[PlanePolicy, ...]:
