@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 from generator.inputs import Inputs
 from generator.intake import freshness_findings
+from generator.inventory import Inventory
 from generator.port_findings import port_findings
 from generator.subnets import refusals
 from generator.switch_reports import is_walked, walk_findings
-from topology.fabric import build_fabric
 from topology.facts import Finding, sort_findings
-from topology.identity import Key
-from topology.inference import infer
-from topology.planes import split_planes
+from topology.identity import Claim, Key, SweptClaims
+from topology.incremental import Context, Known, Path, Wanted, learn
 from topology.tree import TopologyTree
 
 
@@ -34,6 +33,8 @@ class Observation:
     """The networks that have ports."""
     owners: Mapping[Key, str] = field(default_factory=dict, compare=False, repr=False)
     """By id the node that has it, where nodes report: who had it first when another claims it."""
+    path: Path = field(default=Path.WHOLE, compare=False)
+    """How much was done anew for it."""
 
 
 def observe(
@@ -60,12 +61,42 @@ def observe(
     return replace(found, findings=findings)
 
 
+class FabricMemory:
+    """What was made of the last inputs, so that the next are only looked at where they differ."""
+
+    def __init__(self) -> None:
+        """Nothing is known yet."""
+        self.known: Known | None = None
+        self._listed: tuple[Inventory | None, tuple[Claim, ...]] = (None, ())
+        self._owners: Mapping[Key, str] = {}
+
+    def claims(self, inputs: Inputs) -> tuple[Claim | SweptClaims, ...]:
+        """Return all claims, those of the same inventory as the same objects."""
+        inventory, claims = self._listed
+        if inventory is not inputs.inventory:
+            claims = inputs.listed_claims
+            self._listed = (inputs.inventory, claims)
+        return (*claims, *inputs.claims)
+
+    def learn(self, inputs: Inputs, wanted: Wanted, context: Context) -> Known:
+        """Return what the inputs tell, and remember it."""
+        self.known = learn(self.claims(inputs), wanted=wanted, context=context, last=self.known)
+        return self.known
+
+    def owners(self, known: Known) -> Mapping[Key, str]:
+        """Return who has which id: the same as before where no more than cables moved."""
+        if known.path is Path.WHOLE or not self._owners:
+            self._owners = known.fabric.owners()
+        return self._owners
+
+
 def observe_fabric(
     inputs: Inputs,
     *,
     previous: TopologyTree | None = None,
     first_owners: Mapping[Key, str] = MappingProxyType({}),
     names_of_tiers: Sequence[str] = (),
+    memory: FabricMemory | None = None,
 ) -> Observation | None:
     """Return the tree and those findings that follow from facts alone, not from their status.
 
@@ -74,16 +105,21 @@ def observe_fabric(
         previous: the last generation's tree, whose names are carried over.
         first_owners: the last generation's owners, who keep what another claims without proof.
         names_of_tiers: bottom-up; the usual ones when empty.
+        memory: what was observed last; without it all is looked at.
     """
     if not inputs.claims:
         return None
-    fabric = build_fabric(inputs.all_claims, first_owners=first_owners)
-    split = split_planes(fabric, inputs.planes.policies)
-    plane = split.plane(inputs.planes.name)
-    found = infer(fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers)
-    findings = sort_findings([*found.findings, *port_findings(fabric, plane, inputs.reports)])
-    owners = fabric.owners() if inputs.reports else {}
-    return Observation(found.tree, findings, inputs.unknown_subnets, split.names, owners)
+    memory = memory or FabricMemory()
+    choice = inputs.planes
+    wanted = Wanted(choice.name, tuple(choice.policies), tuple(names_of_tiers))
+    known = memory.learn(inputs, wanted, Context(previous, first_owners))
+    found = known.inferred.inference
+    told = port_findings(known.fabric, known.plane, inputs.reports)
+    findings = sort_findings([*found.findings, *told])
+    owners = memory.owners(known) if inputs.reports else {}
+    return Observation(
+        found.tree, findings, inputs.unknown_subnets, known.split.names, owners, known.path
+    )
 
 
 class Periods(NamedTuple):

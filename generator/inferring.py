@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from generator.app import Observation, observe_fabric
+from generator.app import FabricMemory, Observation, observe_fabric
 from generator.inputs import Inputs
-from generator.intake import take_reports
+from generator.intake import Intake
 from generator.inventory import Inventory
 from generator.reconcile.shape import DEFAULT_SHAPE, Shape
 from topology.errors import ParseError
@@ -32,6 +32,8 @@ class Inferring:
         """None where nothing usable was reported."""
         self.problems: tuple[ParseError, ...] = ()
         """What of the reports could not be used."""
+        self._intake = Intake()
+        self._memory = FabricMemory()
         self._facts: object = None
         self._evidence: Evidence | None = None
 
@@ -44,7 +46,7 @@ class Inferring:
         """
         if self._is_same(evidence):
             return
-        taken = take_reports(evidence.reports)
+        taken = self._intake.take(evidence.reports)
         inputs = Inputs(
             taken.claims,
             evidence.reports,
@@ -58,6 +60,7 @@ class Inferring:
             previous=previous,
             first_owners=self.observation.owners if self.observation else {},
             names_of_tiers=evidence.shape.tier_names,
+            memory=self._memory,
         )
         self.problems = taken.problems
 

@@ -82,8 +82,13 @@ class Inputs:
     @property
     def all_claims(self) -> tuple[Claim | SweptClaims, ...]:
         """Claims including the inventory's."""
+        return (*self.listed_claims, *self.claims)
+
+    @property
+    def listed_claims(self) -> tuple[Claim, ...]:
+        """The inventory's."""
         listed = self.inventory.nodes if self.inventory else ()
-        return (*(Claim(node.device, Origin.INVENTORY) for node in listed), *self.claims)
+        return tuple(Claim(node.device, Origin.INVENTORY) for node in listed)
 
 
 def read_inputs(sources: Sources) -> Inputs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from topology.errors import ParseError, ReportError, show
 from topology.facts import Device, DeviceKind, Finding, FindingKind, Severity
 from topology.identity import Claim, Origin, SweptClaims
 from topology.ids import Id, IdKind
-from topology.report import NeighborReport, SweepPart, device_of, join_sweep
+from topology.report import NeighborReport, ReportSpec, SweepPart, device_of, join_sweep
 
 STALE_PERIODS = 3
 """A report is stale when it is older than so many collection periods."""
@@ -42,36 +42,115 @@ class _Sweep:
         return show(f"{self.node}.sweep.* of subnet {self.parts[0].subnet}")
 
 
-def take_reports(reports: Iterable[NeighborReport]) -> Taken:
-    """Return the claims of reports; of each subnet the newest sweep whose parts are all there.
+class _Told(NamedTuple):
+    """What one report says of its device."""
 
-    An incomplete or damaged sweep is a problem and never an empty fabric. Cost: O(facts).
+    spec: ReportSpec
+    claim: Claim
+    problems: tuple[ParseError, ...]
+
+
+class _Read(NamedTuple):
+    """What one sweep says."""
+
+    parts: tuple[SweepPart, ...]
+    claims: tuple[Claim | SweptClaims, ...]
+    errors: tuple[ParseError, ...]
+
+
+class Intake:
+    """The claims of reports, each made once as long as its report says the same.
+
+    So whoever makes something of claims can tell by the objects which of them are new.
     """
-    reports = tuple(reports)
-    claims: list[Claim | SweptClaims] = []
-    parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
-    reporters: set[str] = set()
+
+    def __init__(self) -> None:
+        """Nothing was taken yet."""
+        self._told: dict[str, _Told] = {}
+        self._read: dict[str, _Read] = {}
+
+    def take(self, reports: Iterable[NeighborReport]) -> Taken:
+        """Return the claims of reports; of each subnet the newest sweep whose parts are all there.
+
+        An incomplete or damaged sweep is a problem and never an empty fabric. Cost: O(facts) of
+        the reports that are new or say something else.
+        """
+        reports = tuple(reports)
+        told, last = {}, self._told
+        parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
+        for report in reports:
+            name = report.metadata.name
+            found = last.get(name)
+            if found is not None and (found.spec is report.spec or found.spec == report.spec):
+                told[name] = found
+            elif (device := device_of(report)) is not None:
+                told[name] = _tell(report, device)
+            elif report.spec.sweep is not None:
+                sweep = report.spec.sweep
+                key = (sweep.subnet, name.partition(".sweep.")[0], sweep.sweep_id)
+                parts[key].append((report.status.observed_at or "", sweep))
+        self._told = told
+        problems = [problem for one in told.values() for problem in one.problems]
+        read = self._sweeps(parts, problems)
+        awaited = {subnet for subnet, _, _ in parts} | expected_subnets(reports)
+        return Taken(
+            (*(one.claim for one in told.values()), *(one for row in read for one in row.claims)),
+            (*problems, *(error for row in read for error in row.errors)),
+            frozenset(
+                name for name, one in told.items() if one.claim.device.kind is DeviceKind.HOST
+            ),
+            tuple(sorted(awaited - self._read.keys())),
+        )
+
+    def _sweeps(
+        self,
+        parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]],
+        problems: list[ParseError],
+    ) -> list[_Read]:
+        """Return the sweep that counts for each subnet, and remember it."""
+        by_subnet: dict[str, list[_Sweep]] = defaultdict(list)
+        for (subnet, node, _), rows in parts.items():
+            observed = max(when for when, _ in rows)
+            by_subnet[subnet].append(_Sweep(node, observed, tuple(part for _, part in rows)))
+        read: dict[str, _Read] = {}
+        for subnet in sorted(by_subnet):
+            newest_first = sorted(
+                by_subnet[subnet],
+                key=lambda sweep: (sweep.observed_at, sweep.node, sweep.parts[0].sweep_id),
+                reverse=True,
+            )
+            for sweep in newest_first:
+                try:
+                    read[subnet] = _read_sweep(sweep, self._read.get(subnet))
+                except ReportError as error:
+                    problems.append(ParseError(str(error), source=sweep.title))
+                    continue
+                break
+        self._read = read
+        return [*read.values()]
+
+
+def take_reports(reports: Iterable[NeighborReport]) -> Taken:
+    """Return the claims of reports, as an `Intake` takes them that took none before."""
+    return Intake().take(reports)
+
+
+def _read_sweep(sweep: _Sweep, last: _Read | None) -> _Read:
+    """Return what a sweep says; the last one where it is the same.
+
+    Raises:
+        ReportError: it is incomplete or damaged.
+    """
+    if last is not None and last.parts == sweep.parts:
+        return last
+    parsed = parse_sweep(join_sweep(sweep.parts).encode(), source=sweep.title)
+    return _Read(sweep.parts, tuple(claims_of_sweep(parsed)), parsed.errors)
+
+
+def _tell(report: NeighborReport, device: Device) -> _Told:
     problems: list[ParseError] = []
-    for report in reports:
-        device = device_of(report)
-        if device is not None:
-            claims.append(Claim(_bound(device, report.metadata.name, problems), Origin.REPORT))
-            if device.kind is DeviceKind.HOST:
-                reporters.add(report.metadata.name)
-        elif report.spec.sweep is not None:
-            node = report.metadata.name.partition(".sweep.")[0]
-            sweep = report.spec.sweep
-            key = (sweep.subnet, node, sweep.sweep_id)
-            parts[key].append((report.status.observed_at or "", sweep))
-    swept: set[str] = set()
-    for subnet, title, text in _newest_per_subnet(parts, problems):
-        swept.add(subnet)
-        parsed = parse_sweep(text.encode(), source=title)
-        claims += claims_of_sweep(parsed)
-        problems += parsed.errors
-    awaited = {subnet for subnet, _, _ in parts} | expected_subnets(reports)
-    unknown = tuple(sorted(awaited - swept))
-    return Taken(tuple(claims), tuple(problems), frozenset(reporters), unknown)
+    claim = Claim(_bound(device, report.metadata.name, problems), Origin.REPORT)
+    return _Told(report.spec, claim, tuple(problems))
 
 
 def _bound(device: Device, name: str, problems: list[ParseError]) -> Device:
@@ -85,30 +164,6 @@ def _bound(device: Device, name: str, problems: list[ParseError]) -> Device:
         problems.append(ParseError(problem, source=f"report {show(name, 253)}"))
     ids = {one for one in device.ids if one.kind is not IdKind.NODE_NAME}
     return replace(device, ids=tuple(sorted({*ids, Id(IdKind.NODE_NAME, name)})))
-
-
-def _newest_per_subnet(
-    parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]], problems: list[ParseError]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield (subnet, title, text) of the sweep that counts for each subnet."""
-    by_subnet: dict[str, list[_Sweep]] = defaultdict(list)
-    for (subnet, node, _), rows in parts.items():
-        observed = max(when for when, _ in rows)
-        by_subnet[subnet].append(_Sweep(node, observed, tuple(part for _, part in rows)))
-    for subnet in sorted(by_subnet):
-        newest_first = sorted(
-            by_subnet[subnet],
-            key=lambda sweep: (sweep.observed_at, sweep.node, sweep.parts[0].sweep_id),
-            reverse=True,
-        )
-        for sweep in newest_first:
-            try:
-                text = join_sweep(sweep.parts)
-            except ReportError as error:
-                problems.append(ParseError(str(error), source=sweep.title))
-                continue
-            yield subnet, sweep.title, text
-            break
 
 
 def freshness_findings(

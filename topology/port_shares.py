@@ -30,6 +30,22 @@ class PortShares(Mapping[int, Share]):
         for at, share in found:
             self._codes[at] = self._kinds.setdefault(share, len(self._kinds))
 
+    def renumbered(self, numbers: Index | None, num_ports: int) -> PortShares:
+        """Return a copy with ports by their new numbers, which are -1 for ports that are no more.
+
+        Args:
+            numbers: one entry per port; None where all keep theirs.
+            num_ports: how many there are now.
+        """
+        found = PortShares(num_ports)
+        found._kinds = dict(self._kinds)
+        if numbers is None:
+            found._codes = self._codes.copy()
+            return found
+        known = np.flatnonzero(self.are_known() & (numbers >= 0))
+        found._codes[numbers[known]] = self._codes[known]
+        return found
+
     def planes(self) -> set[str]:
         """Return the planes that have ports."""
         used = np.bincount(self._codes[self.are_known()], minlength=len(self._kinds)).tolist()

@@ -26,6 +26,7 @@ from topology.plane_cables import (
 from topology.plane_default import WEAK, plane_in_name, share_host
 from topology.plane_policy import COMPUTE, Share, Why
 from topology.planes import Plane, Split
+from topology.port_shares import PortShares
 from topology.reassembly import Rejoined
 
 _BY_NAME = frozenset({Why.SWITCH_NAME, Why.FELLOWS})
@@ -68,18 +69,22 @@ def resplit(split: Split, rejoined: Rejoined) -> Resplit | None:
     cables = find_cables(fabric, managed_by=managed)
     if not _has_same_switches(old, cables, numbers):
         return None
+    if not isinstance(split.shares, PortShares):
+        return None
     shares = split.shares
-    if numbers is not None and max(shares, default=0) >= rejoined.joined.num_claimed:
-        shares = {int(numbers[at]): share for at, share in shares.items()}
+    num_ports = len(rejoined.joined.is_confirmed)
+    if numbers is not None:
+        shares = shares.renumbered(numbers, num_ports)
     moves = _moves(old, cables, rejoined)
-    work = _Resplitting(replace(split, fabric=fabric, cables=cables, shares=shares), moves)
+    work = _Resplitting(replace(split, fabric=fabric, cables=cables), shares, moves)
     hosts = moves.hosts | ({rejoined.device} & set(cables.hosts))
     found = work.shares_of(hosts) if work.keeps_names() else None
     if found is None:
         return None
-    changed = {at: share for at, share in found.items() if shares.get(at) != share}
+    changed = [(at, share) for at, share in found.items() if shares.get(at) != share]
     if changed:
-        shares = {**shares, **changed}
+        shares = shares.renumbered(None, num_ports)
+        shares.put_each(changed)
     return Resplit(replace(split, fabric=fabric, cables=cables, shares=shares), moves)
 
 
@@ -159,7 +164,9 @@ def _where(edges: EdgeColumns, is_chosen: Flags) -> EdgeColumns:
 @dataclass(frozen=True, slots=True)
 class _Resplitting:
     split: Split
-    """The new cables, with the shares as they were."""
+    """The new cables."""
+    shares: PortShares
+    """As they were, by the new numbers."""
     moves: Moves
 
     def keeps_names(self) -> bool:
@@ -184,7 +191,7 @@ class _Resplitting:
         linked = dict(zip(ends.a_port[is_theirs].tolist(), ends.b[is_theirs].tolist(), strict=True))
         owners = self._owners(cables.host_ports)
         places = cables.host_ports[np.isin(owners, list(hosts))]
-        kept = {at: split.shares[at] for at in places.tolist() if at in split.shares}
+        kept = {at: self.shares[at] for at in places.tolist() if at in self.shares}
         is_left = [at not in kept or kept[at].why not in _BY_NAME for at in places.tolist()]
         found = {at: share for at, share in kept.items() if share.why in _BY_NAME}
         if len(kept) < len(places):
@@ -207,7 +214,7 @@ class _Resplitting:
 
         None where fellows may tell now what they did not, or no longer what they did.
         """
-        if all(share.plane == COMPUTE for share in set(self.split.shares.values())):
+        if self.shares.planes() <= {COMPUTE}:
             return dict(found)
         if self._serve_others():
             return None
@@ -236,7 +243,7 @@ class _Resplitting:
     def _votes(self, edges: EdgeColumns) -> dict[int, Counter[str]]:
         votes: dict[int, Counter[str]] = defaultdict(Counter)
         for port, switch in zip(edges.a_port.tolist(), edges.b.tolist(), strict=True):
-            share = self.split.shares.get(port)
+            share = self.shares.get(port)
             if share:
                 votes[switch][_before(share)] += 1
         return votes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random  # noqa: TID251 - a seeded order for the reports
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,12 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.inputs import read_captures
-from generator.intake import freshness_findings, take_reports
+from generator.intake import Intake, freshness_findings, take_reports
 from tests.generator.scenes import RAILS, Scene
+from tests.topology.changes import SPECS, built
 from topology.facts import Device, DeviceKind, FindingKind
 from topology.identity import Origin, spell_out
 from topology.ids import Id, IdKind
-from topology.report import NeighborReport, ReportStatus, SweepPart, report_of, split_sweep
+from topology.report import (
+    NeighborReport,
+    ReportStatus,
+    SweepPart,
+    parse_report,
+    render_report,
+    report_of,
+    split_sweep,
+)
+from topology.synthetic import report_claims
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PERIOD = timedelta(seconds=60)
@@ -179,3 +190,40 @@ def test_it_reads_a_capture_of_any_bytes_without_raising(
     (folder / "node.chassis.json0").write_bytes(rest)
     claims, problems = read_captures(folder)
     assert claims or problems
+
+
+def test_it_makes_a_claim_once_as_long_as_the_report_says_the_same() -> None:
+    intake = Intake()
+    fabric = built(SPECS["rails"])
+    reports = [report_of(found.device, name=found.report) for found in report_claims(fabric)]
+    first = intake.take(reports)
+    later = ReportStatus(observed_at="2026-07-01T12:00:00Z")
+    renewed = [parse_report(render_report(one)) for one in reports]
+    renewed = [one.model_copy(update={"status": later}) for one in renewed]
+    again = intake.take(renewed)
+    assert all(one is other for one, other in zip(first.claims, again.claims, strict=True))
+    assert again == take_reports(renewed)
+
+
+def test_it_makes_anew_the_claim_of_a_report_that_changed_and_forgets_one_that_went() -> None:
+    intake = Intake()
+    fabric = built(SPECS["rails"])
+    claims = [found.device for found in report_claims(fabric)]
+    reports = [report_of(device, name=device.name) for device in claims]
+    first = intake.take(reports)
+    port = claims[0].ports[0]._replace(rate_bps=1)
+    changed = replace(claims[0], ports=(port, *claims[0].ports[1:]))
+    again = intake.take([report_of(changed, name=changed.name), *reports[2:]])
+    assert again.claims[0] != first.claims[0]
+    assert again.claims[1:] == first.claims[2:]
+    assert again.claims[1] is first.claims[2]
+    assert intake.take(reports) == first
+
+
+def test_it_reads_a_sweep_once_as_long_as_it_is_the_same() -> None:
+    intake = Intake()
+    parts = sweep("node-1", 1, 0)
+    first, again = intake.take(parts), intake.take(list(parts))
+    assert first.claims
+    assert all(one is other for one, other in zip(first.claims, again.claims, strict=True))
+    assert intake.take([]).claims == ()
