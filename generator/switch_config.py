@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,7 +13,8 @@ from topology.errors import ConfigError, ParseError, show
 
 _MAX_CONFIG_BYTES: Final = 4 << 20
 _MAX_SECRET_BYTES: Final = 4096
-_OTHERS: Final = 0o077
+_ALL_BUT_OWNER: Final = 0o077
+_OTHERS: Final = 0o007
 
 
 class ReadTargets(NamedTuple):
@@ -43,7 +45,7 @@ def _read_secret(folder: Path, problems: list[ParseError], name: str) -> str:
     raw = read_regular(file, _MAX_SECRET_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
-    if file.stat().st_mode & _OTHERS:
+    if _is_exposed(file.stat()):
         problems.append(ParseError("a secret that others may read: chmod 600", source=source))
     secret = raw.decode("ascii", "replace").rstrip("\r\n")
     if not secret:
@@ -51,3 +53,13 @@ def _read_secret(folder: Path, problems: list[ParseError], name: str) -> str:
     if not (secret.isascii() and secret.isprintable()):
         raise ConfigError(f"{source}: a secret that is not one line of printable ASCII")
     return secret
+
+
+def _is_exposed(found: os.stat_result) -> bool:
+    """Return whether more than we may read a file.
+
+    Of a file that is not ours the group is how we get at it: a kubelet gives Secrets to root and
+    to the group of the pod.
+    """
+    is_ours = found.st_uid == os.geteuid()
+    return bool(found.st_mode & (_ALL_BUT_OWNER if is_ours else _OTHERS))
