@@ -20,9 +20,10 @@ from generator.jobs.figures import Figures, figures_of
 from generator.jobs.page import HEADER, render_page, table_row
 from generator.jobs.philly import make_philly
 from generator.jobs.replay import Backfill, replay
-from generator.jobs.strategies import BEST_FIT, FIRST_FIT, NAMES, make_strategy
+from generator.jobs.strategies import BEST_FIT, FIRST_FIT, NAMES, Strategy, make_strategy
 from generator.jobs.trace import Job, Trace, parse_trace, scale
 from generator.options import parse_share
+from generator.placement.presets import Preset
 from generator.printing import output_option, print_document, print_problems, table
 from generator.reading import read_tree
 from topology.errors import ConfigError, ParseError, show
@@ -118,7 +119,9 @@ def jobs(
     """
     trace = _read_trace(options["trace"], options["num_jobs"], options["seed"])
     scene = _scene(trace, options)
-    found = [_replayed(scene, name) for name in presets or ("optimal", BEST_FIT, FIRST_FIT)]
+    names = presets or (Preset.OPTIMAL.value, BEST_FIT, FIRST_FIT)
+    runs = [_Run.of(scene, name) for name in names]  # a wrong preset is told before the first
+    found = [_replayed(scene, run) for run in runs]
     if html is not None:
         _write(html, render_page(found, _title(options["trace"], scene)))
     print_document(
@@ -170,22 +173,32 @@ def _scene(trace: Trace, options: dict[str, Any]) -> Scene:
     return Scene(tree, options["slots"], scaled, Backfill(options["backfill"]))
 
 
-def _replayed(scene: Scene, name: str) -> Figures:
-    cluster = Cluster(scene.tree, scene.slots)
-    strategy = make_strategy(name, cluster)
-    with progress(f"replaying {name}", every_s=_SAY_EVERY_S) as show_progress:
+class _Run(NamedTuple):
+    """One preset, and the empty cluster that it places on."""
+
+    name: str
+    cluster: Cluster
+    strategy: Strategy
+
+    @classmethod
+    def of(cls, scene: Scene, name: str) -> _Run:
+        cluster = Cluster(scene.tree, scene.slots)
+        return cls(name, cluster, make_strategy(name, cluster))
+
+
+def _replayed(scene: Scene, run: _Run) -> Figures:
+    total = len(scene.jobs)
+    with progress(f"replaying {run.name}", every_s=_SAY_EVERY_S) as show_progress:
         found = replay(
             scene.jobs,
-            cluster,
-            strategy,
+            run.cluster,
+            run.strategy,
             backfill=scene.backfill,
             on_start=lambda num: (
-                None
-                if num % _STEP
-                else show_progress(f"{name}: {num} of {len(scene.jobs)} jobs started")
+                None if num % _STEP else show_progress(f"{run.name}: {num} of {total} jobs started")
             ),
         )
-    return figures_of(name, found, cluster)
+    return figures_of(run.name, found, run.cluster)
 
 
 def _title(trace: str, scene: Scene) -> str:

@@ -6,15 +6,19 @@ What nobody read is what was ignored; so the list of ignored fields cannot fall 
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from topology.errors import PlacementRequestError, show
+from topology.errors import EXCERPT_CHARS, PlacementRequestError, show
 
 ROOT: Final = ": "
 """Ends the path of a whole document: `Job 'train' (line 1): spec.parallelism`."""
 MOST: Final = 1_000_000
 """Largest count that is believed."""
+_SHORT = reprlib.Repr()
+"""Goes no deeper than a few levels, as foreign documents may."""
+_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother = 2, EXCERPT_CHARS, EXCERPT_CHARS
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 

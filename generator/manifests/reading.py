@@ -94,7 +94,8 @@ def translate_sbatch(options: Sequence[str]) -> Translation:
     """
     spec, unused, notes = sbatch.read_options(options)
     ignored = [
-        Ignored(one, Bearing.NONE if one in sbatch.HARMLESS else Bearing.POSSIBLE) for one in unused
+        Ignored(show(one), Bearing.NONE if one in sbatch.HARMLESS else Bearing.POSSIBLE)
+        for one in unused
     ]
     ordered = sorted(ignored, key=lambda row: row.bearing is Bearing.NONE)
     return Translation("Slurm", _document(spec), tuple(ordered), tuple(notes), takes_nodes=True)

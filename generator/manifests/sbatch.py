@@ -106,9 +106,9 @@ def read_options(options: Sequence[str]) -> tuple[dict[str, Any], list[str], lis
         PlacementRequestError: an option is malformed, or they contradict each other.
     """
     notes: list[Note] = []
-    parsed, ignored = [], []
+    parsed, ignored, parser = [], [], _parser()
     for words in _components(options):
-        known, unknown = _parser().parse_known_args(words)
+        known, unknown = parser.parse_known_args(words)
         parsed.append(known)
         ignored.extend(unknown)
     groups = [_group(one, at, notes) for at, one in enumerate(parsed)]

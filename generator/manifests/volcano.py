@@ -19,6 +19,8 @@ BATCH: Final = "batch.volcano.sh"
 SCHEDULING: Final = "scheduling.volcano.sh"
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"
 _ANNOTATION: Final = "volcano.sh/network-topology-"
+_MODE: Final = f"{_ANNOTATION}mode"
+_TIER: Final = f"{_ANNOTATION}highest-tier"
 _ROLES: Final = "volcano.sh/task-topology-"
 _LOWEST: Final = "1"
 
@@ -46,7 +48,7 @@ def read(manifests: Manifests) -> dict[str, Any]:
     elif group is not None:
         spec = _pod_group(group, workload, manifests)
     else:
-        spec = _pods(manifests)
+        spec = _annotated(workload, manifests)
     return {"preset": Preset.VOLCANO.value} | spec | _roles(manifests, spec["groups"])
 
 
@@ -209,17 +211,22 @@ def _without_pods(
     return groups
 
 
-def _pods(manifests: Manifests) -> dict[str, Any]:
-    """Return pods that carry the topology themselves."""
-    sets = sets_of_pods(manifests.pods, lambda _: "")
-    annotations = manifests.pods[0].annotations
-    tier = annotations.at("volcano.sh/network-topology-highest-tier").numeral(least=0)
-    mode = annotations.at("volcano.sh/network-topology-mode").text("hard")
+def _annotated(workload: Workload | None, manifests: Manifests) -> dict[str, Any]:
+    """Return pods, or a workload of another system, whose pods carry the topology themselves."""
+    if workload is not None:
+        name, sets = workload.owner.name, workload.sets
+    elif manifests.pods:
+        name, sets = manifests.pods[0].name, sets_of_pods(manifests.pods, lambda _: "")
+    else:
+        raise PlacementRequestError("the file", "expected a Job, a PodGroup, a workload or pods")
+    annotations = sets[0].annotations
+    tier = annotations.at(_TIER).numeral(least=0)
+    mode = annotations.at(_MODE).text("hard")
     if mode == "soft":
         wish: dict[str, Any] = {"preferred": [_LOWEST]}
     else:
         wish = {} if tier is None else {"required": str(tier)}
-    return wish | {"gang": manifests.pods[0].name, "groups": [one.row() for one in sets]}
+    return wish | {"gang": name, "groups": [one.row() for one in sets]}
 
 
 def _roles(manifests: Manifests, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -145,6 +145,34 @@ def requests() -> Iterator[bytes]:
     yield json.dumps(document).encode()
 
 
+def pods() -> Iterator[bytes]:
+    """Yield the pods of a job in YAML and JSON."""
+    yield (FIXTURES / "manifests" / "kueue-pod-group" / "input.yaml").read_bytes()
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "train-0",
+            "namespace": "ml",
+            "labels": {"volcano.sh/task-spec": "worker", "volcano.sh/task-index": "0"},
+            "annotations": {"scheduling.k8s.io/group-name": "train"},
+            "ownerReferences": [{"kind": "Job", "name": "train"}],
+        },
+        "spec": {
+            "nodeName": "n1",
+            "containers": [{"resources": {"requests": {"nvidia.com/gpu": "8", "cpu": "500m"}}}],
+        },
+        "status": {"phase": "Running"},
+    }
+    yield json.dumps(pod).encode()
+
+
+def traces() -> Iterator[bytes]:
+    """Yield traces of jobs."""
+    yield b"submit_time_s,gpus,duration_s\n0,1,60\n7.5,16,1e4\n"
+    yield b'duration_s,user,"gpus",submit_time_s\r\n3,"a,b",8,0\r\n'
+
+
 def messages() -> Iterator[bytes]:
     """Yield a request and an answer in protobuf."""
     request = read_asked(str(FIXTURES / "demo" / "gang.yaml"), None, {}).request(None)

@@ -6,6 +6,7 @@ return: errors that are one printable line, facts that fit a report, equal resul
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,10 @@ from google.protobuf.message import DecodeError
 
 from generator.intake import take_reports
 from generator.inventory import parse_nodes
+from generator.jobs.running import find_job, parse_running_pod
+from generator.jobs.trace import parse_trace
+from generator.manifests.reading import translate, translate_sbatch
+from generator.manifests.sbatch import is_script, options_of_script
 from generator.placement.request import parse_request
 from generator.plane_config import parse_planes
 from generator.rpc.convert import placement_message, placement_of, request_message, request_of
@@ -160,6 +165,39 @@ def _placement_request(raw: bytes) -> None:
             assert request_of(request_message(request)) == request
 
 
+def _manifests(raw: bytes) -> None:
+    text = raw.decode("utf-8", "replace")
+    try:
+        if is_script(text):
+            found = translate_sbatch(options_of_script(text))
+        else:
+            found = translate([*enumerate(_documents(raw), 1)])
+    except PlacementRequestError as error:
+        _check_errors([ParseError(str(error))])
+        return
+    said = (*map(str, found.ignored), *map(str, found.notes))
+    _check_errors(ParseError(line) for line in said)
+    with suppress(PlacementRequestError):
+        parse_request(found.document)
+
+
+def _running_pods(raw: bytes) -> None:
+    pods = []
+    for document in _documents(raw):
+        with suppress(PlacementRequestError):
+            pods.append(parse_running_pod(document if isinstance(document, Mapping) else {}))
+    with suppress(ConfigError):
+        find_job("train", [pod for pod in pods if pod is not None])
+
+
+def _job_trace(raw: bytes) -> None:
+    with suppress(ConfigError):
+        lines = io.StringIO(raw.decode("utf-8", "replace"), newline="")
+        found = parse_trace(lines, source=SOURCE)
+        _check_errors(found.problems)
+        assert list(found.jobs) == sorted(found.jobs)
+
+
 def _grpc(raw: bytes) -> None:
     with suppress(DecodeError, PlacementRequestError):
         request_of(pb.PlaceRequest.FromString(raw))
@@ -223,6 +261,9 @@ TARGETS: Final[Mapping[str, Target]] = {
     "inventory": Target(_inventory, seeds.inventories, YAML_BYTES),
     "tree": Target(_tree, seeds.trees, YAML_BYTES),
     "placement_request": Target(_placement_request, seeds.requests, YAML_BYTES),
+    "manifests": Target(_manifests, lambda: seeds.inputs("manifests"), YAML_BYTES),
+    "running_pods": Target(_running_pods, seeds.pods, YAML_BYTES),
+    "job_trace": Target(_job_trace, seeds.traces),
     "grpc": Target(_grpc, seeds.messages),
     "switches": Target(_switches, seeds.switches, YAML_BYTES),
     "nvidia_smi": Target(_nvidia_smi, lambda: seeds.inputs("nvidia_smi")),

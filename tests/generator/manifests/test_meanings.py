@@ -135,6 +135,11 @@ def test_it_reads_the_topology_of_plain_pods() -> None:
     assert spec_of(pod("p", annotations=soft))["preferred"] == ["1"]
 
 
+def test_it_reads_the_topology_of_a_template_of_another_system() -> None:
+    spec = spec_of(job(annotations={"volcano.sh/network-topology-highest-tier": "1"}))
+    assert (spec["preset"], spec["gang"], spec["required"]) == ("volcano", "train", "1")
+
+
 def test_it_places_pods_of_different_needs_as_groups() -> None:
     small = pod("s") | {"spec": {"containers": [{"resources": {"requests": {GPU: 1}}}]}}
     groups = spec_of(pod("a"), small, pod("b"))["groups"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from generator.manifests.reading import translate, translate_sbatch
 from generator.manifests.sbatch import split_options
-from tests.generator.manifests.scenes import job, pod, spec_of, understood, volcano_job
+from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, understood, volcano_job
 from topology.errors import PlacementRequestError
 
 KUEUE = "kueue.x-k8s.io/"
@@ -113,6 +113,11 @@ REFUSED = [
         ],
         "task-topology: no task is named 'ps'",
         id="Volcano: a role that no task has",
+    ),
+    pytest.param(
+        [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "JobTemplate", "spec": {}}],
+        "the file: expected a Job, a PodGroup, a workload or pods",
+        id="Volcano: a kind without pods",
     ),
     pytest.param(
         [kueue_job(podset_required_topology="leaf", podset_preferred_topology="leaf")],
@@ -268,3 +273,12 @@ def test_it_refuses_or_understands_whatever_comes(
 def test_it_names_each_document_by_its_line() -> None:
     with pytest.raises(PlacementRequestError, match=r"Pod 'q' \(line 2\): spec: is missing"):
         spec_of(pod("p"), {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"}})
+
+
+def test_it_survives_documents_that_nest_without_end() -> None:
+    deep: object = "bottom"
+    for _ in range(900):
+        deep = [deep]
+    with pytest.raises(PlacementRequestError, match="expected an integer"):
+        understood(job(parallelism=deep))
+    assert understood(job(template={"spec": pod_spec(affinity=None, volumes=deep)})).ignored
