@@ -1,0 +1,42 @@
+"""Which plane ports are in, kept as an array, is a mapping like any other."""
+
+import numpy as np
+import pytest
+
+from topology.plane_policy import COMPUTE, STORAGE, Share, Why
+from topology.port_shares import PortShares
+
+FAST, FAR = Share(COMPUTE, Why.FAST), Share(STORAGE, Why.FARTHER)
+
+
+def shares() -> PortShares:
+    found = PortShares(5)
+    found.put(FAST, np.array([4, 1]))
+    found.put_each([(3, FAR), (4, FAR)])
+    return found
+
+
+def test_it_is_a_mapping_in_the_order_of_ports() -> None:
+    assert list(shares().items()) == [(1, FAST), (3, FAR), (4, FAR)]
+    assert shares() == {4: FAR, 3: FAR, 1: FAST}
+    assert len(shares()) == 3
+
+
+def test_it_knows_no_port_without_a_plane() -> None:
+    assert 0 not in shares()
+    with pytest.raises(KeyError):
+        shares()[2]
+    assert shares().are_known().tolist() == [False, True, False, True, True]
+
+
+def test_it_tells_the_ports_of_a_plane() -> None:
+    assert shares().are_in(COMPUTE).tolist() == [False, True, False, False, False]
+    assert not shares().are_in("none").any()
+
+
+def test_it_tells_the_planes_that_still_have_ports() -> None:
+    found = shares()
+    assert found.planes() == {COMPUTE, STORAGE}
+    found.put(FAR, np.array([1]))
+    assert found.planes() == {STORAGE}
+    assert PortShares(2).planes() == set()
