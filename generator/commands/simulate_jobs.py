@@ -77,6 +77,11 @@ class Scene(NamedTuple):
     help="May be repeated; two are to compare with.  [default: optimal, best-fit, first-fit]",
 )
 @click.option(
+    "--wish",
+    metavar="TIER",
+    help="Tier that gangs prefer; presets such as kueue keep near only what wishes so.",
+)
+@click.option(
     "--scale-sizes",
     type=click.IntRange(1, 10_000),
     default=1,
@@ -119,8 +124,11 @@ def jobs(
     """
     trace = _read_trace(options["trace"], options["num_jobs"], options["seed"])
     scene = _scene(trace, options)
+    _check_wish(options["wish"], scene.tree)
     names = presets or (Preset.OPTIMAL.value, BEST_FIT, FIRST_FIT)
-    runs = [_Run.of(scene, name) for name in names]  # a wrong preset is told before the first
+    runs = [
+        _Run.of(scene, name, options["wish"]) for name in names
+    ]  # a wrong preset is told before the first
     found = [_replayed(scene, run) for run in runs]
     if html is not None:
         _write(html, render_page(found, _title(options["trace"], scene)))
@@ -181,9 +189,9 @@ class _Run(NamedTuple):
     strategy: Strategy
 
     @classmethod
-    def of(cls, scene: Scene, name: str) -> _Run:
+    def of(cls, scene: Scene, name: str, wish: str | None) -> _Run:
         cluster = Cluster(scene.tree, scene.slots)
-        return cls(name, cluster, make_strategy(name, cluster))
+        return cls(name, cluster, make_strategy(name, cluster, wish=wish))
 
 
 def _replayed(scene: Scene, run: _Run) -> Figures:
@@ -199,6 +207,12 @@ def _replayed(scene: Scene, run: _Run) -> Figures:
             ),
         )
     return figures_of(run.name, found, run.cluster)
+
+
+def _check_wish(wish: str | None, tree: TopologyTree) -> None:
+    if wish is not None and wish != "node" and tree.tier_of(wish) is None:
+        known = ", ".join(map(show, tree.tiers))
+        raise ConfigError(f"--wish: the tree has no tier '{show(wish)}'; it has {known}")
 
 
 def _title(trace: str, scene: Scene) -> str:

@@ -16,8 +16,9 @@ _BOTTOM: Final = 40
 _TICKS: Final = 4
 _COLORS: Final = (
     *("#3366cc", "#dc7633", "#2e8b57", "#8e44ad", "#b8860b"),
-    *("#17a2b8", "#c0392b", "#7f8c8d", "#1f618d", "#6b8e23"),
+    *("#17a2b8", "#c0392b", "#7f8c8d", "#14325c", "#9acd32", "#e75480", "#5d4037"),
 )
+"""As many as there are strategies."""
 _GAP: Final = 0.2
 """Share of a group of bars that stays empty."""
 

@@ -41,8 +41,13 @@ class Strategy(Protocol):
         """Learn that a job has gone."""
 
 
-def make_strategy(name: str, cluster: Cluster) -> Strategy:
+def make_strategy(name: str, cluster: Cluster, *, wish: str | None = None) -> Strategy:
     """Return the strategy of a name of `NAMES` on a cluster that is empty yet.
+
+    Args:
+        name: of a preset, or one of the two others.
+        cluster: all free.
+        wish: tier that every gang prefers, for presets; some keep near only what wishes it.
 
     Raises:
         PlacementRequestError: the engine does not know the preset yet.
@@ -51,7 +56,7 @@ def make_strategy(name: str, cluster: Cluster) -> Strategy:
         return Scan(cluster, first_fit)
     if name == BEST_FIT:
         return Scan(cluster, best_fit)
-    return Engine(cluster, Preset(name))
+    return Engine(cluster, Preset(name), wish)
 
 
 class Scan:
@@ -80,12 +85,13 @@ class Engine:
     Gangs may cross islands, as the two others do.
     """
 
-    def __init__(self, cluster: Cluster, preset: Preset) -> None:
-        """Begin with an empty cluster."""
+    def __init__(self, cluster: Cluster, preset: Preset, wish: str | None = None) -> None:
+        """Begin with an empty cluster; gangs prefer the tier that is wished."""
         slots = {"slots": cluster.slots}
         specs = {name: NodeSpec(name, slots) for name in cluster.tree.nodes}
         self._snapshot: Snapshot = build_snapshot(cluster.tree, specs)
         self._preset = preset
+        self._preferred = [] if wish is None else [wish]
         self._requests: dict[Pods, PlacementRequest] = {}
         self._request(Pods(1, 1))
 
@@ -115,7 +121,12 @@ class Engine:
     def _request(self, pods: Pods) -> PlacementRequest:
         """Return the request for so many pods; equal ones are parsed once."""
         if pods not in self._requests:
-            group = {"name": "pods", "count": pods.num, "request": {"slots": pods.slots}}
+            group = {
+                "name": "pods",
+                "count": pods.num,
+                "request": {"slots": pods.slots},
+                "preferred": self._preferred,
+            }
             spec = {"preset": self._preset.value, "groups": [group], "across_islands": True}
             document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
             self._requests[pods] = parse_request(document)

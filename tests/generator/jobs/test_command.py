@@ -48,6 +48,21 @@ def test_it_prints_a_row_for_each_preset(trace: Path) -> None:
     assert [row.split()[0] for row in rows] == ["best-fit", "first-fit"]
 
 
+def test_it_lets_gangs_wish_a_tier(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("submit_time_s,gpus,duration_s\n0,1,99\n1,2,9\n", encoding="utf-8")
+    words = ("--trace", file, "--preset", "kueue", "-o", "json")
+    wished, unasked = simulate(*words, "--wish", "leaf"), simulate(*words)
+    shares = [ran.document["presets"][0]["at_lowest_tier"] for ran in (wished, unasked)]
+    assert shares == [1, 0]
+
+
+def test_it_refuses_a_wish_that_the_tree_lacks(trace: Path) -> None:
+    ran = simulate("--trace", trace, "--wish", "rack")
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "--wish: the tree has no tier 'rack'; it has leaf, spine" in ran.err
+
+
 def test_it_writes_a_page(trace: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     ran = simulate("--trace", trace, "--preset", "first-fit", "--html", page)

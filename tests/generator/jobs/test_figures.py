@@ -8,10 +8,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from generator.jobs.charts import HEIGHT, WIDTH, Series, bars, lines
+from generator.jobs.charts import HEIGHT, WIDTH, Series, bars, color, lines
 from generator.jobs.figures import POINTS, Figures, figures_of
 from generator.jobs.page import HEADER, duration, render_page, table_row
-from generator.jobs.strategies import FIRST_FIT
+from generator.jobs.strategies import FIRST_FIT, NAMES
 from tests.generator.jobs.scenes import cluster, jobs, replayed
 
 # Eight nodes in leaves of two: three nodes for 10 s, then, after 5 s, three more for 10 s; the
@@ -59,6 +59,10 @@ def test_it_has_figures_of_no_job() -> None:
 
 def test_it_shows_every_figure_of_the_header(figures: Figures) -> None:
     assert len(table_row(figures)) == len(HEADER)
+
+
+def test_it_has_a_color_for_each_strategy() -> None:
+    assert len({color(at) for at in range(len(NAMES))}) == len(NAMES)
 
 
 def test_it_keeps_a_page_whole_whatever_names_say(figures: Figures) -> None:
