@@ -58,6 +58,7 @@ bench: $(SETUP) ## Times and memory at 128 to 65,536 HCAs, as ratios within one 
 	@$(BIN)/python -m tests.bench.switches
 	@$(BIN)/python -m tests.bench.agent_at_rest
 	@$(BIN)/python -m tests.bench.cluster
+	@$(BIN)/python -m tests.bench.gangs
 
 # Of each parser.
 SECONDS ?= 20
