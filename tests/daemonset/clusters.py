@@ -8,8 +8,25 @@ from subprocess import CompletedProcess
 from tests.daemonset.tools import CHART, NAMESPACE, find_tool, run
 from tests.lab.api_server import ApiServer
 
-# Made and kept by the server itself, at times of its own.
-_SERVERS = {"events", "leases.coordination.k8s.io in kube-system"}
+# Made by the server itself, at times of its own; the chart makes none of these.
+_SERVERS = frozenset(
+    {
+        "configmaps in kube-system",
+        "endpoints in default",
+        "endpointslices.discovery.k8s.io in default",
+        "events in default",
+        "events.events.k8s.io in default",
+        "flowschemas.flowcontrol.apiserver.k8s.io",
+        "ipaddresses.networking.k8s.io",
+        "leases.coordination.k8s.io in kube-system",
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+        "servicecidrs.networking.k8s.io",
+        "services in default",
+    }
+)
+_SPACES = frozenset(
+    ("namespaces", name) for name in ("default", "kube-node-lease", "kube-public", "kube-system")
+)
 
 
 class Release:
@@ -44,7 +61,7 @@ def inventory(api: ApiServer) -> frozenset[tuple[str, str]]:
         for resource, path in _lists(api)
         for namespace, name in _names(api, path)
     )
-    return frozenset(one for one in found if one[0] not in _SERVERS and "events" not in one[0])
+    return frozenset(one for one in found - _SPACES if one[0] not in _SERVERS)
 
 
 def _lists(api: ApiServer) -> Iterator[tuple[str, str]]:
