@@ -85,10 +85,9 @@ class Metrics:
             registry, "api_requests", "Requests to the API server; code none: no answer.", "code"
         )
         self._events = _counter(registry, "events", "Kubernetes Events.", "result")
-        for result in QueryResult:
-            self._queries.labels(result.value)
-        for outcome in EventResult:
-            self._events.labels(outcome.value)
+        for counter, results in ((self._queries, QueryResult), (self._events, EventResult)):
+            for result in results:
+                counter.labels(result.value)
 
     def on_round(self, outcome: RoundOutcome) -> None:
         """Take the outcome of a round."""

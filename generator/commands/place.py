@@ -77,11 +77,8 @@ def command(
         scene = read_scene(sources, tree)
         request = fitted(asked, scene.inventory).request(preset)
         placement = _place(scene, request, running=running, timeout_s=timeout)
-    print_document(
-        render_placement(placement),
-        output,
-        text=lambda: text_answer(placement, scene.tree if scene else None),
-    )
+    seen = scene.tree if scene else None
+    print_document(render_placement(placement), output, text=lambda: text_answer(placement, seen))
     if check and not placement.is_feasible:
         ctx.exit(Exit.CHECK_FAILED)
     finish(ctx, scene.problems if scene else ())

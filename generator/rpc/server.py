@@ -160,13 +160,7 @@ class PlacementServer:
             maximum_concurrent_rpcs=MAX_CALLS,
         )
         self._health = HealthServicer()
-        self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        placement_pb2_grpc.add_PlacementServiceServicer_to_server(
-            PlacementServicer(published, clock, on_query), self._server
-        )
-        names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self._server)
+        self._register(PlacementServicer(published, clock, on_query))
         self.address = _bind(self._server, wanted, security.credentials)
         """As bound, with the real port."""
         self._server.start()
@@ -180,6 +174,14 @@ class PlacementServer:
         self._health.enter_graceful_shutdown()
         self._server.stop(deadline_s).wait()
         self._pool.shutdown(wait=False)
+
+    def _register(self, servicer: PlacementServicer) -> None:
+        """Add the services; none of them is healthy yet."""
+        self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        placement_pb2_grpc.add_PlacementServiceServicer_to_server(servicer, self._server)
+        names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
 
     def _set_health(self, status: int) -> None:
         for name in ("", SERVICE):
