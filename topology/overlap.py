@@ -88,29 +88,37 @@ class _Parts:
         In an even jury its heaviest member counts twice, so that there is no tie.
         """
         jury = self.parts[part].members[:JURY]
-        if len(jury) % 2 == 0:
-            jury = [jury[0], *jury]
-        pairs = [(one, other) for one in candidates for other in jury]
-        return sum(self._overlap(one, other) for one, other in pairs) / len(pairs)
+        is_even = len(jury) % 2 == 0
+        votes = 0
+        for one in candidates:
+            found = [self._overlap(one, other) for other in jury]
+            votes += sum(found) + (is_even and found[0])
+        return votes / (len(candidates) * (len(jury) + is_even))
 
     def _overlap(self, one: int, other: int) -> bool:
         mine, theirs = self.weights[one], self.weights[other]
         if mine == theirs:
             return True  # nearly always, and then every rule below says so
         shared = [min(count, theirs[unit]) for unit, count in mine.items() if unit in theirs]
-        totals = self.totals[one], self.totals[other]
-        base = max(totals) if self.side is Side.BOTH else min(totals)
+        totals, num_shared = (self.totals[one], self.totals[other]), sum(shared)
+        excess = 2 * num_shared - (max(totals) if self.side is Side.BOTH else min(totals))
+        if excess < 0:
+            return False
         partners = (len(mine), len(theirs))
-        agree = self.side is Side.BOTH or (
-            2 * len(shared) > min(partners) and (min(partners) > 1 or max(partners) <= FEW_UNITS)
-        )
         # Cables exchanged inside a small pair leave exactly half of the links shared; that most
         # units are still on both switches then decides.
-        excess = 2 * sum(shared) - base
-        is_one_pair = 2 * len(shared) > len(mine.keys() | theirs.keys())
-        is_joined = (excess > 0 and agree) or (excess == 0 and is_one_pair)
+        is_joined = (
+            self._agree(partners, len(shared))
+            if excess
+            else 2 * len(shared) > len(mine.keys() | theirs.keys())
+        )
         is_apart = 2 * self.peers.get(one, {}).get(other, 0) >= min(totals)
-        return is_joined and (not is_apart or sum(shared) >= ALIKE_SHARE * max(totals))
+        return is_joined and (not is_apart or num_shared >= ALIKE_SHARE * max(totals))
+
+    def _agree(self, partners: tuple[int, int], num_shared: int) -> bool:
+        """Return whether two switches that overlap share most of their units, too."""
+        is_enough = min(partners) > 1 or max(partners) <= FEW_UNITS
+        return self.side is Side.BOTH or (2 * num_shared > min(partners) and is_enough)
 
 
 def join_switches(

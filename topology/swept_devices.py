@@ -107,7 +107,7 @@ class SweptDevices:
 def join_nodes(sweep: SweepColumns) -> SweptDevices | None:
     """Return the devices of a sweep; None where an id stands for two, or is no node GUID.
 
-    Cost: O(nodes), 1 µs each.
+    Cost: O(nodes log nodes), 2 µs each.
     """
     if not _is_plain(sweep):
         return None
