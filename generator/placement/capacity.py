@@ -92,6 +92,10 @@ class Snapshot:
     """Per node: index into `taint_sets`."""
     _labels: dict[str, tuple[Ints, dict[str, int]]] = field(default_factory=dict, repr=False)
     """Label columns read so far; a memo of `specs`, never a state."""
+    text_ranks: dict[int, Ints] = field(default_factory=dict, repr=False)
+    """Ranks of units by name per tier, read so far; a memo of `levels`."""
+    answers: dict[object, object] = field(default_factory=dict, init=False, repr=False)
+    """Proved answers by request; a memo of the whole, which no changed snapshot takes over."""
 
     @property
     def num_nodes(self) -> int:
@@ -140,7 +144,10 @@ class Snapshot:
             ]
             self._labels[key] = (np.array(codes, dtype=np.int64), names)
         codes_of, known = self._labels[key]
-        return np.isin(codes_of, [known[value] for value in values if value in known])
+        wanted = [known[value] for value in values if value in known]
+        if len(wanted) == 1:
+            return np.asarray(codes_of == wanted[0])
+        return np.isin(codes_of, wanted)
 
     def tolerated(self, tolerations: frozenset[str]) -> Mask:
         """Return which nodes have no hard taint beyond those tolerated as `key` or `key=value`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ ROUGH_STEPS = 200_000
 """Budget of choices of pods per group, where each is placed without proof."""
 EXACT_SHARE = 0.7
 """Part of a deadline that the exact search may use; the rest is for placing without proof."""
+MOST_REMEMBERED = 64
+"""Answers that a snapshot remembers; then it begins anew, which needs no lock."""
 EXPLAINING_STEPS = 100_000
 """Budget of finding out why nothing fits, and what would do."""
 
@@ -67,6 +70,9 @@ def place(
 ) -> Placement:
     """Return the best placement, or the reason why there is none.
 
+    What is proved is remembered with the snapshot, so that a gang that waits and asks again gets
+    its answer at once; O(request).
+
     Args:
         snapshot: the cluster.
         request: what is asked for.
@@ -76,6 +82,21 @@ def place(
     Raises:
         UnsupportedRequest: the request needs what the engine does not do yet.
     """
+    asked = replace(request, deadline_s=None)
+    known = snapshot.answers.get(asked)
+    if isinstance(known, Placement):
+        return known
+    found = _answered(snapshot, request, clock)
+    if found.is_proved:
+        if len(snapshot.answers) >= MOST_REMEMBERED:
+            snapshot.answers.clear()
+        snapshot.answers[asked] = found
+    return found
+
+
+def _answered(
+    snapshot: Snapshot, request: PlacementRequest, clock: Callable[[], float] | None
+) -> Placement:
     refusal = reasons.refusal(snapshot, request)
     if refusal is not None:
         return _infeasible(refusal)

@@ -167,8 +167,13 @@ def inside(problem: Problem, tier: int, unit: int, below: int) -> Ints:
 
 
 def text_ranks(problem: Problem, tier: int) -> Ints:
-    """Return the rank of every unit when paths of names are compared as text; O(units × log)."""
+    """Return the rank of every unit when names are compared as text, from the top tier down.
+
+    Cost: O(units × log) once per tree.
+    """
     levels, snapshot = problem.snapshot.levels, problem.snapshot
+    if tier in snapshot.text_ranks:
+        return snapshot.text_ranks[tier]
     starts = levels.starts[tier]
     paths = [
         (
@@ -184,6 +189,7 @@ def text_ranks(problem: Problem, tier: int) -> Ints:
     order = sorted(range(len(paths)), key=lambda unit: (paths[unit], unit))
     ranks = np.empty(len(paths), dtype=np.int64)
     ranks[order] = np.arange(len(paths))
+    snapshot.text_ranks[tier] = ranks
     return ranks
 
 

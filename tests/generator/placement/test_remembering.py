@@ -1,0 +1,38 @@
+"""What a snapshot remembers: proved answers, and only its own."""
+
+from __future__ import annotations
+
+from generator.placement.capacity import NodeSpec, with_running
+from generator.placement.engine import MOST_REMEMBERED, place, running_gang
+from tests.generator.placement.documents import cluster, racks, request, workers
+from tests.generator.placement.test_rough import MIXED, JumpingClock
+
+
+def test_it_gives_a_remembered_answer_whatever_the_deadline() -> None:
+    snapshot = cluster(racks(2, 2))
+    first = place(snapshot, request(groups=workers(2)))
+    assert place(snapshot, request(groups=workers(2), deadline_s=5)) is first
+
+
+def test_it_forgets_when_the_cluster_changes() -> None:
+    snapshot, asked = cluster(racks(2, 2)), request(groups=workers(2), gang="a")
+    first = place(snapshot, asked)
+    changed = with_running(snapshot, running_gang(asked, first))
+    again = place(changed, request(groups=workers(2), gang="b"))
+    assert first.assignment == {"workers": ("n0", "n1")}
+    assert again.assignment == {"workers": ("n2", "n3")}
+    assert not cluster(racks(2), {"n0": NodeSpec("n0")}).answers
+
+
+def test_it_searches_again_for_what_it_did_not_prove() -> None:
+    snapshot, asked = cluster(racks(6, 6, 6, 6, per_block=4)), request(groups=MIXED, deadline_s=0.5)
+    assert not place(snapshot, asked, clock=JumpingClock()).is_proved
+    assert not snapshot.answers
+    assert place(snapshot, request(groups=MIXED)).is_proved
+
+
+def test_it_remembers_only_so_many() -> None:
+    snapshot = cluster(racks(2, 2))
+    for at in range(MOST_REMEMBERED + 1):
+        place(snapshot, request(groups=workers(1), gang=f"g{at}"))
+    assert len(snapshot.answers) == 1
