@@ -170,14 +170,14 @@ class _Learning:
     def learn(self, claims: tuple[AnyClaim, ...], changes: Sequence[Change]) -> Known:
         joined, keys = self.last.joined, self.last.keys
         split: Split | None = None if self.wanted.policies else self.last.split
-        plane, hosts = self.last.plane, set[int]()
+        plane, ends = self.last.plane, set[int]()
         if joined is not None and keys is None:
             keys = key_table(joined.claims)
         for change in changes:
             found = rejoin(joined, keys, change) if joined is not None and keys else None
             if joined is None or found is None:
                 return _learn_all(claims, self.wanted, self.context)
-            hosts |= _hosts_of_moved(joined.fabric, found)
+            ends |= _ends_of_moved(joined.fabric, found)
             joined = found.joined
             resplit_now = resplit(split, found) if split is not None else None
             split = resplit_now.split if resplit_now is not None else None
@@ -187,7 +187,8 @@ class _Learning:
         basis = _Basis(claims, joined, keys, fabric)
         if split is None or not has_switches_like(self.last.plane, plane):
             return _infer_all(basis, self.wanted, self.context, path=Path.JOINED)
-        site = Site(fabric, plane, frozenset(hosts))
+        hosts = (at for at in ends if fabric.devices[at].kind is DeviceKind.HOST)
+        site = Site(fabric, plane, frozenset(hosts), keeps_links=not ends)
         found_tree = reinfer(
             self.last.inferred,
             site,
@@ -203,8 +204,11 @@ class _Learning:
 _PATHS: Final = {Extent.ALL: Path.JOINED, Extent.PART: Path.PART, Extent.NOTHING: Path.NOTHING}
 
 
-def _hosts_of_moved(before: Fabric, found: Rejoined) -> set[int]:
-    """Return the hosts at the ends of links that are gone, new, or of another rate or standing."""
+def _ends_of_moved(before: Fabric, found: Rejoined) -> set[int]:
+    """Return the devices at the ends of links that are gone, new, or of another rate or standing.
+
+    Those of a port that is no more have another end.
+    """
     fabric = found.joined.fabric
     was = _links_at(before, found.before)
     if found.numbers is not None:
@@ -213,8 +217,7 @@ def _hosts_of_moved(before: Fabric, found: Rejoined) -> set[int]:
     now = _links_at(fabric, found.after)
     moved = set(map(tuple, was.tolist())) ^ set(map(tuple, now.tolist()))
     owners = columns_of(fabric).port_devices
-    ends = {int(owners[port]) for link in moved for port in link[:2] if port != NO_PORT}
-    return {at for at in ends if fabric.devices[at].kind is DeviceKind.HOST}
+    return {int(owners[port]) for link in moved for port in link[:2] if port != NO_PORT}
 
 
 def _links_at(fabric: Fabric, ports: np.ndarray) -> np.ndarray:

@@ -31,6 +31,9 @@ _GIGA = 1_000_000_000
 def slow_links(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
     """Yield a finding per link below the usual rate of its fellows. Cost: O(links)."""
     links = columns_of(fabric).links
+    known = links.rates[links.rates != UNKNOWN_RATE]
+    if not len(known) or 0 < known.min() == known.max():
+        return  # nothing is slower than anything
     fellows = list(_fellows(links, plane, grouping))
     everywhere = _usual_bps(
         np.concatenate([links.rates[at] for at in fellows] or [links.rates[:0]])

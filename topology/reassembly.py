@@ -241,20 +241,25 @@ class _Assembly:
         return is_confirmed, LinkColumns._make(column[order] for column in merged)
 
     def _ports(self, tail: _Tail) -> tuple[FabricPort, ...]:
-        ports, base = self.joined.fabric.ports, self.joined.num_claimed
-        start = int(np.searchsorted(self._owners()[:base], self.redone.device))
-        stop = start + len(self.redone.facts)
-        own = tuple(
+        ports, base = tuple(self.joined.fabric.ports), self.joined.num_claimed
+        start, stop = self._span()
+        if ports[start:stop] != tuple(self.redone.facts):
+            ports = (*ports[:start], *self.redone.facts, *ports[stop:])
+        if not self._has_new_tail(tail):
+            return ports
+        own = (
             port_row(owner, far_port(heard))
             for owner, heard in zip(tail.owners, tail.entries, strict=True)
         )
-        return (
-            *ports[:start],
-            *self.redone.facts,
-            *ports[stop : base + tail.first],
-            *own,
-            *ports[base + tail.stop :],
-        )
+        return (*ports[: base + tail.first], *own, *ports[base + tail.stop :])
+
+    def _span(self) -> tuple[int, int]:
+        """Return where the device's own ports start and end."""
+        start = int(np.searchsorted(self._owners()[: self.joined.num_claimed], self.redone.device))
+        return start, start + len(self.redone.facts)
+
+    def _has_new_tail(self, tail: _Tail) -> bool:
+        return len(tail.kept) != tail.stop - tail.first or NEW in tail.kept
 
     def _owners(self) -> Index:
         return columns_of(self.joined.fabric).port_devices
@@ -262,11 +267,11 @@ class _Assembly:
     def _columns(
         self, tail: _Tail, links: LinkColumns, ports: tuple[FabricPort, ...]
     ) -> FabricColumns:
-        old, base = columns_of(self.joined.fabric), self.joined.num_claimed
-        start = int(np.searchsorted(old.port_devices[:base], self.redone.device))
-        stop = start + len(self.redone.facts)
-        columns = _spliced(old, (start, stop), ports[start:stop])
-        if len(ports) != len(old.port_devices) or NEW in tail.kept:
+        columns, base = columns_of(self.joined.fabric), self.joined.num_claimed
+        start, stop = self._span()
+        if ports[start:stop] != tuple(self.joined.fabric.ports[start:stop]):
+            columns = _spliced(columns, (start, stop), ports[start:stop])
+        if self._has_new_tail(tail):
             first = base + tail.first
             own = ports[first : first + len(tail.kept)]
             columns = _spliced(columns, (first, base + tail.stop), own)
@@ -290,9 +295,12 @@ def _spliced(
     def splice(column: NDArray[AnyT], own: NDArray[AnyT]) -> NDArray[AnyT]:
         return np.concatenate([column[:start], own, column[stop:]])
 
+    names = columns.port_names
+    if names[start:stop] != fresh.port_names:
+        names = [*names[:start], *fresh.port_names, *names[stop:]]
     return columns._replace(
         port_devices=splice(columns.port_devices, fresh.port_devices),
-        port_names=[*columns.port_names[:start], *fresh.port_names, *columns.port_names[stop:]],
+        port_names=names,
         media=splice(columns.media, fresh.media),
         states=splice(columns.states, fresh.states),
         rates=splice(columns.rates, fresh.rates),

@@ -62,6 +62,8 @@ class Site(NamedTuple):
     """With the same devices and cables between switches as before."""
     hosts: frozenset[int]
     """At the ends of cables that are new, gone, or of another rate or standing."""
+    keeps_links: bool
+    """Whether all cables are as they were, but for the numbers of their ports."""
 
 
 def reinfer(
@@ -141,11 +143,15 @@ class _Reinferring:
             titles=titles,
             previous=self.previous,
         )
+        links, rates = last.findings.links, last.findings.rates
+        if not self.site.keeps_links:
+            links = frozenset(link_findings(fabric))
+            rates = frozenset(slow_links(fabric, plane, grouping))
         local = last.findings.tree - _of_domains(last)
         findings = FindingsBySource(
-            links=frozenset(link_findings(fabric)),
+            links=links,
             symmetry=symmetry,
-            rates=frozenset(slow_links(fabric, plane, grouping)),
+            rates=rates,
             tree=local | _of_domains(again),
             tiers=tiers,
             treeness=last.findings.treeness,
@@ -227,9 +233,10 @@ def _is_rare(plane: Plane) -> bool | None:
     None where there are none.
     """
     hosts, _, counts = pairs_of(plane.host_edges)
-    doubled = np.unique(hosts[counts > 1])
-    if not len(doubled):
+    is_doubled = counts > 1
+    if not is_doubled.any():
         return None
+    doubled = np.unique(hosts[is_doubled])
     found, num_leaves = np.unique(hosts, return_counts=True)
     spread = np.count_nonzero(num_leaves[~np.isin(found, doubled)] > 1)
     return bool(spread >= RARE * len(doubled))

@@ -21,6 +21,8 @@ from topology.plane_cables import (
     EdgeRows,
     edge_columns,
     find_cables,
+    pairs_around,
+    pairs_of,
     ports_of_hosts,
 )
 from topology.plane_default import WEAK, plane_in_name, share_host
@@ -103,31 +105,40 @@ def replane(plane: Plane, found: Resplit, rejoined: Rejoined) -> Plane:
     is_own[np.fromiter(own, np.intp, len(own))] = True
     edges = split.cables.host_edges
     edges = edges.where(is_own[edges.columns.a_port])
-    before = np.unique(_columns(plane.host_edges).b)
     moved = np.concatenate([moves.gone.a_port, moves.come.a_port])
-    if not is_own[moved].all() or not np.array_equal(before, np.unique(edges.columns.b)):
+    if not is_own[moved].all() or not _has_same_leaves(plane, edges):
         return split.plane(plane.name)
     switch_edges = plane.switch_edges
     if numbers is not None:
-        ends = _columns(switch_edges)
-        switch_edges = EdgeRows(
-            ends._replace(a_port=numbers[ends.a_port], b_port=numbers[ends.b_port])
-        )
+        switch_edges = _renumbered(switch_edges, numbers)
     return replace(plane, host_edges=edges, switch_edges=switch_edges, ports=own)
+
+
+def _has_same_leaves(plane: Plane, edges: EdgeRows) -> bool:
+    """Return whether cables of hosts lead to the same switches as before."""
+    size = max(plane.hosts[-1:] + plane.switches[-1:] + (int(edges.columns.b.max(initial=0)),)) + 1
+    flags = np.zeros((2, size), np.bool_)
+    for row, columns in zip(flags, (edge_columns(plane.host_edges), edges.columns), strict=True):
+        row[columns.b] = True
+    return np.array_equal(*flags)
+
+
+def _renumbered(edges: Sequence[Edge], numbers: Index) -> EdgeRows:
+    """Return cables by the new numbers of ports; which devices they join is counted already."""
+    ends = edge_columns(edges)
+    found = EdgeRows(ends._replace(a_port=numbers[ends.a_port], b_port=numbers[ends.b_port]))
+    found.pairs, found.around = pairs_of(edges), pairs_around(edges)
+    return found
 
 
 def has_switches_like(one: Plane, other: Plane) -> bool:
     """Return whether two planes have the same devices and the same cables between switches."""
-    ours, theirs = _columns(one.switch_edges), _columns(other.switch_edges)
+    ours, theirs = edge_columns(one.switch_edges), edge_columns(other.switch_edges)
     return (
         (one.hosts, one.switches) == (other.hosts, other.switches)
         and np.array_equal(ours.a, theirs.a)
         and np.array_equal(ours.b, theirs.b)
     )
-
-
-def _columns(edges: Sequence[Edge]) -> EdgeColumns:
-    return edge_columns(edges)
 
 
 def _renumber_set(ports: Collection[int], numbers: Index) -> frozenset[int]:
@@ -148,11 +159,16 @@ def _has_same_switches(old: Cables, new: Cables, numbers: Index | None) -> bool:
 
 
 def _moves(old: Cables, new: Cables, rejoined: Rejoined) -> Moves:
-    numbers = rejoined.numbers
-    was = old.host_edges.columns
+    """Return what moved; only cables at the ports that the report touches can have."""
+    numbers, was, now = rejoined.numbers, old.host_edges.columns, new.host_edges.columns
     if numbers is not None:
         was = was._replace(a_port=numbers[was.a_port], b_port=numbers[was.b_port])
-    now = new.host_edges.columns
+    is_touched = np.zeros(len(rejoined.joined.is_confirmed) + 1, np.bool_)  # the last: NO_PORT
+    is_touched[rejoined.after] = True
+    is_touched[NO_PORT] = True
+    was, now = (
+        _where(edges, is_touched[edges.a_port] | is_touched[edges.b_port]) for edges in (was, now)
+    )
     one, other = (edges.a_port << HALF | edges.b_port for edges in (was, now))
     return Moves(_where(was, ~np.isin(one, other)), _where(now, ~np.isin(other, one)))
 
