@@ -1,0 +1,49 @@
+"""What `toponaut serve` refuses to begin with, and where a replica finds itself."""
+
+from pathlib import Path
+
+import pytest
+
+from generator.exits import Exit
+from generator.replica import DEFAULT_NAMESPACE, namespace_of
+from tests.generator.scenes import run
+
+LOOPBACK = ("--insecure-loopback", "--listen", "127.0.0.1:0")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        pytest.param((), "either --store or --kube", id="no store is named"),
+        pytest.param(("--kube", "--store", "."), "either --store or --kube", id="two are named"),
+        pytest.param(("--store", ".", "--namespace", "x"), "go with --kube", id="a Lease's place"),
+        pytest.param(("--store", ".", "--context", "x"), "go with --kube", id="a context"),
+        pytest.param(("--kube", "--nodes", __file__), "--kube brings its nodes", id="nodes twice"),
+    ],
+)
+def test_it_refuses_to_serve_where(words: tuple[str, ...], why: str) -> None:
+    ran = run("serve", *words, *LOOPBACK)
+    assert ran.code == Exit.USAGE
+    assert why in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        pytest.param((), "either --store or --kube", id="no store is named"),
+        pytest.param(("--store", ".", "--kube"), "either --store or --kube", id="two are named"),
+        pytest.param(("--store", ".", "--kubeconfig", "x"), "go with --kube", id="credentials"),
+    ],
+)
+def test_it_approves_nothing_where(words: tuple[str, ...], why: str) -> None:
+    ran = run("approve", "0" * 16, *words)
+    assert ran.code == Exit.USAGE
+    assert why in ran.err
+
+
+def test_it_is_in_the_namespace_that_it_is_told_or_that_of_its_token(tmp_path: Path) -> None:
+    file = tmp_path / "namespace"
+    assert namespace_of({}, file) == DEFAULT_NAMESPACE
+    file.write_text("fabric\n")
+    assert namespace_of({}, file) == "fabric"
+    assert namespace_of({"POD_NAMESPACE": "here"}, file) == "here"
