@@ -137,10 +137,11 @@ class Field:
 
     def unread(self) -> Iterator[str]:
         """Yield the paths that nobody read, the topmost of each branch, in document order."""
-        if self._is_read or self.value in (None, "", [], {}):
+        if self._is_read:
             return
         if not self._children:
-            yield self.path
+            if not _is_blank(self.value):
+                yield self.path
             return
         if isinstance(self.value, dict):
             for key in self.value:
@@ -168,3 +169,17 @@ class Field:
         if at not in self._children:
             self._children[at] = Field(value, f"{self.path}[{at}]", self._notes)
         return self._children[at]
+
+
+def _is_blank(value: object) -> bool:
+    """Return whether a value says nothing, at any depth."""
+    rest = [value]
+    while rest:
+        found = rest.pop()
+        if isinstance(found, dict):
+            rest.extend(found.values())
+        elif isinstance(found, list):
+            rest.extend(found)
+        elif found not in (None, ""):
+            return False
+    return True

@@ -1,0 +1,149 @@
+"""Groups of pods in each system's words: which pods, how many at least, and where."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.generator.manifests.scenes import GPU, job, pod, pod_spec, spec_of, understood
+from topology.errors import PlacementRequestError
+
+KOORDINATOR = "gang.scheduling.koordinator.sh/"
+KUEUE = "kueue.x-k8s.io/"
+SPINE_BLOCK = {
+    "apiVersion": "scheduling.koordinator.sh/v1alpha1",
+    "kind": "ClusterNetworkTopology",
+    "metadata": {"name": "default"},
+    "spec": {
+        "networkTopologySpec": [
+            {"parentTopologyLayer": "BlockLayer", "topologyLayer": "NodeTopologyLayer"},
+            {"parentTopologyLayer": "SpineLayer", "topologyLayer": "BlockLayer"},
+            {"parentTopologyLayer": "ClusterTopologyLayer", "topologyLayer": "SpineLayer"},
+        ]
+    },
+}
+
+
+def group_of(api: str, **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - of a manifest
+    return {
+        "apiVersion": api,
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": spec,
+    }
+
+
+def kai_group(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - of a manifest
+    return group_of("scheduling.run.ai/v2alpha2", **spec)
+
+
+def small(name: str) -> dict[str, Any]:
+    return pod(name) | {"spec": {"containers": [{"resources": {"requests": {GPU: 1}}}]}}
+
+
+def gathering(*rows: dict[str, Any]) -> dict[str, str]:
+    return {f"{KOORDINATOR}network-topology-spec": json.dumps({"gatherStrategy": list(rows)})}
+
+
+def test_it_places_pods_that_only_name_the_scheduler_of_kai() -> None:
+    pods = [pod("a"), pod("b")]
+    for one in pods:
+        one["spec"]["schedulerName"] = "kai-scheduler"
+    spec = spec_of(*pods)
+    assert (spec["preset"], spec["groups"][0]["count"]) == ("kai", 2)
+
+
+def test_it_bounds_a_group_of_kai_by_its_least_members() -> None:
+    alone = spec_of(kai_group(minMember=2), pod("a"), pod("b"), pod("c"))
+    mixed = spec_of(kai_group(minMember=2), pod("a"), pod("b"), small("c"))
+    unknown = spec_of(kai_group(minMember=4))
+    assert [row["min"] for row in alone["groups"]] == [2]
+    assert ([row["min"] for row in mixed["groups"]], mixed["min"]) == ([0, 0], 2)
+    assert unknown["groups"] == [{"name": "pods", "count": 4, "min": 4}]
+
+
+def test_it_takes_a_workload_for_the_pods_of_a_group() -> None:
+    names = {"name": "main", "minMember": 3}
+    assert spec_of(kai_group(subGroups=[names]), job())["groups"][0]["min"] == 3
+    volcano = group_of("scheduling.volcano.sh/v1beta1", minMember=2)
+    assert spec_of(volcano, job())["groups"][0]["count"] == 4
+    koordinator = group_of("scheduling.sigs.k8s.io/v1alpha1", minMember=2)
+    assert spec_of(koordinator, job())["groups"][0]["min"] == 2
+    godel = group_of("scheduling.godel.kubewharf.io/v1alpha1", minMember=2)
+    assert spec_of(godel, job())["groups"][0]["min"] == 2
+
+
+def test_it_counts_koordinators_layers_from_the_nodes() -> None:
+    strategy = gathering(
+        {"layer": "SpineLayer", "strategy": "MustGather"},
+        {"layer": "BlockLayer", "strategy": "MustGather"},
+    )
+    found = understood(SPINE_BLOCK, pod("p", annotations=strategy))
+    assert found.document["spec"]["required"] == "1"
+    assert "of several layers that must gather, '1' is the lowest" in str(found.notes[0])
+
+
+def test_it_reads_the_gang_that_koordinators_pods_name() -> None:
+    marks = {f"{KOORDINATOR}name": "llm", f"{KOORDINATOR}min-available": "1"}
+    spec = spec_of(pod("a", annotations=marks), pod("b", annotations=marks))
+    assert (spec["gang"], spec["groups"][0]["min"]) == ("llm", 1)
+
+
+def test_it_ranks_koordinators_pods_without_an_index_last_and_by_name() -> None:
+    index = f"{KOORDINATOR}network-topology-index"
+    group = group_of("scheduling.sigs.k8s.io/v1alpha1", minMember=3)
+    ranked = pod("z", annotations={index: "0"})
+    groups = spec_of(group, small("w-10"), small("w-9"), ranked)["groups"]
+    assert [row["request"][GPU] for row in groups] == [8, 1]
+
+
+def test_it_notes_what_it_does_not_know_of_a_strategy() -> None:
+    strategy = {f"{KOORDINATOR}network-topology-spec": '{"gatherStrategy": [], "dp": 4}'}
+    (note,) = understood(pod("p", annotations=strategy)).notes
+    assert note.text.endswith(".dp is not understood")
+
+
+def test_it_asks_kueues_default_of_a_slice_of_a_job_set_only() -> None:
+    wish = {f"{KUEUE}podset-slice-required-topology": "leaf"}
+    with pytest.raises(PlacementRequestError, match="is missing beside"):
+        spec_of(job(annotations=wish))
+
+
+def test_it_refuses_slices_told_in_two_ways() -> None:
+    wish = {
+        f"{KUEUE}podset-slice-required-topology": "leaf",
+        f"{KUEUE}podset-slice-size": "2",
+        f"{KUEUE}podset-slice-required-topology-constraints": '[{"topology": "leaf", "size": 2}]',
+    }
+    with pytest.raises(PlacementRequestError, match="expected one of podset-slice"):
+        spec_of(job(annotations=wish))
+
+
+def test_it_leaves_what_is_unconstrained_without_a_tier() -> None:
+    group = spec_of(job(annotations={f"{KUEUE}podset-unconstrained-topology": "true"}))["groups"][0]
+    assert not {"required", "preferred", "slices"} & group.keys()
+
+
+def test_it_refuses_a_queue_without_a_workload() -> None:
+    queue = {"apiVersion": "v1", "kind": "Thing", "metadata": {"labels": {f"{KUEUE}x": "y"}}}
+    with pytest.raises(PlacementRequestError, match="expected a workload that Kueue knows"):
+        spec_of(queue)
+
+
+def test_it_takes_a_deployment_and_a_job_with_few_completions() -> None:
+    template = {"spec": pod_spec()}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"replicas": 5, "template": template},
+    }
+    assert spec_of(deployment)["groups"][0]["count"] == 5
+    assert spec_of(job(completions=2))["groups"][0]["count"] == 2
+
+
+def test_it_ignores_objects_that_stand_beside_a_workload() -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"x": 1}}
+    assert understood(service, job()).ignored == ()
