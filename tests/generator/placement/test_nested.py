@@ -14,7 +14,7 @@ from generator.placement.engine import place
 from generator.placement.request import parse_request
 from tests.generator.placement.nested import Assignment, Job, best, jobs, traffic
 
-MANY = int(os.environ.get("TOPONAUT_RANDOM_JOBS", "80"))
+MANY = int(os.environ.get("TOPONAUT_RANDOM_JOBS", "50"))
 
 
 def reached(job: Job, placement: Placement) -> tuple[int, ...]:
