@@ -1,0 +1,129 @@
+"""Measure one changed report against all claims at once: python -m tests.bench.incremental.
+
+Ethernet fabrics of 8 rails that hosts and switches report. A report tells another state, rate or
+text of a port, or a cable in another port; what is known afterwards is compared with what is
+learned from nothing for the first change of each kind, before the others are timed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import random  # noqa: TID251 - for annotations
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.printing import table
+from tests.bench.measuring import WrongResultError
+from tests.topology.changes import Claims, all_reports, built, dice, moved, restated
+from topology.incremental import Context, Known, Path, learn
+from topology.synthetic import FabricKind, FabricSpec
+
+SIZES: Final = (1024, 8192, 65536)
+RAILS: Final = 8
+CHANGES: Final[dict[str, Callable[[Claims, random.Random], Claims]]] = {
+    "state, rate or text": restated,
+    "a cable moved": moved,
+}
+_now: Final = time.process_time
+
+
+class Figure(NamedTuple):
+    """One kind of change at one size, by how much was done anew."""
+
+    num_hcas: int
+    change: str
+    path: Path
+    num_changes: int
+    whole_s: float
+    """All claims at once."""
+    seconds: float
+    """Median of the changes."""
+
+
+def measure(num_hcas: int, num_changes: int) -> list[Figure]:
+    """Return the medians of random single changes.
+
+    Raises:
+        WrongResultError: going on gave another result than all claims at once.
+    """
+    claims = all_reports(built(FabricSpec(FabricKind.RAIL, max(1, num_hcas // RAILS), rails=RAILS)))
+    known = learn(claims)
+    start = _now()
+    known = learn(claims, context=Context(known.inferred.tree))
+    whole_s = _now() - start
+    figures = []
+    for name, change in CHANGES.items():
+        rng = dice(name)
+        known = _check(known, change(claims, rng))
+        claims, times = known.claims, defaultdict[Path, list[float]](list)
+        for _ in range(num_changes):
+            changed = change(claims, rng)
+            context = Context(known.inferred.tree)
+            gc.collect()
+            start = _now()
+            found = learn(changed, context=context, last=known)
+            times[found.path].append(_now() - start)
+        figures += [
+            Figure(num_hcas, name, path, len(spent), whole_s, statistics.median(spent))
+            for path, spent in sorted(times.items())
+        ]
+    return figures
+
+
+def _check(known: Known, claims: Claims) -> Known:
+    context = Context(known.inferred.tree)
+    found = learn(claims, context=context, last=known)
+    whole = learn(claims, context=context)
+    if (found.fabric, found.inferred.inference) != (whole.fabric, whole.inferred.inference):
+        raise WrongResultError("one changed report gives another result than all reports")
+    return found
+
+
+def render(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+    """Return the figures as plain rows; `ratio` is that of a change to all claims at once."""
+    return [
+        {**figure._asdict(), "ratio": round(figure.seconds / figure.whole_s, 5)}
+        for figure in figures
+    ]
+
+
+def render_text(figures: Sequence[Figure]) -> str:
+    """Return the figures as a table."""
+    rows = [
+        (
+            str(figure.num_hcas),
+            figure.change,
+            figure.path.value,
+            str(figure.num_changes),
+            f"{figure.whole_s:.3g} s",
+            f"{1000 * figure.seconds:.3g} ms",
+            f"1/{figure.whole_s / figure.seconds:.0f}",
+        )
+        for figure in figures
+    ]
+    heads = ("HCAS", "CHANGE", "DONE ANEW", "CHANGES", "ALL REPORTS", "ONE REPORT", "RATIO")
+    return table(heads, rows)
+
+
+@click.command()
+@click.option("--sizes", default=",".join(map(str, SIZES)), show_default=True)
+@click.option("--changes", type=click.IntRange(min=1), default=30, show_default=True)
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+def main(sizes: str, changes: int, output: str) -> None:
+    """Print what one changed report costs, as a ratio to all reports in the same run."""
+    gc.set_threshold(200_000, 20, 20)  # as the command does
+    figures: list[Figure] = []
+    for size in map(int, sizes.split(",")):
+        click.echo(f"{size} HCAs: one changed report", err=True)
+        figures += measure(size, changes)
+    click.echo(json.dumps(render(figures), indent=2) if output == "json" else render_text(figures))
+
+
+if __name__ == "__main__":
+    main()
