@@ -153,7 +153,9 @@ def test_it_asks_volcano_before_kueue_whose_queue_may_stand_on_it() -> None:
 
 
 def test_it_tells_fields_that_may_matter_from_others() -> None:
-    spec = pod_spec(topologySpreadConstraints=[{}], restartPolicy="Never", priorityClassName="high")
+    spec = pod_spec(
+        topologySpreadConstraints=[{"maxSkew": 1}], restartPolicy="Never", priorityClassName="high"
+    )
     found = understood(job(template={"spec": spec})).ignored
     by_bearing = {row.path.rpartition(".")[2]: row.bearing for row in found}
     assert by_bearing == {
