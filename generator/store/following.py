@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from threading import Thread
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from generator.inventory import Inventory, ListedNode
 from generator.kube.applier import Fence, unfenced
@@ -46,7 +46,28 @@ from topology.report import NeighborReport
 
 Value = TypeVar("Value")
 
+_USUAL: Final = Settings()
 _UNENDED: Final = Settings(UNENDED)
+
+
+class _Follow(NamedTuple):
+    """How all kinds are followed."""
+
+    transport: Transport
+    pace: Pace
+    tell: Callable[[object], None]
+
+    def __call__(
+        self, resource: Resource, parse: Parse[Value], settings: Settings = _USUAL
+    ) -> Reflector[Value]:
+        return Reflector(
+            self.transport,
+            resource,
+            parse=parse,
+            on_change=self.tell,
+            pace=self.pace,
+            settings=settings,
+        )
 
 
 class FollowedCluster:
@@ -71,20 +92,10 @@ class FollowedCluster:
         self._store = ClusterStore(transport, pace=pace, fence=fence)
         self._ending = pace.ending
 
-        def follow(
-            resource: Resource,
-            parse: Parse[Value],
-            settings: Settings = Settings(),  # noqa: B008 - frozen
-        ) -> Reflector[Value]:
-            return Reflector(
-                transport,
-                resource,
-                parse=parse,
-                on_change=lambda _: on_change(),
-                pace=pace,
-                settings=settings,
-            )
+        def tell(_: object) -> None:
+            on_change()
 
+        follow = _Follow(transport, pace, tell)
         self._reports: Reflector[NeighborReport] = follow(REPORTS, parse_lean_report)
         self._nodes: Reflector[ListedNode] = follow(NODES, parse_kube_node)
         self._hypernodes: Reflector[HyperNode] = follow(HYPERNODES, parse_manifest)
