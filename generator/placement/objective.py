@@ -49,7 +49,6 @@ def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> O
     job = max(levels.common(int(held.min()), int(held.max())), problem.lowest)
     domain = int(levels.unit[job][held[0]])
     histogram = Counter(counted_tiers(problem, pods))
-    left = slots_left(problem, pods)
     used = [np.unique(unit[placed]) for unit in levels.unit[:-1]]
     inner = range(levels.root)
     return Objective(
@@ -65,20 +64,31 @@ def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> O
             Key.NODE_MISSES: (_node_misses(problem, pods),),
             Key.DOMAINS: tuple(len(used[tier]) for tier in reversed(inner)),
             Key.SORT: tuple(int(rule[job][domain]) for rule in problem.sort_columns),
-            Key.SURPLUS: (_left_in(problem, left, job, domain),),
-            Key.PARENT_SURPLUS: tuple(
-                _left_in(problem, left, tier, int(levels.unit[tier][held[0]]))
-                for tier in range(job + 1, levels.root)
-            ),
-            Key.FRAGMENTATION: tuple(
-                sum(_left_in(problem, left, tier, int(unit)) for unit in used[tier])
-                for tier in inner
-            ),
+            **_left_over(problem, slots_left(problem, pods), job, used),
             Key.TRAFFIC: (_traffic(problem, pods),),
             Key.NAMES: (int(levels.starts[job][domain]),),
         }
         | _victims(problem, pods)
     )
+
+
+def _left_over(
+    problem: Problem, left: Ints, job: int, used: Sequence[Ints]
+) -> dict[Key, tuple[int, ...]]:
+    """Return what is left in the job's domain, in its parents, and in all domains used."""
+    levels = problem.snapshot.levels
+    start = int(levels.starts[0][used[0][0]])
+    around = [int(unit[start]) for unit in levels.unit]
+    return {
+        Key.SURPLUS: (_left_in(problem, left, job, around[job]),),
+        Key.PARENT_SURPLUS: tuple(
+            _left_in(problem, left, tier, around[tier]) for tier in range(job + 1, levels.root)
+        ),
+        Key.FRAGMENTATION: tuple(
+            sum(_left_in(problem, left, tier, int(unit)) for unit in used[tier])
+            for tier in range(levels.root)
+        ),
+    }
 
 
 def broken(problem: Problem, pods: Sequence[Sequence[int]]) -> Broken | None:

@@ -234,15 +234,9 @@ def build_problem(
         UnsupportedRequest: it wants what is not done yet beside running pods of its own.
     """
     own, own_of = _own_positions(snapshot, request)
-    ignores = PRESETS[request.preset].ignores_own_without_tiers and not uses_tiers(request)
-    if ignores and request.across_islands:
-        own, own_of = (), ((),) * len(request.groups)
     _check_own(request, own_of)
     shapes, shape_of = build_shapes(snapshot, request)
     fewest = [int(shape.slots.sum()) for shape in shapes]
-    shape_by_name = {
-        group.name: shape for group, shape in zip(request.groups, shape_of, strict=True)
-    }
     return Problem(
         snapshot=snapshot,
         request=request,
@@ -256,14 +250,22 @@ def build_problem(
         rules=_unit_rules(snapshot, request, has_own=bool(own)),
         limits=tuple((height(snapshot, tier), most) for tier, most in request.limits),
         strategies=_strategies(snapshot, request),
-        pairs=tuple(
-            (shape_by_name[first], shape_by_name[second], weight)
-            for first, second, weight in pair_weights(request)
-        ),
+        pairs=_pairs(request, shape_of),
         sort_columns=tuple(_sort_column(snapshot, rule) for rule in request.sort),
         node_weights=_node_weights(snapshot, request),
         eviction=eviction,
         is_growth=bool(own),
+    )
+
+
+def _pairs(
+    request: PlacementRequest, shape_of: tuple[int, ...]
+) -> tuple[tuple[int, int, int], ...]:
+    """Return (shape, shape, weight) of groups that talk to, or repel, each other."""
+    names = [group.name for group in request.groups]
+    shapes = dict(zip(names, shape_of, strict=True))
+    return tuple(
+        (shapes[first], shapes[second], weight) for first, second, weight in pair_weights(request)
     )
 
 
@@ -292,6 +294,9 @@ def _own_positions(
     snapshot: Snapshot, request: PlacementRequest
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """Return where pods of the gang run: all of them, and those of each group."""
+    ignores = PRESETS[request.preset].ignores_own_without_tiers and not uses_tiers(request)
+    if ignores and request.across_islands:
+        return (), ((),) * len(request.groups)
     gang = snapshot.running.get(request.gang)
     rows = [
         (snapshot.position[pods.node], pods.group)

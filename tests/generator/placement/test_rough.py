@@ -71,6 +71,25 @@ def test_it_places_every_pod_of_a_part_where_full_nodes_lie_between() -> None:
     assert solve(tight, Effort(1000)) is None
 
 
+def test_it_places_nested_groups_without_proof() -> None:
+    replicas = [
+        {
+            "name": f"r{at}",
+            "required": "rack",
+            "children": [{"name": f"d{at}", "count": 1}, {"name": f"w{at}", "count": 2}],
+        }
+        for at in range(2)
+    ]
+    problem = build_problem(cluster(racks(3, 2, 3, 3)), request(groups=replicas, required="block"))
+    rough, best = solve_roughly(problem, Effort(1000)), solve(problem, Effort(100_000))
+    assert rough is not None
+    assert best is not None
+    assert sorted(at for row in rough.pods for at in row) == [5, 6, 7, 8, 9, 10]
+    assert best.objective.vector(problem.order) <= rough.objective.vector(problem.order)
+    none = build_problem(cluster(racks(3, 2, 3)), request(groups=replicas, required="block"))
+    assert solve_roughly(none, Effort(1000)) is None
+
+
 def test_it_answers_in_time_when_the_deadline_passes() -> None:
     snapshot = cluster(racks(6, 6, 6, 6, per_block=4))
     spec = request(groups=MIXED, deadline_s=0.5)
