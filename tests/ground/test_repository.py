@@ -112,7 +112,9 @@ def test_it_deploys_the_versions_that_it_tests(use: str) -> None:
     assert {name: tested.get(name) for name in locked(use)} == locked(use)
 
 
-@pytest.mark.parametrize("name", ["agent", "generator", "dev", "fuzz", "lock"])
+@pytest.mark.parametrize(
+    "name", ["agent", "agent-frames", "chart", "generator", "dev", "fuzz", "lock"]
+)
 def test_it_locks_by_hash_and_nothing_else(name: str) -> None:
     lines = (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
     odd = [
