@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Preset(StrEnum):
-    """Names of presets; each has a row in `PRESETS`."""
+    """Whose order of preferences is followed."""
 
     KOORDINATOR = "koordinator"
     VOLCANO = "volcano"
