@@ -30,10 +30,17 @@ class Contents:
             for inner, many in members:
                 row = [a + many * b for a, b in zip(row, self._pods[inner], strict=True)]
             self._pods.append(row)
-        self.of_job = self.per_shape(wanted, [0] * num_shapes)
+        self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+        self.of_job = self.per_shape(tuple(wanted), (0,) * num_shapes)
 
-    def per_shape(self, done: Sequence[int], loose: Sequence[int]) -> list[int]:
-        """Return the pods per shape in complete parts and beside them."""
+    def per_shape(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
+        """Return the pods per shape in complete parts and beside them; counted once each."""
+        known = self._known.get((done, loose))
+        if known is None:
+            known = self._known[done, loose] = self._counted(done, loose)
+        return known
+
+    def _counted(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
         total = list(loose)
         for many, row in zip(done, self._pods, strict=True):
             if many:
