@@ -86,13 +86,13 @@ def infer(
 class FindingsBySource(NamedTuple):
     """What is wrong, by what says so."""
 
-    links: frozenset[Finding]
-    symmetry: frozenset[Finding]
-    rates: frozenset[Finding]
-    tree: frozenset[Finding]
-    tiers: frozenset[Finding]
-    treeness: frozenset[Finding]
-    cliques: frozenset[Finding]
+    links: frozenset[Finding] = frozenset()
+    symmetry: frozenset[Finding] = frozenset()
+    rates: frozenset[Finding] = frozenset()
+    tree: frozenset[Finding] = frozenset()
+    tiers: frozenset[Finding] = frozenset()
+    treeness: frozenset[Finding] = frozenset()
+    cliques: frozenset[Finding] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +142,7 @@ def infer_all(
     tree, titles = build_named(
         fabric, plane, nested, ranks=ranks, previous=previous, names=names_of_tiers
     )
-    findings = FindingsBySource(
-        links=frozenset(link_findings(fabric)),
-        symmetry=frozenset(symmetry_findings(fabric, plane, grouping=grouping, ways=ways)),
-        rates=frozenset(slow_links(fabric, plane, grouping)),
-        tree=frozenset(tree_findings(fabric, plane, ranks=ranks, grouping=grouping, tree=tree)),
-        tiers=frozenset(tier_findings(fabric, plane, ranks=ranks, grouping=grouping, ways=ways)),
-        treeness=frozenset(treeness_findings(fabric, plane, grouping=grouping, ways=ways)),
-        cliques=frozenset(clique_findings(fabric, grouping.groups, cliques)),
-    )
-    return Inferred(
+    found = Inferred(
         fabric=fabric,
         plane=plane,
         has_directors=bool(folded.members),
@@ -162,7 +153,24 @@ def infer_all(
         tree=tree,
         titles=titles,
         previous=previous,
-        findings=findings,
+        findings=FindingsBySource(),
+    )
+    return replace(found, findings=_findings(found))
+
+
+def _findings(found: Inferred) -> FindingsBySource:
+    fabric, plane, grouping, ways = found.fabric, found.plane, found.grouping, found.ways
+    ranks = found.ranks
+    return FindingsBySource(
+        links=frozenset(link_findings(fabric)),
+        symmetry=frozenset(symmetry_findings(fabric, plane, grouping=grouping, ways=ways)),
+        rates=frozenset(slow_links(fabric, plane, grouping)),
+        tree=frozenset(
+            tree_findings(fabric, plane, ranks=ranks, grouping=grouping, tree=found.tree)
+        ),
+        tiers=frozenset(tier_findings(fabric, plane, ranks=ranks, grouping=grouping, ways=ways)),
+        treeness=frozenset(treeness_findings(fabric, plane, grouping=grouping, ways=ways)),
+        cliques=frozenset(clique_findings(fabric, grouping.groups, found.cliques)),
     )
 
 
