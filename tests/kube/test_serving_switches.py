@@ -1,4 +1,4 @@
-"""`toponaut serve --kube --switches`: what switches hear becomes reports, written when it changes."""
+"""`serve --kube --switches`: what switches hear becomes reports, written when it changes."""
 
 import json
 from collections.abc import Iterator
