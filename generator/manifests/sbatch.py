@@ -18,6 +18,8 @@ from topology.errors import PlacementRequestError, show
 
 GPU: Final = "nvidia.com/gpu"
 _LEAF: Final = "1"
+_MOST_WORDS: Final = 2048
+"""argparse takes time by the square of their number."""
 _RANGE = re.compile(r"([0-9]{1,7})(k?)(?:-([0-9]{1,7})(k?))?\Z")
 _MEMORY = re.compile(r"([0-9]{1,12})([KMGT]?)B?\Z", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"#SBATCH\s+(.*)\Z")
@@ -105,6 +107,8 @@ def read_options(options: Sequence[str]) -> tuple[dict[str, Any], list[str], lis
     Raises:
         PlacementRequestError: an option is malformed, or they contradict each other.
     """
+    if len(options) > _MOST_WORDS:
+        raise PlacementRequestError("sbatch", f"expected at most {_MOST_WORDS} words")
     notes: list[Note] = []
     parsed, ignored, parser = [], [], _parser()
     for words in _components(options):

@@ -214,6 +214,7 @@ SBATCH_REFUSED = [
     pytest.param("-N 4 --gres=gpu:a:b", "--gres: expected an integer", id="GPUs in words"),
     pytest.param("-N 4 --segment=0", "--segment: expected an integer from 1", id="empty segments"),
     pytest.param("-N", "sbatch: argument --nodes/-N: expected one argument", id="a bare option"),
+    pytest.param("-N 1 " * 1025, "sbatch: expected at most 2048 words", id="words without end"),
     pytest.param("-J 'x", "sbatch: No closing quotation: -J 'x", id="an open quotation"),
 ]
 
