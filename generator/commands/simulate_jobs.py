@@ -31,9 +31,18 @@ from topology.tree import TopologyTree
 
 MADE_UP: Final = "philly"
 _MAX_TRACE_BYTES: Final = 256 << 20
+_LEAST_LOAD: Final = 0.001
 _STEP: Final = 200
 _SAY_EVERY_S: Final = 10.0
 _GZIP: Final = b"\x1f\x8b"
+
+
+def _parse_load(text: str) -> float:
+    """Return a share that a clock can be stretched to."""
+    load = parse_share(text)
+    if load < _LEAST_LOAD:
+        raise click.BadParameter(f"'{show(text)}' is less than {_LEAST_LOAD:g}")
+    return load
 
 
 class Scene(NamedTuple):
@@ -90,7 +99,7 @@ class Scene(NamedTuple):
 )
 @click.option(
     "--load",
-    type=parse_share,
+    type=_parse_load,
     metavar="SHARE",
     help="GPU time asked for over what there is, as 0.9; the trace's clock is stretched to it.",
 )

@@ -113,6 +113,13 @@ def test_it_refuses_a_trace_that_is(tmp_path: Path, raw: bytes, why: str) -> Non
     assert why in ran.err
 
 
+@pytest.mark.parametrize("load", ["0", "0%", "0.0001"])
+def test_it_refuses_a_load_that_no_clock_can_be_stretched_to(load: str) -> None:
+    ran = simulate("--load", load)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert f"'{load}' is less than 0.001" in ran.err
+
+
 def test_it_refuses_a_page_that_it_cannot_write(trace: Path, tmp_path: Path) -> None:
     ran = simulate(
         "--trace", trace, "--preset", "first-fit", "--html", tmp_path / "no" / "page.html"
