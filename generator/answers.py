@@ -87,7 +87,8 @@ def _reason_text(reason: Reason) -> str:
 def _alternatives(placement: Placement) -> Iterator[str]:
     for row in placement.alternatives:
         if row.is_feasible:
-            yield f"feasible with {show(row.change, 200)}: within one {show(row.tier or '?')}"
+            word = "" if row.change.startswith("without ") else "with "
+            yield f"feasible {word}{show(row.change, 200)}: within one {show(row.tier or '?')}"
 
 
 def _domains(placement: Placement) -> list[str]:

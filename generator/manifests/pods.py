@@ -84,7 +84,8 @@ def _amounts(field: Field) -> dict[str, Decimal]:
         try:
             found[name] = parse_amount(quantity.raw())
         except ValueError as error:
-            raise quantity.fault(str(error)) from error
+            problem = str(error).partition(", got ")[0]  # the fault says what it got
+            raise quantity.fault(problem) from error
     return found
 
 

@@ -181,9 +181,9 @@ def _group(one: argparse.Namespace, at: int, notes: list[Note]) -> dict[str, Any
 
 def _nodes(one: argparse.Namespace) -> tuple[int, int]:
     """Return least and most nodes: as asked for, else what the tasks need."""
+    tasks = _number("--ntasks", one.ntasks or "1", 1)
+    per_node = _number("--ntasks-per-node", one.ntasks_per_node or "1", 1)
     if one.nodes is None:
-        tasks = _number("--ntasks", one.ntasks or "1", 1)
-        per_node = _number("--ntasks-per-node", one.ntasks_per_node or "1", 1)
         needed = -(-tasks // per_node)
         return needed, needed
     found = _RANGE.match(one.nodes)

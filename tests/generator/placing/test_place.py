@@ -150,6 +150,11 @@ def test_it_shows_why_there_is_no_placement_and_what_would_do(scene: Scene, tmp_
     assert "4 of 6 slots; needs 2 more" in ran.out
 
 
+def test_it_says_which_bound_to_leave_out(scene: Scene, tmp_path: Path) -> None:
+    file = write_request(tmp_path, groups=[{"name": "w", "count": 6}], max_domains={"leaf": 1})
+    assert "\nfeasible without max_domains: within one core\n" in place_in(scene, file).out
+
+
 def test_it_shows_pods_that_stay_pending(scene: Scene, tmp_path: Path) -> None:
     groups = [{"name": "w", "count": 6, "min": 2, "required": "leaf"}]
     ran = place_in(scene, write_request(tmp_path, groups=groups))
