@@ -17,7 +17,7 @@ from topology.ids import Id, IdKind
 from topology.lazy_rows import rows_at
 from topology.plane_cables import Edge
 from topology.planes import Plane
-from topology.ranks import find_leaves
+from topology.ranks import are_leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ def _inner_chips(plane: Plane, boxes: Mapping[Id, Sequence[int]]) -> Iterator[li
         if edge.a in box_of and box_of[edge.a] == box_of.get(edge.b)
         for end in (edge.a, edge.b)
     }
-    leaves = find_leaves(plane)
+    is_leaf = are_leaves(plane)
     for _, chips in sorted(boxes.items()):
-        inner = [chip for chip in chips if chip not in leaves]
+        inner = [chip for chip in chips if not is_leaf[chip]]
         if len(inner) > 1 and 2 * len(cabled.intersection(inner)) > len(inner):
             yield inner
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.facts import DeviceKind, Medium, PortState
-from topology.lazy_rows import LazyRows
+from topology.lazy_rows import LazyRows, rows_at
 
 if TYPE_CHECKING:
     from topology.fabric import Fabric
@@ -123,7 +123,7 @@ def name_codes(names: Sequence[str], places: Index) -> NameCodes:
     return (
         names.code(places)
         if isinstance(names, PortNames)
-        else code_names([names[at] for at in places.tolist()])
+        else code_names(rows_at(names, places.tolist()))
     )
 
 

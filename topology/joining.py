@@ -111,7 +111,7 @@ def join_claims(
     devices = tuple(_device(entities[at], names[at]) for at in order)
     columns = _columns(devices, found.ports, found.links)
     return Joined(
-        fabric=fabric_of(columns, devices, found.ports, sort_findings(settled_findings)),
+        fabric=fabric_of(columns, devices, tuple(found.ports), sort_findings(settled_findings)),
         claims=tuple(tuple(entities[at].claims) for at in order),
         orders=np.array(order, np.intp),
         rows=found.rows,
@@ -304,8 +304,8 @@ def fabric_of(
 ) -> Fabric:
     """Return a fabric whose links are arrays, and rows for whoever looks at them."""
     return Fabric(
-        devices=tuple(devices),
-        ports=tuple(ports),
+        devices=devices,
+        ports=ports,
         links=link_rows(columns.links),
         findings=findings,
         columns=columns,

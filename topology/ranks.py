@@ -46,22 +46,37 @@ def rank_switches(plane: Plane) -> Ranks:
     """Return the ranks of a plane's switches. Cost: O(pairs of switches) per rank."""
     around = pairs_around(plane.switch_edges)
     ranks = np.zeros(max(plane.switches, default=0) + 1, np.intp)
-    ranks[list(find_leaves(plane))] = 1
+    ranks[are_leaves(plane)] = 1
     level = 1
     while (is_next := _are_next(ranks, level, around)).any():
         level += 1
         ranks[is_next] = level
     ranked = np.flatnonzero(ranks)
+    rank = dict(zip(ranked.tolist(), ranks[ranked].tolist(), strict=True))
+    return Ranks(rank, _hosts_elsewhere(plane, ranks == 1))
+
+
+def rerank(last: Ranks, plane: Plane) -> Ranks | None:
+    """Return what `rank_switches` does where other hosts alone came to the same leaves, else None.
+
+    Args:
+        last: the ranks of a plane with the same switches and cables between them.
+        plane: as it is now.
+    """
+    is_leaf = are_leaves(plane)
+    if np.flatnonzero(is_leaf).tolist() != last.of_rank(1):
+        return None
+    return Ranks(last.rank, _hosts_elsewhere(plane, is_leaf))
+
+
+def _hosts_elsewhere(plane: Plane, is_leaf: Flags) -> tuple[tuple[int, int], ...]:
     hosts, switches, _ = pairs_of(plane.host_edges)
-    astray = ranks[switches] != 1
-    return Ranks(
-        rank=dict(zip(ranked.tolist(), ranks[ranked].tolist(), strict=True)),
-        hosts_on_spines=tuple(zip(hosts[astray].tolist(), switches[astray].tolist(), strict=True)),
-    )
+    astray = ~is_leaf[switches]
+    return tuple(zip(hosts[astray].tolist(), switches[astray].tolist(), strict=True))
 
 
-def find_leaves(plane: Plane) -> set[int]:
-    """Return the switches that carry hosts as their purpose. Cost: O(links).
+def are_leaves(plane: Plane) -> Flags:
+    """Tell the switches that carry hosts as their purpose. Cost: O(links).
 
     A leaf has hosts on half of its links, or half as many as its fellows (the typical host's
     leaf). A switch with fewer is a leaf only if most of its cables lead to no leaf: the last
@@ -73,8 +88,10 @@ def find_leaves(plane: Plane) -> set[int]:
     num_links = around.count_to(np.ones(size, np.bool_))
     is_busy = (num_hosts >= num_links) | (2 * num_hosts >= _typical(num_hosts))
     is_leaf = (num_hosts > 0) & is_busy
-    is_last = (num_hosts > 0) & (2 * around.count_to(is_leaf) < num_links)
-    return set(np.flatnonzero(is_leaf | is_last).tolist())
+    is_left = (num_hosts > 0) & ~is_leaf
+    if is_left.any():
+        is_leaf |= is_left & (2 * around.count_to(is_leaf) < num_links)
+    return is_leaf
 
 
 def _typical(num_hosts: Index) -> int:

@@ -26,6 +26,7 @@ from topology.facts import Neighbor, Port, Source
 from topology.heard_links import HALF, NO_PORT, HeardRows, confirmed_ports, pair_ends
 from topology.identity import Claim
 from topology.joining import Joined, columns_of_ports, confirms, fabric_of
+from topology.lazy_rows import LazyRows, rows_at, splice_rows
 from topology.port_numbers import far_port, port_row
 from topology.rehearing import Reheard
 
@@ -240,18 +241,18 @@ class _Assembly:
         order = np.argsort((merged.a << HALF) | merged.b, kind="stable")
         return is_confirmed, LinkColumns._make(column[order] for column in merged)
 
-    def _ports(self, tail: _Tail) -> tuple[FabricPort, ...]:
-        ports, base = tuple(self.joined.fabric.ports), self.joined.num_claimed
+    def _ports(self, tail: _Tail) -> Sequence[FabricPort]:
+        ports, base = self.joined.fabric.ports, self.joined.num_claimed
         start, stop = self._span()
         if ports[start:stop] != tuple(self.redone.facts):
-            ports = (*ports[:start], *self.redone.facts, *ports[stop:])
+            ports = splice_rows(ports, (start, stop), self.redone.facts)
         if not self._has_new_tail(tail):
             return ports
-        own = (
+        own = tuple(
             port_row(owner, far_port(heard))
             for owner, heard in zip(tail.owners, tail.entries, strict=True)
         )
-        return (*ports[: base + tail.first], *own, *ports[base + tail.stop :])
+        return splice_rows(ports, (base + tail.first, base + tail.stop), own)
 
     def _span(self) -> tuple[int, int]:
         """Return where the device's own ports start and end."""
@@ -265,17 +266,17 @@ class _Assembly:
         return columns_of(self.joined.fabric).port_devices
 
     def _columns(
-        self, tail: _Tail, links: LinkColumns, ports: tuple[FabricPort, ...]
+        self, tail: _Tail, links: LinkColumns, ports: Sequence[FabricPort]
     ) -> FabricColumns:
         columns, base = columns_of(self.joined.fabric), self.joined.num_claimed
         start, stop = self._span()
-        if ports[start:stop] != tuple(self.joined.fabric.ports[start:stop]):
+        if ports[start:stop] != self.joined.fabric.ports[start:stop]:
             columns = _spliced(columns, (start, stop), ports[start:stop])
         if self._has_new_tail(tail):
             first = base + tail.first
             own = ports[first : first + len(tail.kept)]
             columns = _spliced(columns, (first, base + tail.stop), own)
-        return columns._replace(links=links)
+        return columns._replace(port_names=_names_of(ports), links=links)
 
 
 def _ports_among(*numbers: Index) -> Index:
@@ -288,24 +289,24 @@ def _ports_among(*numbers: Index) -> Index:
 def _spliced(
     columns: FabricColumns, span: tuple[int, int], ports: Sequence[FabricPort]
 ) -> FabricColumns:
-    """Return columns with other ports in some places."""
+    """Return columns but names with other ports in some places."""
     start, stop = span
     fresh = columns_of_ports(ports)
 
     def splice(column: NDArray[AnyT], own: NDArray[AnyT]) -> NDArray[AnyT]:
         return np.concatenate([column[:start], own, column[stop:]])
 
-    names = columns.port_names
-    if names[start:stop] != fresh.port_names:
-        names = [*names[:start], *fresh.port_names, *names[stop:]]
     return columns._replace(
         port_devices=splice(columns.port_devices, fresh.port_devices),
-        port_names=names,
         media=splice(columns.media, fresh.media),
         states=splice(columns.states, fresh.states),
         rates=splice(columns.rates, fresh.rates),
         is_placed=splice(columns.is_placed, fresh.is_placed),
     )
+
+
+def _names_of(ports: Sequence[FabricPort]) -> LazyRows[str]:
+    return LazyRows(len(ports), lambda at: (port.name for port in rows_at(ports, at)))
 
 
 def _renumber(ports: Index, numbers: Index) -> Index:

@@ -24,7 +24,7 @@ from topology.plane_cables import pairs_of
 from topology.plane_part import find_part
 from topology.plane_policy import COMPUTE
 from topology.planes import Plane
-from topology.ranks import Ranks, rank_switches
+from topology.ranks import Ranks, rerank
 from topology.rates import slow_links
 from topology.regrouping import JudgedPart, judge_part, regroup
 from topology.symmetry import RARE, symmetry_findings
@@ -105,8 +105,8 @@ class _Reinferring:
         if not site.hosts:
             again = self._again(last.grouping, last.ranks, last.findings.symmetry)
             return Reinferred(again, Extent.NOTHING)
-        ranks = rank_switches(site.plane)
-        if ranks.rank != last.ranks.rank:
+        ranks = rerank(last.ranks, site.plane)
+        if ranks is None:
             return None
         devices = find_part((last.plane, site.plane), site.hosts)
         old = judge_part(last.fabric, last.plane, last.ranks, devices)
@@ -215,7 +215,7 @@ class _Reinferring:
         if not margins:
             return last.tree
         domains = (
-            replace(domain, margin=margins.get(domain.name, domain.margin))
+            replace(domain, margin=margins[domain.name]) if domain.name in margins else domain
             for domain in last.tree.domains
         )
         return replace(last.tree, domains=tuple(domains))
