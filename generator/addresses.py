@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 from topology.errors import ConfigError, show
 
 MAX_PORT: Final = 65535
+_IPV6: Final = r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
+_ADDRESS = re.compile(rf"(?:\[({_IPV6})\]|({_IPV6}|[^\s:/\[\]]*)):([0-9]{{1,5}})\Z")
 
 
 class Address(NamedTuple):
@@ -27,8 +30,7 @@ def parse_address(text: str) -> Address:
     Raises:
         ConfigError: it is no such pair.
     """
-    host, colon, port = text.rpartition(":")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > MAX_PORT:
-        raise ConfigError(f"'{show(text)}' is no address such as 127.0.0.1:50051")
-    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    return Address(bare, int(port))
+    found = _ADDRESS.match(text)
+    if found is None or int(found[3]) > MAX_PORT:
+        raise ConfigError(f"'{show(text)}' is no address such as 127.0.0.1:50051 or [::1]:50051")
+    return Address(found[1] or found[2], int(found[3]))

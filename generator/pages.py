@@ -14,7 +14,6 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from generator.addresses import Address, parse_address
 from topology.errors import ConfigError
@@ -159,7 +158,7 @@ class _Exchange(BaseHTTPRequestHandler):
         """Say nothing: these are asked every few seconds."""
 
     def _page(self) -> Page:
-        render = self.server.pages.get(urlsplit(self.path).path)
+        render = self.server.pages.get(self.path.partition("?")[0])
         if render is None:
             return Page(b"not found\n", HTTPStatus.NOT_FOUND)
         try:

@@ -56,6 +56,7 @@ def connect(server: PageServer) -> socket.socket:
         pytest.param("/no", (503, b"no\n"), id="a page that says no"),
         pytest.param("/", (404, b"not found\n"), id="no page"),
         pytest.param("/../ok", (404, b"not found\n"), id="a path with dots"),
+        pytest.param("//[ok", (404, b"not found\n"), id="an address that is none"),
         pytest.param("/broken", (500, b"internal error\n"), id="a page that cannot be made"),
     ],
 )
@@ -138,7 +139,13 @@ def test_it_takes_addresses_apart(text: str, parts: Address) -> None:
     assert str(parts) == text
 
 
-@pytest.mark.parametrize("text", ["8080", "", "host", "host:", "host:65536", "host:-1", "a\nb"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("8080", "", "host", "host:", "host:65536", "host:-1", "a\nb"),
+        *("[::1", "[::1]x:1", "[host]:1", "host:1:2", "http://host:1", "host:\u0661"),
+    ],
+)
 def test_it_refuses_as_no_address(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_address(text)
