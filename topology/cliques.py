@@ -39,6 +39,8 @@ def find_cliques(fabric: Fabric) -> dict[int, int]:
     found: dict[int, set[int]] = defaultdict(set)
     columns = columns_of(fabric)
     is_nvlink = columns.media == MEDIUM_CODES[Medium.NVLINK]
+    if not is_nvlink.any():
+        return {}
     links = np.flatnonzero(is_nvlink[columns.links.a] | is_nvlink[columns.links.b])
     for link in rows_at(fabric.links, links.tolist()):
         ends = fabric.ports[link.a], fabric.ports[link.b]

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import compress
+from operator import is_not
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
@@ -146,8 +148,9 @@ def _changes(last: Known, claims: tuple[AnyClaim, ...], wanted: Wanted) -> list[
     if last.joined is None or last.wanted != wanted or len(last.claims) != len(claims):
         return None
     found: list[Change] = []
-    for old, new in zip(last.claims, claims, strict=True):
-        if old is new or old == new:
+    pairs = zip(last.claims, claims, strict=True)
+    for old, new in compress(pairs, map(is_not, last.claims, claims)):
+        if old == new:
             continue
         if isinstance(old, SweptClaims) or isinstance(new, SweptClaims):
             return None

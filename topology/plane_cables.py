@@ -134,17 +134,22 @@ def find_cables(fabric: Fabric, *, managed_by: frozenset[int] | None = None) -> 
     links, ends = columns.links, (columns.links.a, columns.links.b)
     a, b = (columns.port_devices[port] for port in ends)
     is_nvlink = columns.media == MEDIUM_CODES[Medium.NVLINK]
-    is_used = ~(links.disputed | (a == b) | is_nvlink[links.a] | is_nvlink[links.b])
+    is_used = ~(links.disputed | (a == b))
+    if is_nvlink.any():
+        is_used &= ~(is_nvlink[links.a] | is_nvlink[links.b])
     is_switch = columns.kinds == KIND_CODES[DeviceKind.SWITCH]
     is_host = columns.kinds == KIND_CODES[DeviceKind.HOST]
-    between = is_used & is_switch[a] & is_switch[b]
-    is_turned = is_switch[a] & is_host[b]
-    of_hosts = is_used & ((is_host[a] & is_switch[b]) | is_turned)
+    from_switch, to_switch = is_switch[a], is_switch[b]
+    between = is_used & from_switch & to_switch
+    is_turned = from_switch & is_host[b]
+    of_hosts = np.flatnonzero(is_used & ((is_host[a] & to_switch) | is_turned))
+    is_turned = is_turned[of_hosts]
     rates = np.full(len(columns.rates), UNKNOWN_RATE)
     told = np.flatnonzero(is_used & ~between & (links.rates != UNKNOWN_RATE))
     rates[np.stack(ends, axis=1)[told].ravel()] = np.repeat(links.rates[told], 2)
-    low = [np.where(is_turned, right, left)[of_hosts] for left, right in ((a, b), ends)]
-    high = [np.where(is_turned, left, right)[of_hosts] for left, right in ((a, b), ends)]
+    sides = [(left[of_hosts], right[of_hosts]) for left, right in ((a, b), ends)]
+    low = [np.where(is_turned, right, left) for left, right in sides]
+    high = [np.where(is_turned, left, right) for left, right in sides]
     return Cables(
         host_edges=EdgeRows(EdgeColumns(low[0], high[0], low[1], high[1])),
         switch_edges=EdgeRows(EdgeColumns(*(column[between] for column in (a, b, *ends)))),

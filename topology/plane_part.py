@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topology.fabric import Fabric, FabricDevice, FabricPort
-from topology.fabric_columns import Flags, Index, LinkColumns, Rates, columns_of
+from topology.fabric_columns import Index, LinkColumns, columns_of
 from topology.joining import link_rows
 from topology.lazy_rows import LazyRows, rows_at
 from topology.plane_cables import EdgeColumns, EdgeRows, edge_columns
@@ -67,29 +67,25 @@ def part_of(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> Plan
     is_host = np.zeros(len(columns.kinds), np.bool_)
     is_host[hosts] = True
     is_own = is_host[columns.port_devices]
-    is_link = is_own[links.a] | is_own[links.b]
+    chosen = np.flatnonzero(is_own[links.a] | is_own[links.b])
     is_port = is_own.copy()
-    is_port[links.a[is_link]] = True
-    is_port[links.b[is_link]] = True
+    is_port[links.a[chosen]] = True
+    is_port[links.b[chosen]] = True
     ports = np.flatnonzero(is_port)
     devices = np.unique(np.concatenate([hosts, switches, columns.port_devices[ports]]))
     cut = _Cut(fabric, devices, ports)
     ends = edge_columns(plane.host_edges)
+    edges = np.flatnonzero(is_host[ends.a])
     own_ports = [at for at in np.flatnonzero(is_own).tolist() if at in plane.ports]
     part = Plane(
         name=plane.name,
         hosts=tuple(np.searchsorted(devices, hosts).tolist()),
         switches=tuple(np.searchsorted(devices, switches).tolist()),
-        host_edges=cut.edges(EdgeColumns(*(column[is_host[ends.a]] for column in ends))),
+        host_edges=cut.edges(EdgeColumns(*(column[edges] for column in ends))),
         switch_edges=EdgeRows(EdgeColumns(*(np.zeros(0, np.intp) for _ in ends))),
         ports=frozenset(np.searchsorted(ports, own_ports).tolist()),
     )
-    return PlanePart(cut.make(LinkColumns(*_chosen(links, is_link))), part, devices)
-
-
-def _chosen(links: LinkColumns, is_link: Flags) -> tuple[Index, Index, Flags, Flags, Rates]:
-    a, b, one_sided, disputed, rates = links
-    return a[is_link], b[is_link], one_sided[is_link], disputed[is_link], rates[is_link]
+    return PlanePart(cut.make(LinkColumns._make(column[chosen] for column in links)), part, devices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class Ranks:
 
     def of_rank(self, rank: int) -> list[int]:
         """Return the switches of a rank, ascending."""
-        return sorted(switch for switch, found in self.rank.items() if found == rank)
+        return sorted([switch for switch, found in self.rank.items() if found == rank])
 
     @property
     def highest(self) -> int:

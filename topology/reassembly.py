@@ -209,9 +209,10 @@ class _Assembly:
             own.append((order, device, peer, end.near, far, True, is_told, can, style))
         table = np.array(own, np.intp).reshape(-1, len(old) - 1).T
         rates = rate_column([slot.port.rate_bps for slot in self.redone.slots])
+        columns: tuple[NDArray[Any], ...] = old
         return HeardRows._make(
             np.concatenate([column[:start], fresh.astype(column.dtype), column[stop:]])
-            for column, fresh in zip(old, (*table, rates), strict=True)
+            for column, fresh in zip(columns, (*table, rates), strict=True)
         )
 
     def _links(
@@ -225,18 +226,18 @@ class _Assembly:
             is_confirmed = np.zeros(num_ports, np.bool_)
             is_there = numbers != NO_PORT
             is_confirmed[numbers[is_there]] = joined.is_confirmed[is_there]
-            links = links._replace(a=_renumber(links.a, numbers), b=_renumber(links.b, numbers))
+            links = links._replace(a=numbers[links.a], b=numbers[links.b])
         is_touched = np.zeros(num_ports + 1, np.bool_)  # the last one is for NO_PORT
         is_touched[after] = True
-        own = rows.where(is_touched[rows.near] | is_touched[rows.far])
+        own = rows.where(np.flatnonzero(is_touched[rows.near] | is_touched[rows.far]))
         is_confirmed = is_confirmed.copy()
         is_confirmed[after] = False
         found = confirmed_ports(own)
         is_confirmed[found[is_touched[found]]] = True
         fresh = pair_ends(own, is_confirmed)
-        is_kept = ~(is_touched[links.a] | is_touched[links.b])
+        kept = np.flatnonzero(~(is_touched[links.a] | is_touched[links.b]))
         merged = LinkColumns._make(
-            np.concatenate([column[is_kept], new]) for column, new in zip(links, fresh, strict=True)
+            np.concatenate([column[kept], new]) for column, new in zip(links, fresh, strict=True)
         )
         order = np.argsort((merged.a << HALF) | merged.b, kind="stable")
         return is_confirmed, LinkColumns._make(column[order] for column in merged)

@@ -186,8 +186,8 @@ class _Rejoining:
 
     def _is_unanswered(self, far: int) -> bool:
         """Return whether no entry of a port needs the device's word for what it hears."""
-        answering = (self._rows.near == far) & (self._rows.peer == self.device)
-        return not (answering & ~self._rows.is_told).any()
+        own = self._rows.where(np.flatnonzero(self._rows.near == far))
+        return not ((own.peer == self.device) & ~own.is_told).any()
 
     def _find_ends(self, near: int, peer: int, heard: Neighbor, known: Known) -> Ends | None:
         keys = port_keys(heard.port_ids, heard.port_name)
@@ -195,9 +195,10 @@ class _Rejoining:
         if far is not None:
             is_told = far < self.joined.num_claimed
             return Ends(near, far) if is_told and self._is_unanswered(far) else None
-        rows = self._rows
-        answers = (rows.device == peer) & (rows.far == near) & rows.is_told
-        by_answer = (rows.peer == peer) & ~rows.is_told & (rows.far < self.joined.num_claimed)
+        to_near = self._rows.where(np.flatnonzero(self._rows.far == near))
+        to_peer = self._rows.where(np.flatnonzero(self._rows.peer == peer))
+        answers = (to_near.device == peer) & to_near.is_told
+        by_answer = ~to_peer.is_told & (to_peer.far < self.joined.num_claimed)
         if answers.any() or by_answer.any() or any(key in known for key in keys):
             return None
         learn_port(known, len(self._devices()) + len(self.ends), keys)

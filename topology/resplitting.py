@@ -100,9 +100,10 @@ def replane(plane: Plane, found: Resplit, rejoined: Rejoined) -> Plane:
     """
     split, moves = found
     numbers, num_ports = rejoined.numbers, len(rejoined.joined.is_confirmed)
-    own = plane.ports if numbers is None else _renumber_set(plane.ports, numbers)
+    was = np.fromiter(plane.ports, np.intp, len(plane.ports))
+    now = was if numbers is None else numbers[was]
     is_own = np.zeros(num_ports, np.bool_)
-    is_own[np.fromiter(own, np.intp, len(own))] = True
+    is_own[now[now != NO_PORT]] = True
     edges = split.cables.host_edges
     edges = edges.where(is_own[edges.columns.a_port])
     moved = np.concatenate([moves.gone.a_port, moves.come.a_port])
@@ -111,7 +112,9 @@ def replane(plane: Plane, found: Resplit, rejoined: Rejoined) -> Plane:
     switch_edges = plane.switch_edges
     if numbers is not None:
         switch_edges = _renumbered(switch_edges, numbers)
-    return replace(plane, host_edges=edges, switch_edges=switch_edges, ports=own)
+    is_same = np.array_equal(was, now)
+    ports = plane.ports if is_same else frozenset(np.flatnonzero(is_own).tolist())
+    return replace(plane, host_edges=edges, switch_edges=switch_edges, ports=ports)
 
 
 def _has_same_leaves(plane: Plane, edges: EdgeRows) -> bool:
