@@ -30,7 +30,7 @@ from generator.store.cluster import (
     told_by,
 )
 from generator.store.directory import ReadHyperNodes, ReadReports
-from generator.store.lean import parse_lean_report
+from generator.store.lean import LeanReader
 from generator.store.own_writes import OwnWrites
 from generator.store.pods import (
     FollowedPod,
@@ -96,7 +96,7 @@ class FollowedCluster:
             on_change()
 
         follow = _Follow(transport, pace, tell)
-        self._reports: Reflector[NeighborReport] = follow(REPORTS, parse_lean_report)
+        self._reports: Reflector[NeighborReport] = follow(REPORTS, LeanReader())
         self._nodes: Reflector[ListedNode] = follow(NODES, parse_kube_node)
         self._hypernodes: Reflector[HyperNode] = follow(HYPERNODES, parse_manifest)
         self._fabrics: Reflector[Mapping[str, Any]] = follow(FABRICS, _whole)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from generator.store.directory import read_reports
-from generator.store.lean import parse_lean_report
+from generator.store.lean import LeanReader
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from topology.errors import ReportError
 from topology.report import NeighborReport, ReportId, render_report
@@ -28,9 +28,10 @@ def ids_of(report: NeighborReport) -> list[ReportId]:
 def test_it_says_the_same_as_a_report_that_is_not_lean(
     reports: tuple[NeighborReport, ...],
 ) -> None:
+    reader = LeanReader()
     for report in reports:
         document = render_report(report)
-        lean = parse_lean_report(document)
+        lean = reader(document)
         assert lean == parse_stored_report(document)
         assert hash(lean.spec) == hash(report.spec)
         assert render_report(lean) == document
@@ -38,21 +39,29 @@ def test_it_says_the_same_as_a_report_that_is_not_lean(
 
 def test_it_keeps_equal_parts_once(reports: tuple[NeighborReport, ...]) -> None:
     report = next(one for one in reports if one.spec.ports)
-    found = ids_of(parse_lean_report(render_report(report)))
+    found = ids_of(LeanReader()(render_report(report)))
     assert len({id(one) for one in found}) == len(set(found)) < len(found)
     texts = [one.value for one in found]
     assert len({id(text) for text in texts}) == len(set(texts))
 
 
+def test_it_keeps_once_what_reports_have_in_common(reports: tuple[NeighborReport, ...]) -> None:
+    reader = LeanReader()
+    documents = [render_report(one) for one in reports if one.spec.ports]
+    lean = [reader(document) for document in documents]
+    found = [one for report in lean for one in ids_of(report)]
+    assert len({id(one) for one in found}) == len(set(found)) < len(found)
+
+
 def test_a_changed_copy_changes_nothing_else(reports: tuple[NeighborReport, ...]) -> None:
     document = render_report(reports[0])
-    lean = parse_lean_report(document)
+    lean = LeanReader()(document)
     other = lean.model_copy(update={"metadata": lean.metadata.model_copy(update={"name": "x"})})
     assert other.metadata.name == "x"
     assert render_report(lean) == document
-    assert parse_lean_report(document).model_fields_set == set()
+    assert LeanReader()(document).model_fields_set == set()
 
 
 def test_it_refuses_what_is_no_report() -> None:
     with pytest.raises(ReportError):
-        parse_lean_report({"kind": "Pod"})
+        LeanReader()({"kind": "Pod"})
