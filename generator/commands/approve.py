@@ -6,8 +6,11 @@ from pathlib import Path
 
 import click
 
+from generator.exits import Exit
+from generator.printing import MAX_MESSAGE
 from generator.store.access import Access
 from generator.store_options import cluster_options, open_place
+from topology.errors import KubeError, StoreError, show
 
 
 @click.command(name="approve")
@@ -18,8 +21,16 @@ from generator.store_options import cluster_options, open_place
     help="Folder whose HyperNodes the plan is for.",
 )
 @cluster_options
+@click.pass_context
 def command(
-    plan: str, *, store: Path | None, kube: bool, kubeconfig: str | None, context: str | None
+    ctx: click.Context,
+    /,
+    plan: str,
+    *,
+    store: Path | None,
+    kube: bool,
+    kubeconfig: str | None,
+    context: str | None,
 ) -> None:
     """Approve the plan of a hash, as `plan` and condition ChangeBlocked of the Fabric tell it.
 
@@ -30,5 +41,9 @@ def command(
     if any(access) and not kube:
         raise click.UsageError("--kubeconfig and --context go with --kube")
     with open_place(store, access if kube else None) as place:
-        place.approve(plan)
+        try:
+            place.approve(plan)
+        except (KubeError, StoreError) as error:  # a write that failed, not input that is missing
+            click.echo(f"error: {show(str(error), MAX_MESSAGE)}", err=True)
+            ctx.exit(Exit.INTERNAL)
     click.echo(f"plan {plan} is approved", err=True)

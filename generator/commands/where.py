@@ -152,6 +152,8 @@ def _read_pods(name: str, file: str | None, sources: Sources) -> _Told:
             documents.append(found.value)
         else:
             problems.append(ParseError("expected pods", source=source, line=found.line))
+    if problems and not documents:
+        raise ConfigError(str(problems[0]))
     if len(documents) == 1 and _is_mapping(documents[0]):
         return _Told(job_of_mapping(name, documents[0]), tuple(problems))
     told = _of_documents(name, source, documents)

@@ -127,7 +127,8 @@ class PlacementClient:
             case grpc.StatusCode.UNAVAILABLE:
                 return ConfigError(
                     f"no server answers at {self.address}: start one with toponaut serve --store "
-                    f"DIR --insecure-loopback --listen {self.address}"
+                    f"DIR --insecure-loopback --listen {self.address}; "
+                    "one with TLS wants --ca-file"
                 )
             case grpc.StatusCode.UNIMPLEMENTED:
                 return ConfigError(f"what answers at {self.address} is no placement server")

@@ -119,6 +119,14 @@ def test_it_applies_nothing_on_the_approval_of_another_plan(
     assert store.approved() == "f" * 16, "nothing was carried out, so nothing is used up"
 
 
+def test_it_fails_where_an_approval_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "fabrics").touch()
+    ran = run("approve", "f" * 16, "--store", tmp_path)
+    assert (ran.code, ran.out) == (Exit.INTERNAL, "")
+    assert "fabrics" in ran.err
+    assert "is approved" not in ran.err
+
+
 def test_it_refuses_to_approve_what_is_no_hash(store: Store) -> None:
     ran = run("approve", "\x1b[31myes", "--store", store.root)
     assert ran.code == Exit.USAGE

@@ -191,6 +191,14 @@ def test_it_refuses(tree: Path, words: list[str], why: str) -> None:
     assert why in ran.err
 
 
+def test_it_says_why_it_cannot_read_the_pods(tree: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pods.yaml"
+    file.write_text("a: &a [x]\nb: *a\n", encoding="utf-8")
+    ran = run("where", "train", "--tree", tree, "--pods", file)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "aliases are not accepted" in ran.err
+
+
 def test_it_names_jobs_where_there_is_none_of_the_name(tree: Path) -> None:
     ran = where(tree, SPREAD, job="trian\x1b")
     assert ran.code == Exit.USAGE
