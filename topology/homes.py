@@ -15,6 +15,7 @@ from topology.overlap import Weights
 
 MIN_WITNESSES = 2
 """Units that must speak for an attachment: a single host on two leaves may as well be astray."""
+_FEWEST_GROUPS = 3  # one that is shared, and two that share it
 
 Switches = tuple[int, ...]
 """A group before it is one: its switches, ascending."""
@@ -133,6 +134,8 @@ def shared_groups(groups: Sequence[Switches], weights: Weights) -> set[int]:
     links there, no more than at home, so it is no rival to any of them. Where groups are guests
     of each other crosswise none is shared.
     """
+    if len(groups) < _FEWEST_GROUPS:
+        return set()
     own = Counter[int]()
     held = Counter[int]()
     guests: dict[int, Counter[int]] = defaultdict(Counter)

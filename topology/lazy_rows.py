@@ -88,9 +88,12 @@ class SplicedRows(LazyRows[_Row]):
         return self._rows
 
     def _make_rows(self, places: Sequence[int]) -> Iterator[_Row]:
+        start, piece = 0, self._pieces[0] if self._pieces else ()
         for at in places:
-            piece = bisect_right(self._starts, at) - 1
-            yield self._pieces[piece][at - self._starts[piece]]
+            if not start <= at < start + len(piece):
+                number = bisect_right(self._starts, at) - 1
+                start, piece = self._starts[number], self._pieces[number]
+            yield piece[at - start]
 
     def splice(self, start: int, stop: int, rows: Sequence[_Row]) -> SplicedRows[_Row]:
         """Return these rows with others from `start` to `stop`. Cost: O(pieces + rows)."""

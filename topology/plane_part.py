@@ -117,7 +117,7 @@ class _Cut:
             nodes=[columns.nodes[at] for at in devices.tolist()],
             kinds=columns.kinds[devices],
             port_devices=np.searchsorted(devices, columns.port_devices[ports]),
-            port_names=rows_at(columns.port_names, ports.tolist()),
+            port_names=LazyRows(len(ports), self._port_names),
             media=columns.media[ports],
             states=columns.states[ports],
             rates=columns.rates[ports],
@@ -134,6 +134,10 @@ class _Cut:
 
     def _device_rows(self, places: Sequence[int]) -> Iterator[FabricDevice]:
         return iter(rows_at(self.fabric.devices, self.devices[list(places)].tolist()))
+
+    def _port_names(self, places: Sequence[int]) -> Iterator[str]:
+        names = columns_of(self.fabric).port_names
+        return iter(rows_at(names, self.ports[list(places)].tolist()))
 
     def _port_rows(self, places: Sequence[int]) -> Iterator[FabricPort]:
         for row in rows_at(self.fabric.ports, self.ports[list(places)].tolist()):
