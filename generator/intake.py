@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from generator.shared_facts import FactPool
 from generator.subnets import expected_subnets
 from generator.sweeps import claims_of_sweep, parse_sweep
 from topology.errors import ParseError, ReportError, show
@@ -68,6 +69,7 @@ class Intake:
         """Nothing was taken yet."""
         self._told: dict[str, _Told] = {}
         self._read: dict[str, _Read] = {}
+        self._pool = FactPool()
 
     def take(self, reports: Iterable[NeighborReport]) -> Taken:
         """Return the claims of reports; of each subnet the newest sweep whose parts are all there.
@@ -84,7 +86,7 @@ class Intake:
             if found is not None and (found.spec is report.spec or found.spec == report.spec):
                 told[name] = found
             elif (device := device_of(report)) is not None:
-                told[name] = _tell(report, device)
+                told[name] = _tell(report, self._pool.share(device))
             elif report.spec.sweep is not None:
                 sweep = report.spec.sweep
                 key = (sweep.subnet, name.partition(".sweep.")[0], sweep.sweep_id)
