@@ -13,7 +13,7 @@ from tests.kube.examples import made
 from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 GENERATOR: Final = "toponaut-generator"
 SOURCE: Final = "volcano.sh/network-topology-source"
 OURS: Final = {SOURCE: "toponaut"}

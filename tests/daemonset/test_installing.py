@@ -17,7 +17,7 @@ from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
 from tests.repository import ROOT
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
 # Kinds of others that the lab does not have; their operators bring them.
 ABSENT = {"Certificate", "PodMonitor", "PrometheusRule"}

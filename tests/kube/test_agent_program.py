@@ -20,7 +20,7 @@ from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
 from topology.stored_reports import parse_stored_report
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 MAC = "b8:ce:f6:00:00:01"
 DEADLINE_S = 60

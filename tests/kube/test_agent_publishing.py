@@ -18,7 +18,7 @@ from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
 from topology.errors import CommandTimeout
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 LATE = CommandTimeout("lldpcli: late")
 HOUR_S = 3600.0

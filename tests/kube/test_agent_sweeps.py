@@ -33,7 +33,7 @@ from topology.errors import CommandTimeout
 from topology.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRole, render_fabric
 from topology.identity import spell_out
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 SUBNET = "fe80000000000000"
 FABRIC = "/apis/toponaut.io/v1alpha1/fabrics"

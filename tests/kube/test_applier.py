@@ -21,7 +21,7 @@ from tests.lab.api_server import ApiServer
 from tests.lab.audit import Write
 from topology.errors import KubeConflict, KubeError, KubeUnavailable
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 Object = Mapping[str, Any]
 

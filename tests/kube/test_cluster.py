@@ -26,7 +26,7 @@ from tests.lab.waiting import wait_until
 from topology.errors import KubeConflict, KubeNotFound, KubeUnavailable
 from topology.report import render_report
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 
 class Cluster:

@@ -22,7 +22,7 @@ from topology.fabric_status import (
 )
 from topology.report import render_report, split_sweep
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 
 def create(api: ApiServer, resource: Resource, wanted: Mapping[str, Any]) -> Answer:

@@ -16,7 +16,7 @@ from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
 from tests.repository import ROOT
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 RENEWAL = "PUT .*/leases/"
 

@@ -19,7 +19,7 @@ from tests.kube.examples import FABRIC
 from tests.lab.api_server import ApiServer
 from topology.facts import FindingKind
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 SOON_S = 60.0
 NODE = "told-of-in-events"

@@ -16,7 +16,7 @@ from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 from topology.errors import KubeFenced, KubeUnavailable
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 LEAF = HyperNode("fenced-leaf", 1, "leaf", (Member(MemberType.NODE, "n1"),))
 MORE = HyperNode("fenced-leaf", 1, "leaf", (*LEAF.members, Member(MemberType.NODE, "n2")))

@@ -34,7 +34,7 @@ from topology.synthetic import (
 )
 from topology.tree import host_partitions
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(240), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 NUM_HOSTS = 64
 REST_S = 30 * 60.0

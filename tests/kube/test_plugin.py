@@ -18,7 +18,7 @@ from tests.kube.serving import Cluster, serving
 from tests.lab.api_server import ApiServer
 from tests.repository import ROOT
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(240), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 GPU = "nvidia.com/gpu"
 

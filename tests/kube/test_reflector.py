@@ -13,7 +13,7 @@ from tests.kube.following import Words, following, paged, quick_settings
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 WATCH = r"GET .*watch=1"
 LIST = r"GET .*configmaps\?(?!.*watch)"

@@ -14,7 +14,7 @@ from tests.kube.serving import Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 from tests.topology.synthetic.fabrics import swap
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(240), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 STATUS = "fabrics/status"
 

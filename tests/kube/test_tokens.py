@@ -17,7 +17,7 @@ from tests.kube.conftest import connecting
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 AUDIENCE = "toponaut"

@@ -25,7 +25,7 @@ from topology.errors import (
     KubeUnavailable,
 )
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 NAMESPACES = Request("GET", "/api/v1/namespaces")
 

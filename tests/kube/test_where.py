@@ -12,7 +12,7 @@ from tests.kube.conftest import WRITER
 from tests.kube.serving import Cluster
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(240), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
 GROUP = "scheduling.k8s.io/group-name"
 

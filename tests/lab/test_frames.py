@@ -23,7 +23,7 @@ from topology.facts import PortName
 from topology.sources.lldpdu import GROUPS, parse_frame
 from topology.synthetic.wiring import Cable
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("frames")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("frames")]
 
 DEADLINE_S = 20
 CABLES = {"eth0": "leaf1", "eth1": "leaf2"}

@@ -18,7 +18,7 @@ from tests.repository import ROOT
 from topology.synthetic import Wiring, derive_truth, sysfs_files, undamaged
 from topology.tree import host_partitions, parse_tree
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("infiniband")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("infiniband")]
 
 
 def plant_sysfs(wiring: Wiring, host: str, root: Path) -> Path:

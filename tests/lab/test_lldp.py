@@ -16,7 +16,7 @@ from topology.facts import PortName
 from topology.synthetic import Wiring, derive_truth, undamaged
 from topology.tree import host_partitions, parse_tree
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("lldp")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("lldpd")]
 
 
 def tree_of(reports: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tests.lab.snmp import COMMUNITY, MANAGEMENT, NETWORK, SnmpFabric
 from topology.facts import PortName
 from topology.synthetic import Wiring
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("snmp")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("lldpd")]
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from topology.sources.lldpcli import parse_neighbors
 from topology.synthetic import Wiring, derive_truth, undamaged
 from topology.tree import host_partitions, parse_tree
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("snmp")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("lldpd")]
 
 
 class Walked(NamedTuple):

@@ -16,7 +16,7 @@ from tests.repository import ROOT
 from topology.report import report_of
 from topology.synthetic import Wiring, report_claims, undamaged
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(120), pytest.mark.xdist_group("infiniband")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("infiniband")]
 
 
 @pytest.fixture
