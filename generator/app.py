@@ -11,7 +11,7 @@ from typing import NamedTuple
 from generator.inputs import Inputs
 from generator.intake import freshness_findings
 from generator.inventory import Inventory
-from generator.port_findings import port_findings
+from generator.port_findings import PortMemory, port_findings
 from generator.subnets import refusals
 from generator.switch_reports import is_walked, walk_findings
 from topology.facts import Finding, sort_findings
@@ -67,6 +67,7 @@ class FabricMemory:
     def __init__(self) -> None:
         """Nothing is known yet."""
         self.known: Known | None = None
+        self.ports = PortMemory()
         self._listed: tuple[Inventory | None, tuple[Claim, ...]] = (None, ())
         self._owners: Mapping[Key, str] = {}
 
@@ -114,7 +115,7 @@ def observe_fabric(
     wanted = Wanted(choice.name, tuple(choice.policies), tuple(names_of_tiers))
     known = memory.learn(inputs, wanted, Context(previous, first_owners))
     found = known.inferred.inference
-    told = port_findings(known.fabric, known.plane, inputs.reports)
+    told = port_findings(known.fabric, known.plane, inputs.reports, memory=memory.ports)
     findings = sort_findings([*found.findings, *told])
     owners = memory.owners(known) if inputs.reports else {}
     return Observation(

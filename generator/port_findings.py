@@ -34,22 +34,76 @@ _End: TypeAlias = tuple[str, str]
 """Node and port."""
 
 
+class _Node(NamedTuple):
+    """What one report of a host says of its ports."""
+
+    report: NeighborReport
+    """Of which it is; the same says the same."""
+    name: str
+    """The node's."""
+    down: tuple[str, ...]
+    """Names of the ports without a link."""
+    linked: tuple[str, ...]
+    """Names of those with one."""
+    up: tuple[ReportPort, ...]
+    """Ethernet ports that have a link."""
+    is_listening: bool
+    """Somebody on that node listens for LLDP, and could."""
+    hears: bool
+    """Any of its Ethernet ports hears anybody."""
+
+
+class PortMemory:
+    """What was read of the last reports, so that the next are only read where they differ."""
+
+    def __init__(self) -> None:
+        """Nothing was read yet."""
+        self._nodes: dict[str, _Node] = {}
+
+    def nodes(self, reports: Iterable[NeighborReport]) -> list[_Node]:
+        """Return what each host says of its ports, and remember it for reports of these names."""
+        found = []
+        for report in reports:
+            device = report.spec.device
+            if device is not None and device.kind is DeviceKind.HOST:
+                last = self._nodes.get(report.metadata.name)
+                is_known = last is not None and last.report is report
+                found.append(last if last is not None and is_known else _node(report))
+        self._nodes = {node.name: node for node in found}
+        return found
+
+
 def port_findings(
-    fabric: Fabric, plane: Plane, reports: Sequence[NeighborReport]
+    fabric: Fabric,
+    plane: Plane,
+    reports: Sequence[NeighborReport],
+    *,
+    memory: PortMemory | None = None,
 ) -> Iterator[Finding]:
     """Yield down-port, no-lldp and flapping-link findings. Cost: O(ports in reports + links).
 
     Only reports tell what they are made of; of the fabric no more is looked at than the ports
     in question.
     """
-    hosts = [
-        report
-        for report in reports
-        if report.spec.device is not None and report.spec.device.kind is DeviceKind.HOST
-    ]
-    yield from _down_ports(fabric, plane, hosts)
-    yield from _deaf_ports(fabric, plane, hosts)
+    nodes = (memory or PortMemory()).nodes(reports)
+    yield from _down_ports(fabric, plane, nodes)
+    yield from _deaf_ports(fabric, plane, nodes)
     yield from _flapping_links(fabric, reports)
+
+
+def _node(report: NeighborReport) -> _Node:
+    ports = report.spec.ports
+    wired = [port for port in ports if port.medium is Medium.ETHERNET]
+    working = {one.name for one in report.status.collectors if one.outcome == "ok"}
+    return _Node(
+        report=report,
+        name=report.metadata.name,
+        down=tuple(port.name for port in ports if port.state is PortState.DOWN),
+        linked=tuple(port.name for port in ports if port.state is PortState.UP),
+        up=tuple(port for port in wired if port.state is PortState.UP),
+        is_listening=bool(working & _LISTENERS),
+        hears=any(port.neighbors for port in wired),
+    )
 
 
 def _find(fabric: Fabric, wanted: Collection[_End]) -> dict[_End, int]:
@@ -64,23 +118,14 @@ def _find(fabric: Fabric, wanted: Collection[_End]) -> dict[_End, int]:
     return {end: at for at, end in ends if end in wanted}
 
 
-def _down_ports(
-    fabric: Fabric, plane: Plane, reports: Sequence[NeighborReport]
-) -> Iterator[Finding]:
-    ports = [port for report in reports for port in report.spec.ports]
-    down = Counter(port.name for port in ports if port.state is PortState.DOWN)
+def _down_ports(fabric: Fabric, plane: Plane, nodes: Sequence[_Node]) -> Iterator[Finding]:
+    down = Counter(name for node in nodes for name in node.down)
     if not down:
         return
-    up = Counter(port.name for port in ports if port.state is PortState.UP)
+    up = Counter(name for node in nodes for name in node.linked)
     odd = {name for name in down if up[name] > down[name] - 1}
     places = _find(
-        fabric,
-        {
-            (report.metadata.name, show(port.name))
-            for report in reports
-            for port in report.spec.ports
-            if port.state is PortState.DOWN and port.name in odd
-        },
+        fabric, {(node.name, show(name)) for node in nodes for name in node.down if name in odd}
     )
     links = columns_of(fabric).links
     ends = np.concatenate([links.a, links.b])
@@ -106,23 +151,7 @@ def _down(fabric: Fabric, at: int, fellows: str) -> Finding:
     )
 
 
-class _Ears(NamedTuple):
-    """What one node hears on its Ethernet ports."""
-
-    name: str
-    """The node's."""
-    up: tuple[ReportPort, ...]
-    """Those that have a link."""
-    is_listening: bool
-    """Somebody on that node listens for LLDP, and could."""
-    hears: bool
-    """Any of its ports hears anybody."""
-
-
-def _deaf_ports(
-    fabric: Fabric, plane: Plane, reports: Sequence[NeighborReport]
-) -> Iterator[Finding]:
-    nodes = [_ears(report) for report in reports]
+def _deaf_ports(fabric: Fabric, plane: Plane, nodes: Sequence[_Node]) -> Iterator[Finding]:
     hearing = Counter(port.name for node in nodes for port in node.up if port.neighbors)
     total = Counter(port.name for node in nodes for port in node.up)
     usual = {name for name, count in hearing.items() if 2 * count > total[name]}
@@ -139,18 +168,7 @@ def _deaf_ports(
             yield _deaf([fabric.port_name(at) for at, _ in own], [port for _, port in own])
 
 
-def _ears(report: NeighborReport) -> _Ears:
-    ports = [port for port in report.spec.ports if port.medium is Medium.ETHERNET]
-    working = {one.name for one in report.status.collectors if one.outcome == "ok"}
-    return _Ears(
-        name=report.metadata.name,
-        up=tuple(port for port in ports if port.state is PortState.UP),
-        is_listening=bool(working & _LISTENERS),
-        hears=any(port.neighbors for port in ports),
-    )
-
-
-def _is_deaf(port: ReportPort, node: _Ears, usual: set[str]) -> bool:
+def _is_deaf(port: ReportPort, node: _Node, usual: set[str]) -> bool:
     """Whether a port should hear somebody: a port beside it does, or most of its fellows do."""
     expects = node.hears or port.name in usual or port.firmware_lldp is True
     return expects and not port.neighbors

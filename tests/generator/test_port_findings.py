@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from generator.app import observe
+from generator.app import FabricMemory, observe, observe_fabric
 from generator.inputs import Inputs
 from generator.intake import take_reports
+from generator.port_findings import PortMemory
 from topology.facts import (
     Device,
     DeviceKind,
@@ -205,3 +206,27 @@ def test_it_tells_a_cable_once_whose_both_ends_flap() -> None:
 
 def test_it_passes_by_names_that_are_no_ports() -> None:
     assert findings(FindingKind.FLAPPING_LINK, flapping=[("n1", "gone0")]) == []
+
+
+def test_it_tells_the_same_with_the_memory_of_other_reports() -> None:
+    changes: list[Change] = [lambda _host, same: same, down(("n2", "eth1")), deaf(("n3", "eth0"))]
+    memory, found = FabricMemory(), []
+    ours = {FindingKind.DOWN_PORT, FindingKind.NO_LLDP}
+    for change in [*changes, changes[0]]:
+        reports = tuple(report(host, change, ReportStatus(collectors=OK)) for host in HOSTS)
+        inputs = Inputs(take_reports(reports).claims, reports)
+        seen, anew = observe_fabric(inputs, memory=memory), observe_fabric(inputs)
+        assert seen is not None
+        assert seen == anew
+        found.append(ours & {one.kind for one in seen.findings})
+    assert found == [set(), {FindingKind.DOWN_PORT}, {FindingKind.NO_LLDP}, set()]
+
+
+def test_it_reads_again_only_the_report_that_changed() -> None:
+    reports = [report(host, down(), ReportStatus(collectors=OK)) for host in HOSTS]
+    memory = PortMemory()
+    first = memory.nodes(reports)
+    changed = report("n2", down(("n2", "eth1")), ReportStatus(collectors=OK))
+    second = memory.nodes([reports[0], changed, *reports[2:]])
+    assert [one is two for one, two in zip(first, second, strict=True)] == [True, False, True, True]
+    assert second[1].down == ("eth1",)
