@@ -12,7 +12,7 @@ from generator.manifests.fields import Field
 from generator.manifests.objects import Manifests, Object
 from generator.manifests.pods import pod_row, priority_of
 from generator.manifests.units import ONE_SLOT
-from topology.errors import PlacementRequestError
+from topology.errors import PlacementRequestError, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def find_workload(manifests: Manifests) -> Workload | None:
     """Return the one workload of a file; None where there is none.
 
     Raises:
-        PlacementRequestError: there are several, or it has no pod.
+        PlacementRequestError: there are several, it has no pod, or two sets of one name.
     """
     found = [one for one in manifests.objects if (one.group, one.kind) in _READERS]
     if len(found) > 1:
@@ -77,9 +77,18 @@ def find_workload(manifests: Manifests) -> Workload | None:
         return None
     owner = found[0]
     sets = [one for one in _READERS[owner.group, owner.kind](owner) if one.count]
+    _refuse_equal_names(owner, sets)
     if not sets:
         raise PlacementRequestError(owner.title, "has no pod to place")
     return Workload(owner, tuple(sets))
+
+
+def _refuse_equal_names(owner: Object, sets: Sequence[PodSet]) -> None:
+    seen: set[str] = set()
+    for name in (one.name for one in sets):
+        if name in seen:
+            raise PlacementRequestError(owner.title, f"two sets of pods are named '{show(name)}'")
+        seen.add(name)
 
 
 def sets_of_pods(pods: Sequence[Object], split_by: Callable[[Object], str]) -> tuple[PodSet, ...]:

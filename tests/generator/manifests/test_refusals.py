@@ -97,6 +97,11 @@ REFUSED = [
         id="Volcano: partitions that do not add up",
     ),
     pytest.param(
+        [volcano_job([{"name": "w", "replicas": 2}, {"name": "w", "replicas": 3}])],
+        "Job 'v' (line 1): two sets of pods are named 'w'",
+        id="Volcano: two tasks of one name",
+    ),
+    pytest.param(
         [VOLCANO_GROUP | {"spec": {}}, VOLCANO_GROUP | {"spec": {}}],
         "2 PodGroups are in the file",
         id="Volcano: two PodGroups",
