@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from topology.fabric import Fabric
 from topology.fabric_columns import Flags, Index, columns_of
 from topology.heard_links import HALF, NO_PORT
 from topology.plane_cables import (
@@ -79,7 +80,8 @@ def resplit(split: Split, rejoined: Rejoined) -> Resplit | None:
         shares = shares.renumbered(numbers, num_ports)
     moves = _moves(old, cables, rejoined)
     work = _Resplitting(replace(split, fabric=fabric, cables=cables), shares, moves)
-    hosts = moves.hosts | ({rejoined.device} & set(cables.hosts))
+    hosts = moves.hosts | _hosts_of_other_rates(fabric, old, cables)
+    hosts |= {rejoined.device} & set(cables.hosts)
     found = work.shares_of(hosts) if work.keeps_names() else None
     if found is None:
         return None
@@ -159,6 +161,12 @@ def _has_same_switches(old: Cables, new: Cables, numbers: Index | None) -> bool:
         (was.a, was.b, *ports), (now.a, now.b, now.a_port, now.b_port, new.host_ports), strict=True
     )
     return old.hosts == new.hosts and all(np.array_equal(one, other) for one, other in pairs)
+
+
+def _hosts_of_other_rates(fabric: Fabric, old: Cables, new: Cables) -> set[int]:
+    """Return the hosts with a port of another rate, which the far end of its cable may tell."""
+    is_other = old.rates[old.host_ports] != new.rates[new.host_ports]
+    return set(columns_of(fabric).port_devices[new.host_ports[is_other]].tolist())
 
 
 def _moves(old: Cables, new: Cables, rejoined: Rejoined) -> Moves:

@@ -78,6 +78,14 @@ def test_it_goes_on_as_from_nothing(name: str, seed: int) -> None:
     assert walk(claims, seed).total() == 6
 
 
+def test_it_asks_a_host_again_where_the_switch_tells_another_rate() -> None:
+    rng = dice("storage leaves1013")
+    fabric = built(SPECS["storage leaves"], rng)
+    tell = rng.choice((all_reports, host_reports))
+    claims = tell(fabric) + (listed(fabric) if rng.random() < 0.5 else ())
+    assert walk(claims, 1013, num_changes=10).total() == 10
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_it_goes_on_beside_a_sweep(seed: int) -> None:
     walk(swept(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)), seed)
