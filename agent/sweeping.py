@@ -68,7 +68,7 @@ class SweepTurns:
     fabric: Elections | None = None
     """Where elections are told; None where the node sweeps, or not, without any."""
     handed_over: frozenset[str] = frozenset()
-    """Subnets of which another node's sweep counts now."""
+    """Subnets of which another node's sweep counts now, and that we are not elected to sweep."""
     _last: Attempt | None = None
     _swept_at_s: float = 0.0
     _targets: tuple[SweepTarget, ...] | None = None
@@ -86,7 +86,10 @@ class SweepTurns:
             for one in status.sweepers
             if one.node == name and one.role is SweepRole.ELECTED
         )
-        self.handed_over = frozenset(one.subnet for one in status.sweeps if one.node != name)
+        ours = {target.subnet for target in targets}
+        # Until the first sweep of a new one counts, that of its predecessor does.
+        others = {one.subnet for one in status.sweeps if one.node != name}
+        self.handed_over = frozenset(others - ours)
         return replace(self.settings, sweep=replace(sweep, targets=targets))
 
     def pending(self, current: Settings) -> Attempt | None:

@@ -275,6 +275,17 @@ def test_it_sweeps_while_it_is_elected_and_withdraws_once_another_has(
     assert agent.swept == {1: B}
 
 
+def test_it_takes_over_while_the_sweep_of_who_went_before_still_counts(
+    agent: Agent, elections: Elections
+) -> None:
+    agent.answers["ibnetdiscover"] = FABRIC
+    rounds = agent.start(is_sweeping=True, store=elections.store, every_s=1000.0)
+    elections.tell((A, "node01", "elected"), counted={A: "node02"})
+    for _ in range(2):
+        rounds.tick()
+        assert agent.swept == {0: A}
+
+
 def test_it_goes_on_as_elected_while_it_cannot_read_who_is(
     agent: Agent, elections: Elections, caplog: pytest.LogCaptureFixture
 ) -> None:
