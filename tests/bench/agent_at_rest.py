@@ -71,7 +71,7 @@ def measure_at_rest(rounds: int, period_s: float) -> AtRest:
             before_s = _cpu_s(process.pid)
             last = _await_rounds(root, process, first + rounds)
             cpu_s = _cpu_s(process.pid) - before_s
-            return AtRest(last - first, _peak_rss_bytes(process.pid), cpu_s / (last - first))
+            return AtRest(last - first, peak_rss_bytes(process.pid), cpu_s / (last - first))
 
 
 class AgentEndedError(Exception):
@@ -178,7 +178,8 @@ def _cpu_s(pid: int) -> float:
     return sum(map(int, fields[11:15])) / _TICKS_PER_S
 
 
-def _peak_rss_bytes(pid: int) -> int:
+def peak_rss_bytes(pid: int) -> int:
+    """Return the most that a process ever had in memory."""
     rows = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
     peak = next(row for row in rows if row.startswith("VmHWM:"))
     return int(peak.split()[1]) << 10

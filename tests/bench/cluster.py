@@ -12,7 +12,6 @@ import itertools
 import json
 import math
 import re
-import socket
 import subprocess  # noqa: TID251 - the process is what is measured
 import sys
 import tempfile
@@ -20,18 +19,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
 import yaml
 
 from generator.kube.resources import HYPERNODES
 from generator.outputs.hypernode import parse_manifest, tree_of_hypernodes
-from generator.placement.request import PlacementRequest, parse_request
 from generator.rpc.client import PlacementClient
+from tests.bench.agent_at_rest import peak_rss_bytes
 from tests.bench.cluster_load import reports_of, write_nodes, write_reports
+from tests.bench.measuring import whole_nodes
 from tests.kube.conftest import CRDS
-from tests.lab.api_server import ApiServer, find_assets
+from tests.lab.api_server import ApiServer, find_assets, free_ports
 from tests.lab.waiting import wait_until
 from topology.facts import Medium, PortState
 from topology.report import NeighborReport
@@ -101,7 +101,7 @@ class Replica:
     def __init__(self, api: ApiServer, folder: Path) -> None:
         """Start it."""
         self._ready_file = folder / "ready"
-        self._metrics_port = _free_port()
+        (self._metrics_port,) = free_ports(1)
         self._log = folder / "serve.log"
         words = ["--kubeconfig", str(api.kubeconfig()), "--namespace", "default"]
         words += ["--listen", "127.0.0.1:0", "--insecure-loopback"]
@@ -123,8 +123,7 @@ class Replica:
     @property
     def peak_rss_bytes(self) -> int:
         """The most that it ever had in memory."""
-        status = Path(f"/proc/{self._program.pid}/status").read_text()
-        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+        return peak_rss_bytes(self._program.pid)
 
     def check(self) -> None:
         """Raise AssertionError where it has ended; says what it said last."""
@@ -255,7 +254,7 @@ def _altered(report: NeighborReport, *, is_down: bool) -> NeighborReport:
 
 def _call(client: PlacementClient, turns: Iterator[int]) -> list[float]:
     """Ask for places, a small gang and a large one in turn; return the seconds of each call."""
-    asked = [_gang(count) for count in (4, 64)]
+    asked = [whole_nodes(count, unit="nvidia.com/gpu") for count in (4, 64)]
     seconds = []
     for turn in turns:
         began = time.perf_counter()
@@ -265,25 +264,8 @@ def _call(client: PlacementClient, turns: Iterator[int]) -> list[float]:
     return seconds
 
 
-def _gang(count: int) -> PlacementRequest:
-    group: dict[str, Any] = {"name": "workers", "count": count, "request": {"nvidia.com/gpu": 8}}
-    return parse_request(
-        {
-            "apiVersion": "toponaut.io/v1alpha1",
-            "kind": "PlacementRequest",
-            "spec": {"groups": [group]},
-        }
-    )
-
-
 def _p99(seconds: list[float]) -> float:
     return sorted(seconds)[math.ceil(len(seconds) * 0.99) - 1]
-
-
-def _free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])
 
 
 def text(found: Figures) -> str:

@@ -176,7 +176,7 @@ class _Round:
         """Return the median seconds of single placements of so many whole nodes."""
         seconds = []
         for count in counts:
-            request = _gang(min(count, len(self.tree.nodes)))
+            request = whole_nodes(min(count, len(self.tree.nodes)), unit="slots")
             start = _now()
             placement = place(self.snapshot, request, clock=time.monotonic)
             seconds.append(_now() - start)
@@ -193,8 +193,9 @@ def _seconds(work: Callable[[], object]) -> float:
     return seconds
 
 
-def _gang(count: int) -> PlacementRequest:
-    group: dict[str, Any] = {"name": "workers", "count": count, "request": {"slots": _SLOTS}}
+def whole_nodes(count: int, *, unit: str) -> PlacementRequest:
+    """Return the request of a gang of so many nodes, each with eight of a unit."""
+    group: dict[str, Any] = {"name": "workers", "count": count, "request": {unit: _SLOTS}}
     return parse_request(
         {
             "apiVersion": "toponaut.io/v1alpha1",

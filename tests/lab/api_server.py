@@ -276,7 +276,7 @@ class ApiServer:
     def _start(self) -> tuple[_Program, _Program]:
         """Start both on free ports; those of another program that was quicker cost a new try."""
         for _ in range(3):
-            self.port, self._client_port, self._peer_port = _free_ports(3)
+            self.port, self._client_port, self._peer_port = free_ports(3)
             self._etcd, self._server = self._start_etcd(), self._start_server()
             if not self._await_ready_or_taken():
                 return self._etcd, self._server
@@ -365,7 +365,7 @@ class ApiServer:
         return found
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return ports that are free right now, all different."""
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(socket.socket()) for _ in range(count)]
