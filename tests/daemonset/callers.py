@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.daemonset.tools import NAMESPACE
 from tests.lab.api_server import JSON, REQUEST_TIMEOUT_S, Answer, ApiServer
+from tests.lab.waiting import wait_until
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
@@ -26,7 +27,17 @@ class Caller:
         self._tls = ssl.create_default_context(cafile=str(api.ca))
 
     def ask(self, method: str, path: str, body: object = None, *, form: str = JSON) -> Answer:
-        """Ask, on a connection of its own; any status is an answer."""
+        """Ask; any status is an answer, but for the moments after a CRD was written."""
+        answers: list[Answer] = []
+
+        def is_busy() -> bool:
+            answers.append(self._ask(method, path, body, form))
+            return answers[-1].status == http.client.TOO_MANY_REQUESTS
+
+        wait_until(is_busy, deadline_s=60, what=f"the storage of {path}")
+        return answers[-1]
+
+    def _ask(self, method: str, path: str, body: object, form: str) -> Answer:
         connection = http.client.HTTPSConnection(
             "127.0.0.1", self._api.port, timeout=REQUEST_TIMEOUT_S, context=self._tls
         )
