@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 import grpc
 
+from generator.rpc.callers import calling
 from generator.rpc.failures import Failure, FailureKind, status_of
 
 log = logging.getLogger(__name__)
@@ -27,8 +28,8 @@ MAX_TOKEN_CHARS: Final = 16_384
 class TokenCheck(Protocol):
     """Judges bearer tokens."""
 
-    def why_not(self, token: str, *, timeout_s: float) -> Failure | None:
-        """Return why who bears the token may not call, None where they may; may take a while."""
+    def judge(self, token: str, *, timeout_s: float) -> str | Failure:
+        """Return who bears the token, or why they may not call; may take a while."""
         ...
 
 
@@ -62,30 +63,31 @@ class Authentication(grpc.ServerInterceptor):
         def checked(request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - gRPC's
             started = time.monotonic()
             try:
-                failure = self._why_not(context)
+                judged = self._judged(context)
             except Exception:  # what went wrong is ours to read; nobody gets in by it
                 log.exception("call not judged")
-                failure = Failure(
+                judged = Failure(
                     FailureKind.INTERNAL, "internal error; the server's log tells more"
                 )
-            if failure is not None:
+            if isinstance(judged, Failure):
                 self._on_refused(time.monotonic() - started)
-                context.abort_with_status(status_of(failure))
-            return inner(request, context)
+                context.abort_with_status(status_of(judged))
+            with calling(judged):
+                return inner(request, context)
 
         made: grpc.RpcMethodHandler[Any, Any] = wrap(
             checked, method.request_deserializer, method.response_serializer
         )
         return made
 
-    def _why_not(self, context: grpc.ServicerContext) -> Failure | None:
+    def _judged(self, context: grpc.ServicerContext) -> str | Failure:
         found = [value for key, value in context.invocation_metadata() if key == AUTHORIZATION]
         token = found[0][len(_SCHEME) :].strip() if len(found) == 1 else ""
         is_bearer = bool(token) and str(found[0])[: len(_SCHEME)].lower() == _SCHEME
         if not is_bearer or len(token) > MAX_TOKEN_CHARS:
             problem = "expected one bearer token in the metadata: authorization: Bearer TOKEN"
             return Failure(FailureKind.UNAUTHENTICATED, problem)
-        return self._check.why_not(str(token), timeout_s=context.time_remaining())
+        return self._check.judge(str(token), timeout_s=context.time_remaining())
 
 
 def _form_of(method: grpc.RpcMethodHandler[Any, Any]) -> tuple[Any, Any]:

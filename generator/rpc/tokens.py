@@ -40,7 +40,7 @@ _REJECTED: Final = Failure(FailureKind.UNAUTHENTICATED, "the token is not valid 
 
 
 class _Verdict(NamedTuple):
-    failure: Failure | None
+    judged: str | Failure
     ends_at: float
     """On our clock."""
 
@@ -63,8 +63,8 @@ class TokenReviews:
         self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()
         self._key = secrets.token_bytes(32)
 
-    def why_not(self, token: str, *, timeout_s: float) -> Failure | None:
-        """Return why who bears the token may not call, None where they may.
+    def judge(self, token: str, *, timeout_s: float) -> str | Failure:
+        """Return the user who bears the token, or why they may not call.
 
         Args:
             token: as it was sent.
@@ -73,17 +73,17 @@ class TokenReviews:
         digest = hashlib.blake2b(token.encode(), key=self._key, digest_size=32).digest()
         known = self._known(digest)
         if known is not None:
-            return known.failure
+            return known.judged
         asked_at = self._clock()
         try:
-            failure = self._review(token, min(max(timeout_s, _LEAST_S), REVIEW_S))
+            judged = self._review(token, min(max(timeout_s, _LEAST_S), REVIEW_S))
         except KubeError as error:
             log.warning("token not reviewed", extra={"error": str(error)})
             problem = "the API server cannot be asked about the token now; try again"
             return Failure(FailureKind.REVIEW_UNAVAILABLE, problem)
-        kept_s = GRANTED_S if failure is None else REFUSED_S
-        self._keep(digest, _Verdict(failure, asked_at + kept_s))
-        return failure
+        kept_s = REFUSED_S if isinstance(judged, Failure) else GRANTED_S
+        self._keep(digest, _Verdict(judged, asked_at + kept_s))
+        return judged
 
     def _known(self, digest: bytes) -> _Verdict | None:
         with self._lock:
@@ -97,7 +97,7 @@ class TokenReviews:
             while len(self._verdicts) > MAX_VERDICTS:
                 self._verdicts.popitem(last=False)
 
-    def _review(self, token: str, timeout_s: float) -> Failure | None:
+    def _review(self, token: str, timeout_s: float) -> str | Failure:
         status = self._ask(_TOKENS, {"token": token, "audiences": [self._audience]}, timeout_s)
         audiences, user = status.get("audiences"), status.get("user")
         # An authenticator that knows of no audiences answers without: it has not looked at them.
@@ -114,7 +114,7 @@ class TokenReviews:
             "resourceAttributes": {"group": GROUP, "resource": RESOURCE, "verb": VERB},
         }
         if self._ask(_ACCESS, spec, timeout_s).get("allowed") is True:
-            return None
+            return str(user["username"])
         who = show(str(user["username"]), 400)
         problem = f"{who} may not {VERB} {RESOURCE}.{GROUP}: an administrator can grant it"
         return Failure(FailureKind.FORBIDDEN, problem)

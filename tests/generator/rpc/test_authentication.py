@@ -279,7 +279,7 @@ def test_it_refuses_to_ask_what_is_no_address(pki: Pki) -> None:
 
 def test_it_refuses_calls_that_it_fails_to_judge(pki: Pki) -> None:
     class Broken:
-        def why_not(self, token: str, *, timeout_s: float) -> Failure | None:
+        def judge(self, token: str, *, timeout_s: float) -> str | Failure:
             raise RuntimeError(f"{token} {timeout_s}")
 
     with served(pki.files, Broken()) as running:

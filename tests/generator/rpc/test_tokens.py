@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generator.kube.transport import Lines, Request
-from generator.rpc.failures import FailureKind
+from generator.rpc.failures import Failure, FailureKind
 from generator.rpc.tokens import GRANTED_S, MAX_VERDICTS, REFUSED_S, TokenReviews
 from topology.errors import InvariantError, KubeUnavailable
 
@@ -53,8 +53,8 @@ class Judging:
         self.reviews = TokenReviews(self.server, "toponaut", clock=self.clock)
 
     def verdict(self, bearer: str = "t") -> FailureKind | None:
-        failure = self.reviews.why_not(bearer, timeout_s=SOON_S)
-        return failure.kind if failure else None
+        judged = self.reviews.judge(bearer, timeout_s=SOON_S)
+        return judged.kind if isinstance(judged, Failure) else None
 
     @property
     def num_asked(self) -> int:
@@ -63,7 +63,7 @@ class Judging:
 
 def test_it_asks_for_whom_and_whether_they_may() -> None:
     judging = Judging()
-    assert judging.verdict("secret") is None
+    assert judging.reviews.judge("secret", timeout_s=SOON_S) == "alice"
     attributes = {"group": "toponaut.io", "resource": "placements", "verb": "create"}
     assert judging.server.asked == [
         ("tokenreviews", {"token": "secret", "audiences": ["toponaut"]}),
