@@ -6,6 +6,7 @@ isort:skip_file
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
@@ -18,6 +19,70 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _ReservationPhase:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReservationPhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReservationPhase.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RESERVATION_PHASE_UNSPECIFIED: _ReservationPhase.ValueType  # 0
+    """Never sent."""
+    RESERVATION_PHASE_RESERVED: _ReservationPhase.ValueType  # 1
+    """Kept until it expires."""
+    RESERVATION_PHASE_CONFIRMED: _ReservationPhase.ValueType  # 2
+    """Kept until it is released."""
+    RESERVATION_PHASE_RELEASED: _ReservationPhase.ValueType  # 3
+    """Given back."""
+    RESERVATION_PHASE_EXPIRED: _ReservationPhase.ValueType  # 4
+    """Given back because nobody confirmed it."""
+
+class ReservationPhase(_ReservationPhase, metaclass=_ReservationPhaseEnumTypeWrapper):
+    """What became of a reservation."""
+
+RESERVATION_PHASE_UNSPECIFIED: ReservationPhase.ValueType  # 0
+"""Never sent."""
+RESERVATION_PHASE_RESERVED: ReservationPhase.ValueType  # 1
+"""Kept until it expires."""
+RESERVATION_PHASE_CONFIRMED: ReservationPhase.ValueType  # 2
+"""Kept until it is released."""
+RESERVATION_PHASE_RELEASED: ReservationPhase.ValueType  # 3
+"""Given back."""
+RESERVATION_PHASE_EXPIRED: ReservationPhase.ValueType  # 4
+"""Given back because nobody confirmed it."""
+Global___ReservationPhase: _TypeAlias = ReservationPhase  # noqa: Y015
+
+class _Preemption:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PreemptionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preemption.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PREEMPTION_UNSPECIFIED: _Preemption.ValueType  # 0
+    """Never."""
+    PREEMPTION_NEVER: _Preemption.ValueType  # 1
+    """Nobody gives way."""
+    PREEMPTION_TOPOLOGY_FIRST: _Preemption.ValueType  # 2
+    """The best topology, at any number of victims."""
+    PREEMPTION_FEWEST_VICTIMS: _Preemption.ValueType  # 3
+    """As few pods as possible."""
+    PREEMPTION_PER_DOMAIN: _Preemption.ValueType  # 4
+    """The first domain, in the preset's order, that holds the gang without or with victims."""
+
+class Preemption(_Preemption, metaclass=_PreemptionEnumTypeWrapper):
+    """What may give way to a gang that fits nowhere else."""
+
+PREEMPTION_UNSPECIFIED: Preemption.ValueType  # 0
+"""Never."""
+PREEMPTION_NEVER: Preemption.ValueType  # 1
+"""Nobody gives way."""
+PREEMPTION_TOPOLOGY_FIRST: Preemption.ValueType  # 2
+"""The best topology, at any number of victims."""
+PREEMPTION_FEWEST_VICTIMS: Preemption.ValueType  # 3
+"""As few pods as possible."""
+PREEMPTION_PER_DOMAIN: Preemption.ValueType  # 4
+"""The first domain, in the preset's order, that holds the gang without or with victims."""
+Global___Preemption: _TypeAlias = Preemption  # noqa: Y015
 
 class _Preset:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -204,6 +269,562 @@ class PlaceResponse(_message.Message):
 Global___PlaceResponse: _TypeAlias = PlaceResponse  # noqa: Y015
 
 @_typing.final
+class PlaceBatchRequest(_message.Message):
+    """Gangs that are planned together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPECS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def specs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlacementSpec]:
+        """At most 1024; names of gangs differ."""
+
+    def __init__(
+        self,
+        *,
+        specs: _abc.Iterable[Global___PlacementSpec] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["specs", b"specs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlaceBatchRequest: _TypeAlias = PlaceBatchRequest  # noqa: Y015
+
+@_typing.final
+class PlaceBatchResponse(_message.Message):
+    """Answers to a message of gangs; a large one is answered in several parts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLACEMENTS_FIELD_NUMBER: _builtins.int
+    IS_LAST_FIELD_NUMBER: _builtins.int
+    is_last: _builtins.bool
+    """Whether the next answer is to the next message."""
+    @_builtins.property
+    def placements(self) -> _containers.RepeatedCompositeFieldContainer[Global___Placement]:
+        """In the order of the gangs."""
+
+    def __init__(
+        self,
+        *,
+        placements: _abc.Iterable[Global___Placement] | None = ...,
+        is_last: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_last", b"is_last", "placements", b"placements"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlaceBatchResponse: _TypeAlias = PlaceBatchResponse  # noqa: Y015
+
+@_typing.final
+class CandidatesRequest(_message.Message):
+    """A question for alternatives."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPEC_FIELD_NUMBER: _builtins.int
+    MAX_CANDIDATES_FIELD_NUMBER: _builtins.int
+    max_candidates: _builtins.int
+    """Most sets that are wanted, 8 where 0; at most 64."""
+    @_builtins.property
+    def spec(self) -> Global___PlacementSpec:
+        """What is asked for."""
+
+    def __init__(
+        self,
+        *,
+        spec: Global___PlacementSpec | None = ...,
+        max_candidates: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_candidates", b"max_candidates", "spec", b"spec"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CandidatesRequest: _TypeAlias = CandidatesRequest  # noqa: Y015
+
+@_typing.final
+class CandidatesResponse(_message.Message):
+    """Sets of nodes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    INFEASIBLE_FIELD_NUMBER: _builtins.int
+    HAS_MORE_FIELD_NUMBER: _builtins.int
+    has_more: _builtins.bool
+    """Whether more sets may be found by asking for more."""
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Candidate]:
+        """Best first; empty where there is no placement."""
+
+    @_builtins.property
+    def infeasible(self) -> Global___Placement:
+        """Why there is none; absent where there is one."""
+
+    def __init__(
+        self,
+        *,
+        candidates: _abc.Iterable[Global___Candidate] | None = ...,
+        infeasible: Global___Placement | None = ...,
+        has_more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["infeasible", b"infeasible"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "has_more", b"has_more", "infeasible", b"infeasible"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CandidatesResponse: _TypeAlias = CandidatesResponse  # noqa: Y015
+
+@_typing.final
+class Candidate(_message.Message):
+    """One set of nodes that holds the gang: the best one without the nodes of those before it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODES_FIELD_NUMBER: _builtins.int
+    ASSIGNMENT_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
+    OBJECTIVE_FIELD_NUMBER: _builtins.int
+    PROVED_FIELD_NUMBER: _builtins.int
+    tier: _builtins.str
+    """Tier of the whole job there."""
+    proved: _builtins.bool
+    """Whether nothing better exists without the nodes of those before it."""
+    @_builtins.property
+    def nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Nodes, in tree order."""
+
+    @_builtins.property
+    def assignment(self) -> _containers.RepeatedCompositeFieldContainer[Global___Assignment]:
+        """Which pod would run where."""
+
+    @_builtins.property
+    def objective(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectiveTerm]:
+        """What was compared, the most important first."""
+
+    def __init__(
+        self,
+        *,
+        nodes: _abc.Iterable[_builtins.str] | None = ...,
+        assignment: _abc.Iterable[Global___Assignment] | None = ...,
+        tier: _builtins.str = ...,
+        objective: _abc.Iterable[Global___ObjectiveTerm] | None = ...,
+        proved: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "nodes", b"nodes", "objective", b"objective", "proved", b"proved", "tier", b"tier"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Candidate: _TypeAlias = Candidate  # noqa: Y015
+
+@_typing.final
+class CapacityRequest(_message.Message):
+    """A question for room."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_FIELD_NUMBER: _builtins.int
+    NODE_SELECTOR_FIELD_NUMBER: _builtins.int
+    TOLERATIONS_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    tier: _builtins.str
+    """Tier whose domains are listed, "node" and "cluster" included; the lowest where absent."""
+    priority: _builtins.int
+    """What is kept for gangs of this priority or above counts as taken."""
+    page_size: _builtins.int
+    """Most domains of an answer, 512 where 0; at most 4096."""
+    page_token: _builtins.str
+    """Of the answer before; the other fields must be the same."""
+    @_builtins.property
+    def request(self) -> Global___Resources:
+        """What one pod takes; one of "slots" where absent."""
+
+    @_builtins.property
+    def node_selector(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabelSelector]:
+        """Labels that a node must carry."""
+
+    @_builtins.property
+    def tolerations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Taints that do not matter, as "key" or "key=value"."""
+
+    def __init__(
+        self,
+        *,
+        request: Global___Resources | None = ...,
+        node_selector: _abc.Iterable[Global___LabelSelector] | None = ...,
+        tolerations: _abc.Iterable[_builtins.str] | None = ...,
+        tier: _builtins.str | None = ...,
+        priority: _builtins.int = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "request", b"request", "tier", b"tier"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "node_selector", b"node_selector", "page_size", b"page_size", "page_token", b"page_token", "priority", b"priority", "request", b"request", "tier", b"tier", "tolerations", b"tolerations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__tier: _TypeAlias = _typing.Literal["tier"]  # noqa: Y015
+    _WhichOneofArgType__tier: _TypeAlias = _typing.Literal["_tier", b"_tier"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tier) -> _WhichOneofReturnType__tier | None: ...
+
+Global___CapacityRequest: _TypeAlias = CapacityRequest  # noqa: Y015
+
+@_typing.final
+class CapacityResponse(_message.Message):
+    """Room by domain, each page as it is when it is asked for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    DOMAINS_FIELD_NUMBER: _builtins.int
+    TIERS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    revision: _builtins.str
+    """Of the tree; the same on every replica that sees the same tree."""
+    next_page_token: _builtins.str
+    """Empty at the end."""
+    @_builtins.property
+    def domains(self) -> _containers.RepeatedCompositeFieldContainer[Global___DomainCapacity]:
+        """In tree order."""
+
+    @_builtins.property
+    def tiers(self) -> _containers.RepeatedCompositeFieldContainer[Global___TierCapacity]:
+        """Of all tiers, bottom-up."""
+
+    def __init__(
+        self,
+        *,
+        revision: _builtins.str = ...,
+        domains: _abc.Iterable[Global___DomainCapacity] | None = ...,
+        tiers: _abc.Iterable[Global___TierCapacity] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domains", b"domains", "next_page_token", b"next_page_token", "revision", b"revision", "tiers", b"tiers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CapacityResponse: _TypeAlias = CapacityResponse  # noqa: Y015
+
+@_typing.final
+class DomainCapacity(_message.Message):
+    """Room in one domain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
+    USABLE_NODES_FIELD_NUMBER: _builtins.int
+    PODS_FIELD_NUMBER: _builtins.int
+    domain: _builtins.str
+    """Its name."""
+    nodes: _builtins.int
+    """Nodes in it."""
+    usable_nodes: _builtins.int
+    """Nodes that are neither cordoned nor excluded by selector or taint."""
+    pods: _builtins.int
+    """Pods that fit."""
+    def __init__(
+        self,
+        *,
+        domain: _builtins.str = ...,
+        nodes: _builtins.int = ...,
+        usable_nodes: _builtins.int = ...,
+        pods: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "nodes", b"nodes", "pods", b"pods", "usable_nodes", b"usable_nodes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DomainCapacity: _TypeAlias = DomainCapacity  # noqa: Y015
+
+@_typing.final
+class TierCapacity(_message.Message):
+    """Room at one tier."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIER_FIELD_NUMBER: _builtins.int
+    DOMAINS_FIELD_NUMBER: _builtins.int
+    PODS_FIELD_NUMBER: _builtins.int
+    MOST_PODS_FIELD_NUMBER: _builtins.int
+    tier: _builtins.str
+    """Its name."""
+    domains: _builtins.int
+    """Number of its domains."""
+    pods: _builtins.int
+    """Pods that fit in all of them."""
+    most_pods: _builtins.int
+    """Pods that fit in the roomiest one: the largest gang that this tier holds."""
+    def __init__(
+        self,
+        *,
+        tier: _builtins.str = ...,
+        domains: _builtins.int = ...,
+        pods: _builtins.int = ...,
+        most_pods: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domains", b"domains", "most_pods", b"most_pods", "pods", b"pods", "tier", b"tier"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TierCapacity: _TypeAlias = TierCapacity  # noqa: Y015
+
+@_typing.final
+class ReserveRequest(_message.Message):
+    """A request to keep nodes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SPEC_FIELD_NUMBER: _builtins.int
+    TTL_S_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    GANG_REF_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUID of version 4, in lower case: sent again, it gets the same reservation."""
+    ttl_s: _builtins.int
+    """Seconds until it expires without confirmation, 60 where 0; at most a day."""
+    validate_only: _builtins.bool
+    """Answer what would be reserved, and keep nothing."""
+    @_builtins.property
+    def spec(self) -> Global___PlacementSpec:
+        """What is asked for."""
+
+    @_builtins.property
+    def gang_ref(self) -> Global___GangRef:
+        """Whose pods will run there; absent where nobody knows yet."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        spec: Global___PlacementSpec | None = ...,
+        ttl_s: _builtins.int = ...,
+        validate_only: _builtins.bool = ...,
+        gang_ref: Global___GangRef | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["gang_ref", b"gang_ref", "spec", b"spec"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gang_ref", b"gang_ref", "request_id", b"request_id", "spec", b"spec", "ttl_s", b"ttl_s", "validate_only", b"validate_only"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReserveRequest: _TypeAlias = ReserveRequest  # noqa: Y015
+
+@_typing.final
+class GangRef(_message.Message):
+    """A gang's name in a cluster."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace of its PodGroup or job."""
+    name: _builtins.str
+    """Name there."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GangRef: _TypeAlias = GangRef  # noqa: Y015
+
+@_typing.final
+class ReserveResponse(_message.Message):
+    """What is kept."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESERVATION_FIELD_NUMBER: _builtins.int
+    PLACEMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def reservation(self) -> Global___Reservation:
+        """Absent where the gang is infeasible, and with validate_only."""
+
+    @_builtins.property
+    def placement(self) -> Global___Placement:
+        """The placement, or why there is none."""
+
+    def __init__(
+        self,
+        *,
+        reservation: Global___Reservation | None = ...,
+        placement: Global___Placement | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["placement", b"placement", "reservation", b"reservation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["placement", b"placement", "reservation", b"reservation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReserveResponse: _TypeAlias = ReserveResponse  # noqa: Y015
+
+@_typing.final
+class ConfirmRequest(_message.Message):
+    """A wish to keep a reservation until it is released."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Of the reservation."""
+    epoch: _builtins.int
+    """As it was answered; a larger one in the store refuses the call."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConfirmRequest: _TypeAlias = ConfirmRequest  # noqa: Y015
+
+@_typing.final
+class ConfirmResponse(_message.Message):
+    """What became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESERVATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def reservation(self) -> Global___Reservation:
+        """As it is now."""
+
+    def __init__(
+        self,
+        *,
+        reservation: Global___Reservation | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reservation", b"reservation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reservation", b"reservation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConfirmResponse: _TypeAlias = ConfirmResponse  # noqa: Y015
+
+@_typing.final
+class ReleaseRequest(_message.Message):
+    """A wish to give nodes back."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Of the reservation."""
+    epoch: _builtins.int
+    """As it was answered; a larger one in the store refuses the call."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseRequest: _TypeAlias = ReleaseRequest  # noqa: Y015
+
+@_typing.final
+class ReleaseResponse(_message.Message):
+    """What became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESERVATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def reservation(self) -> Global___Reservation:
+        """As it is now; absent where there is none of that id any more."""
+
+    def __init__(
+        self,
+        *,
+        reservation: Global___Reservation | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reservation", b"reservation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reservation", b"reservation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseResponse: _TypeAlias = ReleaseResponse  # noqa: Y015
+
+@_typing.final
+class Reservation(_message.Message):
+    """Nodes that are kept for a gang."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Unique."""
+    request_id: _builtins.str
+    """Of the request that made it."""
+    epoch: _builtins.int
+    """Of the leadership that wrote it last: grows, never shrinks."""
+    phase: Global___ReservationPhase.ValueType
+    """What became of it."""
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """When it expires; absent once it is confirmed."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        phase: Global___ReservationPhase.ValueType = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "expires_at", b"expires_at", "id", b"id", "phase", b"phase", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Reservation: _TypeAlias = Reservation  # noqa: Y015
+
+@_typing.final
 class PlacementSpec(_message.Message):
     """A gang. Tiers are names of the tree, or integers in text form; 1 is nearest the nodes."""
 
@@ -241,6 +862,11 @@ class PlacementSpec(_message.Message):
     PLANE_FIELD_NUMBER: _builtins.int
     ACROSS_ISLANDS_FIELD_NUMBER: _builtins.int
     DEADLINE_S_FIELD_NUMBER: _builtins.int
+    PREEMPTION_FIELD_NUMBER: _builtins.int
+    SORT_FIELD_NUMBER: _builtins.int
+    AFFINITY_FIELD_NUMBER: _builtins.int
+    TRAFFIC_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
     preset: Global___Preset.ValueType
     """Order in which placements are compared; optimal where unspecified."""
     gang: _builtins.str
@@ -257,6 +883,8 @@ class PlacementSpec(_message.Message):
     """Whether the job may lie in islands that share no cable."""
     deadline_s: _builtins.float
     """Seconds that the search may take, if fewer than the call's deadline leaves."""
+    preemption: Global___Preemption.ValueType
+    """Who may give way when nothing fits otherwise; nobody where unspecified."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]:
         """At least one; names differ."""
@@ -273,6 +901,22 @@ class PlacementSpec(_message.Message):
     def max_domains(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Most domains used, by tier."""
 
+    @_builtins.property
+    def sort(self) -> _containers.RepeatedCompositeFieldContainer[Global___SortRule]:
+        """Domains with more, or less, of a resource first."""
+
+    @_builtins.property
+    def affinity(self) -> Global___Affinity:
+        """Roles that attract or repel each other."""
+
+    @_builtins.property
+    def traffic(self) -> _containers.RepeatedCompositeFieldContainer[Global___Traffic]:
+        """Pairs of groups that talk."""
+
+    @_builtins.property
+    def options(self) -> Global___Options:
+        """What only one preset knows."""
+
     def __init__(
         self,
         *,
@@ -288,10 +932,15 @@ class PlacementSpec(_message.Message):
         plane: _builtins.str = ...,
         across_islands: _builtins.bool = ...,
         deadline_s: _builtins.float | None = ...,
+        preemption: Global___Preemption.ValueType = ...,
+        sort: _abc.Iterable[Global___SortRule] | None = ...,
+        affinity: Global___Affinity | None = ...,
+        traffic: _abc.Iterable[Global___Traffic] | None = ...,
+        options: Global___Options | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s", "_required", b"_required", "deadline_s", b"deadline_s", "required", b"required"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s", "_required", b"_required", "affinity", b"affinity", "deadline_s", b"deadline_s", "options", b"options", "required", b"required"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s", "_required", b"_required", "across_islands", b"across_islands", "deadline_s", b"deadline_s", "gang", b"gang", "groups", b"groups", "max_domains", b"max_domains", "min", b"min", "plane", b"plane", "preferred", b"preferred", "preset", b"preset", "priority", b"priority", "required", b"required", "strategies", b"strategies"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s", "_required", b"_required", "across_islands", b"across_islands", "affinity", b"affinity", "deadline_s", b"deadline_s", "gang", b"gang", "groups", b"groups", "max_domains", b"max_domains", "min", b"min", "options", b"options", "plane", b"plane", "preemption", b"preemption", "preferred", b"preferred", "preset", b"preset", "priority", b"priority", "required", b"required", "sort", b"sort", "strategies", b"strategies", "traffic", b"traffic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__deadline_s: _TypeAlias = _typing.Literal["deadline_s"]  # noqa: Y015
     _WhichOneofArgType__deadline_s: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s"]  # noqa: Y015
@@ -305,8 +954,188 @@ class PlacementSpec(_message.Message):
 Global___PlacementSpec: _TypeAlias = PlacementSpec  # noqa: Y015
 
 @_typing.final
+class SortRule(_message.Message):
+    """A wish on the domain of the job."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESOURCE_FIELD_NUMBER: _builtins.int
+    AVAILABLE_FIELD_NUMBER: _builtins.int
+    DESCENDING_FIELD_NUMBER: _builtins.int
+    resource: _builtins.str
+    """Name of the resource."""
+    available: _builtins.bool
+    """Whether what is free counts, else what there is in all."""
+    descending: _builtins.bool
+    """Whether more comes first."""
+    def __init__(
+        self,
+        *,
+        resource: _builtins.str = ...,
+        available: _builtins.bool = ...,
+        descending: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "descending", b"descending", "resource", b"resource"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SortRule: _TypeAlias = SortRule  # noqa: Y015
+
+@_typing.final
+class Affinity(_message.Message):
+    """Roles, by names of groups."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTRACT_FIELD_NUMBER: _builtins.int
+    REPEL_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def attract(self) -> _containers.RepeatedCompositeFieldContainer[Global___Roles]:
+        """Sets that want to share a node."""
+
+    @_builtins.property
+    def repel(self) -> _containers.RepeatedCompositeFieldContainer[Global___Roles]:
+        """Sets that want to stay apart."""
+
+    @_builtins.property
+    def order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """First to last; others come later."""
+
+    def __init__(
+        self,
+        *,
+        attract: _abc.Iterable[Global___Roles] | None = ...,
+        repel: _abc.Iterable[Global___Roles] | None = ...,
+        order: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attract", b"attract", "order", b"order", "repel", b"repel"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Affinity: _TypeAlias = Affinity  # noqa: Y015
+
+@_typing.final
+class Roles(_message.Message):
+    """Groups that play a part together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUPS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of groups, none twice."""
+
+    def __init__(
+        self,
+        *,
+        groups: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Roles: _TypeAlias = Roles  # noqa: Y015
+
+@_typing.final
+class Traffic(_message.Message):
+    """What two groups say to each other."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_FIELD_NUMBER: _builtins.int
+    SECOND_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    first: _builtins.str
+    """Name of a group."""
+    second: _builtins.str
+    """Name of a group, which may be the same."""
+    weight: _builtins.int
+    """Per pair of pods."""
+    def __init__(
+        self,
+        *,
+        first: _builtins.str = ...,
+        second: _builtins.str = ...,
+        weight: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first", b"first", "second", b"second", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Traffic: _TypeAlias = Traffic  # noqa: Y015
+
+@_typing.final
+class Options(_message.Message):
+    """What only one preset knows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class NodeWeightsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    NODE_WEIGHTS_FIELD_NUMBER: _builtins.int
+    SCORE_WEIGHT_FIELD_NUMBER: _builtins.int
+    PREFERRED_NODES_FIELD_NUMBER: _builtins.int
+    EVER_SCHEDULED_FIELD_NUMBER: _builtins.int
+    score_weight: _builtins.float
+    """task-topology: factor of its scores; goes with no weights of nodes."""
+    ever_scheduled: _builtins.bool
+    """godel: the gang ran before, so that one pod is enough."""
+    @_builtins.property
+    def node_weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """slurm-tree: weights of nodes, lighter ones first."""
+
+    @_builtins.property
+    def preferred_nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """godel: nodes that steer which domains are tried."""
+
+    def __init__(
+        self,
+        *,
+        node_weights: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        score_weight: _builtins.float | None = ...,
+        preferred_nodes: _abc.Iterable[_builtins.str] | None = ...,
+        ever_scheduled: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight", "score_weight", b"score_weight"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight", "ever_scheduled", b"ever_scheduled", "node_weights", b"node_weights", "preferred_nodes", b"preferred_nodes", "score_weight", b"score_weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__score_weight: _TypeAlias = _typing.Literal["score_weight"]  # noqa: Y015
+    _WhichOneofArgType__score_weight: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score_weight) -> _WhichOneofReturnType__score_weight | None: ...
+
+Global___Options: _TypeAlias = Options  # noqa: Y015
+
+@_typing.final
 class Group(_message.Message):
-    """Equal pods."""
+    """Equal pods, or groups of them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -330,6 +1159,26 @@ class Group(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class NodePreferenceEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     MIN_FIELD_NUMBER: _builtins.int
@@ -340,14 +1189,21 @@ class Group(_message.Message):
     PREFERRED_FIELD_NUMBER: _builtins.int
     SLICES_FIELD_NUMBER: _builtins.int
     MULTIPLE_OF_FIELD_NUMBER: _builtins.int
+    NODE_PREFERENCE_FIELD_NUMBER: _builtins.int
+    LEADER_OF_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Unique in the gang."""
     count: _builtins.int
-    """Number of pods, at least 1."""
+    """Number of pods, at least 1; none on a group of groups."""
     min: _builtins.int
-    """Pods below which the gang is not placed at all; the count where absent."""
+    """Pods below which the gang is not placed at all, the count where absent; on a group of groups
+    the children that must be complete, all where absent.
+    """
     required: _builtins.str
     """Tier of a domain that must hold the whole group."""
+    leader_of: _builtins.str
+    """Name of the workers beside it that this group leads; both in one domain of the required tier."""
     @_builtins.property
     def request(self) -> Global___Resources:
         """What one pod takes; one of "slots" where absent."""
@@ -372,6 +1228,14 @@ class Group(_message.Message):
     def multiple_of(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Pods come in multiples of this in each domain of a tier."""
 
+    @_builtins.property
+    def node_preference(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Labels that nodes should carry; never a bound."""
+
+    @_builtins.property
+    def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]:
+        """Groups in this one, at most 16 levels; then it has no pods of its own."""
+
     def __init__(
         self,
         *,
@@ -385,15 +1249,22 @@ class Group(_message.Message):
         preferred: _abc.Iterable[_builtins.str] | None = ...,
         slices: _abc.Iterable[Global___SliceLayer] | None = ...,
         multiple_of: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        node_preference: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        leader_of: _builtins.str | None = ...,
+        children: _abc.Iterable[Global___Group] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min", b"_min", "_required", b"_required", "min", b"min", "request", b"request", "required", b"required"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "leader_of", b"leader_of", "min", b"min", "request", b"request", "required", b"required"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min", b"_min", "_required", b"_required", "count", b"count", "min", b"min", "multiple_of", b"multiple_of", "name", b"name", "node_selector", b"node_selector", "preferred", b"preferred", "request", b"request", "required", b"required", "slices", b"slices", "tolerations", b"tolerations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "children", b"children", "count", b"count", "leader_of", b"leader_of", "min", b"min", "multiple_of", b"multiple_of", "name", b"name", "node_preference", b"node_preference", "node_selector", b"node_selector", "preferred", b"preferred", "request", b"request", "required", b"required", "slices", b"slices", "tolerations", b"tolerations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__leader_of: _TypeAlias = _typing.Literal["leader_of"]  # noqa: Y015
+    _WhichOneofArgType__leader_of: _TypeAlias = _typing.Literal["_leader_of", b"_leader_of"]  # noqa: Y015
     _WhichOneofReturnType__min: _TypeAlias = _typing.Literal["min"]  # noqa: Y015
     _WhichOneofArgType__min: _TypeAlias = _typing.Literal["_min", b"_min"]  # noqa: Y015
     _WhichOneofReturnType__required: _TypeAlias = _typing.Literal["required"]  # noqa: Y015
     _WhichOneofArgType__required: _TypeAlias = _typing.Literal["_required", b"_required"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__leader_of) -> _WhichOneofReturnType__leader_of | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min) -> _WhichOneofReturnType__min | None: ...
     @_typing.overload
@@ -484,6 +1355,7 @@ class SliceLayer(_message.Message):
     SHORT_REMAINDER_FIELD_NUMBER: _builtins.int
     SPREAD_FIELD_NUMBER: _builtins.int
     INDEXED_FIELD_NUMBER: _builtins.int
+    MIN_FIELD_NUMBER: _builtins.int
     size: _builtins.int
     """Pods of one slice."""
     tier: _builtins.str
@@ -494,6 +1366,8 @@ class SliceLayer(_message.Message):
     """Whether a domain of the tier holds one slice at most."""
     indexed: _builtins.bool
     """Whether slice k is exactly the pods from k times size on."""
+    min: _builtins.int
+    """Whole slices below which the gang is not placed at all."""
     def __init__(
         self,
         *,
@@ -502,10 +1376,11 @@ class SliceLayer(_message.Message):
         short_remainder: _builtins.bool = ...,
         spread: _builtins.bool = ...,
         indexed: _builtins.bool = ...,
+        min: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "tier", b"tier"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "indexed", b"indexed", "short_remainder", b"short_remainder", "size", b"size", "spread", b"spread", "tier", b"tier"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "indexed", b"indexed", "min", b"min", "short_remainder", b"short_remainder", "size", b"size", "spread", b"spread", "tier", b"tier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__tier: _TypeAlias = _typing.Literal["tier"]  # noqa: Y015
     _WhichOneofArgType__tier: _TypeAlias = _typing.Literal["_tier", b"_tier"]  # noqa: Y015
@@ -554,6 +1429,8 @@ class Placement(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     ALTERNATIVES_FIELD_NUMBER: _builtins.int
     DOMAINS_FIELD_NUMBER: _builtins.int
+    WALK_FIELD_NUMBER: _builtins.int
+    BUCKETING_FIELD_NUMBER: _builtins.int
     feasible: _builtins.bool
     """Whether there is a placement."""
     tier: _builtins.str
@@ -584,6 +1461,14 @@ class Placement(_message.Message):
     def domains(self) -> _containers.RepeatedCompositeFieldContainer[Global___DomainVerdict]:
         """What became of the domains."""
 
+    @_builtins.property
+    def walk(self) -> Global___Walk:
+        """Of a preset that tries domains one after the other."""
+
+    @_builtins.property
+    def bucketing(self) -> Global___Bucketing:
+        """Of task-topology."""
+
     def __init__(
         self,
         *,
@@ -596,16 +1481,165 @@ class Placement(_message.Message):
         reason: Global___Reason | None = ...,
         alternatives: _abc.Iterable[Global___Alternative] | None = ...,
         domains: _abc.Iterable[Global___DomainVerdict] | None = ...,
+        walk: Global___Walk | None = ...,
+        bucketing: Global___Bucketing | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "reason", b"reason", "tier", b"tier"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "bucketing", b"bucketing", "reason", b"reason", "tier", b"tier", "walk", b"walk", "working", b"working"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "alternatives", b"alternatives", "assignment", b"assignment", "domains", b"domains", "feasible", b"feasible", "objective", b"objective", "proved", b"proved", "reason", b"reason", "tier", b"tier", "victims", b"victims"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "alternatives", b"alternatives", "assignment", b"assignment", "bucketing", b"bucketing", "domains", b"domains", "feasible", b"feasible", "objective", b"objective", "proved", b"proved", "reason", b"reason", "tier", b"tier", "victims", b"victims", "walk", b"walk", "working", b"working"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__tier: _TypeAlias = _typing.Literal["tier"]  # noqa: Y015
     _WhichOneofArgType__tier: _TypeAlias = _typing.Literal["_tier", b"_tier"]  # noqa: Y015
+    _WhichOneofReturnType_working: _TypeAlias = _typing.Literal["walk", "bucketing"]  # noqa: Y015
+    _WhichOneofArgType_working: _TypeAlias = _typing.Literal["working", b"working"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tier) -> _WhichOneofReturnType__tier | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_working) -> _WhichOneofReturnType_working | None: ...
 
 Global___Placement: _TypeAlias = Placement  # noqa: Y015
+
+@_typing.final
+class Walk(_message.Message):
+    """How domains were tried."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names, in the order of the preset."""
+
+    def __init__(
+        self,
+        *,
+        candidates: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Walk: _TypeAlias = Walk  # noqa: Y015
+
+@_typing.final
+class Bucketing(_message.Message):
+    """How pods were put together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BUCKETS_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    SCORES_FIELD_NUMBER: _builtins.int
+    SCALED_FIELD_NUMBER: _builtins.int
+    scaled: _builtins.bool
+    """Whether scores are scaled by the weight of the options; otherwise they are whole numbers."""
+    @_builtins.property
+    def buckets(self) -> _containers.RepeatedCompositeFieldContainer[Global___Bucket]:
+        """Pods that want to share a node."""
+
+    @_builtins.property
+    def sequence(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Pods in the order in which they were placed."""
+
+    @_builtins.property
+    def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___PodScores]:
+        """Scores of all nodes for each pod; none where there are many pods."""
+
+    def __init__(
+        self,
+        *,
+        buckets: _abc.Iterable[Global___Bucket] | None = ...,
+        sequence: _abc.Iterable[_builtins.str] | None = ...,
+        scores: _abc.Iterable[Global___PodScores] | None = ...,
+        scaled: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "scaled", b"scaled", "scores", b"scores", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Bucketing: _TypeAlias = Bucketing  # noqa: Y015
+
+@_typing.final
+class Bucket(_message.Message):
+    """Pods that want to share a node."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PODS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def pods(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """As "group-index"."""
+
+    def __init__(
+        self,
+        *,
+        pods: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pods", b"pods"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Bucket: _TypeAlias = Bucket  # noqa: Y015
+
+@_typing.final
+class PodScores(_message.Message):
+    """Scores of nodes for one pod."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POD_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
+    pod: _builtins.str
+    """As "group-index"."""
+    @_builtins.property
+    def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___NodeScore]:
+        """In tree order."""
+
+    def __init__(
+        self,
+        *,
+        pod: _builtins.str = ...,
+        nodes: _abc.Iterable[Global___NodeScore] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["nodes", b"nodes", "pod", b"pod"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PodScores: _TypeAlias = PodScores  # noqa: Y015
+
+@_typing.final
+class NodeScore(_message.Message):
+    """The score of one node."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    node: _builtins.str
+    """Its name."""
+    score: _builtins.float
+    """Larger is better."""
+    def __init__(
+        self,
+        *,
+        node: _builtins.str = ...,
+        score: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["node", b"node", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NodeScore: _TypeAlias = NodeScore  # noqa: Y015
 
 @_typing.final
 class Assignment(_message.Message):

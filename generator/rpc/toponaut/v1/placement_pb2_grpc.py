@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from generator.rpc.toponaut.v1 import placement_pb2 as generator_dot_rpc_dot_toponaut_dot_v1_dot_placement__pb2
+from generator.rpc.toponaut.v1 import placement_pb2 as toponaut_dot_v1_dot_placement__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -18,7 +18,7 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in generator/rpc/toponaut/v1/placement_pb2_grpc.py depends on'
+        + ' but the generated code in toponaut/v1/placement_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
@@ -27,8 +27,9 @@ if _version_not_supported:
 
 class PlacementServiceStub:
     """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
-    sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
+    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
+    BadRequest names the field, RetryInfo says when to come again.
     """
 
     def __init__(self, channel):
@@ -39,15 +40,46 @@ class PlacementServiceStub:
         """
         self.Place = channel.unary_unary(
                 '/toponaut.v1.PlacementService/Place',
-                request_serializer=generator_dot_rpc_dot_toponaut_dot_v1_dot_placement__pb2.PlaceRequest.SerializeToString,
-                response_deserializer=generator_dot_rpc_dot_toponaut_dot_v1_dot_placement__pb2.PlaceResponse.FromString,
+                request_serializer=toponaut_dot_v1_dot_placement__pb2.PlaceRequest.SerializeToString,
+                response_deserializer=toponaut_dot_v1_dot_placement__pb2.PlaceResponse.FromString,
+                _registered_method=True)
+        self.PlaceBatch = channel.stream_stream(
+                '/toponaut.v1.PlacementService/PlaceBatch',
+                request_serializer=toponaut_dot_v1_dot_placement__pb2.PlaceBatchRequest.SerializeToString,
+                response_deserializer=toponaut_dot_v1_dot_placement__pb2.PlaceBatchResponse.FromString,
+                _registered_method=True)
+        self.Candidates = channel.unary_unary(
+                '/toponaut.v1.PlacementService/Candidates',
+                request_serializer=toponaut_dot_v1_dot_placement__pb2.CandidatesRequest.SerializeToString,
+                response_deserializer=toponaut_dot_v1_dot_placement__pb2.CandidatesResponse.FromString,
+                _registered_method=True)
+        self.Capacity = channel.unary_unary(
+                '/toponaut.v1.PlacementService/Capacity',
+                request_serializer=toponaut_dot_v1_dot_placement__pb2.CapacityRequest.SerializeToString,
+                response_deserializer=toponaut_dot_v1_dot_placement__pb2.CapacityResponse.FromString,
+                _registered_method=True)
+        self.Reserve = channel.unary_unary(
+                '/toponaut.v1.PlacementService/Reserve',
+                request_serializer=toponaut_dot_v1_dot_placement__pb2.ReserveRequest.SerializeToString,
+                response_deserializer=toponaut_dot_v1_dot_placement__pb2.ReserveResponse.FromString,
+                _registered_method=True)
+        self.Confirm = channel.unary_unary(
+                '/toponaut.v1.PlacementService/Confirm',
+                request_serializer=toponaut_dot_v1_dot_placement__pb2.ConfirmRequest.SerializeToString,
+                response_deserializer=toponaut_dot_v1_dot_placement__pb2.ConfirmResponse.FromString,
+                _registered_method=True)
+        self.Release = channel.unary_unary(
+                '/toponaut.v1.PlacementService/Release',
+                request_serializer=toponaut_dot_v1_dot_placement__pb2.ReleaseRequest.SerializeToString,
+                response_deserializer=toponaut_dot_v1_dot_placement__pb2.ReleaseResponse.FromString,
                 _registered_method=True)
 
 
 class PlacementServiceServicer:
     """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
-    sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
+    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
+    BadRequest names the field, RetryInfo says when to come again.
     """
 
     def Place(self, request, context):
@@ -59,13 +91,90 @@ class PlacementServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PlaceBatch(self, request_iterator, context):
+        """Plans many gangs. Those of one message are planned together; each message sees what those
+        before it on the stream have taken. Nothing is reserved. Messages are answered in order, as
+        they come; a malformed gang ends the stream.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Candidates(self, request, context):
+        """Lists sets of nodes that could hold a gang, best first, for schedulers that decide themselves.
+        No node is in two of them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Capacity(self, request, context):
+        """Counts how many pods of a kind fit, by domain.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Reserve(self, request, context):
+        """Places a gang and keeps its nodes for it until it is confirmed, released, or time is up. The
+        same request_id gets the same reservation. UNAVAILABLE: another replica leads.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Confirm(self, request, context):
+        """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
+        FAILED_PRECONDITION: it has expired, or another epoch's holder acts.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Release(self, request, context):
+        """Gives the nodes of a reservation back; of one that is gone already, this is no error.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PlacementServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Place': grpc.unary_unary_rpc_method_handler(
                     servicer.Place,
-                    request_deserializer=generator_dot_rpc_dot_toponaut_dot_v1_dot_placement__pb2.PlaceRequest.FromString,
-                    response_serializer=generator_dot_rpc_dot_toponaut_dot_v1_dot_placement__pb2.PlaceResponse.SerializeToString,
+                    request_deserializer=toponaut_dot_v1_dot_placement__pb2.PlaceRequest.FromString,
+                    response_serializer=toponaut_dot_v1_dot_placement__pb2.PlaceResponse.SerializeToString,
+            ),
+            'PlaceBatch': grpc.stream_stream_rpc_method_handler(
+                    servicer.PlaceBatch,
+                    request_deserializer=toponaut_dot_v1_dot_placement__pb2.PlaceBatchRequest.FromString,
+                    response_serializer=toponaut_dot_v1_dot_placement__pb2.PlaceBatchResponse.SerializeToString,
+            ),
+            'Candidates': grpc.unary_unary_rpc_method_handler(
+                    servicer.Candidates,
+                    request_deserializer=toponaut_dot_v1_dot_placement__pb2.CandidatesRequest.FromString,
+                    response_serializer=toponaut_dot_v1_dot_placement__pb2.CandidatesResponse.SerializeToString,
+            ),
+            'Capacity': grpc.unary_unary_rpc_method_handler(
+                    servicer.Capacity,
+                    request_deserializer=toponaut_dot_v1_dot_placement__pb2.CapacityRequest.FromString,
+                    response_serializer=toponaut_dot_v1_dot_placement__pb2.CapacityResponse.SerializeToString,
+            ),
+            'Reserve': grpc.unary_unary_rpc_method_handler(
+                    servicer.Reserve,
+                    request_deserializer=toponaut_dot_v1_dot_placement__pb2.ReserveRequest.FromString,
+                    response_serializer=toponaut_dot_v1_dot_placement__pb2.ReserveResponse.SerializeToString,
+            ),
+            'Confirm': grpc.unary_unary_rpc_method_handler(
+                    servicer.Confirm,
+                    request_deserializer=toponaut_dot_v1_dot_placement__pb2.ConfirmRequest.FromString,
+                    response_serializer=toponaut_dot_v1_dot_placement__pb2.ConfirmResponse.SerializeToString,
+            ),
+            'Release': grpc.unary_unary_rpc_method_handler(
+                    servicer.Release,
+                    request_deserializer=toponaut_dot_v1_dot_placement__pb2.ReleaseRequest.FromString,
+                    response_serializer=toponaut_dot_v1_dot_placement__pb2.ReleaseResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -77,8 +186,9 @@ def add_PlacementServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class PlacementService:
     """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
-    sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
+    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
+    BadRequest names the field, RetryInfo says when to come again.
     """
 
     @staticmethod
@@ -96,8 +206,170 @@ class PlacementService:
             request,
             target,
             '/toponaut.v1.PlacementService/Place',
-            generator_dot_rpc_dot_toponaut_dot_v1_dot_placement__pb2.PlaceRequest.SerializeToString,
-            generator_dot_rpc_dot_toponaut_dot_v1_dot_placement__pb2.PlaceResponse.FromString,
+            toponaut_dot_v1_dot_placement__pb2.PlaceRequest.SerializeToString,
+            toponaut_dot_v1_dot_placement__pb2.PlaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlaceBatch(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/toponaut.v1.PlacementService/PlaceBatch',
+            toponaut_dot_v1_dot_placement__pb2.PlaceBatchRequest.SerializeToString,
+            toponaut_dot_v1_dot_placement__pb2.PlaceBatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Candidates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/toponaut.v1.PlacementService/Candidates',
+            toponaut_dot_v1_dot_placement__pb2.CandidatesRequest.SerializeToString,
+            toponaut_dot_v1_dot_placement__pb2.CandidatesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Capacity(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/toponaut.v1.PlacementService/Capacity',
+            toponaut_dot_v1_dot_placement__pb2.CapacityRequest.SerializeToString,
+            toponaut_dot_v1_dot_placement__pb2.CapacityResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Reserve(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/toponaut.v1.PlacementService/Reserve',
+            toponaut_dot_v1_dot_placement__pb2.ReserveRequest.SerializeToString,
+            toponaut_dot_v1_dot_placement__pb2.ReserveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Confirm(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/toponaut.v1.PlacementService/Confirm',
+            toponaut_dot_v1_dot_placement__pb2.ConfirmRequest.SerializeToString,
+            toponaut_dot_v1_dot_placement__pb2.ConfirmResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Release(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/toponaut.v1.PlacementService/Release',
+            toponaut_dot_v1_dot_placement__pb2.ReleaseRequest.SerializeToString,
+            toponaut_dot_v1_dot_placement__pb2.ReleaseResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -4,8 +4,8 @@ isort:skip_file
 """
 
 from collections import abc as _abc
-from generator.rpc.toponaut.v1 import placement_pb2 as _placement_pb2
 from grpc import aio as _aio
+from generator.rpc.toponaut.v1 import placement_pb2 as _placement_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -28,8 +28,9 @@ GRPC_VERSION: str
 
 class PlacementServiceStub:
     """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
-    sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
+    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
+    BadRequest names the field, RetryInfo says when to come again.
     """
 
     @_typing.overload
@@ -41,12 +42,34 @@ class PlacementServiceStub:
     INVALID_ARGUMENT: malformed, or no deadline. UNIMPLEMENTED: makes sense, but cannot be granted
     yet. UNAVAILABLE: the tree is not known yet. RESOURCE_EXHAUSTED: too many calls at once.
     """
+    PlaceBatch: _grpc.StreamStreamMultiCallable[_placement_pb2.PlaceBatchRequest, _placement_pb2.PlaceBatchResponse]
+    """Plans many gangs. Those of one message are planned together; each message sees what those
+    before it on the stream have taken. Nothing is reserved. Messages are answered in order, as
+    they come; a malformed gang ends the stream.
+    """
+    Candidates: _grpc.UnaryUnaryMultiCallable[_placement_pb2.CandidatesRequest, _placement_pb2.CandidatesResponse]
+    """Lists sets of nodes that could hold a gang, best first, for schedulers that decide themselves.
+    No node is in two of them.
+    """
+    Capacity: _grpc.UnaryUnaryMultiCallable[_placement_pb2.CapacityRequest, _placement_pb2.CapacityResponse]
+    """Counts how many pods of a kind fit, by domain."""
+    Reserve: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ReserveRequest, _placement_pb2.ReserveResponse]
+    """Places a gang and keeps its nodes for it until it is confirmed, released, or time is up. The
+    same request_id gets the same reservation. UNAVAILABLE: another replica leads.
+    """
+    Confirm: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ConfirmRequest, _placement_pb2.ConfirmResponse]
+    """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
+    FAILED_PRECONDITION: it has expired, or another epoch's holder acts.
+    """
+    Release: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ReleaseRequest, _placement_pb2.ReleaseResponse]
+    """Gives the nodes of a reservation back; of one that is gone already, this is no error."""
 
 @_typing.type_check_only
 class PlacementServiceAsyncStub(PlacementServiceStub):
     """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
-    sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
+    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
+    BadRequest names the field, RetryInfo says when to come again.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -55,11 +78,33 @@ class PlacementServiceAsyncStub(PlacementServiceStub):
     INVALID_ARGUMENT: malformed, or no deadline. UNIMPLEMENTED: makes sense, but cannot be granted
     yet. UNAVAILABLE: the tree is not known yet. RESOURCE_EXHAUSTED: too many calls at once.
     """
+    PlaceBatch: _aio.StreamStreamMultiCallable[_placement_pb2.PlaceBatchRequest, _placement_pb2.PlaceBatchResponse]  # type: ignore[assignment]
+    """Plans many gangs. Those of one message are planned together; each message sees what those
+    before it on the stream have taken. Nothing is reserved. Messages are answered in order, as
+    they come; a malformed gang ends the stream.
+    """
+    Candidates: _aio.UnaryUnaryMultiCallable[_placement_pb2.CandidatesRequest, _placement_pb2.CandidatesResponse]  # type: ignore[assignment]
+    """Lists sets of nodes that could hold a gang, best first, for schedulers that decide themselves.
+    No node is in two of them.
+    """
+    Capacity: _aio.UnaryUnaryMultiCallable[_placement_pb2.CapacityRequest, _placement_pb2.CapacityResponse]  # type: ignore[assignment]
+    """Counts how many pods of a kind fit, by domain."""
+    Reserve: _aio.UnaryUnaryMultiCallable[_placement_pb2.ReserveRequest, _placement_pb2.ReserveResponse]  # type: ignore[assignment]
+    """Places a gang and keeps its nodes for it until it is confirmed, released, or time is up. The
+    same request_id gets the same reservation. UNAVAILABLE: another replica leads.
+    """
+    Confirm: _aio.UnaryUnaryMultiCallable[_placement_pb2.ConfirmRequest, _placement_pb2.ConfirmResponse]  # type: ignore[assignment]
+    """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
+    FAILED_PRECONDITION: it has expired, or another epoch's holder acts.
+    """
+    Release: _aio.UnaryUnaryMultiCallable[_placement_pb2.ReleaseRequest, _placement_pb2.ReleaseResponse]  # type: ignore[assignment]
+    """Gives the nodes of a reservation back; of one that is gone already, this is no error."""
 
 class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
     """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree lacks and
-    sizes that do not divide. Errors carry google.rpc details: BadRequest names the field.
+    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
+    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
+    BadRequest names the field, RetryInfo says when to come again.
     """
 
     @_abc_1.abstractmethod
@@ -72,5 +117,62 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         INVALID_ARGUMENT: malformed, or no deadline. UNIMPLEMENTED: makes sense, but cannot be granted
         yet. UNAVAILABLE: the tree is not known yet. RESOURCE_EXHAUSTED: too many calls at once.
         """
+
+    @_abc_1.abstractmethod
+    def PlaceBatch(
+        self,
+        request_iterator: _MaybeAsyncIterator[_placement_pb2.PlaceBatchRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_placement_pb2.PlaceBatchResponse], _abc.AsyncIterator[_placement_pb2.PlaceBatchResponse]]:
+        """Plans many gangs. Those of one message are planned together; each message sees what those
+        before it on the stream have taken. Nothing is reserved. Messages are answered in order, as
+        they come; a malformed gang ends the stream.
+        """
+
+    @_abc_1.abstractmethod
+    def Candidates(
+        self,
+        request: _placement_pb2.CandidatesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_placement_pb2.CandidatesResponse, _abc.Awaitable[_placement_pb2.CandidatesResponse]]:
+        """Lists sets of nodes that could hold a gang, best first, for schedulers that decide themselves.
+        No node is in two of them.
+        """
+
+    @_abc_1.abstractmethod
+    def Capacity(
+        self,
+        request: _placement_pb2.CapacityRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_placement_pb2.CapacityResponse, _abc.Awaitable[_placement_pb2.CapacityResponse]]:
+        """Counts how many pods of a kind fit, by domain."""
+
+    @_abc_1.abstractmethod
+    def Reserve(
+        self,
+        request: _placement_pb2.ReserveRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_placement_pb2.ReserveResponse, _abc.Awaitable[_placement_pb2.ReserveResponse]]:
+        """Places a gang and keeps its nodes for it until it is confirmed, released, or time is up. The
+        same request_id gets the same reservation. UNAVAILABLE: another replica leads.
+        """
+
+    @_abc_1.abstractmethod
+    def Confirm(
+        self,
+        request: _placement_pb2.ConfirmRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_placement_pb2.ConfirmResponse, _abc.Awaitable[_placement_pb2.ConfirmResponse]]:
+        """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
+        FAILED_PRECONDITION: it has expired, or another epoch's holder acts.
+        """
+
+    @_abc_1.abstractmethod
+    def Release(
+        self,
+        request: _placement_pb2.ReleaseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_placement_pb2.ReleaseResponse, _abc.Awaitable[_placement_pb2.ReleaseResponse]]:
+        """Gives the nodes of a reservation back; of one that is gone already, this is no error."""
 
 def add_PlacementServiceServicer_to_server(servicer: PlacementServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
