@@ -99,6 +99,10 @@ class ServedFolder:
         """Write a report, as `DirectoryStore` does; its time is always new."""
         return self._store.write_report(report)
 
+    def withdraw_report(self, name: str) -> None:
+        """Delete a report's file, as `DirectoryStore` does."""
+        self._store.withdraw_report(name)
+
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode, as `DirectoryStore` does."""
         return self._store.put(hypernode)

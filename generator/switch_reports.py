@@ -61,6 +61,15 @@ def failed_report(last: NeighborReport, walk: SwitchWalk) -> NeighborReport:
     return last.model_copy(update={"status": status})
 
 
+def has_lost_lldp(last: NeighborReport, walk: SwitchWalk) -> bool:
+    """Return whether a switch that had a chassis id shows none now, nor anybody that it hears."""
+    before, now = last.spec.device, walk.device
+    if before is None or now is None or any(port.neighbors for port in now.ports):
+        return False
+    had_one = any(known.type is IdKind.CHASSIS_ID for known in before.ids)
+    return had_one and all(known.kind is not IdKind.CHASSIS_ID for known in now.ids)
+
+
 def is_walked(report: NeighborReport) -> bool:
     """Return whether a report is of a walk, and not an agent's."""
     return any(row.name == COLLECTOR for row in report.status.collectors)

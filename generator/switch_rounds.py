@@ -9,48 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from generator.standing import Standing
-from generator.store.directory import ReadReports
 from generator.switch_backoff import Backoff, due_targets
 from generator.switch_config import ReadTargets, read_targets
 from generator.switch_discovery import Frontier
-from generator.switch_reports import (
-    failed_report,
-    is_walked,
-    report_name,
-    reports_of,
-    silent_findings,
-)
+from generator.switch_kept import KeptReports, ReportStore
+from generator.switch_reports import silent_findings
 from generator.switch_targets import Target
 from generator.switch_walks import Outcome, Session, SwitchWalk, walk_all, walk_switch
 from topology.errors import ConfigError, KubeError, StoreError, show
 from topology.facts import Finding
-from topology.ids import IdKind
-from topology.report import NeighborReport
 
 log = logging.getLogger(__name__)
 
 MAX_UNCHANGED: Final = 10
 """Rounds in a row that take a switch's word for it that nothing changed."""
-
-
-class ReportStore(Protocol):
-    """Where reports of switches are kept."""
-
-    def read_reports(self) -> ReadReports:
-        """Return all reports."""
-        ...
-
-    def write_report(self, report: NeighborReport) -> bool:
-        """Write a report; return False where that would say nothing new."""
-        ...
 
 
 class SwitchRounds:
@@ -93,7 +73,6 @@ class SwitchRounds:
         self._troubles: dict[Hashable, Mapping[str, object]] = {}
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
         self._use(read_targets(config))
-        self._stored: dict[str, NeighborReport] | None = None
 
     def _use(self, read: ReadTargets) -> None:
         """Begin anew with a list: what was known of its switches may come from elsewhere."""
@@ -103,14 +82,13 @@ class SwitchRounds:
         self._whole: dict[Target, SwitchWalk] = {}
         self._unchanged: dict[Target, int] = {}
         self._failed: dict[Target, SwitchWalk] = {}
-        self._reports: dict[Target, NeighborReport] = {}
-        self._owners: dict[str, Target] = {}
+        self._kept = KeptReports(self._store)
 
     def findings(self) -> list[Finding]:
         """Return a finding per listed switch that never told anything; any thread may ask."""
         failed = list(self._failed.values())
         return silent_findings(
-            one for one in failed if one.target.is_expected and one.target not in self._reports
+            one for one in failed if one.target.is_expected and one.target not in self._kept
         )
 
     def tick(self) -> None:
@@ -156,6 +134,8 @@ class SwitchRounds:
                 walk = partial(self._walk, session)
                 async for found in walk_all(due, walk=walk, frontier=self._frontier):
                     self._take(found)
+            with self._noting_trouble():
+                self._kept.withdraw_replaced()
         finally:
             self._running = None
 
@@ -174,62 +154,33 @@ class SwitchRounds:
         self._unchanged[target] = self._unchanged.get(target, 0) + 1 if is_same else 0
         return found
 
-    def _take(self, found: SwitchWalk) -> None:
+    def _take(self, walked: SwitchWalk) -> None:
         """Remember how a walk ended, and write what it told."""
+        found = self._kept.judged(walked)
         target = found.target
         wait = self._waits.pop(target, Backoff())
         period_s = self.period.total_seconds()
         wait = wait.after(found.outcome, now_s=self._clock(), period_s=period_s)
         if wait != Backoff():
             self._waits[target] = wait
-        if found.outcome is Outcome.OK:
-            self._failed.pop(target, None)
-            self._whole[target] = found
-            self._write_whole(found)
-        else:
-            self._failed[target] = found
-            self._write_failed(found)
+        with self._noting_trouble():
+            if found.outcome is Outcome.OK:
+                self._failed.pop(target, None)
+                self._whole[target] = found
+                self._kept.write_whole(found, time=self._time(), failed=self._failed)
+            else:
+                self._failed[target] = found
+                self._kept.write_failed(found, time=self._time())
 
-    def _write_whole(self, found: SwitchWalk) -> None:
-        (report,) = reports_of([found], observed_at=self._time())
-        owner = self._owners.get(report.metadata.name, found.target)
-        if owner != found.target and owner not in self._failed:
-            return  # one switch at two addresses: the report would change with each of them
-        self._owners[report.metadata.name] = found.target
-        self._keep(found.target, report)
-
-    def _write_failed(self, found: SwitchWalk) -> None:
-        """Note the failure in the last report; what a part told counts where there is none."""
-        last = self._reports.get(found.target) or self._last_stored(found)
-        if last is not None:
-            self._keep(found.target, failed_report(last, found))
-        elif found.device is not None:
-            (part,) = reports_of([found], observed_at=self._time())
-            self._keep(found.target, part)
-
-    def _keep(self, target: Target, report: NeighborReport) -> None:
-        self._reports[target] = report
+    @contextmanager
+    def _noting_trouble(self) -> Iterator[None]:
         try:
-            self._store.write_report(report)
+            yield
         except (KubeError, StoreError) as error:
             self._troubles[str(error)] = {"problem": str(error)}
 
     def _time(self) -> str:
         return f"{self._now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-    def _last_stored(self, found: SwitchWalk) -> NeighborReport | None:
-        """Return what the store had of a switch before the first round, if anything."""
-        if self._stored is None:
-            walked = [one for one in self._store.read_reports().reports if is_walked(one)]
-            self._stored = {one.metadata.name: one for one in walked} | {
-                known.value: one
-                for one in walked
-                for known in (one.spec.device.ids if one.spec.device else ())
-                if known.type is IdKind.IP
-            }
-        name = report_name(found.device) if found.device else found.target.address
-        last = self._stored.get(name)
-        return last if last and last.metadata.name not in self._owners else None
 
     def _log_failures(self) -> None:
         """Tell whose walks began to fail; silence where nobody need be is none."""
@@ -242,7 +193,7 @@ class SwitchRounds:
                 }
                 for target, walk in self._failed.items()
                 if target.is_expected
-                or target in self._reports
+                or target in self._kept
                 or walk.outcome is not Outcome.UNREACHABLE
             }
         )

@@ -165,6 +165,17 @@ class ClusterStore:
         status = head | {"status": document.get("status", {})}
         self._applier.apply(REPORTS, status, subresource="status", is_ours=True)
 
+    def withdraw_report(self, name: str) -> None:
+        """Delete the report of a switch, if there is one; policies let it be no other.
+
+        Raises:
+            KubeConflict: somebody wrote it just now.
+            KubeError: it is refused, or there is no answer.
+        """
+        observed = self._get(REPORTS, name)
+        if observed is not None:
+            self._applier.delete(REPORTS, observed)
+
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode; return False where the cluster says so already.
 

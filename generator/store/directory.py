@@ -227,15 +227,11 @@ class DirectoryStore:
         Raises:
             StoreError: the name is not one of an object, or the folder cannot be written.
         """
-        path = _path_of(self.hypernodes, name)
-        try:
-            path.unlink()
-            _sync_folder(self.hypernodes)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise StoreError(f"cannot remove {path}: {error.strerror}") from error
-        return True
+        return _remove(self.hypernodes, name)
+
+    def withdraw_report(self, name: str) -> None:
+        """Delete a report's file if there is one; raises as `remove` does."""
+        _remove(self.reports, name)
 
 
 def _list_files(folder: Path) -> list[Path]:
@@ -360,6 +356,19 @@ def _write_object(folder: Path, name: str, text: str) -> bool:
         _replace(path, raw)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}") from error
+    return True
+
+
+def _remove(folder: Path, name: str) -> bool:
+    """Delete an object's file; return whether there was one."""
+    path = _path_of(folder, name)
+    try:
+        path.unlink()
+        _sync_folder(folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StoreError(f"cannot remove {path}: {error.strerror}") from error
     return True
 
 

@@ -237,6 +237,11 @@ class FollowedCluster:
         self._store.write_report(report)
         return True
 
+    def withdraw_report(self, name: str) -> None:
+        """Delete the report of a switch, as `ClusterStore` does; no request where none is known."""
+        if any(one.metadata.name == name for one in self.read_reports().reports):
+            self._store.withdraw_report(name)
+
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode, as `ClusterStore` does."""
         written = self._store.write(hypernode)

@@ -92,6 +92,10 @@ class ServedStore(Protocol):
         """Write a report of a switch that we walked; return False where it says nothing new."""
         ...
 
+    def withdraw_report(self, name: str) -> None:
+        """Let the report of a switch go that another one replaced; nothing where there is none."""
+        ...
+
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode; return whether anything was written."""
         ...

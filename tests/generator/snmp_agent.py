@@ -41,8 +41,7 @@ class SnmpAgent:
         self, rows: Iterable[tuple[Oid, Any]], *, community: str, manner: Manner = Manner.WELL
     ) -> None:
         """Listen on a free port; values are numbers, octets or values of the API."""
-        self._rows = sorted(rows, key=lambda row: row[0])
-        self._oids = [oid for oid, _ in self._rows]
+        self.tell(rows)
         self._community = community.encode()
         self._manner = manner
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -67,6 +66,10 @@ class SnmpAgent:
         self._thread.join(timeout=10)
         self._socket.close()
 
+    def tell(self, rows: Iterable[tuple[Oid, Any]]) -> None:
+        """Answer from another table from now on."""
+        self._rows = sorted(rows, key=lambda row: row[0])
+
     def _serve(self) -> None:
         while True:
             datagram, peer = self._socket.recvfrom(65535)
@@ -90,7 +93,7 @@ class SnmpAgent:
         response = _API.apiMessage.get_response(request)
         pdu = _API.apiMessage.get_pdu(response)
         ((name, _),) = _API.apiBulkPDU.get_varbinds(asked)
-        is_tired = self._manner is Manner.TIRING and tuple(name) > self._oids[-1]
+        is_tired = self._manner is Manner.TIRING and tuple(name) > self._rows[-1][0]
         if is_tired or self._manner is Manner.REFUSING:
             _API.apiPDU.set_error_status(pdu, _NO_ACCESS)
         count = int(_API.apiBulkPDU.get_max_repetitions(asked))
@@ -98,8 +101,10 @@ class SnmpAgent:
         return bytes(encoder.encode(response))
 
     def _after(self, oid: Oid, count: int) -> list[tuple[Oid, Any]]:
-        at = 0 if self._manner is Manner.REPEATING else bisect_right(self._oids, oid)
-        found = [(oid, _asn1(value)) for oid, value in self._rows[at : at + count]]
+        rows = self._rows
+        at = bisect_right(rows, oid, key=lambda row: row[0])
+        at = 0 if self._manner is Manner.REPEATING else at
+        found = [(oid, _asn1(value)) for oid, value in rows[at : at + count]]
         if len(found) < count:
             last = found[-1][0] if found else oid
             found.append((last, _API.EndOfMibView("")))
