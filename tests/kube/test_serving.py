@@ -57,12 +57,13 @@ def test_it_writes_what_is_cabled_and_nothing_at_rest(cluster: Cluster) -> None:
     moved = traded(cluster, cluster.scene.hosts[0], cluster.scene.hosts[-1])
     cluster.report(moved)
     cluster.await_tree(moved)
-    cluster.await_that(lambda: cluster.fabric()["status"]["generation"] == 2, "a new generation")
+    # Reports come one after another, and a round may begin between two of them.
+    cluster.await_that(lambda: cluster.fabric()["status"]["generation"] > 1, "a new generation")
     written = [one for one in cluster.writes(before) if one.resource != "events"]
     changed = {name for name, version in cluster.versions().items() if version != versions[name]}
     assert len(changed) == 2
     assert {one.resource for one in written} == {HYPERNODES.plural, STATUS}
-    assert [one.name for one in written if one.resource != STATUS] == sorted(changed)
+    assert {one.name for one in written if one.resource != STATUS} == changed
 
 
 @pytest.mark.usefixtures("generator")
