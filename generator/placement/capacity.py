@@ -1,18 +1,21 @@
 """What a cluster has room for: nodes, what runs on them, and the snapshot the engine works on.
 
 A snapshot is immutable and dense: one row of free quantities per resource, nodes in tree order,
-nodes outside the tree after them. `with_running` and `without_running` return a new one.
+nodes outside the tree after them. `with_running` and `without_running` return a new one, which
+takes over what was counted: only changed nodes are counted again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from generator.placement.counted import Counted
 from generator.placement.levels import Levels, build_levels
 from topology.ids import natural_key
 from topology.tree import TopologyTree
@@ -22,6 +25,8 @@ Mask = NDArray[np.bool_]
 ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 SOFT_TAINT = ":PreferNoSchedule"
+MOST_SEEN = 16
+"""Views of a snapshot that it remembers; then it begins anew, which needs no lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +97,16 @@ class Snapshot:
     """Per node: index into `taint_sets`."""
     _labels: dict[str, tuple[Ints, dict[str, int]]] = field(default_factory=dict, repr=False)
     """Label columns read so far; a memo of `specs`, never a state."""
+    _capacities: dict[str, Ints] = field(default_factory=dict, repr=False)
+    """Capacities of nodes per resource read so far; a memo of `specs`."""
     text_ranks: dict[int, Ints] = field(default_factory=dict, repr=False)
     """Ranks of units by name per tier, read so far; a memo of `levels`."""
+    counted: Counted = field(default_factory=Counted, repr=False)
+    """Pods that fit, per kind of pod; a memo of all but `running` and `nominated`."""
     answers: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """Proved answers by request; a memo of the whole, which no changed snapshot takes over."""
+    seen: dict[tuple[str, ...], Snapshot] = field(default_factory=dict, init=False, repr=False)
+    """What gangs see of it, by the nominations that bind them; a memo."""
 
     @property
     def num_nodes(self) -> int:
@@ -107,8 +118,20 @@ class Snapshot:
         """Nodes before this position are in the tree."""
         return len(self.tree.nodes)
 
-    def slots(self, request: Mapping[str, int], *, most: int) -> Ints:
+    @cached_property
+    def gangs(self) -> frozenset[str]:
+        """Gangs that run or are nominated: what is free depends on who of them asks."""
+        return frozenset([*self.running, *(gang.gang for gang in self.nominated.values())])
+
+    def slots(
+        self, request: Mapping[str, int], *, most: int, at: Ints | slice = slice(None)
+    ) -> Ints:
         """Return how many such pods fit each node; `most` where they ask for nothing.
+
+        Args:
+            request: what each pod asks for.
+            most: what counts as no bound.
+            at: positions that are looked at; all of them by default.
 
         Cost: O(resources × nodes).
         """
@@ -117,12 +140,12 @@ class Snapshot:
             if need == 0:
                 continue
             if name not in self.resources:
-                return np.zeros(self.num_nodes, dtype=np.int64)
-            row = self.free[self.resources.index(name)]
+                return np.zeros_like(self.taint_set_of[at])
+            row = self.free[self.resources.index(name), at]
             fits = row if need == 1 else row // need
             found = fits if found is None else np.minimum(found, fits)
         if found is None:
-            return np.full(self.num_nodes, most, dtype=np.int64)
+            return np.full_like(self.taint_set_of[at], most)
         return np.maximum(found, 0)
 
     def quantities(self, resource: str, *, counts_free: bool) -> Ints:
@@ -132,7 +155,10 @@ class Snapshot:
                 return np.zeros(self.num_nodes, dtype=np.int64)
             free: Ints = self.free[self.resources.index(resource)]
             return free
-        return np.array([spec.capacity.get(resource, 0) for spec in self.specs], dtype=np.int64)
+        if resource not in self._capacities:
+            held = [spec.capacity.get(resource, 0) for spec in self.specs]
+            self._capacities[resource] = np.array(held, dtype=np.int64)
+        return self._capacities[resource]
 
     def labelled(self, key: str, values: Iterable[str]) -> Mask:
         """Return which nodes carry the label with one of the values."""
@@ -185,7 +211,7 @@ def build_snapshot(
         resources=tuple(resources),
         free=free,
         running=MappingProxyType({}),
-        nominated=MappingProxyType({gang.gang: gang for gang in sorted(nominated, key=_name)}),
+        nominated=MappingProxyType({gang.gang: gang for gang in nominated}),
         position=MappingProxyType(position),
         schedulable=np.array([spec.schedulable for spec in specs], dtype=np.bool_),
         taint_sets=tuple(sets),
@@ -205,40 +231,61 @@ def without_running(snapshot: Snapshot, gang: str) -> Snapshot:
     return snapshot if gone is None else _changed(snapshot, (gone,), sign=1)
 
 
+def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
+    """Return the snapshot with other nominations than it has; nothing is counted anew."""
+    return replace(snapshot, nominated=MappingProxyType(dict(nominated)))
+
+
 def seen_by(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
     """Return the snapshot as a gang sees it: nominations of others bind it up to its priority.
 
-    Those of lower priority do not, nor do its own.
+    Those of lower priority do not, nor do its own. It is a value apart that knows no answers, so
+    that an answer may keep it.
     """
-    binding = [
-        row for row in snapshot.nominated.values() if row.gang != gang and row.priority >= priority
-    ]
-    if not binding:
-        return snapshot
-    free = snapshot.free.copy()
-    _take(snapshot, free, binding, sign=-1)
-    free.setflags(write=False)
-    return replace(snapshot, free=free)
+    binding = {
+        name: row
+        for name, row in snapshot.nominated.items()
+        if row.gang != gang and row.priority >= priority
+    }
+    names = tuple(binding)
+    view = snapshot.seen.get(names)
+    if view is None:
+        if len(snapshot.seen) >= MOST_SEEN:
+            snapshot.seen.clear()
+        view = _without(snapshot, binding.values()) if binding else replace(snapshot)
+        snapshot.seen[names] = view
+    return view
 
 
-def _name(gang: RunningGang) -> str:
-    return gang.gang
+def _without(snapshot: Snapshot, gangs: Iterable[RunningGang]) -> Snapshot:
+    """Return the snapshot as if nominated gangs ran."""
+    free, touched = _free(snapshot, gangs, sign=-1)
+    return replace(snapshot, free=free, counted=Counted(snapshot.counted, touched))
 
 
-def _take(snapshot: Snapshot, free: Ints, gangs: Iterable[RunningGang], *, sign: int) -> None:
-    """Add what the pods of gangs ask for, times the sign, to free quantities."""
+def _free(
+    snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int
+) -> tuple[Ints, frozenset[int]]:
+    """Return free quantities with what the pods of gangs ask for added, times the sign; and where.
+
+    Cost: O(resources × nodes) to copy them, O(pods) to change them.
+    """
+    free, touched = snapshot.free.copy(), set[int]()
     row_of = {name: row for row, name in enumerate(snapshot.resources)}
-    for gang in gangs:
-        for pods in gang.pods:
-            at = snapshot.position.get(pods.node)
-            for name, need in pods.request.items():
-                if at is not None and name in row_of:
-                    free[row_of[name], at] += sign * need * pods.count
+    for pods in (pods for gang in gangs for pods in gang.pods):
+        at = snapshot.position.get(pods.node)
+        if at is None:
+            continue
+        touched.add(at)
+        for name, need in pods.request.items():
+            if name in row_of:
+                free[row_of[name], at] += sign * need * pods.count
+    free.setflags(write=False)
+    return free, frozenset(touched)
 
 
 def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
-    free, running = snapshot.free.copy(), dict(snapshot.running)
-    _take(snapshot, free, gangs, sign=sign)
+    running = dict(snapshot.running)
     for gang in gangs:
         if sign > 0:
             del running[gang.gang]
@@ -247,9 +294,9 @@ def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> 
             running[gang.gang] = replace(before, pods=_sorted_pods(before.pods + gang.pods))
         else:
             running[gang.gang] = replace(gang, pods=_sorted_pods(gang.pods))
-    free.setflags(write=False)
-    ordered = {name: running[name] for name in sorted(running)}
-    return replace(snapshot, free=free, running=MappingProxyType(ordered))
+    free, touched = _free(snapshot, gangs, sign=sign)
+    counted = snapshot.counted.changed(touched, snapshot.num_nodes)
+    return replace(snapshot, free=free, running=MappingProxyType(running), counted=counted)
 
 
 def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import gcd, lcm
 
-import numpy as np
-
 from generator.placement.effort import Effort
 from generator.placement.problem import Problem
 from generator.placement.request import Group
@@ -102,5 +100,4 @@ def _shared_out(total: int, allowed: Sequence[range], effort: Effort) -> Iterato
 
 def _most(problem: Problem, shape: int) -> int:
     """Return the most pods of a shape that one domain of the widest tier holds."""
-    slots = problem.shapes[shape].slots
-    return int(np.add.reduceat(slots, problem.snapshot.levels.starts[widest(problem)]).max())
+    return problem.shapes[shape].most[widest(problem)]

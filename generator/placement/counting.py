@@ -50,10 +50,7 @@ class Counting:
         self._problem, self._kind, self._wanted, self._effort = problem, kind, wanted, effort
         self._levels = problem.snapshot.levels
         self._floor = min(kind.floor, kind.cap)
-        slots = problem.shapes[0].slots
-        self._slots = [slots]
-        for starts in self._levels.starts[1:]:
-            self._slots.append(np.add.reduceat(slots, starts))
+        self._slots = problem.shapes[0].rooms
         self._whole = [row // kind.size for row in self._slots]
 
     def best(self, tier: int, units: Ints) -> Found | None:
@@ -104,7 +101,7 @@ class Counting:
             highs.append(self._near(worst, at) * size)
             has_lows = worst > self._floor
             lows.append(self._near(worst - 1, at) * size if has_lows else np.zeros_like(highs[-1]))
-        return Bounds(tuple(lows), tuple(highs), tuple(self._slots), worst, size)
+        return Bounds(tuple(lows), tuple(highs), self._slots, worst, size)
 
     def _keys(self) -> frozenset[Key]:
         return frozenset(term.key for term in self._problem.order)

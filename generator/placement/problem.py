@@ -236,7 +236,7 @@ def build_problem(
     own, own_of = _own_positions(snapshot, request)
     _check_own(request, own_of)
     shapes, shape_of = build_shapes(snapshot, request)
-    fewest = [int(shape.slots.sum()) for shape in shapes]
+    fewest = [shape.total for shape in shapes]
     return Problem(
         snapshot=snapshot,
         request=request,

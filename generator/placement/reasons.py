@@ -13,6 +13,7 @@ import numpy as np
 from generator.placement.answer import Reason, ReasonKind
 from generator.placement.capacity import Snapshot
 from generator.placement.choices import least_pods, widest
+from generator.placement.counted import Counted
 from generator.placement.effort import Effort
 from generator.placement.problem import Problem, build_problem, without_anchors
 from generator.placement.request import Group, PlacementRequest, SliceLayer
@@ -97,6 +98,7 @@ def without_exclusions(problem: Problem) -> Problem:
         schedulable=np.ones(snapshot.num_nodes, dtype=np.bool_),
         taint_sets=(frozenset(),),
         taint_set_of=np.zeros(snapshot.num_nodes, dtype=np.int64),
+        counted=Counted(),
     )
     groups = tuple(replace(group, selector=()) for group in problem.request.groups)
     return build_problem(is_open, replace(problem.request, groups=groups))

@@ -31,9 +31,7 @@ class Rough:
 
     def best(self, tier: int, units: Ints) -> Found | None:
         """Return a placement whose domain is one of these units of a tier."""
-        levels = self._problem.snapshot.levels
-        slots = self._problem.shapes[self._problem.largest].slots
-        room = np.add.reduceat(slots, levels.starts[tier])[units]
+        room = self._problem.shapes[self._problem.largest].rooms[tier][units]
         for unit in units[np.argsort(room, kind="stable")[:TRIED]]:
             left = _Left(self._problem, tier, int(unit))
             found = left.take_all(self._parts, tier, int(unit))

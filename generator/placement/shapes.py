@@ -7,7 +7,8 @@ its pods per domain or of its traffic, has a shape of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,30 +20,77 @@ from generator.placement.tiers import height, uses_tiers
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What a node sees of a pod."""
+    """What a node sees of a pod, and every domain with it."""
 
     request: Mapping[str, int]
     allowed: Mask
     """Per node: whether selector, taints, cordon and tree admit it."""
-    slots: Ints
-    """Per node: pods of this shape that fit alone; 0 where not allowed."""
+    rooms: tuple[Ints, ...]
+    """Per tier and unit: pods of this shape that fit, each alone on its node; 0 if not allowed."""
     misses: Ints | None
     """Per node: wished labels that it lacks; None where nothing is wished."""
+
+    @property
+    def slots(self) -> Ints:
+        """Per node: pods of this shape that fit."""
+        return self.rooms[0]
+
+    @cached_property
+    def most(self) -> tuple[int, ...]:
+        """Per tier: most pods that fit one unit."""
+        return tuple(int(row.max(initial=0)) for row in self.rooms)
+
+    @property
+    def total(self) -> int:
+        """Pods that fit the cluster."""
+        return int(self.rooms[-1].sum())
 
 
 def build_shapes(
     snapshot: Snapshot, request: PlacementRequest
 ) -> tuple[tuple[Shape, ...], tuple[int, ...]]:
-    """Return the distinct shapes in fixed order, and the index of each group's shape."""
+    """Return the distinct shapes in fixed order, and the index of each group's shape.
+
+    Shapes that the snapshot knows are taken, those that it knew before some nodes changed are
+    counted there. Cost: O(tiers × nodes) to copy, O(resources × nodes) for what is new.
+    """
     apart = _counted_apart(request, grows=request.gang in snapshot.running)
     keys = [_key(group, apart=at if at in apart else -1) for at, group in enumerate(request.groups)]
-    names = sorted(set(keys))
+    names = sorted(set(keys)) if len(keys) > 1 else keys
     most = sum(group.count for group in request.groups)
     uses = uses_tiers(request)
     shapes = tuple(
-        _shape(snapshot, request.groups[keys.index(name)], most=most, uses=uses) for name in names
+        _known_shape(snapshot, request.groups[keys.index(name)], most=most, uses=uses)
+        for name in names
     )
-    return shapes, tuple(names.index(key) for key in keys)
+    index = {name: at for at, name in enumerate(names)}
+    return shapes, tuple(index[key] for key in keys)
+
+
+def _known_shape(snapshot: Snapshot, group: Group, *, most: int, uses: bool) -> Shape:
+    is_bound = any(need for _, need in group.request)
+    kind = (_key(group, apart=-1), uses, None if is_bound else most)
+    shape, stale = snapshot.counted.get(kind) or (None, frozenset())
+    if shape is not None and not stale:
+        return shape
+    if shape is None:
+        shape = _shape(snapshot, group, most=most, uses=uses)
+    else:
+        shape = _counted_again(snapshot, shape, np.array(sorted(stale)), most=most)
+    snapshot.counted.keep(kind, shape)
+    return shape
+
+
+def _counted_again(snapshot: Snapshot, shape: Shape, at: Ints, *, most: int) -> Shape:
+    """Return a shape once these nodes have changed."""
+    fits = np.where(shape.allowed[at], snapshot.slots(shape.request, most=most, at=at), 0)
+    change = fits - shape.slots[at]
+    rooms = []
+    for row, unit_of in zip(shape.rooms, snapshot.levels.unit, strict=True):
+        changed = row.copy()
+        np.add.at(changed, unit_of[at], change)
+        rooms.append(changed)
+    return replace(shape, rooms=tuple(rooms))
 
 
 def _counted_apart(request: PlacementRequest, *, grows: bool) -> frozenset[int]:
@@ -97,8 +145,11 @@ def _shape(snapshot: Snapshot, group: Group, *, most: int, uses: bool) -> Shape:
         if 0 < at < snapshot.levels.root:
             allowed &= snapshot.levels.domain[at][snapshot.levels.unit[at]] >= 0
     slots = np.where(allowed, snapshot.slots(dict(group.request), most=most), 0)
+    rooms = [slots]
+    for first in snapshot.levels.first_child[1:]:
+        rooms.append(np.add.reduceat(rooms[-1], first[:-1]) if len(slots) else slots)
     misses: Ints | None = None
     if group.wishes:
         kept = [snapshot.labelled(key, (value,)) for key, value in group.wishes]
         misses = np.full(snapshot.num_nodes, len(kept), dtype=np.int64) - np.sum(kept, axis=0)
-    return Shape(dict(group.request), allowed, slots, misses)
+    return Shape(dict(group.request), allowed, tuple(rooms), misses)

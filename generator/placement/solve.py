@@ -29,6 +29,7 @@ from generator.placement.solution import Solution
 
 CHOICE_STEPS = 100
 """What setting up one choice of pods per group, or one more strategy of it, costs."""
+NOWHERE: Ints = np.empty(0, dtype=np.int64)
 NODES_PER_STEP = 500
 """Nodes that arrays are compared over in the time of one step of the search."""
 
@@ -120,14 +121,15 @@ def _solve_counts(
 
 def candidates(problem: Problem, counts: tuple[int, ...], tier: int) -> Ints:
     """Return the units of a tier with room for the pods of every shape and all running ones."""
-    levels = problem.snapshot.levels
-    starts = levels.starts[tier]
-    enough = np.ones(len(starts), dtype=np.bool_)
-    for index, shape in enumerate(problem.shapes):
-        need = sum(n for n, at in zip(counts, problem.shape_of, strict=True) if at == index)
-        enough &= np.add.reduceat(shape.slots, starts) >= need
+    needs = [0] * len(problem.shapes)
+    for count, at in zip(counts, problem.shape_of, strict=True):
+        needs[at] += count
+    rows = list(zip(problem.shapes, needs, strict=True))
+    if any(shape.most[tier] < need for shape, need in rows):
+        return NOWHERE
+    enough = np.logical_and.reduce([shape.rooms[tier] >= need for shape, need in rows])
     for at in {problem.own[0], problem.own[-1]} if problem.own else ():
-        enough &= np.arange(len(starts)) == levels.unit[tier][at]
+        enough &= np.arange(len(enough)) == problem.snapshot.levels.unit[tier][at]
     return np.flatnonzero(enough)
 
 

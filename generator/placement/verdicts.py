@@ -37,9 +37,7 @@ def verdicts(problem: Problem, tier: int, found: Solution | None) -> tuple[Domai
 
 
 def _of_tier(problem: Problem, tier: int, chosen: int, num_pods: int) -> list[DomainVerdict]:
-    room = np.add.reduceat(
-        problem.shapes[problem.largest].slots, problem.snapshot.levels.starts[tier]
-    )
+    room = problem.shapes[problem.largest].rooms[tier]
     rank = np.arange(len(room)) - np.minimum(room, num_pods) * len(room)
     nearest = np.argpartition(rank, min(SHOWN, len(rank) - 1))[: SHOWN + 1]
     best = nearest[np.argsort(rank[nearest])]

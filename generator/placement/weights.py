@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from generator.placement.capacity import Ints
 from generator.placement.objective import slots_after
 from generator.placement.parts import PartType
 from generator.placement.presets import Direction, Key
@@ -38,10 +35,10 @@ class Weights:
         """Lay out the digits for a job of so many pods."""
         self._problem = problem
         levels = problem.snapshot.levels
-        slots = problem.shapes[problem.largest].slots
-        self._before = [_sums(slots, starts) for starts in levels.starts]
-        bits = (2 * (int(slots.sum()) + num_pods) * (levels.root + 2) + 8).bit_length() + 1
-        bits = max(bits, (2 * len(slots)).bit_length() + 2, _pair_bits(problem, num_pods))
+        largest = problem.shapes[problem.largest]
+        self._before = largest.rooms
+        bits = (2 * (largest.total + num_pods) * (levels.root + 2) + 8).bit_length() + 1
+        bits = max(bits, (2 * len(largest.slots)).bit_length() + 2, _pair_bits(problem, num_pods))
         self._digit: dict[tuple[Key, int], int] = {}
         order = [(term, tier) for term in problem.order for tier in _tiers_of(problem, term.key)]
         for place, (term, tier) in enumerate(reversed(order)):
@@ -173,7 +170,3 @@ def _pair_bits(problem: Problem, num_pods: int) -> int:
     if problem.eviction is not None:
         gone = sum(victim.pods for row in problem.eviction.of_node.values() for victim in row)
     return (2 * max(traffic, ordered, wishes, gone)).bit_length() + 2
-
-
-def _sums(slots: Ints, starts: Ints) -> Ints:
-    return np.add.reduceat(slots, starts) if len(slots) else slots
