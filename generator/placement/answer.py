@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -68,7 +68,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The answer to one request."""
+    """The answer to one request; what explains it may be worked out when it is first read."""
 
     is_feasible: bool
     assignment: Mapping[str, tuple[str | None, ...]]
@@ -82,7 +82,7 @@ class Placement:
     victims: tuple[str, ...] = ()
     reason: Reason | None = None
     alternatives: tuple[Alternative, ...] = ()
-    domains: tuple[DomainVerdict, ...] = ()
+    domains: Sequence[DomainVerdict] = ()
     working: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """What only one preset computes: buckets, the sequence of pods, scores of nodes."""
 

@@ -6,8 +6,9 @@ Pure: the only clock is the one that the caller passes for the request's deadlin
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from generator.placement.answer import Alternative, DomainVerdict, Placement, Re
 from generator.placement.bucketing import bucketed
 from generator.placement.capacity import RunningGang, RunningPods, Snapshot, seen_by
 from generator.placement.choices import widest
+from generator.placement.deferred import DeferredMapping, DeferredRows
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.evicting import evictable, freed
 from generator.placement.objective import broken, render_objective
@@ -111,7 +113,7 @@ def _answered(
         problem = build_problem(freed(snapshot, victims), request, victims)
         found, is_proved = _solved(problem, time)
     if found is not None:
-        return _feasible(problem, found)
+        return answer_of(problem, found)
     if not is_proved:
         return _infeasible(Reason(ReasonKind.NO_FIT), is_proved=False)
     return _explained(problem, time.effort(EXPLAINING_STEPS))
@@ -157,7 +159,7 @@ def _infeasible(
     *,
     is_proved: bool = True,
     others: tuple[Alternative, ...] = (),
-    domains: tuple[DomainVerdict, ...] = (),
+    domains: Sequence[DomainVerdict] = (),
 ) -> Placement:
     return Placement(
         is_feasible=False,
@@ -181,15 +183,16 @@ def _explained(problem: Problem, effort: Effort) -> Placement:
         reason,
         is_proved=is_proved,
         others=alternatives(problem, effort),
-        domains=verdicts(problem, widest(problem), None),
+        domains=DeferredRows(partial(verdicts, problem, widest(problem), None)),
     )
 
 
-def _feasible(problem: Problem, found: Solution) -> Placement:
-    snapshot = problem.snapshot
+def answer_of(problem: Problem, found: Solution) -> Placement:
+    """Return a placement of a problem as the answer to its request."""
+    specs = problem.snapshot.specs
     assignment: dict[str, tuple[str | None, ...]] = {}
     for group, row in zip(problem.request.groups, found.pods, strict=True):
-        names = [snapshot.specs[at].name for at in row]
+        names = [specs[at].name for at in row]
         assignment[group.name] = (*names, *[None] * (group.count - len(names)))
     tier = found.objective.values[Key.JOB_TIER][0]
     gone = broken(problem, found.pods)
@@ -197,10 +200,10 @@ def _feasible(problem: Problem, found: Solution) -> Placement:
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType(assignment),
-        tier=snapshot.levels.tiers[tier],
-        objective=MappingProxyType(render_objective(problem, found.objective)),
+        tier=problem.snapshot.levels.tiers[tier],
+        objective=DeferredMapping(partial(render_objective, problem, found.objective)),
         is_proved=found.is_proved and is_summed,
         victims=gone.names(problem.eviction) if gone and problem.eviction else (),
-        domains=verdicts(problem, tier, found),
+        domains=DeferredRows(partial(verdicts, problem, tier, found)),
         working=found.working,
     )

@@ -6,8 +6,10 @@ Measured on the placement itself, not taken from the search that found it. Docs:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -43,52 +45,115 @@ def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> O
         pods: per group the positions of its placed pods, in index order.
         strategy: index of the strategy that it keeps.
     """
-    levels = problem.snapshot.levels
-    placed = np.array([at for row in pods for at in row], dtype=np.int64)
-    held = np.concatenate([placed, np.array(problem.own, dtype=np.int64)])
-    job = max(levels.common(int(held.min()), int(held.max())), problem.lowest)
-    domain = int(levels.unit[job][held[0]])
-    histogram = Counter(counted_tiers(problem, pods))
-    used = [np.unique(unit[placed]) for unit in levels.unit[:-1]]
-    inner = range(levels.root)
-    return Objective(
-        {
-            Key.PLACED: (len(placed),),
-            Key.STRATEGY: (strategy,),
-            Key.NODE_WEIGHTS: _per_weight(problem, placed),
-            Key.EXISTING: tuple(_beside_own(problem, placed, tier) for tier in reversed(inner)),
-            Key.JOB_TIER: (job,),
-            Key.GROUP_TIER: (max(histogram, default=0),),
-            Key.HISTOGRAM: tuple(histogram[tier] for tier in reversed(range(levels.root + 1))),
-            Key.PREFERRED_MISSES: (_misses(problem, pods, job),),
-            Key.NODE_MISSES: (_node_misses(problem, pods),),
-            Key.DOMAINS: tuple(len(used[tier]) for tier in reversed(inner)),
-            Key.SORT: tuple(int(rule[job][domain]) for rule in problem.sort_columns),
-            **_left_over(problem, slots_left(problem, pods), job, used),
-            Key.TRAFFIC: (_traffic(problem, pods),),
-            Key.NAMES: (int(levels.starts[job][domain]),),
-        }
-        | _victims(problem, pods)
+    return Objective(_Measured(problem, pods, strategy))
+
+
+class _Measured(Mapping[Key, tuple[int, ...]]):
+    """The values of one placement, each measured when it is first asked for."""
+
+    def __init__(self, problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> None:
+        self.problem, self.pods = problem, pods
+        self._known: dict[Key, tuple[int, ...]] = {Key.STRATEGY: (strategy,)}
+
+    def __getitem__(self, key: Key) -> tuple[int, ...]:
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _MEASURES[key](self)
+        return found
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(Key)
+
+    def __len__(self) -> int:
+        return len(Key)
+
+    @cached_property
+    def placed(self) -> Ints:
+        """Positions of all placed pods."""
+        return np.array([at for row in self.pods for at in row], dtype=np.int64)
+
+    @cached_property
+    def job(self) -> int:
+        """Tier of the job's domain."""
+        held = [*filter(None, self.pods), *([self.problem.own] if self.problem.own else [])]
+        low, high = min(map(min, held)), max(map(max, held))
+        return max(self.problem.snapshot.levels.common(low, high), self.problem.lowest)
+
+    @cached_property
+    def domain(self) -> int:
+        """The job's domain, a unit of its tier."""
+        first = next(row[0] for row in self.pods if row)
+        return int(self.problem.snapshot.levels.unit[self.job][first])
+
+    @cached_property
+    def histogram(self) -> Counter[int]:
+        """Parts by tier."""
+        return Counter(counted_tiers(self.problem, self.pods))
+
+    @cached_property
+    def used(self) -> list[Ints]:
+        """Units used, per tier below the root."""
+        return [np.unique(unit[self.placed]) for unit in self.problem.snapshot.levels.unit[:-1]]
+
+    @cached_property
+    def left(self) -> Ints:
+        """Slots of the largest shape left per node."""
+        return slots_left(self.problem, self.pods)
+
+    @cached_property
+    def victims(self) -> Broken | None:
+        """What is evicted."""
+        return broken(self.problem, self.pods)
+
+    def left_in(self, tier: int, unit: int) -> int:
+        """Return the slots left in a unit."""
+        levels = self.problem.snapshot.levels
+        return int(self.left[levels.starts[tier][unit] : levels.stops[tier][unit]].sum())
+
+
+def _existing(row: _Measured) -> tuple[int, ...]:
+    tiers = reversed(range(row.problem.root))
+    return tuple(_beside_own(row.problem, row.placed, tier) for tier in tiers)
+
+
+def _parent_surplus(row: _Measured) -> tuple[int, ...]:
+    first, levels = int(row.placed[0]), row.problem.snapshot.levels
+    tiers = range(row.job + 1, levels.root)
+    return tuple(row.left_in(tier, int(levels.unit[tier][first])) for tier in tiers)
+
+
+def _fragmentation(row: _Measured) -> tuple[int, ...]:
+    return tuple(
+        sum(row.left_in(tier, int(unit)) for unit in units) for tier, units in enumerate(row.used)
     )
 
 
-def _left_over(
-    problem: Problem, left: Ints, job: int, used: Sequence[Ints]
-) -> dict[Key, tuple[int, ...]]:
-    """Return what is left in the job's domain, in its parents, and in all domains used."""
-    levels = problem.snapshot.levels
-    start = int(levels.starts[0][used[0][0]])
-    around = [int(unit[start]) for unit in levels.unit]
-    return {
-        Key.SURPLUS: (_left_in(problem, left, job, around[job]),),
-        Key.PARENT_SURPLUS: tuple(
-            _left_in(problem, left, tier, around[tier]) for tier in range(job + 1, levels.root)
+_MEASURES: Mapping[Key, Callable[[_Measured], tuple[int, ...]]] = MappingProxyType(
+    {
+        Key.PLACED: lambda row: (sum(map(len, row.pods)),),
+        Key.NODE_WEIGHTS: lambda row: _per_weight(row.problem, row.placed),
+        Key.EXISTING: _existing,
+        Key.JOB_TIER: lambda row: (row.job,),
+        Key.GROUP_TIER: lambda row: (max(row.histogram, default=0),),
+        Key.HISTOGRAM: lambda row: tuple(
+            row.histogram[tier] for tier in reversed(range(row.problem.root + 1))
         ),
-        Key.FRAGMENTATION: tuple(
-            sum(_left_in(problem, left, tier, int(unit)) for unit in used[tier])
-            for tier in range(levels.root)
+        Key.PREFERRED_MISSES: lambda row: (_misses(row.problem, row.pods, row.job),),
+        Key.NODE_MISSES: lambda row: (_node_misses(row.problem, row.pods),),
+        Key.DOMAINS: lambda row: tuple(len(units) for units in reversed(row.used)),
+        Key.SORT: lambda row: tuple(
+            int(rule[row.job][row.domain]) for rule in row.problem.sort_columns
         ),
+        Key.SURPLUS: lambda row: (row.left_in(row.job, row.domain),),
+        Key.PARENT_SURPLUS: _parent_surplus,
+        Key.FRAGMENTATION: _fragmentation,
+        Key.TRAFFIC: lambda row: (_traffic(row.problem, row.pods),),
+        Key.VICTIM_PRIORITIES: lambda row: row.victims.pods if row.victims else (),
+        Key.VICTIM_GANGS: lambda row: (row.victims.num_gangs,) if row.victims else (),
+        Key.VICTIM_PODS: lambda row: (sum(row.victims.pods),) if row.victims else (),
+        Key.NAMES: lambda row: (int(row.problem.snapshot.levels.starts[row.job][row.domain]),),
     }
+)
 
 
 def broken(problem: Problem, pods: Sequence[Sequence[int]]) -> Broken | None:
@@ -96,17 +161,6 @@ def broken(problem: Problem, pods: Sequence[Sequence[int]]) -> Broken | None:
     if problem.eviction is None:
         return None
     return broken_by(problem.snapshot, problem.eviction, _taken(problem, pods))
-
-
-def _victims(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[Key, tuple[int, ...]]:
-    found = broken(problem, pods)
-    if found is None:
-        return {}
-    return {
-        Key.VICTIM_PRIORITIES: found.pods,
-        Key.VICTIM_GANGS: (found.num_gangs,),
-        Key.VICTIM_PODS: (sum(found.pods),),
-    }
 
 
 def _taken(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
@@ -231,11 +285,6 @@ def _misses(problem: Problem, pods: Sequence[Sequence[int]], job: int) -> int:
             tier = levels.common(min(held), max(held))
             misses += sum(tier > height(snapshot, wish) for wish in row_of.preferred)
     return misses
-
-
-def _left_in(problem: Problem, left: Ints, tier: int, unit: int) -> int:
-    levels = problem.snapshot.levels
-    return int(left[levels.starts[tier][unit] : levels.stops[tier][unit]].sum())
 
 
 def _unasked(problem: Problem) -> frozenset[Key]:

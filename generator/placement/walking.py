@@ -16,6 +16,7 @@ import numpy as np
 from generator.placement.balancing import Balancing
 from generator.placement.capacity import Ints
 from generator.placement.choices import choices
+from generator.placement.deferred import DeferredMapping
 from generator.placement.effort import Effort
 from generator.placement.keeping import keeps_rules
 from generator.placement.leftover import Leftover
@@ -57,7 +58,7 @@ def walked(problem: Problem, effort: Effort) -> Solution | None:
     if pods is None:
         return None
     rows = tuple(tuple(sorted(row)) for row in pods)
-    working = {"candidates": walker.candidates()}
+    working = DeferredMapping(lambda: {"candidates": walker.candidates()})
     return Solution(rows, measure(problem, rows, 0), is_proved=True, working=working)
 
 
