@@ -88,9 +88,9 @@ class Window:
         """Return the values of GUIDs of 16 lower-case digits."""
         found = self._pairs[at].view("<u8")
         digits = _digits(found)
-        require(_odd(found, digits) == 0)
-        halves = _pack(digits)
-        return (halves[0::2] << np.uint64(32)) | halves[1::2]
+        if np.bitwise_or.reduce(_odd(found, digits)):
+            raise NotPlain
+        return _joined(_pack(digits))
 
     def hex_runs(self, at: Index) -> tuple[Words, Index]:
         """Return the values of the up to 16 lower-case hex digits from each place on.
@@ -98,7 +98,13 @@ class Window:
         Returns:
             The values, and how many digits there are; 0 and 0 where there are none.
         """
-        halves, size = short_hex(self._pairs[at].view("<u8"))
+        found = self._pairs[at].view("<u8")
+        digits = _digits(found)
+        odd = _odd(found, digits)
+        equal = _equal_runs(digits, odd) if len(at) else None
+        if equal is not None:
+            return equal
+        halves, size = _runs(digits, odd)
         high, low = size[0::2], size[1::2]
         low[high < WORD] = 0
         values = halves[0::2].copy()
@@ -204,11 +210,37 @@ def short_hex(words: Words) -> tuple[Words, Index]:
     More digits may follow where there are eight.
     """
     digits = _digits(words)
-    flags = _nonzero(_odd(words, digits))
+    return _runs(digits, _odd(words, digits))
+
+
+def _runs(digits: Words, odd: Words) -> tuple[Words, Index]:
+    flags = _nonzero(odd)
     lowest = flags & (~flags + np.uint64(1))
     num_digits = (np.bitwise_count(lowest - np.uint64(1)) >> 3).astype(np.intp)
     packed = _pack(digits & _KEEP[num_digits])
     return packed >> (np.uint64(32) - _NIBBLES[num_digits]), num_digits
+
+
+def _equal_runs(digits: Words, odd: Words) -> tuple[Words, Index] | None:
+    """Return what `hex_runs` does where all have as many digits, at least eight; else None.
+
+    GUIDs of one vendor start with as many zeros, which the tool leaves out, and a fabric has the
+    GUIDs of few vendors.
+
+    Args:
+        digits: values of characters, two words for each run.
+        odd: words whose bytes are 0 where the character is a digit.
+    """
+    size = next((at for at, is_odd in enumerate(odd[:2].tobytes()) if is_odd), GUID_DIGITS)
+    if size < WORD:
+        return None
+    keep, low = _KEEP[size - WORD], odd[1::2]
+    if np.bitwise_or.reduce(odd[0::2]) or np.bitwise_or.reduce(low & keep):
+        return None
+    if size < GUID_DIGITS and not byte(low, size - WORD).min():
+        return None
+    digits[1::2] &= keep
+    return _joined(_pack(digits)) >> _NIBBLES[GUID_DIGITS - size], np.full(len(low), size)
 
 
 def last_tokens(words: Words, usual: int = 0) -> tuple[Words, Index]:
@@ -277,3 +309,9 @@ def _pack(digits: Words) -> Words:
     pairs = ((digits << np.uint64(4)) | (digits >> np.uint64(8))) & _PAIRS
     fours = ((pairs << np.uint64(8)) | (pairs >> np.uint64(16))) & _FOURS
     return ((fours << np.uint64(16)) | (fours >> np.uint64(32))) & _EIGHT
+
+
+def _joined(halves: Words) -> Words:
+    """Return one value for the values of two words each, the first one highest."""
+    found: Words = (halves[0::2] << np.uint64(32)) | halves[1::2]
+    return found
