@@ -10,11 +10,13 @@ nodes but those of the domains tried.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from generator.placement.capacity import Ints
+from generator.placement.coverings import make_covering
 from generator.placement.effort import Effort
 from generator.placement.filling import Bounds, Fill, Filling, fill
 from generator.placement.found import Found
@@ -23,6 +25,9 @@ from generator.placement.parts import PartType, PlacedPart
 from generator.placement.presets import Key
 from generator.placement.problem import Problem
 from topology.errors import InvariantError
+
+Column = Callable[[Ints], Ints]
+"""Returns what some units of one tier are compared by."""
 
 
 def is_countable(problem: Problem, kinds: Collection[PartType]) -> bool:
@@ -46,121 +51,165 @@ class Counting:
     """The counts of one homogeneous job, and the choice among domains."""
 
     def __init__(self, problem: Problem, kind: PartType, wanted: int, effort: Effort) -> None:
-        """Count slots per unit, and whole parts per unit of every tier."""
+        """Take so many parts of a type; nothing is counted yet."""
         self._problem, self._kind, self._wanted, self._effort = problem, kind, wanted, effort
-        self._levels = problem.snapshot.levels
+        self._levels, self._shape = problem.snapshot.levels, problem.shapes[0]
+        self._num_pods = wanted * kind.size
         self._floor = min(kind.floor, kind.cap)
-        self._slots = problem.shapes[0].rooms
-        self._whole = [row // kind.size for row in self._slots]
 
     def best(self, tier: int, units: Ints) -> Found | None:
         """Return the best placement whose domain is one of these units of a tier."""
-        fitting = units[self._near(min(self._kind.cap, tier), tier)[units] >= self._wanted]
+        fitting = units[self._near(min(self._kind.cap, tier), tier, units) >= self._wanted]
         if not len(fitting):
             return None
         fitting = self._best_histograms(tier, fitting)
-        worst = self._worst_tier(tier, int(fitting[0]))
-        filling = Filling(self._levels, self._bounds(worst, tier), self._keys(), self._effort)
+        bounds = self._bounds(self._worst_tier(tier, fitting[:1]), tier)
+        has_left = any(term.key is Key.FRAGMENTATION for term in self._problem.order)
+        filling = Filling(self._levels, bounds, self._effort, counts_left=has_left)
         best = self._best_filled(tier, fitting, filling)
         parts = cut_parts(self._levels, best.pods, self._kind.size)
         return Found([PlacedPart(self._kind, part) for part in parts], best.is_proved)
 
-    def _near(self, inner: int, tier: int) -> Ints:
-        """Return per unit of a tier how many parts can each lie in one unit of an inner tier."""
-        starts = self._levels.starts
+    def _has_whole(self, tier: int) -> bool:
+        """Return whether any unit of a tier holds a whole part."""
+        return self._shape.most[tier] >= self._kind.size
+
+    def _near(self, inner: int, tier: int, units: Ints | slice = slice(None)) -> Ints:
+        """Return how many parts can each lie in one unit of an inner tier, per unit of a tier."""
         if inner == tier:
-            return self._whole[tier]
-        first = np.searchsorted(starts[inner], starts[tier])
-        return np.add.reduceat(self._whole[inner], first)
+            return self._shape.rooms[tier][units] // self._kind.size
+        first = np.searchsorted(self._levels.starts[inner], self._levels.starts[tier])
+        whole = self._shape.rooms[inner] // self._kind.size
+        return np.asarray(np.add.reduceat(whole, first)[units])
 
     def _best_histograms(self, tier: int, units: Ints) -> Ints:
         """Keep the units with the best histogram: most parts near, widest tier first."""
         for inner in reversed(range(self._floor, tier)):
-            near = np.minimum(self._near(inner, tier)[units], self._wanted)
+            if len(units) == 1 or not self._has_whole(inner):
+                break
+            near = np.minimum(self._near(inner, tier, units), self._wanted)
             units = units[near == near.max()]
         return units
 
-    def _worst_tier(self, tier: int, unit: int) -> int:
+    def _worst_tier(self, tier: int, unit: Ints) -> int:
         """Return the lowest tier at which all parts can lie, not below the floor."""
         return next(
             inner
             for inner in range(min(self._floor, tier), tier + 1)
-            if self._near(inner, tier)[unit] >= self._wanted
+            if self._has_whole(inner) and self._near(inner, tier, unit)[0] >= self._wanted
         )
 
     def _bounds(self, worst: int, tier: int) -> Bounds:
         """Return least and most pods per unit, such that the histogram is the best one."""
-        size = self._kind.size
-        lows, highs = [], []
-        for at in range(tier + 1):
-            if at < worst:
-                highs.append(self._slots[at])
-                is_counted = at >= self._floor
-                lows.append(self._whole[at] * size if is_counted else np.zeros_like(highs[-1]))
-                continue
-            highs.append(self._near(worst, at) * size)
-            has_lows = worst > self._floor
-            lows.append(self._near(worst - 1, at) * size if has_lows else np.zeros_like(highs[-1]))
-        return Bounds(tuple(lows), tuple(highs), self._slots, worst, size)
-
-    def _keys(self) -> frozenset[Key]:
-        return frozenset(term.key for term in self._problem.order)
+        size, rooms = self._kind.size, self._shape.rooms
+        lows: list[Ints | None] = []
+        highs: list[Ints] = []
+        for at in range(tier):
+            near = at if at < worst else worst - 1
+            is_counted = near >= self._floor and self._has_whole(near)
+            lows.append(self._near(near, at) * size if is_counted else None)
+            highs.append(rooms[at] if at < worst else self._near(worst, at) * size)
+        return Bounds(tuple(lows), tuple(highs), rooms, worst, size)
 
     def _best_filled(self, tier: int, units: Ints, filling: Filling) -> Fill:
-        """Return the best filling, trying units in the order of a bound on their vector."""
-        num_pods = self._wanted * self._kind.size
-        columns = self._columns(tier, units, filling.bound(tier, units, num_pods))
-        best: tuple[tuple[int, ...], Fill] | None = None
+        """Return the best filling, trying units in the order of a bound on their vector.
+
+        Of units that are alike inside only the first is filled.
+        """
+        columns = [column for row in self._columns(tier, filling).values() for column in row]
+        best: tuple[list[int], Fill] | None = None
+        tried: set[bytes] = set()
         is_proved = True
-        for row in in_order(columns):
-            bound = tuple(int(column[row]) for column in columns)
-            if best is not None and best[0] <= bound:
+        for unit, bound in in_order(columns, units):
+            if best is not None and best[0][: len(bound)] < bound:
                 break
-            unit = int(units[row])
-            found = fill(filling, tier, unit, num_pods)
+            inside = self._inside(tier, unit) if len(units) > 1 else b""
+            if inside in tried:
+                continue
+            tried.add(inside)
+            found = fill(filling, tier, unit, self._num_pods)
             is_proved &= found.is_proved
-            inside = filling.measured(tier, unit, found.pods)
-            vector = tuple(
-                int(column[0]) for column in self._columns(tier, units[row : row + 1], inside)
-            )
+            vector = self._vector(tier, unit, filling, found) if len(units) > 1 else []
             if best is None or vector < best[0]:
                 best = (vector, found)
         if best is None:
             raise InvariantError("no unit to fill")
         return Fill(best[1].pods, is_proved)
 
-    def _columns(self, tier: int, units: Ints, inside: dict[Key, list[Ints]]) -> list[Ints]:
-        """Return what the preset compares among units of a tier with one histogram.
-
-        `inside` holds the columns of domains and fragmentation below the tier.
-        """
+    def _inside(self, tier: int, unit: int) -> bytes:
+        """Return all of a unit that decides what lies best in it: its parts and their slots."""
         levels = self._levels
-        starts = levels.starts[tier][units]
-        above = [self._slots[at][levels.unit[at][starts]] for at in range(tier + 1, levels.root)]
-        columns: dict[Key, list[Ints]] = {
-            Key.SURPLUS: [self._slots[tier][units]],
-            Key.PARENT_SURPLUS: above,
-            Key.SORT: [rule[tier][units] for rule in self._problem.sort_columns],
-            Key.NAMES: [starts],
-        } | inside
-        return [column for term in self._problem.order for column in columns.get(term.key, [])]
+        start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
+        rows = [self._shape.slots[start:stop].tobytes()]
+        for inner in range(1, tier):
+            starts = levels.starts[inner]
+            first, last = np.searchsorted(starts, (start, stop))
+            rows.append((starts[first:last] - start).tobytes())
+        return b"|".join(rows)
+
+    def _columns(self, tier: int, filling: Filling) -> dict[Key, list[Column]]:
+        """Return what no filling of a unit of a tier can be below, in the order of the preset."""
+        columns: dict[Key, list[Column]] = {
+            Key.DOMAINS: [
+                partial(self._fewest, filling.bounds, inner, tier)
+                for inner in reversed(range(tier))
+            ],
+            Key.SORT: [rule[tier].__getitem__ for rule in self._problem.sort_columns],
+            Key.SURPLUS: [self._shape.rooms[tier].__getitem__],
+            Key.PARENT_SURPLUS: [
+                partial(self._around, tier, outer) for outer in range(tier + 1, self._levels.root)
+            ],
+            Key.FRAGMENTATION: [np.zeros_like] * tier
+            + [partial(self._around, tier, outer) for outer in range(tier, self._levels.root)],
+            Key.NAMES: [np.asarray],
+        }
+        return {term.key: columns[term.key] for term in self._problem.order if term.key in columns}
+
+    def _fewest(self, bounds: Bounds, inner: int, tier: int, units: Ints) -> Ints:
+        """Return the fewest units of an inner tier that can be used in units of a tier."""
+        if inner < bounds.worst:
+            covering = self._shape.covering(self._levels, inner, tier)
+        else:
+            covering = make_covering(self._levels, inner, tier, bounds.high[inner])
+        fewest = covering.fewest(units, self._num_pods)
+        low = bounds.low[inner]
+        if low is None:
+            return fewest
+        first = np.searchsorted(self._levels.starts[inner], self._levels.starts[tier])
+        return np.maximum(fewest, np.add.reduceat(low > 0, first, dtype=np.int64)[units])
+
+    def _around(self, tier: int, outer: int, units: Ints) -> Ints:
+        """Return the slots of the units of an outer tier around those of a tier."""
+        starts = self._levels.starts[tier][units]
+        return self._shape.rooms[outer][self._levels.unit[outer][starts]]
+
+    def _vector(self, tier: int, unit: int, filling: Filling, found: Fill) -> list[int]:
+        """Return what the columns bound of a filled unit."""
+        used, left = filling.used(tier, found.pods)
+        known = {Key.DOMAINS: used[::-1], Key.FRAGMENTATION: left}
+        at = np.array([unit])
+        vector: list[int] = []
+        for key, columns in self._columns(tier, filling).items():
+            values = known.get(key, [])
+            vector += values + [int(column(at)[0]) for column in columns[len(values) :]]
+        return vector
 
 
-def in_order(columns: list[Ints]) -> Iterator[int]:
-    """Yield rows by their columns, compared left to right; cheaper than sorting for the first few.
+def in_order(columns: Sequence[Column], units: Ints) -> Iterator[tuple[int, list[int]]]:
+    """Yield units by their columns, compared left to right, with the values that told them apart.
 
-    Cost: O(rows) per row yielded.
+    A column is worked out only for units that tie on all before it. Cost: O(units) for the first.
     """
-    left = np.arange(len(columns[0]))
-    while len(left):
-        rows = left
-        for column in columns:
-            values = column[rows]
-            rows = rows[values == values.min()]
-            if len(rows) == 1:
-                break
-        yield int(rows[0])
-        left = left[left != rows[0]]
+    if len(units) == 1 or not columns:
+        yield from ((unit, []) for unit in units.tolist())
+        return
+    values = columns[0](units)
+    while len(units):
+        least = values.min()
+        is_least = values == least
+        for unit, others in in_order(columns[1:], units[is_least]):
+            yield unit, [int(least), *others]
+        units, values = units[~is_least], values[~is_least]
 
 
 def cut_parts(levels: Levels, pods: dict[int, int], size: int) -> list[list[int]]:
@@ -169,12 +218,14 @@ def cut_parts(levels: Levels, pods: dict[int, int], size: int) -> list[list[int]
     waiting = {at: [at] * count for at, count in sorted(pods.items())}
     for unit_of in levels.unit:
         units: dict[int, list[int]] = {}
-        for at, loose in waiting.items():
-            units.setdefault(int(unit_of[at]), []).extend(loose)
+        for unit, loose in zip(unit_of[list(waiting)].tolist(), waiting.values(), strict=True):
+            units.setdefault(unit, []).extend(loose)
         waiting = {}
         for loose in units.values():
             whole = len(loose) // size * size
             parts += [loose[k : k + size] for k in range(0, whole, size)]
             if len(loose) > whole:
                 waiting[loose[whole]] = loose[whole:]
+        if not waiting:
+            break
     return parts

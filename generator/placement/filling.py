@@ -15,12 +15,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from generator.placement.capacity import Ints, Mask
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.levels import Levels
-from generator.placement.presets import Key
 
 WORD_BITS = 60
 """Costs of more bits are Python integers in an object array: as exact, and slower."""
-SMALL = 32
-"""Pods per node up to which every value is looked at on its own."""
 OBJECT_SLOWDOWN = 50
 """How much longer numpy takes over Python integers than over words, measured."""
 ADDITIONS_PER_STEP = 500
@@ -29,14 +26,22 @@ ADDITIONS_PER_STEP = 500
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What each unit may hold; per tier one entry per unit."""
+    """What each unit may hold; one entry per unit, for every tier below that of the domain."""
 
-    low: tuple[Ints, ...]
+    low: tuple[Ints | None, ...]
+    """None: nothing has to lie anywhere."""
     high: tuple[Ints, ...]
     slots: tuple[Ints, ...]
     worst: int
     """Units of this tier and above hold a multiple of `size` pods."""
     size: int
+
+    def least(self, tier: int, span: range) -> Ints:
+        """Return what each of some units must hold."""
+        low = self.low[tier]
+        if low is None:
+            return np.zeros(len(span), dtype=np.int64)
+        return low[span.start : span.stop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,45 +56,21 @@ class Filling:
     """What all domains of a tier share: bounds, and how what lies inside is compared."""
 
     def __init__(
-        self, levels: Levels, bounds: Bounds, keys: frozenset[Key], effort: Effort
+        self, levels: Levels, bounds: Bounds, effort: Effort, *, counts_left: bool
     ) -> None:
-        """Keep the arguments; `keys` are those that the preset compares."""
+        """Keep the arguments; `counts_left` says whether the preset compares fragmentation."""
         self.levels, self.bounds, self.effort = levels, bounds, effort
-        self.counts_left = Key.FRAGMENTATION in keys
+        self.counts_left = counts_left
 
-    def bound(self, tier: int, units: Ints, num_pods: int) -> dict[Key, list[Ints]]:
-        """Return columns that no filling of these units of a tier can be below."""
-        used: list[Ints] = []
-        left: list[Ints] = []
-        for inner in range(tier):
-            first = np.searchsorted(self.levels.starts[inner], self.levels.starts[tier])
-            forced = np.add.reduceat(self.bounds.low[inner] > 0, first, dtype=np.int64)
-            fewest = _fewest(self.bounds.high[inner], first, num_pods)
-            used.append(np.maximum(forced, fewest)[units])
-            left.append(np.zeros_like(units))
-        return self._columns(tier, units, num_pods, used, left)
-
-    def measured(self, tier: int, unit: int, pods: dict[int, int]) -> dict[Key, list[Ints]]:
-        """Return the columns of one filled unit."""
+    def used(self, tier: int, pods: dict[int, int]) -> tuple[list[int], list[int]]:
+        """Return per tier below one the units that some pods use, and the slots left in them."""
         num_pods = sum(pods.values())
-        used: list[Ints] = []
-        left: list[Ints] = []
-        nodes = np.array(sorted(pods), dtype=np.int64)
-        for inner in range(tier):
-            touched = np.unique(self.levels.unit[inner][nodes])
-            used.append(np.array([len(touched)]))
-            left.append(np.array([int(self.bounds.slots[inner][touched].sum()) - num_pods]))
-        return self._columns(tier, np.array([unit]), num_pods, used, left)
-
-    def _columns(
-        self, tier: int, units: Ints, num_pods: int, used: list[Ints], left: list[Ints]
-    ) -> dict[Key, list[Ints]]:
-        """Complete columns of the tiers below by those that are the same whatever lies inside."""
-        starts = self.levels.starts[tier][units]
-        for outer in range(tier, self.levels.root):
-            used.append(np.ones_like(starts))
-            left.append(self.bounds.slots[outer][self.levels.unit[outer][starts]] - num_pods)
-        return {Key.DOMAINS: used[::-1], Key.FRAGMENTATION: left}
+        used, left = [len(pods)], [int(self.bounds.slots[0][list(pods)].sum()) - num_pods]
+        for inner in range(1, tier):
+            touched = list(set(self.levels.unit[inner][list(pods)].tolist()))
+            used.append(len(touched))
+            left.append(int(self.bounds.slots[inner][touched].sum()) - num_pods)
+        return used[:tier], left[:tier]
 
 
 def fill(filling: Filling, tier: int, unit: int, num_pods: int) -> Fill:
@@ -101,34 +82,6 @@ def fill(filling: Filling, tier: int, unit: int, num_pods: int) -> Fill:
     except EffortSpent:
         return Fill(_fullest_first(filling, tier, unit, num_pods), is_proved=False)
     return Fill(pods, is_proved=True)
-
-
-def _fewest(values: Ints, first: Ints, total: int) -> Ints:
-    """Return per run of values how many of its largest ones reach a total, if all of it does.
-
-    Cost: one pass per distinct value where they are small, else a sort.
-    """
-    if values.max(initial=0) > SMALL:
-        return _fewest_sorted(values, first, total)
-    used, rest = np.zeros_like(first), np.full_like(first, total)
-    for value in np.flatnonzero(np.bincount(values))[::-1]:
-        if value == 0:
-            break
-        many = np.add.reduceat(values == value, first, dtype=np.int64)
-        taken = np.minimum(many, -(-rest // value))
-        used += taken
-        rest = np.maximum(rest - taken * value, 0)
-    return used
-
-
-def _fewest_sorted(values: Ints, first: Ints, total: int) -> Ints:
-    marks = np.zeros(len(values), dtype=np.int64)
-    marks[first] = 1
-    run = np.cumsum(marks) - 1
-    ranked = values[np.lexsort((-values, run))]
-    sums = np.cumsum(ranked)
-    within = sums - (sums[first] - ranked[first])[run]
-    return np.add.reduceat(within < total, first, dtype=np.int64) + 1
 
 
 class _Shares:
@@ -200,7 +153,8 @@ class _Shares:
             cost[1:] += self._used[tier] + self._left[tier] * int(self._bounds.slots[tier][unit])
             if tier >= self._bounds.worst:
                 cost[np.arange(most + 1) % self._bounds.size > 0] = self._never
-            cost[: int(self._bounds.low[tier][unit])] = self._never
+            low = self._bounds.low[tier]
+            cost[: 0 if low is None else int(low[unit])] = self._never
             self._costs[tier, unit] = np.minimum(cost, self._never)
         return self._costs[tier, unit]
 
@@ -290,7 +244,7 @@ class _Nodes:
     def of(cls, span: range, bounds: Bounds) -> _Nodes:
         """Return the nodes of a range."""
         kept = np.flatnonzero(bounds.high[0][span.start : span.stop]) + span.start
-        low = bounds.low[0][kept]
+        low = bounds.least(0, span)[kept - span.start]
         return cls(kept, low, bounds.high[0][kept], bounds.slots[0][kept], low > 0)
 
     @property
@@ -318,7 +272,7 @@ def _fullest_first(filling: Filling, tier: int, unit: int, num_pods: int) -> dic
     if tier == 0:
         return {unit: num_pods} if num_pods else {}
     span = filling.levels.children(tier, unit)
-    low = filling.bounds.low[tier - 1][span.start : span.stop]
+    low = filling.bounds.least(tier - 1, span)
     spare = filling.bounds.high[tier - 1][span.start : span.stop] - low
     shares, rest = low.copy(), num_pods - int(low.sum())
     order = np.lexsort((np.arange(len(span)), -spare, low == 0))

@@ -7,13 +7,15 @@ its pods per domain or of its traffic, has a shape of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from generator.placement.capacity import Ints, Mask, Snapshot
+from generator.placement.coverings import Covering, make_covering
 from generator.placement.grouping import Group
+from generator.placement.levels import Levels
 from generator.placement.request import PlacementRequest
 from generator.placement.tiers import height, uses_tiers
 
@@ -29,6 +31,8 @@ class Shape:
     """Per tier and unit: pods of this shape that fit, each alone on its node; 0 if not allowed."""
     misses: Ints | None
     """Per node: wished labels that it lacks; None where nothing is wished."""
+    _coverings: dict[tuple[int, int], Covering] = field(default_factory=dict, repr=False)
+    """By tier and wider tier; a memo."""
 
     @property
     def slots(self) -> Ints:
@@ -44,6 +48,30 @@ class Shape:
     def total(self) -> int:
         """Pods that fit the cluster."""
         return int(self.rooms[-1].sum())
+
+    def covering(self, levels: Levels, inner: int, tier: int) -> Covering:
+        """Return how few units of a tier inside those of a wider one hold so many pods."""
+        known = self._coverings.get((inner, tier))
+        if known is None:
+            known = make_covering(levels, inner, tier, self.rooms[inner])
+            self._coverings[inner, tier] = known
+        return known
+
+    def changed(self, levels: Levels, at: Ints, fits: Ints) -> Shape:
+        """Return the shape once so many pods fit some nodes; O(tiers × nodes) to copy."""
+        change = fits - self.slots[at]
+        rooms = []
+        for row, unit_of in zip(self.rooms, levels.unit, strict=True):
+            changed = row.copy()
+            np.add.at(changed, unit_of[at], change)
+            rooms.append(changed)
+        coverings: dict[tuple[int, int], Covering] = {}
+        for (inner, tier), known in self._coverings.copy().items():
+            around = set(levels.unit[tier][at].tolist())
+            covering = known.changed(rooms[inner], around)
+            if covering is not None:
+                coverings[inner, tier] = covering
+        return replace(self, rooms=tuple(rooms), _coverings=coverings)
 
 
 def build_shapes(
@@ -76,21 +104,11 @@ def _known_shape(snapshot: Snapshot, group: Group, *, most: int, uses: bool) -> 
     if shape is None:
         shape = _shape(snapshot, group, most=most, uses=uses)
     else:
-        shape = _counted_again(snapshot, shape, np.array(sorted(stale)), most=most)
+        at = np.array(sorted(stale))
+        fits = np.where(shape.allowed[at], snapshot.slots(shape.request, most=most, at=at), 0)
+        shape = shape.changed(snapshot.levels, at, fits)
     snapshot.counted.keep(kind, shape)
     return shape
-
-
-def _counted_again(snapshot: Snapshot, shape: Shape, at: Ints, *, most: int) -> Shape:
-    """Return a shape once these nodes have changed."""
-    fits = np.where(shape.allowed[at], snapshot.slots(shape.request, most=most, at=at), 0)
-    change = fits - shape.slots[at]
-    rooms = []
-    for row, unit_of in zip(shape.rooms, snapshot.levels.unit, strict=True):
-        changed = row.copy()
-        np.add.at(changed, unit_of[at], change)
-        rooms.append(changed)
-    return replace(shape, rooms=tuple(rooms))
 
 
 def _counted_apart(request: PlacementRequest, *, grows: bool) -> frozenset[int]:

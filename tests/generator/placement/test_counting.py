@@ -122,5 +122,7 @@ def test_it_stays_exact_where_costs_outgrow_a_machine_word() -> None:
 
 @given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12))
 def test_it_yields_rows_in_the_order_of_their_columns(rows: list[tuple[int, int]]) -> None:
-    order = list(in_order([np.array([row[k] for row in rows]) for k in range(2)]))
-    assert order == sorted(range(len(rows)), key=lambda at: (rows[at], at))
+    columns = [np.array([row[k] for row in rows]).__getitem__ for k in range(2)]
+    found = list(in_order(columns, np.arange(len(rows))))
+    assert [at for at, _ in found] == sorted(range(len(rows)), key=lambda at: (rows[at], at))
+    assert all(tuple(values) == rows[at][: len(values)] for at, values in found)
