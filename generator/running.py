@@ -22,7 +22,8 @@ from generator.exits import Exit
 from generator.guarding import Writing, always
 from generator.placement.capacity import Snapshot
 from generator.ports import Ports
-from generator.rpc.server import PlacementServer, Published
+from generator.rpc.publishing import Published
+from generator.rpc.server import PlacementServer
 from generator.schedule import Schedule
 from generator.serve_options import ServeSettings, Walked
 from generator.serving import Course, Rounds
@@ -126,7 +127,7 @@ class Running:
                 writing=pace,
                 planes=settings.planes,
                 walks=self._walks,
-                on_round=ports.on_rounds,
+                on_round=(*ports.on_rounds, published.on_round),
             )
             rounds = Rounds(ground.store, course, publish=publish)
             announce(self._server.address, settings.ready_file)

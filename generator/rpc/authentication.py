@@ -75,6 +75,9 @@ class Authentication(grpc.ServerInterceptor):
             with calling(judged):
                 return inner(request, context)
 
+        if hasattr(inner, "experimental_thread_pool"):
+            checked.experimental_thread_pool = inner.experimental_thread_pool  # type: ignore[attr-defined]  # the threads of streams
+
         made: grpc.RpcMethodHandler[Any, Any] = wrap(
             checked, method.request_deserializer, method.response_serializer
         )

@@ -1,152 +1,241 @@
-"""A small client of the placement service: requests and answers as values, errors as ours."""
+"""Typed clients of both services: requests and answers as values, errors as ours.
+
+Every method may be called twice with the same outcome, so what fails for a moment is tried again
+within the deadline; a watch goes on where it was cut.
+"""
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Final, Self
-
-import grpc
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final, NamedTuple
 
 from generator.placement.answer import Placement
-from generator.placement.request import PlacementRequest, UnsupportedRequest
-from generator.rpc.address import loopback_address, open_address
-from generator.rpc.convert import placement_of, request_message
-from generator.rpc.failures import Failure, FailureKind, failure_of
-from generator.rpc.faults import quiet_faults
-from generator.rpc.key_files import read_key_file
-from generator.rpc.proof import PLAIN, Proof
-from generator.rpc.toponaut.v1 import placement_pb2_grpc
-from topology.errors import ConfigError, PlacementRequestError, TopologyError, show
-
-MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
-_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.enable_http_proxy", 0),  # a proxy cannot reach this machine's loopback
+from generator.placement.request import PlacementRequest
+from generator.rpc.answers import assignment_of, objective_of, placement_of
+from generator.rpc.connection import (
+    Connection,
+    LateServerError,
+    PlacementServerError,
+    RefusedCallError,
+    Retries,
 )
+from generator.rpc.convert import request_message
+from generator.rpc.failures import FailureKind
+from generator.rpc.publishing import Revised
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
+from generator.rpc.toponaut.v1 import topology_pb2 as tb
+from generator.rpc.trees import TreeParts, finding_of
+from topology.errors import ConfigError
+from topology.facts import Finding
 
-_NO_GRPC: Final = "Failed parsing HTTP/2"
-"""In the details of a call to what speaks something else, such as HTTP/1.1 or SSH."""
+__all__ = [
+    "Candidate",
+    "PlacementClient",
+    "PlacementServerError",
+    "Retries",
+    "TopologyClient",
+]
+
+GANGS: Final = 256
+"""Of one message of a batch."""
+_RESUMED_S: Final = 0.5
+"""After a watch was cut, before it goes on."""
 
 
-class PlacementServerError(TopologyError):
-    """A server was reached and gave no answer."""
+class Candidate(NamedTuple):
+    """Nodes that could hold a gang."""
+
+    nodes: tuple[str, ...]
+    """In tree order."""
+    assignment: Mapping[str, tuple[str | None, ...]]
+    tier: str
+    objective: Mapping[str, object]
+    is_proved: bool
 
 
-class PlacementClient:
-    """One long-lived channel to one server; safe to share between threads."""
-
-    def __init__(self, address: str, timeout_s: float, proof: Proof = PLAIN) -> None:
-        """Keep the address; nothing is connected before the first call.
-
-        Args:
-            address: `HOST:PORT`; loopback where no proof is given: then there is no TLS.
-            timeout_s: deadline of each call, which is also the time that the search may take.
-            proof: for servers that ask for one.
-
-        Raises:
-            ConfigError: the address is none, or not loopback without a proof, or a file cannot
-                be used.
-        """
-        quiet_faults()
-        self._timeout_s = timeout_s
-        self._token = proof.token
-        self._is_plain = is_plain = not any(proof)
-        self.address = loopback_address(address) if is_plain else open_address(address)
-        self._channel = (
-            grpc.insecure_channel(self.address, options=_OPTIONS)
-            if is_plain
-            else _secure_channel(self.address, proof)
-        )
-        self._stub = placement_pb2_grpc.PlacementServiceStub(self._channel)
-
-    def __enter__(self) -> Self:
-        """Return the client, which `with` closes."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the channel."""
-        self._channel.close()
+class PlacementClient(Connection):
+    """Asks for placements."""
 
     def place(self, request: PlacementRequest) -> Placement:
         """Ask for a placement.
 
         Raises:
-            PlacementRequestError: the server refuses the request; UnsupportedRequest where it
-                makes sense but cannot be granted yet.
-            ConfigError: nobody answers at the address, or it is not this service, or the file of
-                the token cannot be read.
-            PlacementServerError: the server gave no answer in time, knows no tree yet, or failed.
+            TopologyError: as `ask`.
         """
-        message = request_message(request)
+        message = pb.PlaceRequest(spec=request_message(request))
+        return self._placement(self.ask(self._stub.Place, message).placement)
+
+    def place_batch(self, requests: Iterable[PlacementRequest]) -> Iterator[Placement]:
+        """Ask for placements of many gangs, in their order; they must have names of their own.
+
+        What fails in the middle is not tried again: the caller knows which answers it has.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        for response in self.stream(self._stub.PlaceBatch, _batches(requests), self.timeout_s):
+            for placement in response.placements:
+                yield self._placement(placement)
+
+    def candidates(self, request: PlacementRequest, most: int = 0) -> tuple[Candidate, ...]:
+        """Ask for sets of nodes, best first; empty where there is none.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        message = pb.CandidatesRequest(spec=request_message(request), max_candidates=most)
+        return tuple(
+            Candidate(
+                tuple(row.nodes),
+                assignment_of(row.assignment),
+                row.tier,
+                objective_of(row.objective),
+                row.proved,
+            )
+            for row in self.ask(self._stub.Candidates, message).candidates
+        )
+
+    def capacity(self, request: pb.CapacityRequest) -> pb.CapacityResponse:
+        """Ask for one page of room.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        return self.ask(self._stub.Capacity, request)
+
+    def reserve(self, request: pb.ReserveRequest) -> pb.ReserveResponse:
+        """Keep nodes for a gang.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        return self.ask(self._stub.Reserve, request)
+
+    def confirm(self, request: pb.ConfirmRequest) -> pb.ConfirmResponse:
+        """Let a reservation last.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        return self.ask(self._stub.Confirm, request)
+
+    def release(self, request: pb.ReleaseRequest) -> pb.ReleaseResponse:
+        """Give nodes back.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        return self.ask(self._stub.Release, request)
+
+    @property
+    def _stub(self) -> placement_pb2_grpc.PlacementServiceStub:
+        return placement_pb2_grpc.PlacementServiceStub(self.channel)
+
+    def _placement(self, message: pb.Placement) -> Placement:
         try:
-            response = self._stub.Place(message, timeout=self._timeout_s, metadata=self._metadata())
-        except grpc.RpcError as error:
-            raise self._translated(error) from error
-        try:
-            return placement_of(response.placement)
+            return placement_of(message)
         except ValueError as error:
-            problem = f"the server at {self.address} is of another version: {error}"
-            raise PlacementServerError(problem) from error
-
-    def _metadata(self) -> tuple[tuple[str, str], ...]:
-        if self._token is None:
-            return ()
-        token = read_key_file(self._token).decode("ascii", "replace").strip()
-        if not token.isascii() or not token.isprintable() or not token:
-            raise ConfigError(f"{show(str(self._token), 1024)}: no bearer token in it")
-        return (("authorization", f"Bearer {token}"),)
-
-    def _translated(self, error: object) -> TopologyError:
-        if not isinstance(error, grpc.Call):
-            return PlacementServerError(f"the call to {self.address} failed: {show(str(error))}")
-        failure = failure_of(error)
-        return self._from_failure(failure) if failure else self._from_code(error)
-
-    def _from_failure(self, failure: Failure) -> TopologyError:
-        field, problem = show(failure.field, 200), show(failure.problem, 500)
-        match failure.kind:
-            case FailureKind.INVALID_REQUEST:
-                return PlacementRequestError(field or "spec", problem)
-            case FailureKind.UNSUPPORTED_REQUEST:
-                return UnsupportedRequest(field or "spec", problem)
-            case _:
-                return PlacementServerError(f"the server at {self.address}: {problem}")
-
-    def _from_code(self, call: grpc.Call) -> TopologyError:
-        match call.code():
-            case grpc.StatusCode.UNAVAILABLE if _NO_GRPC in (call.details() or ""):
-                return ConfigError(f"what answers at {self.address} is no gRPC server")
-            case grpc.StatusCode.UNAVAILABLE if not self._is_plain:
-                why = show(call.details() or "", 300)
-                return ConfigError(f"no connection by TLS to {self.address}: {why}")
-            case grpc.StatusCode.UNAVAILABLE:
-                return ConfigError(
-                    f"no server answers at {self.address}: start one with toponaut serve --store "
-                    f"DIR --insecure-loopback --listen {self.address}; "
-                    "one with TLS wants --ca-file"
-                )
-            case grpc.StatusCode.UNIMPLEMENTED:
-                return ConfigError(f"what answers at {self.address} is no placement server")
-            case grpc.StatusCode.DEADLINE_EXCEEDED:
-                late = f"gave no answer within {self._timeout_s:g} s"
-                return PlacementServerError(f"the server at {self.address} {late}")
-            case code:
-                why = f"{code.name}: {show(call.details() or '', 500)}"
-                return PlacementServerError(f"the server at {self.address} failed: {why}")
+            raise _other_version(self.address, error) from error
 
 
-def _secure_channel(address: str, proof: Proof) -> grpc.Channel:
-    if (proof.cert is None) != (proof.key is None):
-        raise ConfigError("a client certificate and its key go together")
-    credentials = grpc.ssl_channel_credentials(
-        root_certificates=read_key_file(proof.ca) if proof.ca else None,
-        private_key=read_key_file(proof.key) if proof.key else None,
-        certificate_chain=read_key_file(proof.cert) if proof.cert else None,
-    )
-    named = (("grpc.ssl_target_name_override", proof.server_name),) if proof.server_name else ()
-    return grpc.secure_channel(address, credentials, options=(*_OPTIONS, *named))
+class TopologyClient(Connection):
+    """Asks for the tree, and what is wrong with it."""
+
+    def tree(self) -> Revised:
+        """Ask for the whole tree; begins anew where its pages are forgotten meanwhile.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        while True:
+            parts, request = TreeParts(), tb.GetTopologyRequest()
+            try:
+                while True:
+                    page = self.ask(self._stub.GetTopology, request)
+                    parts.put(page.domains, page.unplaced)
+                    request.page_token = page.next_page_token
+                    if not page.next_page_token:
+                        return Revised(parts.tree(page.plane, page.tiers), page.revision)
+            except RefusedCallError as error:
+                if error.kind is not FailureKind.PAGE_TOKEN_STALE:
+                    raise
+
+    def watch(self, timeout_s: float) -> Iterator[Revised]:
+        """Yield the tree, and each newest one, until the time is up.
+
+        Raises:
+            TopologyError: as `ask`, where there was no tree yet; later cuts are gone over.
+        """
+        parts, revision = TreeParts(), ""
+        ends_at = time.monotonic() + timeout_s
+        while (left_s := ends_at - time.monotonic()) > 0:
+            request = tb.WatchTopologyRequest(revision=revision)
+            try:
+                for step in self.stream(self._stub.WatchTopology, request, left_s):
+                    parts.drop(step.removed_domains, step.removed_unplaced)
+                    parts.put(step.domains, step.unplaced)
+                    if step.kind == tb.WATCH_KIND_SYNCED:
+                        revision = step.revision
+                        yield Revised(parts.tree(step.plane, step.tiers), revision)
+            except LateServerError:
+                return
+            except RefusedCallError as error:
+                if error.kind is FailureKind.REVISION_COMPACTED:
+                    parts, revision = TreeParts(), ""
+                elif not revision:
+                    raise
+            except (ConfigError, PlacementServerError):
+                if not revision:
+                    raise
+            self.pause(_RESUMED_S)
+
+    def watch_feasible(self, request: PlacementRequest, timeout_s: float) -> Iterator[Placement]:
+        """Yield the answer to a request, and again each time that it begins or ends to fit.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        message = tb.WatchFeasibleRequest(spec=request_message(request))
+        try:
+            for response in self.stream(self._stub.WatchFeasible, message, timeout_s):
+                try:
+                    yield placement_of(response.placement)
+                except ValueError as error:
+                    raise _other_version(self.address, error) from error
+        except LateServerError:
+            return
+
+    def findings(self, kinds: Iterable[str] = ()) -> tuple[Finding, ...]:
+        """Ask for all findings, or those of some kinds.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        found: list[Finding] = []
+        request = tb.ListFindingsRequest(kinds=kinds)
+        while True:
+            page = self.ask(self._stub.ListFindings, request)
+            try:
+                found += map(finding_of, page.findings)
+            except ValueError as error:
+                raise _other_version(self.address, error) from error
+            request.page_token = page.next_page_token
+            if not page.next_page_token:
+                return tuple(found)
+
+    @property
+    def _stub(self) -> topology_pb2_grpc.TopologyServiceStub:
+        return topology_pb2_grpc.TopologyServiceStub(self.channel)
+
+
+def _batches(requests: Iterable[PlacementRequest]) -> Iterator[pb.PlaceBatchRequest]:
+    rest = iter(requests)
+    while specs := [request_message(one) for one in islice(rest, GANGS)]:
+        yield pb.PlaceBatchRequest(specs=specs)
+
+
+def _other_version(address: str, error: ValueError) -> PlacementServerError:
+    return PlacementServerError(f"the server at {address} is of another version: {error}")

@@ -1,235 +1,291 @@
-"""Placement requests and answers as protobuf messages, both ways.
+"""Placement requests as protobuf messages, both ways.
 
 A request from outside becomes a document first, so that one parser judges all requests and names
-their faults by the same paths.
+their faults by the same paths. What could make that parser work long, it never sees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from generator.placement.answer import (
-    Alternative,
-    DomainVerdict,
-    Placement,
-    Reason,
-    ReasonKind,
-    Verdict,
-)
+from google.protobuf.message import Message
+
 from generator.placement.presets import Preset
-from generator.placement.request import (
-    Eviction,
-    Group,
-    Options,
-    PlacementRequest,
-    Roles,
-    SliceLayer,
-    UnsupportedRequest,
-    parse_request,
-)
+from generator.placement.request import Eviction, PlacementRequest, parse_request
+from generator.placement.wire import MOST_GROUPS, MOST_PODS
+from generator.rpc.rendering import render_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from topology.errors import InvariantError, PlacementRequestError, show
+from topology.errors import PlacementRequestError, show
 from topology.tree import API_VERSION
 
-_PRESETS: Final = {preset: pb.Preset.Value(f"PRESET_{preset.name}") for preset in Preset}
-_PRESET_NAMES: Final = {number: preset.value for preset, number in _PRESETS.items()} | {
-    pb.PRESET_UNSPECIFIED: Preset.OPTIMAL.value
+_PRESETS: Final = {preset.value: pb.Preset.Value(f"PRESET_{preset.name}") for preset in Preset}
+_PRESET_NAMES: Final[dict[int, str]] = {
+    pb.PRESET_UNSPECIFIED: Preset.OPTIMAL.value,
+    **{int(number): name for name, number in _PRESETS.items()},
 }
-_KINDS: Final = {kind: pb.ReasonKind.Value(f"REASON_KIND_{kind.name}") for kind in ReasonKind}
-_KINDS_BACK: Final[Mapping[int, ReasonKind]] = {number: kind for kind, number in _KINDS.items()}
-_VERDICTS: Final = {verdict: pb.Verdict.Value(f"VERDICT_{verdict.name}") for verdict in Verdict}
-_VERDICTS_BACK: Final[Mapping[int, Verdict]] = {
-    number: verdict for verdict, number in _VERDICTS.items()
+_EVICTIONS: Final = {
+    eviction.value: pb.Preemption.Value(f"PREEMPTION_{eviction.name}") for eviction in Eviction
 }
-KindT = TypeVar("KindT", ReasonKind, Verdict)
+_EVICTION_NAMES: Final[dict[int, str]] = {
+    pb.PREEMPTION_UNSPECIFIED: Eviction.NEVER.value,
+    **{int(number): name for name, number in _EVICTIONS.items()},
+}
+_LIGHT_BYTES: Final = 16_384
+"""Below this no list can be long."""
+MOST_ROWS: Final = 4096
+"""In any list but those of nodes."""
 
-_REASON_FIELDS: Final = ("tier", "size", "count", "fits", "needed", "unit")
 
-
-def request_message(request: PlacementRequest) -> pb.PlaceRequest:
+def request_message(request: PlacementRequest) -> pb.PlacementSpec:
     """Return a request as a message.
 
     Raises:
-        UnsupportedRequest: it asks for what messages have no field for.
         PlacementRequestError: it holds what no message can, such as a number beyond 64 bits.
     """
-    _check_sendable(request)
     try:
-        return pb.PlaceRequest(spec=_spec_message(request))
+        return _spec_message(render_request(request)["spec"])
     except ValueError as error:
         raise PlacementRequestError("spec", f"cannot be sent: {show(str(error))}") from error
 
 
-def _check_sendable(request: PlacementRequest) -> None:
-    """Refuse what would be lost on the way, so that nobody gets an answer to another question."""
-    groups = request.groups
-    unsent = {
-        "groups.children": bool(request.sets),
-        "groups.node_preference": any(group.wishes for group in groups),
-        "groups.slices.min": any(layer.least for group in groups for layer in group.slices),
-        "preemption": request.eviction is not Eviction.NEVER,
-        "sort": bool(request.sort),
-        "affinity": request.roles != Roles(),
-        "traffic": bool(request.traffic),
-        "options": request.options != Options(),
-    }
-    for field, is_asked in unsent.items():
-        if is_asked:
-            raise UnsupportedRequest(field, "cannot be sent to a server yet")
-
-
-def request_of(message: pb.PlaceRequest) -> PlacementRequest:
+def request_of(spec: pb.PlacementSpec) -> PlacementRequest:
     """Return the request of a message.
 
     Raises:
-        UnsupportedRequest: it asks for what the engine does not do yet.
-        PlacementRequestError: it is malformed; paths are relative to `spec`.
+        PlacementRequestError: it is malformed; paths are relative to the message.
     """
-    spec = message.spec
-    if spec.preset not in _PRESET_NAMES:
-        raise PlacementRequestError("preset", f"{spec.preset} is no preset of this version")
+    if spec.ByteSize() > _LIGHT_BYTES:
+        _check_sizes(spec)
     document = {
-        "preset": _PRESET_NAMES[spec.preset],
+        "preset": _known(_PRESET_NAMES, spec.preset, "preset"),
         "priority": spec.priority,
+        "preemption": _known(_EVICTION_NAMES, spec.preemption, "preemption"),
         "min": spec.min,
-        "groups": [_group_document(group, at) for at, group in enumerate(spec.groups)],
+        "groups": [_group_document(group, f"groups[{at}]") for at, group in enumerate(spec.groups)],
         "preferred": list(spec.preferred),
         "strategies": [[bound.job_tier, bound.part_tier] for bound in spec.strategies],
+        "sort": [_sort_document(rule) for rule in spec.sort],
+        "traffic": [[row.first, row.second, row.weight] for row in spec.traffic],
         "max_domains": dict(spec.max_domains),
         "across_islands": spec.across_islands,
         **_given(spec, "gang", "plane"),
         **_present(spec, "required", "deadline_s"),
     }
+    if spec.HasField("affinity"):
+        document["affinity"] = _affinity_document(spec.affinity)
+    if spec.HasField("options"):
+        document["options"] = _options_document(spec.options)
     return parse_request(
         {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": document},
     )
 
 
-def placement_message(placement: Placement) -> pb.Placement:
-    """Return an answer as a message."""
-    message = pb.Placement(
-        feasible=placement.is_feasible,
-        assignment=[
-            pb.Assignment(group=group, nodes=[node or "" for node in nodes])
-            for group, nodes in placement.assignment.items()
-        ],
-        tier=placement.tier,
-        objective=[_term_message(name, value) for name, value in placement.objective.items()],
-        proved=placement.is_proved,
-        victims=placement.victims,
-        alternatives=[
-            pb.Alternative(change=row.change, tier=row.tier, feasible=row.is_feasible)
-            for row in placement.alternatives
-        ],
-        domains=[
-            pb.DomainVerdict(name=row.name, verdict=_VERDICTS[row.verdict], needs=row.needs)
-            for row in placement.domains
-        ],
-    )
-    if placement.reason is not None:
-        message.reason.CopyFrom(_reason_message(placement.reason))
-    return message
+def _known(names: Mapping[int, str], number: int, field: str) -> str:
+    if number not in names:
+        raise PlacementRequestError(field, f"{number} is no {field} of this version")
+    return names[number]
 
 
-def placement_of(message: pb.Placement) -> Placement:
-    """Return the answer of a message.
-
-    Raises:
-        ValueError: it holds a kind that this version does not know.
-    """
-    return Placement(
-        is_feasible=message.feasible,
-        assignment=MappingProxyType(
-            {row.group: tuple(node or None for node in row.nodes) for row in message.assignment}
-        ),
-        tier=message.tier if message.HasField("tier") else None,
-        objective=MappingProxyType({term.name: _term_value(term) for term in message.objective}),
-        is_proved=message.proved,
-        victims=tuple(message.victims),
-        reason=_reason_of(message.reason) if message.HasField("reason") else None,
-        alternatives=tuple(
-            Alternative(row.change, row.tier if row.HasField("tier") else None, row.feasible)
-            for row in message.alternatives
-        ),
-        domains=tuple(
-            DomainVerdict(row.name, _known(row.verdict, _VERDICTS_BACK), row.needs)
-            for row in message.domains
-        ),
-    )
+def _check_sizes(spec: pb.PlacementSpec) -> None:
+    """Refuse lists so long that telling what is wrong with them would take long."""
+    num_groups = 0
+    waiting: list[tuple[str, Message]] = [("", spec)]
+    while waiting:
+        path, message = waiting.pop()
+        for field, value in message.ListFields():
+            where = f"{path}{field.name}"
+            if not field.is_repeated:
+                if isinstance(value, Message):
+                    waiting.append((f"{where}.", value))
+                continue
+            if field.message_type is pb.Group.DESCRIPTOR:
+                num_groups += len(value)
+                if num_groups > MOST_GROUPS:
+                    raise _too_many(where, num_groups, MOST_GROUPS)
+            elif len(value) > (MOST_PODS if path == "options." else MOST_ROWS):
+                raise _too_many(where, len(value), MOST_ROWS)
+            if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+                waiting += [(f"{where}[{at}].", one) for at, one in enumerate(value)]
 
 
-def _spec_message(request: PlacementRequest) -> pb.PlacementSpec:
+def _too_many(field: str, num: int, most: int) -> PlacementRequestError:
+    return PlacementRequestError(field, f"expected at most {most}, got {num}")
+
+
+def _spec_message(spec: Mapping[str, Any]) -> pb.PlacementSpec:
+    affinity = spec["affinity"]
     return pb.PlacementSpec(
-        preset=_PRESETS[request.preset],
-        gang=request.gang,
-        priority=request.priority,
-        min=request.least,
-        groups=[_group_message(group) for group in request.groups],
-        required=request.required,
-        preferred=request.preferred,
-        strategies=[pb.Strategy(job_tier=job, part_tier=part) for job, part in request.strategies],
-        max_domains=dict(request.limits),
-        plane=request.plane,
-        across_islands=request.across_islands,
-        deadline_s=request.deadline_s,
+        preset=_PRESETS[spec["preset"]],
+        gang=spec["gang"],
+        priority=spec["priority"],
+        min=spec["min"],
+        groups=[_group_message(row) for row in spec["groups"]],
+        required=spec.get("required"),
+        preferred=spec["preferred"],
+        strategies=[pb.Strategy(job_tier=job, part_tier=part) for job, part in spec["strategies"]],
+        max_domains=spec["max_domains"],
+        plane=spec["plane"],
+        across_islands=spec["across_islands"],
+        deadline_s=spec.get("deadline_s"),
+        preemption=_EVICTIONS[spec["preemption"]],
+        sort=[_sort_message(row) for row in spec["sort"]],
+        affinity=pb.Affinity(
+            attract=[pb.Roles(groups=names) for names in affinity["attract"]],
+            repel=[pb.Roles(groups=names) for names in affinity["repel"]],
+            order=affinity["order"],
+        ),
+        traffic=[
+            pb.Traffic(first=first, second=second, weight=weight)
+            for first, second, weight in spec["traffic"]
+        ],
+        options=_options_message(spec["options"]),
     )
 
 
-def _group_message(group: Group) -> pb.Group:
+def _group_message(row: Mapping[str, Any]) -> pb.Group:
+    if "children" in row:
+        return pb.Group(
+            name=row["name"],
+            min=row["min"],
+            required=row.get("required"),
+            preferred=row["preferred"],
+            children=[_group_message(child) for child in row["children"]],
+        )
     return pb.Group(
-        name=group.name,
-        count=group.count,
-        min=group.least,
-        request=pb.Resources(quantities=dict(group.request)),
-        node_selector=[pb.LabelSelector(key=key, values=values) for key, values in group.selector],
-        tolerations=sorted(group.tolerations),
-        required=group.required,
-        preferred=group.preferred,
-        slices=[_layer_message(layer) for layer in group.slices],
-        multiple_of=dict(group.multiples),
+        name=row["name"],
+        count=row["count"],
+        min=row["min"],
+        request=pb.Resources(quantities=row["request"]),
+        node_selector=[
+            pb.LabelSelector(key=key, values=values) for key, values in row["node_selector"].items()
+        ],
+        tolerations=row["tolerations"],
+        required=row.get("required"),
+        preferred=row["preferred"],
+        slices=[_layer_message(layer) for layer in row["slices"]],
+        multiple_of=row["multiple_of"],
+        node_preference=row["node_preference"],
+        leader_of=row.get("leader_of"),
     )
 
 
-def _layer_message(layer: SliceLayer) -> pb.SliceLayer:
+def _layer_message(row: Mapping[str, Any]) -> pb.SliceLayer:
     return pb.SliceLayer(
-        size=layer.size,
-        tier=layer.tier,
-        short_remainder=layer.has_short,
-        spread=layer.is_spread,
-        indexed=layer.is_indexed,
+        size=row["size"],
+        tier=row.get("tier"),
+        short_remainder=row["remainder"] == "short",
+        spread=row["placement"] == "spread",
+        indexed=row["indexed"],
+        min=row["min"],
     )
 
 
-def _group_document(group: pb.Group, at: int) -> dict[str, Any]:
-    selector: dict[str, list[str]] = {}
-    for row, wanted in enumerate(group.node_selector):
-        if wanted.key in selector:
-            path = f"groups[{at}].node_selector[{row}].key"
-            raise PlacementRequestError(path, f"{show(wanted.key)} is given twice")
-        selector[wanted.key] = list(wanted.values)
-    return {
+def _sort_message(row: Mapping[str, Any]) -> pb.SortRule:
+    return pb.SortRule(
+        resource=row["resource"],
+        available=row["dimension"] == "Available",
+        descending=row["order"] == "Descending",
+    )
+
+
+def _options_message(row: Mapping[str, Any]) -> pb.Options:
+    weight = row.get("weight")
+    is_of_nodes = isinstance(weight, Mapping)
+    return pb.Options(
+        node_weights=weight if is_of_nodes else None,
+        score_weight=None if is_of_nodes else weight,
+        preferred_nodes=row["preferred_nodes"],
+        ever_scheduled=row["ever_scheduled"],
+    )
+
+
+def _group_document(group: pb.Group, path: str) -> dict[str, Any]:
+    document = {
         "name": group.name,
-        "count": group.count,
-        "node_selector": selector,
-        "tolerations": list(group.tolerations),
         "preferred": list(group.preferred),
         "slices": [_layer_document(layer) for layer in group.slices],
         "multiple_of": dict(group.multiple_of),
-        **({"request": dict(group.request.quantities)} if group.HasField("request") else {}),
-        **_present(group, "min", "required"),
+        "node_selector": selector_of(group.node_selector, f"{path}.node_selector"),
+        "tolerations": list(group.tolerations),
+        "node_preference": dict(group.node_preference),
+        **_present(group, "min", "required", "leader_of"),
     }
+    if group.HasField("request"):
+        document["request"] = dict(group.request.quantities)
+    if group.children:
+        document["children"] = [
+            _group_document(child, f"{path}.children[{at}]")
+            for at, child in enumerate(group.children)
+        ]
+    if group.count or not group.children:
+        document["count"] = group.count
+    return document
+
+
+def selector_of(rows: Iterable[pb.LabelSelector], path: str) -> dict[str, list[str]]:
+    """Return the values that are accepted, by label.
+
+    Raises:
+        PlacementRequestError: a label is named twice.
+    """
+    selector: dict[str, list[str]] = {}
+    for at, wanted in enumerate(rows):
+        if wanted.key in selector:
+            problem = f"{show(wanted.key)} is given twice"
+            raise PlacementRequestError(f"{path}[{at}].key", problem)
+        selector[wanted.key] = list(wanted.values)
+    return selector
 
 
 def _layer_document(layer: pb.SliceLayer) -> dict[str, Any]:
     return {
         "size": layer.size,
         "remainder": "short" if layer.short_remainder else "reject",
+        "min": layer.min,
         "placement": "spread" if layer.spread else "any",
         "indexed": layer.indexed,
         **_present(layer, "tier"),
     }
+
+
+def _sort_document(rule: pb.SortRule) -> dict[str, Any]:
+    return {
+        "resource": rule.resource,
+        "dimension": "Available" if rule.available else "Capacity",
+        "order": "Descending" if rule.descending else "Ascending",
+    }
+
+
+def _affinity_document(affinity: pb.Affinity) -> dict[str, Any]:
+    return {
+        "attract": [list(row.groups) for row in affinity.attract],
+        "repel": [list(row.groups) for row in affinity.repel],
+        "order": list(affinity.order),
+    }
+
+
+def _options_document(options: pb.Options) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "preferred_nodes": list(options.preferred_nodes),
+        "ever_scheduled": options.ever_scheduled,
+    }
+    if options.HasField("score_weight"):
+        if options.node_weights:
+            raise PlacementRequestError("options.score_weight", "goes with no weights of nodes")
+        document["weight"] = options.score_weight
+    elif options.node_weights:
+        document["weight"] = _weights(options)
+    return document
+
+
+def _weights(options: pb.Options) -> dict[str, int]:
+    """Return the weights of nodes; the first wrong one is told here, as there may be many."""
+    for node, weight in options.node_weights.items():
+        if not node or not 0 <= weight <= MOST_PODS:
+            problem = f"expected names with weights from 0 to {MOST_PODS}, got {weight}"
+            raise PlacementRequestError(f"options.node_weights.{show(node)}", problem)
+    return dict(options.node_weights)
 
 
 def _given(message: pb.PlacementSpec, *names: str) -> dict[str, Any]:
@@ -240,50 +296,3 @@ def _given(message: pb.PlacementSpec, *names: str) -> dict[str, Any]:
 def _present(message: pb.PlacementSpec | pb.Group | pb.SliceLayer, *names: str) -> dict[str, Any]:
     """Return the optional fields that are set."""
     return {field.name: value for field, value in message.ListFields() if field.name in names}
-
-
-def _reason_message(reason: Reason) -> pb.Reason:
-    fields = {name: getattr(reason, name) for name in _REASON_FIELDS}
-    excluded = [
-        pb.Exclusion(cause=cause, nodes=nodes) for cause, nodes in (reason.excluded or {}).items()
-    ]
-    return pb.Reason(kind=_KINDS[reason.kind], excluded=excluded, **fields)
-
-
-def _reason_of(message: pb.Reason) -> Reason:
-    fields = {
-        name: getattr(message, name) if message.HasField(name) else None for name in _REASON_FIELDS
-    }
-    excluded = {row.cause: row.nodes for row in message.excluded}
-    return Reason(_known(message.kind, _KINDS_BACK), excluded=excluded or None, **fields)
-
-
-def _known(number: int, kinds: Mapping[int, KindT]) -> KindT:
-    if number not in kinds:
-        raise ValueError(f"{number} is no kind of this version")
-    return kinds[number]
-
-
-def _term_message(name: str, value: object) -> pb.ObjectiveTerm:
-    if isinstance(value, str):
-        return pb.ObjectiveTerm(name=name, tier=value)
-    if isinstance(value, int):
-        return pb.ObjectiveTerm(name=name, number=value)
-    if isinstance(value, list):
-        return pb.ObjectiveTerm(name=name, numbers=pb.Numbers(numbers=value))
-    if isinstance(value, dict):
-        rows = [pb.TierCount(tier=tier, count=count) for tier, count in value.items()]
-        return pb.ObjectiveTerm(name=name, counts=pb.TierCounts(counts=rows))
-    raise InvariantError(f"objective {name} has a {type(value).__name__}")
-
-
-def _term_value(term: pb.ObjectiveTerm) -> object:
-    match term.WhichOneof("value"):
-        case "tier":
-            return term.tier
-        case "counts":
-            return {row.tier: row.count for row in term.counts.counts}
-        case "numbers":
-            return list(term.numbers.numbers)
-        case _:
-            return term.number

@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 import grpc
-from google.protobuf import any_pb2
-from google.protobuf.message import DecodeError
+from google.protobuf import any_pb2, duration_pb2
+from google.protobuf.message import DecodeError, Message
 from google.rpc import (  # type: ignore[import-untyped]  # stubs, but no py.typed
     error_details_pb2,
     status_pb2,
@@ -15,7 +15,8 @@ from google.rpc import (  # type: ignore[import-untyped]  # stubs, but no py.typ
 from grpc_status import rpc_status
 
 DOMAIN: Final = "toponaut.io"
-_SPEC: Final = "spec."
+RETRY_S: Final = 1
+"""After which a call that met an overloaded or unready server may come again."""
 
 
 class FailureKind(StrEnum):
@@ -29,6 +30,10 @@ class FailureKind(StrEnum):
     UNAUTHENTICATED = "UNAUTHENTICATED"
     FORBIDDEN = "FORBIDDEN"
     REVIEW_UNAVAILABLE = "REVIEW_UNAVAILABLE"
+    OVERLOADED = "OVERLOADED"
+    REVISION_COMPACTED = "REVISION_COMPACTED"
+    PAGE_TOKEN_STALE = "PAGE_TOKEN_STALE"  # noqa: S105 - no secret
+    STOPPING = "STOPPING"
     INTERNAL = "INTERNAL"
 
 
@@ -41,8 +46,21 @@ _CODES: Final = {
     FailureKind.UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,
     FailureKind.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
     FailureKind.REVIEW_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    FailureKind.OVERLOADED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    FailureKind.REVISION_COMPACTED: grpc.StatusCode.OUT_OF_RANGE,
+    FailureKind.PAGE_TOKEN_STALE: grpc.StatusCode.ABORTED,
+    FailureKind.STOPPING: grpc.StatusCode.UNAVAILABLE,
     FailureKind.INTERNAL: grpc.StatusCode.INTERNAL,
 }
+PASSING: Final = frozenset(
+    {
+        FailureKind.TREE_UNKNOWN,
+        FailureKind.REVIEW_UNAVAILABLE,
+        FailureKind.OVERLOADED,
+        FailureKind.STOPPING,
+    }
+)
+"""Failures that the same call may not meet again a little later."""
 
 
 class Failure(NamedTuple):
@@ -52,19 +70,39 @@ class Failure(NamedTuple):
     problem: str
     """One line for people."""
     field: str = ""
-    """Path of the field that is wrong, relative to `spec`."""
+    """Path of the field that is wrong, such as `spec.groups[0].count`."""
+
+
+class RefusedError(Exception):
+    """Ends a call with a failure, from wherever it is answered."""
+
+    def __init__(self, failure: Failure) -> None:
+        """Keep the failure."""
+        super().__init__(failure)
+        self.failure = failure
+
+
+def refused(kind: FailureKind, problem: str, field: str = "") -> RefusedError:
+    """Return what ends a call."""
+    return RefusedError(Failure(kind, problem, field))
 
 
 def status_of(failure: Failure) -> grpc.Status:
-    """Return what ends the call: code, message, ErrorInfo, and BadRequest for a wrong field."""
+    """Return what ends the call: code, message, ErrorInfo, and where it helps more of google.rpc.
+
+    BadRequest names a wrong field, RetryInfo tells when to come again.
+    """
     details: list[any_pb2.Any] = [
         _packed(error_details_pb2.ErrorInfo(reason=failure.kind, domain=DOMAIN))
     ]
     if failure.field:
         violation = error_details_pb2.BadRequest.FieldViolation(
-            field=_SPEC + failure.field, description=failure.problem
+            field=failure.field, description=failure.problem
         )
         details.append(_packed(error_details_pb2.BadRequest(field_violations=[violation])))
+    if failure.kind in PASSING:
+        delay = duration_pb2.Duration(seconds=RETRY_S)
+        details.append(_packed(error_details_pb2.RetryInfo(retry_delay=delay)))
     message = f"{failure.field}: {failure.problem}" if failure.field else failure.problem
     code: int = _CODES[failure.kind].value[0]
     return rpc_status.to_status(status_pb2.Status(code=code, message=message, details=details))
@@ -84,12 +122,11 @@ def failure_of(call: grpc.Call) -> Failure | None:
     if info.domain != DOMAIN or info.reason not in set(FailureKind):
         return None
     for violation in bad.field_violations:
-        field = violation.field.removeprefix(_SPEC)
-        return Failure(FailureKind(info.reason), violation.description, field)
+        return Failure(FailureKind(info.reason), violation.description, violation.field)
     return Failure(FailureKind(info.reason), status.message)
 
 
-def _packed(detail: error_details_pb2.ErrorInfo | error_details_pb2.BadRequest) -> any_pb2.Any:
+def _packed(detail: Message) -> any_pb2.Any:
     packed = any_pb2.Any()
     packed.Pack(detail)
     return packed

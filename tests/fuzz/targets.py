@@ -23,7 +23,8 @@ from generator.manifests.reading import translate, translate_sbatch
 from generator.manifests.sbatch import is_script, options_of_script
 from generator.placement.request import parse_request
 from generator.plane_config import parse_planes
-from generator.rpc.convert import placement_message, placement_of, request_message, request_of
+from generator.rpc.answers import placement_message, placement_of
+from generator.rpc.convert import request_message, request_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.store.documents import Document, parse_documents
 from generator.switch_targets import parse_switches
@@ -200,7 +201,7 @@ def _job_trace(raw: bytes) -> None:
 
 def _grpc(raw: bytes) -> None:
     with suppress(DecodeError, PlacementRequestError):
-        request_of(pb.PlaceRequest.FromString(raw))
+        request_of(pb.PlacementSpec.FromString(raw))
     with suppress(DecodeError, ValueError):
         placement_message(placement_of(pb.Placement.FromString(raw)))
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from generator.placement.capacity import RunningGang, Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
+from generator.rpc.convert import request_message
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 
 
@@ -29,6 +31,10 @@ def request_for(count: int, **spec: Any) -> PlacementRequest:  # noqa: ANN401 - 
         "spec": {"groups": [{"name": "w", "count": count}], **spec},
     }
     return parse_request(document)
+
+
+def place_message(request: PlacementRequest) -> pb.PlaceRequest:
+    return pb.PlaceRequest(spec=request_message(request))
 
 
 class Gate(Mapping[str, RunningGang]):

@@ -11,7 +11,8 @@ import grpc
 from generator.outcome import QueryResult
 from generator.rpc.authentication import TokenCheck
 from generator.rpc.failures import Failure, FailureKind
-from generator.rpc.server import PlacementServer, Published, Security
+from generator.rpc.publishing import Published
+from generator.rpc.server import PlacementServer, Security
 from generator.rpc.tls import ServerCertificates, TlsFiles
 from tests.generator.rpc.clusters import snapshot_of
 from tests.lab.certificates import Authority

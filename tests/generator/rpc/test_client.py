@@ -16,7 +16,6 @@ from generator.rpc.failures import DOMAIN, Failure, FailureKind, status_of
 from generator.rpc.faults import LOGGER
 from generator.rpc.server import SERVICE
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from tests.generator.rpc.clusters import request_for
 from topology.errors import ConfigError, TopologyError
 
@@ -25,13 +24,13 @@ Answer = Callable[[grpc.ServicerContext], pb.PlaceResponse]
 FAILING = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
 
 
-class Scripted(placement_pb2_grpc.PlacementServiceServicer):
-    """Answers every call in one way."""
+class Scripted:
+    """Answers every call to Place in one way."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
 
-    def Place(self, request: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:  # noqa: N802 - gRPC's
+    def place(self, request: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:
         del request
         return self._answer(context)
 
@@ -41,7 +40,14 @@ def served(answer: Answer | None, timeout_s: float = SOON_S) -> Iterator[Placeme
     """Yield a client of a server that answers so, or offers nothing at all."""
     server = grpc.server(ThreadPoolExecutor(1))
     if answer is not None:
-        placement_pb2_grpc.add_PlacementServiceServicer_to_server(Scripted(answer), server)
+        handlers = {
+            "Place": grpc.unary_unary_rpc_method_handler(
+                Scripted(answer).place,
+                request_deserializer=pb.PlaceRequest.FromString,
+                response_serializer=pb.PlaceResponse.SerializeToString,
+            )
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:

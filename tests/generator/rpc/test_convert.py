@@ -10,17 +10,18 @@ from hypothesis import given, settings
 
 from generator.placement.answer import Placement, render_placement
 from generator.placement.presets import Preset
-from generator.placement.request import UnsupportedRequest, parse_request
-from generator.rpc.convert import placement_message, placement_of, request_message, request_of
+from generator.placement.request import parse_request
+from generator.rpc.answers import placement_message, placement_of
+from generator.rpc.convert import request_message, request_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.strategies import documents, placements
 from topology.errors import PlacementRequestError
 from topology.tree import API_VERSION
 
 
-def spec_of(**fields: Any) -> pb.PlaceRequest:  # noqa: ANN401 - any field
+def spec_of(**fields: Any) -> pb.PlacementSpec:  # noqa: ANN401 - any field
     fields.setdefault("groups", [pb.Group(name="w", count=1)])
-    return pb.PlaceRequest(spec=pb.PlacementSpec(**fields))
+    return pb.PlacementSpec(**fields)
 
 
 @settings(max_examples=150)
@@ -28,7 +29,7 @@ def spec_of(**fields: Any) -> pb.PlaceRequest:  # noqa: ANN401 - any field
 def test_it_keeps_a_request(document: dict[str, Any]) -> None:
     request = parse_request(document)
     sent = request_message(request).SerializeToString()
-    assert request_of(pb.PlaceRequest.FromString(sent)) == request
+    assert request_of(pb.PlacementSpec.FromString(sent)) == request
 
 
 @settings(max_examples=150)
@@ -53,25 +54,6 @@ def test_it_fills_in_the_same_defaults_as_a_document() -> None:
 def test_it_knows_every_preset(preset: Preset) -> None:
     number = pb.Preset.Value(f"PRESET_{preset.name}")
     assert request_of(spec_of(preset=number)).preset is preset
-
-
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        ({"preemption": "topologyFirst"}, "preemption"),
-        ({"traffic": [["w", "w", 1]]}, "traffic"),
-        ({"affinity": {"repel": [["w"]]}}, "affinity"),
-        ({"sort": [{"resource": "cpu"}]}, "sort"),
-        ({"options": {"ever_scheduled": True}}, "options"),
-        ({"groups": [{"name": "p", "children": [{"name": "w", "count": 1}]}]}, "groups.children"),
-    ],
-)
-def test_it_refuses_to_send_what_would_be_lost(spec: dict[str, Any], field: str) -> None:
-    groups = {"groups": [{"name": "w", "count": 1}]}
-    document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": groups | spec}
-    with pytest.raises(UnsupportedRequest) as caught:
-        request_message(parse_request(document))
-    assert caught.value.field == field
 
 
 REFUSED = [
@@ -111,12 +93,12 @@ REFUSED = [
         "groups[0].node_selector[1].key",
         id="a label asked for twice",
     ),
-    pytest.param(pb.PlaceRequest(), "groups", id="no spec at all"),
+    pytest.param(pb.PlacementSpec(), "groups", id="no spec at all"),
 ]
 
 
 @pytest.mark.parametrize(("message", "field"), REFUSED)
-def test_it_names_the_field_of(message: pb.PlaceRequest, field: str) -> None:
+def test_it_names_the_field_of(message: pb.PlacementSpec, field: str) -> None:
     with pytest.raises(PlacementRequestError) as caught:
         request_of(message)
     assert caught.value.field == field

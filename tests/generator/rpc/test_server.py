@@ -19,12 +19,19 @@ from generator.placement.capacity import RunningGang, RunningPods, build_snapsho
 from generator.placement.engine import place
 from generator.placement.request import PlacementRequest, UnsupportedRequest
 from generator.rpc.client import PlacementClient, PlacementServerError
-from generator.rpc.convert import request_message
 from generator.rpc.failures import FailureKind, failure_of
-from generator.rpc.server import MAX_CALLS, MAX_MESSAGE_BYTES, SERVICE, PlacementServer, Published
+from generator.rpc.limits import MAX_CALLS, MAX_MESSAGE_BYTES
+from generator.rpc.publishing import Published
+from generator.rpc.server import SERVICE, PlacementServer
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
-from tests.generator.rpc.clusters import Gate, gated, request_for, snapshot_of
+from tests.generator.rpc.clusters import (
+    Gate,
+    gated,
+    place_message,
+    request_for,
+    snapshot_of,
+)
 from topology.errors import ConfigError, PlacementRequestError
 
 ANY_PORT = "127.0.0.1:0"
@@ -107,7 +114,7 @@ def test_it_is_unavailable_until_a_tree_is_known(
     client: PlacementClient, channel: grpc.Channel, published: Published
 ) -> None:
     published.snapshot = None
-    call = failed_call(channel, request_message(request_for(1)), timeout=SOON_S)
+    call = failed_call(channel, place_message(request_for(1)), timeout=SOON_S)
     assert call.code() is grpc.StatusCode.UNAVAILABLE
     with pytest.raises(PlacementServerError, match="tree is not known yet"):
         client.place(request_for(1))
@@ -115,7 +122,7 @@ def test_it_is_unavailable_until_a_tree_is_known(
 
 @pytest.mark.parametrize("timeout_s", [None, 86_400.0], ids=["no deadline", "a day"])
 def test_it_refuses_calls_with(channel: grpc.Channel, timeout_s: float | None) -> None:
-    call = failed_call(channel, request_message(request_for(1)), timeout=timeout_s)
+    call = failed_call(channel, place_message(request_for(1)), timeout=timeout_s)
     assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
     failure = failure_of(call)
     assert failure is not None
@@ -126,10 +133,10 @@ def test_it_names_the_field_that_is_wrong(channel: grpc.Channel) -> None:
     bad = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[pb.Group(name="w", count=-1)]))
     call = failed_call(channel, bad, timeout=SOON_S)
     assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert call.details() == "groups[0].count: expected a positive integer, got -1"
+    assert call.details() == "spec.groups[0].count: expected a positive integer, got -1"
     failure = failure_of(call)
     assert failure is not None
-    assert (failure.kind, failure.field) == (FailureKind.INVALID_REQUEST, "groups[0].count")
+    assert (failure.kind, failure.field) == (FailureKind.INVALID_REQUEST, "spec.groups[0].count")
 
 
 def test_it_tells_requests_that_it_cannot_grant_yet_from_wrong_ones(
@@ -141,8 +148,9 @@ def test_it_tells_requests_that_it_cannot_grant_yet_from_wrong_ones(
     group = pb.Group(name="w", count=1, slices=[layer])
     bad = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[group]))
     assert failed_call(channel, bad, timeout=SOON_S).code() is grpc.StatusCode.UNIMPLEMENTED
-    with pytest.raises(UnsupportedRequest, match="traffic"):
-        client.place(request_for(1, traffic=[["w", "w", 1]]))
+    layers = [{"size": 1, "tier": "leaf", "indexed": True}]
+    with pytest.raises(UnsupportedRequest):
+        client.place(request_for(1, groups=[{"name": "w", "count": 1, "slices": layers}]))
 
 
 def test_it_gives_the_search_no_more_than_the_call_has_left(published: Published) -> None:
@@ -161,10 +169,10 @@ def test_it_keeps_what_went_wrong_inside_to_itself(
 ) -> None:
     published.snapshot = replace(SNAPSHOT, levels=cast("Any", "a secret"))
     with caplog.at_level(logging.ERROR):
-        call = failed_call(channel, request_message(request_for(1)), timeout=SOON_S)
+        call = failed_call(channel, place_message(request_for(1)), timeout=SOON_S)
     assert call.code() is grpc.StatusCode.INTERNAL
     assert call.details() == "internal error; the server's log tells more"
-    assert [record.getMessage() for record in caplog.records] == ["placement call failed"]
+    assert [record.getMessage() for record in caplog.records] == ["call failed"]
     assert caplog.records[0].exc_info
 
 
@@ -195,7 +203,7 @@ def test_it_turns_away_more_calls_than_it_can_hold(
     gate = Gate()
     published.snapshot = gated(SNAPSHOT, gate)
     stub = placement_pb2_grpc.PlacementServiceStub(channel)
-    message = request_message(request_for(1))
+    message = place_message(request_for(1))
     calls = [stub.Place.future(message, timeout=SOON_S) for _ in range(MAX_CALLS + 5)]
     codes: list[grpc.StatusCode] = []
     is_turned_away = threading.Event()

@@ -596,7 +596,6 @@ class ReserveRequest(_message.Message):
     SPEC_FIELD_NUMBER: _builtins.int
     TTL_S_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
-    GANG_REF_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """UUID of version 4, in lower case: sent again, it gets the same reservation."""
     ttl_s: _builtins.int
@@ -605,11 +604,7 @@ class ReserveRequest(_message.Message):
     """Answer what would be reserved, and keep nothing."""
     @_builtins.property
     def spec(self) -> Global___PlacementSpec:
-        """What is asked for."""
-
-    @_builtins.property
-    def gang_ref(self) -> Global___GangRef:
-        """Whose pods will run there; absent where nobody knows yet."""
+        """What is asked for; its gang has a name, NAMESPACE/NAME or NAME, and evicts nobody."""
 
     def __init__(
         self,
@@ -618,41 +613,14 @@ class ReserveRequest(_message.Message):
         spec: Global___PlacementSpec | None = ...,
         ttl_s: _builtins.int = ...,
         validate_only: _builtins.bool = ...,
-        gang_ref: Global___GangRef | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["gang_ref", b"gang_ref", "spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["gang_ref", b"gang_ref", "request_id", b"request_id", "spec", b"spec", "ttl_s", b"ttl_s", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "spec", b"spec", "ttl_s", b"ttl_s", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReserveRequest: _TypeAlias = ReserveRequest  # noqa: Y015
-
-@_typing.final
-class GangRef(_message.Message):
-    """A gang's name in a cluster."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    NAMESPACE_FIELD_NUMBER: _builtins.int
-    NAME_FIELD_NUMBER: _builtins.int
-    namespace: _builtins.str
-    """Namespace of its PodGroup or job."""
-    name: _builtins.str
-    """Name there."""
-    def __init__(
-        self,
-        *,
-        namespace: _builtins.str = ...,
-        name: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___GangRef: _TypeAlias = GangRef  # noqa: Y015
 
 @_typing.final
 class ReserveResponse(_message.Message):
@@ -668,7 +636,7 @@ class ReserveResponse(_message.Message):
 
     @_builtins.property
     def placement(self) -> Global___Placement:
-        """The placement, or why there is none."""
+        """Where the pods go, or why there is no place for them."""
 
     def __init__(
         self,
@@ -695,7 +663,7 @@ class ConfirmRequest(_message.Message):
     id: _builtins.str
     """Of the reservation."""
     epoch: _builtins.int
-    """As it was answered; a larger one in the store refuses the call."""
+    """As it was answered: a replica whose leadership is older refuses; 0 is not looked at."""
     def __init__(
         self,
         *,
@@ -745,7 +713,7 @@ class ReleaseRequest(_message.Message):
     id: _builtins.str
     """Of the reservation."""
     epoch: _builtins.int
-    """As it was answered; a larger one in the store refuses the call."""
+    """As it was answered: a replica whose leadership is older refuses; 0 is not looked at."""
     def __init__(
         self,
         *,
@@ -769,7 +737,7 @@ class ReleaseResponse(_message.Message):
     RESERVATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def reservation(self) -> Global___Reservation:
-        """As it is now; absent where there is none of that id any more."""
+        """As it is now."""
 
     def __init__(
         self,
@@ -791,14 +759,11 @@ class Reservation(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     PHASE_FIELD_NUMBER: _builtins.int
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Unique."""
-    request_id: _builtins.str
-    """Of the request that made it."""
+    """The request_id that it was made by."""
     epoch: _builtins.int
     """Of the leadership that wrote it last: grows, never shrinks."""
     phase: Global___ReservationPhase.ValueType
@@ -811,14 +776,13 @@ class Reservation(_message.Message):
         self,
         *,
         id: _builtins.str = ...,
-        request_id: _builtins.str = ...,
         epoch: _builtins.int = ...,
         phase: Global___ReservationPhase.ValueType = ...,
         expires_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "expires_at", b"expires_at", "id", b"id", "phase", b"phase", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "expires_at", b"expires_at", "id", b"id", "phase", b"phase"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -125,14 +125,15 @@ class PlacementServiceServicer:
 
     def Confirm(self, request, context):
         """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
-        FAILED_PRECONDITION: it has expired, or another epoch's holder acts.
+        FAILED_PRECONDITION: it has ended. ABORTED: a newer leadership has answered meanwhile.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Release(self, request, context):
-        """Gives the nodes of a reservation back; of one that is gone already, this is no error.
+        """Gives the nodes of a reservation back; of one that has ended already, this is no error.
+        NOT_FOUND: there is none of that id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

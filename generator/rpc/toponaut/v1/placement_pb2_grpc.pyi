@@ -59,10 +59,12 @@ class PlacementServiceStub:
     """
     Confirm: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ConfirmRequest, _placement_pb2.ConfirmResponse]
     """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
-    FAILED_PRECONDITION: it has expired, or another epoch's holder acts.
+    FAILED_PRECONDITION: it has ended. ABORTED: a newer leadership has answered meanwhile.
     """
     Release: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ReleaseRequest, _placement_pb2.ReleaseResponse]
-    """Gives the nodes of a reservation back; of one that is gone already, this is no error."""
+    """Gives the nodes of a reservation back; of one that has ended already, this is no error.
+    NOT_FOUND: there is none of that id.
+    """
 
 @_typing.type_check_only
 class PlacementServiceAsyncStub(PlacementServiceStub):
@@ -95,10 +97,12 @@ class PlacementServiceAsyncStub(PlacementServiceStub):
     """
     Confirm: _aio.UnaryUnaryMultiCallable[_placement_pb2.ConfirmRequest, _placement_pb2.ConfirmResponse]  # type: ignore[assignment]
     """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
-    FAILED_PRECONDITION: it has expired, or another epoch's holder acts.
+    FAILED_PRECONDITION: it has ended. ABORTED: a newer leadership has answered meanwhile.
     """
     Release: _aio.UnaryUnaryMultiCallable[_placement_pb2.ReleaseRequest, _placement_pb2.ReleaseResponse]  # type: ignore[assignment]
-    """Gives the nodes of a reservation back; of one that is gone already, this is no error."""
+    """Gives the nodes of a reservation back; of one that has ended already, this is no error.
+    NOT_FOUND: there is none of that id.
+    """
 
 class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
     """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
@@ -164,7 +168,7 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_placement_pb2.ConfirmResponse, _abc.Awaitable[_placement_pb2.ConfirmResponse]]:
         """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
-        FAILED_PRECONDITION: it has expired, or another epoch's holder acts.
+        FAILED_PRECONDITION: it has ended. ABORTED: a newer leadership has answered meanwhile.
         """
 
     @_abc_1.abstractmethod
@@ -173,6 +177,8 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _placement_pb2.ReleaseRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_placement_pb2.ReleaseResponse, _abc.Awaitable[_placement_pb2.ReleaseResponse]]:
-        """Gives the nodes of a reservation back; of one that is gone already, this is no error."""
+        """Gives the nodes of a reservation back; of one that has ended already, this is no error.
+        NOT_FOUND: there is none of that id.
+        """
 
 def add_PlacementServiceServicer_to_server(servicer: PlacementServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

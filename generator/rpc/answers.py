@@ -1,0 +1,179 @@
+"""Answers as protobuf messages, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from generator.placement.answer import (
+    Alternative,
+    DomainVerdict,
+    Placement,
+    Reason,
+    ReasonKind,
+    Verdict,
+)
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from topology.errors import InvariantError
+
+_KINDS: Final = {kind: pb.ReasonKind.Value(f"REASON_KIND_{kind.name}") for kind in ReasonKind}
+_KINDS_BACK: Final[Mapping[int, ReasonKind]] = {number: kind for kind, number in _KINDS.items()}
+_VERDICTS: Final = {verdict: pb.Verdict.Value(f"VERDICT_{verdict.name}") for verdict in Verdict}
+_VERDICTS_BACK: Final[Mapping[int, Verdict]] = {
+    number: verdict for verdict, number in _VERDICTS.items()
+}
+KindT = TypeVar("KindT", ReasonKind, Verdict)
+
+_REASON_FIELDS: Final = ("tier", "size", "count", "fits", "needed", "unit")
+
+
+def placement_message(placement: Placement) -> pb.Placement:
+    """Return an answer as a message."""
+    message = pb.Placement(
+        feasible=placement.is_feasible,
+        assignment=[
+            pb.Assignment(group=group, nodes=[node or "" for node in nodes])
+            for group, nodes in placement.assignment.items()
+        ],
+        tier=placement.tier,
+        objective=[_term_message(name, value) for name, value in placement.objective.items()],
+        proved=placement.is_proved,
+        victims=placement.victims,
+        alternatives=[
+            pb.Alternative(change=row.change, tier=row.tier, feasible=row.is_feasible)
+            for row in placement.alternatives
+        ],
+        domains=[
+            pb.DomainVerdict(name=row.name, verdict=_VERDICTS[row.verdict], needs=row.needs)
+            for row in placement.domains
+        ],
+    )
+    if placement.reason is not None:
+        message.reason.CopyFrom(_reason_message(placement.reason))
+    if placement.working:
+        _set_working(message, placement.working)
+    return message
+
+
+def placement_of(message: pb.Placement) -> Placement:
+    """Return the answer of a message.
+
+    Raises:
+        ValueError: it holds a kind that this version does not know.
+    """
+    return Placement(
+        is_feasible=message.feasible,
+        assignment=assignment_of(message.assignment),
+        tier=message.tier if message.HasField("tier") else None,
+        objective=objective_of(message.objective),
+        is_proved=message.proved,
+        victims=tuple(message.victims),
+        reason=_reason_of(message.reason) if message.HasField("reason") else None,
+        alternatives=tuple(
+            Alternative(row.change, row.tier if row.HasField("tier") else None, row.feasible)
+            for row in message.alternatives
+        ),
+        domains=tuple(
+            DomainVerdict(row.name, _known(row.verdict, _VERDICTS_BACK), row.needs)
+            for row in message.domains
+        ),
+        working=MappingProxyType(_working_of(message)),
+    )
+
+
+def assignment_of(rows: Iterable[pb.Assignment]) -> Mapping[str, tuple[str | None, ...]]:
+    """Return the node of each pod per group."""
+    return MappingProxyType({row.group: tuple(node or None for node in row.nodes) for row in rows})
+
+
+def objective_of(terms: Iterable[pb.ObjectiveTerm]) -> Mapping[str, object]:
+    """Return values by key, in their order."""
+    return MappingProxyType({term.name: _term_value(term) for term in terms})
+
+
+def _reason_message(reason: Reason) -> pb.Reason:
+    fields = {name: getattr(reason, name) for name in _REASON_FIELDS}
+    excluded = [
+        pb.Exclusion(cause=cause, nodes=nodes) for cause, nodes in (reason.excluded or {}).items()
+    ]
+    return pb.Reason(kind=_KINDS[reason.kind], excluded=excluded, **fields)
+
+
+def _reason_of(message: pb.Reason) -> Reason:
+    fields = {
+        name: getattr(message, name) if message.HasField(name) else None for name in _REASON_FIELDS
+    }
+    excluded = {row.cause: row.nodes for row in message.excluded}
+    return Reason(_known(message.kind, _KINDS_BACK), excluded=excluded or None, **fields)
+
+
+def _known(number: int, kinds: Mapping[int, KindT]) -> KindT:
+    if number not in kinds:
+        raise ValueError(f"{number} is no kind of this version")
+    return kinds[number]
+
+
+def _term_message(name: str, value: object) -> pb.ObjectiveTerm:
+    if isinstance(value, str):
+        return pb.ObjectiveTerm(name=name, tier=value)
+    if isinstance(value, int):
+        return pb.ObjectiveTerm(name=name, number=value)
+    if isinstance(value, list):
+        return pb.ObjectiveTerm(name=name, numbers=pb.Numbers(numbers=value))
+    if isinstance(value, dict):
+        rows = [pb.TierCount(tier=tier, count=count) for tier, count in value.items()]
+        return pb.ObjectiveTerm(name=name, counts=pb.TierCounts(counts=rows))
+    raise InvariantError(f"objective {name} has a {type(value).__name__}")
+
+
+def _term_value(term: pb.ObjectiveTerm) -> object:
+    match term.WhichOneof("value"):
+        case "tier":
+            return term.tier
+        case "counts":
+            return {row.tier: row.count for row in term.counts.counts}
+        case "numbers":
+            return list(term.numbers.numbers)
+        case _:
+            return term.number
+
+
+def _set_working(message: pb.Placement, working: Mapping[str, Any]) -> None:
+    """Say what only one preset computes."""
+    if "candidates" in working:
+        message.walk.CopyFrom(pb.Walk(candidates=working["candidates"]))
+        return
+    rows = working["scores"]
+    message.bucketing.CopyFrom(
+        pb.Bucketing(
+            buckets=[pb.Bucket(pods=pods) for pods in working["buckets"]],
+            sequence=working["sequence"],
+            scores=[_scores_message(pod, scores) for pod, scores in rows.items()],
+            scaled=any(isinstance(one, float) for row in rows.values() for one in row.values()),
+        )
+    )
+
+
+def _scores_message(pod: str, scores: Mapping[str, float]) -> pb.PodScores:
+    nodes = [pb.NodeScore(node=node, score=score) for node, score in scores.items()]
+    return pb.PodScores(pod=pod, nodes=nodes)
+
+
+def _working_of(message: pb.Placement) -> dict[str, Any]:
+    match message.WhichOneof("working"):
+        case "walk":
+            return {"candidates": list(message.walk.candidates)}
+        case "bucketing":
+            found = message.bucketing
+            number = float if found.scaled else int
+            return {
+                "buckets": [list(row.pods) for row in found.buckets],
+                "sequence": list(found.sequence),
+                "scores": {
+                    row.pod: {one.node: number(one.score) for one in row.nodes}
+                    for row in found.scores
+                },
+            }
+        case _:
+            return {}

@@ -1,0 +1,255 @@
+"""What every call goes through: a deadline, its first message, room for streams, our own errors.
+
+gRPC's synchronous server gives each call a thread before its request is there, and keeps it as
+long as the caller likes; a stream keeps one to its end. So requests are read here, as streams of
+octets: who stalls is cut, what is no message is refused without a traceback, and streams have
+threads of their own, of which there are so many and no more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Lock
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from generator.rpc.failures import Failure, FailureKind, RefusedError, status_of
+from generator.rpc.limits import (
+    MAX_DEADLINE_S,
+    MAX_MESSAGE_BYTES,
+    MAX_OTHER_STREAMS,
+    MAX_STREAMS,
+    MAX_UNREAD_BYTES,
+)
+from generator.rpc.stalling import Stalling
+from topology.errors import InvariantError
+
+log = logging.getLogger(__name__)
+
+OURS: Final = "/toponaut.v1."
+_SPARE_THREADS: Final = 8
+"""They refuse streams while all others are busy."""
+_CALL_BYTES: Final = 4096
+"""What gRPC itself keeps of a call, about."""
+_BROKEN: Final = Failure(FailureKind.INTERNAL, "internal error; the server's log tells more")
+Method: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Details: TypeAlias = grpc.HandlerCallDetails
+
+
+class _Form(NamedTuple):
+    """How a method is called."""
+
+    behavior: Callable[[Any, Any], Any]
+    parse: Callable[[bytes], Any]
+    serialize: Callable[[Any], bytes]
+    is_ours: bool
+
+
+class Calls(grpc.ServerInterceptor):
+    """Stands before every method; the innermost interceptor."""
+
+    def __init__(self, on_refused: Callable[[str], None], stalling: Stalling) -> None:
+        """Start the threads of streams as they are needed.
+
+        Args:
+            on_refused: takes the names of methods of calls that came without a deadline, or with
+                octets that are no message.
+            stalling: cuts who stalls.
+        """
+        self._on_refused = on_refused
+        self._stalling = stalling
+        self._pool = ThreadPoolExecutor(
+            MAX_STREAMS + MAX_OTHER_STREAMS + _SPARE_THREADS, thread_name_prefix="rpc-stream"
+        )
+        self._lock = Lock()
+        self._unread_bytes = 0
+        self._num_streams = {True: 0, False: 0}
+
+    def stop(self) -> None:
+        """Begin no further stream."""
+        self._pool.shutdown(wait=False)
+
+    def intercept_service(
+        self, continuation: Callable[[Details], Method | None], handler_call_details: Details
+    ) -> Method | None:
+        """Return the method in our form; gRPC's name."""
+        found = continuation(handler_call_details)
+        if found is None:
+            return None
+        name = handler_call_details.method
+        form = _form_of(found, is_ours=name.startswith(OURS))
+        if not found.request_streaming and not found.response_streaming:
+            return grpc.stream_unary_rpc_method_handler(partial(self._answer, name, form))
+
+        def streamed(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+            return self._stream(name, form, requests, context, is_many=found.request_streaming)
+
+        streamed.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # as gRPC's own health service has it
+        return grpc.stream_stream_rpc_method_handler(streamed)
+
+    def _answer(
+        self, name: str, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
+    ) -> bytes:
+        """Answer a call of one message by another."""
+        answer = self._request(name, form, requests, context)
+        if not isinstance(answer, Failure):
+            answer = _answered(name, form, answer, context)
+        if not isinstance(answer, Failure):
+            answer = self._sendable(answer, context)
+        if isinstance(answer, Failure):
+            context.abort_with_status(status_of(answer))
+        return answer
+
+    def _request(
+        self, name: str, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
+    ) -> Any | Failure:  # noqa: ANN401 - any message
+        """Return the message of a call, or why it gets no answer."""
+        if form.is_ours and context.time_remaining() > MAX_DEADLINE_S:
+            self._on_refused(name)
+            problem = "set a deadline of an hour at most: it is the time that the search may take"
+            return Failure(FailureKind.DEADLINE_MISSING, problem)
+        with self._stalling.watched(context):
+            raw = next(requests, None)
+        if raw is None:
+            return Failure(FailureKind.INVALID_REQUEST, "expected a message")
+        try:
+            return form.parse(raw)
+        except DecodeError:
+            self._on_refused(name)
+            return Failure(FailureKind.INVALID_REQUEST, "what was sent is no such message")
+
+    def _sendable(self, answer: bytes, context: grpc.ServicerContext) -> bytes | Failure:
+        """Return an answer that the caller will take soon, or there is room to wait for that."""
+        if len(answer) > MAX_MESSAGE_BYTES:
+            return _too_large(answer)
+        num_bytes = len(answer) + _CALL_BYTES
+        with self._lock:
+            self._unread_bytes += num_bytes
+            is_full = self._unread_bytes > MAX_UNREAD_BYTES
+        self._stalling.begin(context)
+
+        def taken() -> None:
+            self._stalling.end(context)
+            with self._lock:
+                self._unread_bytes -= num_bytes
+
+        if not context.add_callback(taken):
+            taken()
+        if is_full:
+            return Failure(FailureKind.OVERLOADED, "too many answers wait for their callers")
+        return answer
+
+    def _stream(
+        self,
+        name: str,
+        form: _Form,
+        requests: Iterator[bytes],
+        context: grpc.ServicerContext,
+        *,
+        is_many: bool,
+    ) -> Iterator[bytes]:
+        """Yield the answers of a stream, where there is room for one more."""
+        most = MAX_STREAMS if form.is_ours else MAX_OTHER_STREAMS
+        with self._lock:
+            has_room = self._num_streams[form.is_ours] < most
+            self._num_streams[form.is_ours] += has_room
+        if not has_room:
+            failure = Failure(FailureKind.OVERLOADED, f"{most} streams are open already")
+            context.abort_with_status(status_of(failure))
+        try:
+            yield from self._answers(name, form, requests, context, is_many=is_many)
+        finally:
+            with self._lock:
+                self._num_streams[form.is_ours] -= 1
+
+    def _answers(
+        self,
+        name: str,
+        form: _Form,
+        requests: Iterator[bytes],
+        context: grpc.ServicerContext,
+        *,
+        is_many: bool,
+    ) -> Iterator[bytes]:
+        first = self._request(name, form, requests, context)
+        failure = first if isinstance(first, Failure) else None
+        if failure is None:
+            argument = _Messages(first, requests, form.parse) if is_many else first
+            for answer in _streamed(name, form, argument, context):
+                if isinstance(answer, Failure):
+                    failure = answer
+                    break
+                with self._stalling.watched(context):
+                    yield answer
+        if failure is not None:
+            context.abort_with_status(status_of(failure))
+
+
+class _Messages(Iterator[object]):
+    """The messages of a caller, of which the first is there already."""
+
+    def __init__(
+        self, first: object, rest: Iterator[bytes], parse: Callable[[bytes], object]
+    ) -> None:
+        self._first: object | None = first
+        self._rest = rest
+        self._parse = parse
+
+    def __next__(self) -> object:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
+        return self._parse(next(self._rest))
+
+
+def _form_of(method: Method, *, is_ours: bool) -> _Form:
+    behavior = (
+        method.unary_unary or method.unary_stream or method.stream_unary or method.stream_stream
+    )
+    parse, serialize = method.request_deserializer, method.response_serializer
+    if behavior is None or parse is None or serialize is None:
+        raise InvariantError("a method without behavior or messages")
+    return _Form(cast("Callable[[Any, Any], Any]", behavior), parse, serialize, is_ours)
+
+
+def _answered(
+    name: str, form: _Form, request: object, context: grpc.ServicerContext
+) -> bytes | Failure:
+    """Return what a method answers; what goes wrong inside is ours to read, not the caller's."""
+    try:
+        return form.serialize(form.behavior(request, context))
+    except RefusedError as error:
+        return error.failure
+    except Exception:  # see above
+        log.exception("call failed", extra={"method": name})
+        return _BROKEN
+
+
+def _streamed(
+    name: str, form: _Form, argument: object, context: grpc.ServicerContext
+) -> Iterator[bytes | Failure]:
+    """Yield what a method answers, at the end perhaps why it answers no more."""
+    try:
+        answers: Iterable[object] = form.behavior(argument, context)
+        for answer in answers:
+            raw = form.serialize(answer)
+            yield _too_large(raw) if len(raw) > MAX_MESSAGE_BYTES else raw
+    except grpc.RpcError:  # the caller is gone
+        raise
+    except RefusedError as error:
+        yield error.failure
+    except DecodeError:
+        yield Failure(FailureKind.INVALID_REQUEST, "what was sent is no such message")
+    except Exception:  # see above
+        log.exception("call failed", extra={"method": name})
+        yield _BROKEN
+
+
+def _too_large(answer: bytes) -> Failure:
+    problem = f"the answer has {len(answer)} bytes, more than {MAX_MESSAGE_BYTES}"
+    return Failure(FailureKind.ANSWER_TOO_LARGE, problem)

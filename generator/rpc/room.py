@@ -1,0 +1,105 @@
+"""How many pods of a kind fit, by node, domain and tier."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from generator.placement.capacity import Ints, Mask, Snapshot, seen_by
+from generator.placement.grouping import Group
+from generator.placement.levels import NODE
+
+
+class Room(NamedTuple):
+    """Pods that fit on each node, nodes in the order of the snapshot."""
+
+    snapshot: Snapshot
+    usable: Mask
+    """Nodes that are neither cordoned nor excluded by selector or taint."""
+    pods: Ints
+    """0 on all others."""
+
+
+class Unit(NamedTuple):
+    """Room in one domain."""
+
+    name: str
+    num_nodes: int
+    num_usable: int
+    pods: int
+
+
+class TierRoom(NamedTuple):
+    """Room at one tier."""
+
+    name: str
+    num_units: int
+    pods: int
+    most: int
+    """In one domain: the largest gang that the tier holds."""
+
+
+def room_for(snapshot: Snapshot, pod: Group, *, priority: int) -> Room:
+    """Return the room for pods like those of a group, which must ask for something.
+
+    Cost: O(nodes × resources).
+    """
+    seen = seen_by(snapshot, "", priority)
+    usable = seen.schedulable & seen.tolerated(pod.tolerations)
+    for label, values in pod.selector:
+        usable &= seen.labelled(label, values)
+    return Room(seen, usable, np.where(usable, seen.slots(dict(pod.request), most=0), 0))
+
+
+def units_at(room: Room, height: int) -> list[Unit]:
+    """Return the room in every domain of a tier, in tree order; height 0 are the nodes."""
+    snapshot = room.snapshot
+    levels = snapshot.levels
+    starts, stops = levels.starts[height], levels.stops[height]
+    if not len(starts):
+        return []
+    usable = np.add.reduceat(room.usable.astype(np.int64), starts)
+    pods = np.add.reduceat(room.pods, starts)
+    return [
+        Unit(
+            _name(snapshot, height, at), int(stops[at] - starts[at]), int(usable[at]), int(pods[at])
+        )
+        for at in _domains(snapshot, height).tolist()
+    ]
+
+
+def tiers_of(room: Room) -> list[TierRoom]:
+    """Return the room at every tier, from nodes to the whole cluster."""
+    levels = room.snapshot.levels
+    found = []
+    for height, name in enumerate(levels.tiers):
+        starts, which = levels.starts[height], _domains(room.snapshot, height)
+        pods = np.add.reduceat(room.pods, starts)[which] if len(which) else np.zeros(0, np.int64)
+        found.append(TierRoom(name, len(which), int(pods.sum()), int(pods.max(initial=0))))
+    return found
+
+
+def height_of(snapshot: Snapshot, tier: str) -> int | None:
+    """Return the height of a tier by name or number, None where there is none of it."""
+    tiers = snapshot.levels.tiers
+    if tier in (NODE, tiers[-1]):
+        return tiers.index(tier)
+    return snapshot.tree.tier_of(tier)
+
+
+def _domains(snapshot: Snapshot, height: int) -> Ints:
+    """Return the units of a tier that are domains of it, not nodes that lack one."""
+    levels = snapshot.levels
+    if height in (0, levels.root):
+        return np.arange(len(levels.starts[height]), dtype=np.int64)
+    return np.flatnonzero(levels.domain[height] >= 0)
+
+
+def _name(snapshot: Snapshot, height: int, unit: int) -> str:
+    levels = snapshot.levels
+    if height == 0:
+        return snapshot.specs[unit].name
+    if height == levels.root:
+        return levels.tiers[-1]
+    return snapshot.tree.domains[int(levels.domain[height][unit])].name

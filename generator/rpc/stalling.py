@@ -1,0 +1,73 @@
+"""Callers that stall: they neither send what they began to send, nor take what is sent to them.
+
+Each would hold a thread or memory of the synchronous server until its deadline, which may be an
+hour away. One thread looks for them; who is in time costs two dictionary accesses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Final, Protocol
+
+from generator.rpc.limits import STALL_S
+
+_LOOK_S: Final = 1.0
+
+
+class Cancellable(Protocol):
+    """A call; gRPC's context is one."""
+
+    def cancel(self) -> object:
+        """End it."""
+        ...
+
+
+class Stalling:
+    """Cuts calls whose caller stalls."""
+
+    def __init__(
+        self, *, clock: Callable[[], float] = time.monotonic, stall_s: float = STALL_S
+    ) -> None:
+        """Begin to look; the thread ends with `stop`."""
+        self._clock = clock
+        self._stall_s = stall_s
+        self._since: dict[Cancellable, float] = {}
+        self._ended = Event()
+        Thread(target=self._look, name="rpc-stalling", daemon=True).start()
+
+    @contextmanager
+    def watched(self, call: Cancellable) -> Iterator[None]:
+        """Cut the call where what runs within takes too long."""
+        self.begin(call)
+        try:
+            yield
+        finally:
+            self.end(call)
+
+    def begin(self, call: Cancellable) -> None:
+        """Expect something of the caller from now on."""
+        self._since[call] = self._clock()
+
+    def end(self, call: Cancellable) -> None:
+        """Expect nothing more."""
+        self._since.pop(call, None)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._ended.set()
+
+    def cut(self) -> None:
+        """Cancel the calls that stall; who stalls longest comes first."""
+        ends_at = self._clock() - self._stall_s
+        for call, since in list(self._since.items()):
+            if since > ends_at:
+                return
+            self.end(call)
+            call.cancel()
+
+    def _look(self) -> None:
+        while not self._ended.wait(_LOOK_S):
+            self.cut()
