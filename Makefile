@@ -89,7 +89,7 @@ lab-deps: ## Install what the lab tests need (Debian, Ubuntu; root)
 kube-assets: ## Build what the API-server lab runs: 10 to 25 minutes, once (Go 1.26)
 	@tools/kube-assets
 
-chart-tools: ## Provide what checks the chart: 3 to 8 minutes, once (Go 1.26)
+chart-tools: ## Provide what checks the chart: 4 to 10 minutes, once (Go 1.26)
 	@tools/chart-tools
 
 manifests: ## Render daemonset/manifests/ from the chart, and copy the CRDs into it
