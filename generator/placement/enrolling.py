@@ -1,0 +1,155 @@
+"""A batch that was placed one after the other, as members that may be rearranged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from generator.placement.answer import Placement, ReasonKind
+from generator.placement.capacity import Ints, Snapshot, seen_by
+from generator.placement.moving import Gathered, Mover, Searched, is_gathered, place_of
+from generator.placement.objective import measure
+from generator.placement.presets import Preset
+from generator.placement.problem import Problem, build_problem
+from generator.placement.rearranging import Member
+from generator.placement.request import PlacementRequest
+from generator.placement.shapes import Shape
+from generator.placement.tallies import SPAN_FACTOR, Need, Tallies, fewest_largest
+
+NOBODY = ""
+"""A name that no gang has: under it no running pods are a gang's own."""
+MENDABLE = frozenset({ReasonKind.NO_FIT, ReasonKind.NO_DOMAIN, ReasonKind.LIMIT})
+"""Reasons that other places of other gangs may take away."""
+
+Pods = tuple[tuple[int, ...], ...]
+"""Per group positions of nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Gangs placed one after the other."""
+
+    requests: tuple[PlacementRequest, ...]
+    """By priority, then as they were given."""
+    placements: tuple[Placement, ...]
+    before: Snapshot
+    """Without what the batch evicts, and nothing of the batch running."""
+    after: Snapshot
+    """With all that have a place."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether each gang has a place in one domain of the lowest tier."""
+        lowest = self.after.levels.tiers[:2]
+        return all(found.is_feasible and found.tier in lowest for found in self.placements)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What gangs have in common whose requests differ by name only."""
+
+    before: Problem
+    """Met with the snapshot before the batch."""
+    shape: Shape | None
+    """Of gangs that are gathered, met with the snapshot after the turn."""
+    kept: Ints | None
+    """What others have reserved."""
+
+
+class Enrolling:
+    """The members of one batch, and the tallies that they are on."""
+
+    def __init__(self, turn: Turn) -> None:
+        """Look at every gang."""
+        self._turn = turn
+        self._looks: dict[PlacementRequest, _Look] = {}
+        rows = list(zip(turn.requests, turn.placements, strict=True))
+        looks = [None if self._stays(*row) else self._look(row[0]) for row in rows]
+        self.tallies = Tallies(turn.after, _only_shape([look for look in looks if look]))
+        priorities = sorted({request.priority for request in turn.requests}, reverse=True)
+        self.members = [
+            self._member(request, found, look, priorities.index(request.priority))
+            for (request, found), look in zip(rows, looks, strict=True)
+        ]
+        """One per gang, in the order of the turn."""
+
+    def _stays(self, request: PlacementRequest, found: Placement) -> bool:
+        """Return whether a gang is left where it is, or without a place."""
+        return (
+            request.preset is not Preset.OPTIMAL
+            or bool(request.strategies)
+            or request.gang in self._turn.before.running
+            or bool(found.victims)
+            or (found.reason is not None and found.reason.kind not in MENDABLE)
+        )
+
+    def _look(self, request: PlacementRequest) -> _Look:
+        nominated = self._turn.before.nominated
+        key = request if nominated else replace(request, gang=NOBODY, priority=0, deadline_s=None)
+        if key not in self._looks:
+            self._looks[key] = self._made_look(request)
+        return self._looks[key]
+
+    def _made_look(self, request: PlacementRequest) -> _Look:
+        turn, nameless = self._turn, replace(request, gang=NOBODY)
+        before = seen_by(turn.before, request.gang, request.priority)
+        kept = None if before.free is turn.before.free else turn.before.free - before.free
+        problem, shape = build_problem(before, nameless), None
+        if is_gathered(problem):
+            after = seen_by(turn.after, request.gang, request.priority)
+            shape = build_problem(after, nameless).shapes[0]
+        return _Look(problem, shape, kept)
+
+    def _member(
+        self, request: PlacementRequest, found: Placement, look: _Look | None, level: int
+    ) -> Member:
+        if not found.is_feasible:
+            mover = None if look is None else self._mover(request, look, None)
+            return Member(level, mover, None, 0)
+        pods = positions(self._turn.after, request, found)
+        place = place_of(self.tallies, self._needs(request), pods)
+        if look is None:
+            return Member(level, None, place, place.span)
+        least = _least(look, sum(map(len, pods)))
+        return Member(level, self._mover(request, look, pods), place, least)
+
+    def _needs(self, request: PlacementRequest) -> tuple[Need, ...]:
+        return tuple(self.tallies.need(dict(group.request)) for group in request.groups)
+
+    def _mover(self, request: PlacementRequest, look: _Look, pods: Pods | None) -> Mover:
+        group = request.groups[0]
+        if look.shape is not None and (pods is not None or group.least == group.count):
+            view = self.tallies.view(look.shape, look.kept)
+            num_pods = group.count if pods is None else len(pods[0])
+            cap = max(look.before.job_cap - 1 + self.tallies.lowest, 0)
+            return Gathered(view, self.tallies.views[view].need, num_pods, cap)
+        worst = None if pods is None else measure(look.before, pods, 0)
+        nameless = replace(request, gang=NOBODY)
+        return Searched(look.before.snapshot, nameless, look.kept, self._needs(request), worst)
+
+
+def positions(snapshot: Snapshot, request: PlacementRequest, found: Placement) -> Pods:
+    """Return per group the positions of the placed pods of an answer, in index order."""
+    rows = (found.assignment[group.name] for group in request.groups)
+    return tuple(tuple(snapshot.position[node] for node in row if node is not None) for row in rows)
+
+
+def _only_shape(looks: Sequence[_Look]) -> Shape | None:
+    """Return the shape of all gangs that may move, None where they differ or have bounds."""
+    shapes = {id(look.shape): look.shape for look in looks}
+    is_one = len(shapes) == 1 and all(look.kept is None for look in looks)
+    return next(iter(shapes.values())) if is_one else None
+
+
+def _least(look: _Look, num_pods: int) -> int:
+    """Return a span that so many pods cannot be below on the snapshot before the batch.
+
+    As if the largest units of each tier could be had together; where pods differ, one domain of
+    each tier.
+    """
+    least, weight = 0, 1
+    for tier in range(1, look.before.root):
+        rooms = None if look.shape is None else look.before.shapes[0].rooms[tier]
+        least += weight * (1 if rooms is None else fewest_largest(rooms, num_pods))
+        weight *= SPAN_FACTOR
+    return least
