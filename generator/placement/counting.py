@@ -10,8 +10,8 @@ nodes but those of the domains tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from generator.placement.levels import Levels
 from generator.placement.parts import PartType, PlacedPart
 from generator.placement.presets import Key
 from generator.placement.problem import Problem
-from topology.errors import InvariantError
 
 Column = Callable[[Ints], Ints]
 """Returns what some units of one tier are compared by."""
@@ -116,25 +115,42 @@ class Counting:
 
         Of units that are alike inside only the first is filled.
         """
-        columns = [column for row in self._columns(tier, filling).values() for column in row]
-        best: tuple[list[int], Fill] | None = None
-        tried: set[bytes] = set()
-        is_proved = True
-        for unit, bound in in_order(columns, units):
-            if best is not None and best[0][: len(bound)] < bound:
+        rivals = in_order(self._columns(tier, self._least_inside(tier, filling.bounds)), units)
+        best = self._filled(tier, next(rivals)[0], filling)
+        if tier == 0 or len(units) == 1:
+            return best.fill
+        is_proved, tried = best.fill.is_proved, {self._inside(tier, best.unit)}
+        for unit, bound in rivals:
+            if best.vector(len(bound)) < bound:
                 break
-            inside = self._inside(tier, unit) if len(units) > 1 else b""
+            inside = self._inside(tier, unit)
             if inside in tried:
                 continue
             tried.add(inside)
-            found = fill(filling, tier, unit, self._num_pods)
-            is_proved &= found.is_proved
-            vector = self._vector(tier, unit, filling, found) if len(units) > 1 else []
-            if best is None or vector < best[0]:
-                best = (vector, found)
-        if best is None:
-            raise InvariantError("no unit to fill")
-        return Fill(best[1].pods, is_proved)
+            other = self._filled(tier, unit, filling)
+            is_proved &= other.fill.is_proved
+            best = min(best, other, key=_Filled.vector)
+        return Fill(best.fill.pods, is_proved)
+
+    def _filled(self, tier: int, unit: int, filling: Filling) -> _Filled:
+        found = fill(filling, tier, unit, self._num_pods)
+        return _Filled(unit, found, partial(self._columns_of, tier, filling, found))
+
+    def _columns_of(self, tier: int, filling: Filling, found: Fill) -> list[Column]:
+        used, left = filling.used(tier, found.pods)
+        inside: dict[Key, list[Column]] = {
+            Key.DOMAINS: [partial(np.full_like, fill_value=n) for n in reversed(used)],
+            Key.FRAGMENTATION: [partial(np.full_like, fill_value=n) for n in left],
+        }
+        return self._columns(tier, inside)
+
+    def _least_inside(self, tier: int, bounds: Bounds) -> dict[Key, list[Column]]:
+        """Return what nothing inside a unit of a tier can be below."""
+        inner = reversed(range(tier))
+        return {
+            Key.DOMAINS: [partial(self._fewest, bounds, below, tier) for below in inner],
+            Key.FRAGMENTATION: [np.zeros_like] * tier,
+        }
 
     def _inside(self, tier: int, unit: int) -> bytes:
         """Return all of a unit that decides what lies best in it: its parts and their slots."""
@@ -147,23 +163,22 @@ class Counting:
             rows.append((starts[first:last] - start).tobytes())
         return b"|".join(rows)
 
-    def _columns(self, tier: int, filling: Filling) -> dict[Key, list[Column]]:
-        """Return what no filling of a unit of a tier can be below, in the order of the preset."""
+    def _columns(self, tier: int, inside: Mapping[Key, list[Column]]) -> list[Column]:
+        """Return what the preset compares among units of a tier with one histogram.
+
+        `inside` holds the columns of domains and fragmentation below the tier.
+        """
+        root = self._levels.root
+        around = [partial(self._around, tier, outer) for outer in range(tier, root)]
         columns: dict[Key, list[Column]] = {
-            Key.DOMAINS: [
-                partial(self._fewest, filling.bounds, inner, tier)
-                for inner in reversed(range(tier))
-            ],
+            Key.DOMAINS: inside[Key.DOMAINS],
             Key.SORT: [rule[tier].__getitem__ for rule in self._problem.sort_columns],
             Key.SURPLUS: [self._shape.rooms[tier].__getitem__],
-            Key.PARENT_SURPLUS: [
-                partial(self._around, tier, outer) for outer in range(tier + 1, self._levels.root)
-            ],
-            Key.FRAGMENTATION: [np.zeros_like] * tier
-            + [partial(self._around, tier, outer) for outer in range(tier, self._levels.root)],
+            Key.PARENT_SURPLUS: [*around[1:]],
+            Key.FRAGMENTATION: [*inside[Key.FRAGMENTATION], *around],
             Key.NAMES: [np.asarray],
         }
-        return {term.key: columns[term.key] for term in self._problem.order if term.key in columns}
+        return [column for term in self._problem.order for column in columns.get(term.key, ())]
 
     def _fewest(self, bounds: Bounds, inner: int, tier: int, units: Ints) -> Ints:
         """Return the fewest units of an inner tier that can be used in units of a tier."""
@@ -183,16 +198,25 @@ class Counting:
         starts = self._levels.starts[tier][units]
         return self._shape.rooms[outer][self._levels.unit[outer][starts]]
 
-    def _vector(self, tier: int, unit: int, filling: Filling, found: Fill) -> list[int]:
-        """Return what the columns bound of a filled unit."""
-        used, left = filling.used(tier, found.pods)
-        known = {Key.DOMAINS: used[::-1], Key.FRAGMENTATION: left}
-        at = np.array([unit])
-        vector: list[int] = []
-        for key, columns in self._columns(tier, filling).items():
-            values = known.get(key, [])
-            vector += values + [int(column(at)[0]) for column in columns[len(values) :]]
-        return vector
+
+class _Filled:
+    """A filled unit, and what it is compared by, worked out as far as it is asked for."""
+
+    def __init__(self, unit: int, fill: Fill, columns: Callable[[], list[Column]]) -> None:
+        self.unit, self.fill = unit, fill
+        self._make_columns = columns
+        self._known: list[int] = []
+
+    @cached_property
+    def _columns(self) -> list[Column]:
+        return self._make_columns()
+
+    def vector(self, length: int | None = None) -> list[int]:
+        """Return the first numbers that are compared, all of them by default."""
+        at = np.array([self.unit])
+        for column in self._columns[len(self._known) : length]:
+            self._known.append(int(column(at)[0]))
+        return self._known[:length]
 
 
 def in_order(columns: Sequence[Column], units: Ints) -> Iterator[tuple[int, list[int]]]:

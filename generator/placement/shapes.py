@@ -88,23 +88,26 @@ def build_shapes(
     most = sum(group.count for group in request.groups)
     uses = uses_tiers(request)
     shapes = tuple(
-        _known_shape(snapshot, request.groups[keys.index(name)], most=most, uses=uses)
+        _known_shape(snapshot, request.groups[keys.index(name)], name[:-1], (most, uses))
         for name in names
     )
     index = {name: at for at, name in enumerate(names)}
     return shapes, tuple(index[key] for key in keys)
 
 
-def _known_shape(snapshot: Snapshot, group: Group, *, most: int, uses: bool) -> Shape:
-    is_bound = any(need for _, need in group.request)
-    kind = (_key(group, apart=-1), uses, None if is_bound else most)
-    shape, stale = snapshot.counted.get(kind) or (None, frozenset())
-    if shape is not None and not stale:
-        return shape
-    if shape is None:
+def _known_shape(
+    snapshot: Snapshot, group: Group, key: tuple[object, ...], job: tuple[int, bool]
+) -> Shape:
+    """Return the shape of a group: all of its key, and pods and use of tiers of the job, decide."""
+    most, uses = job
+    kind = (key, uses, None if any(need for _, need in group.request) else most)
+    known = snapshot.counted.get(kind)
+    if known is not None and not known[1]:
+        return known[0]
+    if known is None:
         shape = _shape(snapshot, group, most=most, uses=uses)
     else:
-        at = np.array(sorted(stale))
+        shape, at = known[0], np.array(sorted(known[1]))
         fits = np.where(shape.allowed[at], snapshot.slots(shape.request, most=most, at=at), 0)
         shape = shape.changed(snapshot.levels, at, fits)
     snapshot.counted.keep(kind, shape)

@@ -127,7 +127,9 @@ def candidates(problem: Problem, counts: tuple[int, ...], tier: int) -> Ints:
     rows = list(zip(problem.shapes, needs, strict=True))
     if any(shape.most[tier] < need for shape, need in rows):
         return NOWHERE
-    enough = np.logical_and.reduce([shape.rooms[tier] >= need for shape, need in rows])
+    enough = rows[0][0].rooms[tier] >= needs[0]
+    for shape, need in rows[1:]:
+        enough &= shape.rooms[tier] >= need
     for at in {problem.own[0], problem.own[-1]} if problem.own else ():
         enough &= np.arange(len(enough)) == problem.snapshot.levels.unit[tier][at]
     return np.flatnonzero(enough)
