@@ -168,6 +168,8 @@ def run(
     place = publish or (options["store"] / REPORTS if options["store"] else None)
     if (place is None) is not options["kube"]:
         raise click.UsageError("name where reports go: --kube, or --store or --publish")
+    if options["api_server"] and not options["kube"]:
+        raise click.UsageError("--api-server goes with --kube: reports go into a folder otherwise")
     node = open_node(options)
     with ExitStack() as stack:
         stack.callback(node.close)

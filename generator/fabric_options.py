@@ -121,7 +121,9 @@ _OPTIONS: Final = (
     ),
     click.option("--lose-switch", **_natural(0), help="Switches that are gone with their cables."),
     click.option(
-        "--lose-rank", **_positive(None), help="Rank of these, 1 for leaves.  [default: any]"
+        "--lose-rank",
+        **_positive(None),
+        help="Rank of those of --lose-switch, 1 for leaves.  [default: any]",
     ),
     click.option("--lose-host", **_natural(0), help="Hosts that are gone with their cables."),
     click.option(
@@ -164,7 +166,13 @@ def spec_of(options: Mapping[str, Any]) -> FabricSpec:
 
 
 def faults_of(options: Mapping[str, Any]) -> FaultSpec:
-    """Return the faults that the options describe."""
+    """Return the faults that the options describe.
+
+    Raises:
+        click.UsageError: one that says nothing without another.
+    """
+    if options["lose_rank"] and not options["lose_switch"]:
+        raise click.UsageError("--lose-rank goes with --lose-switch: of how many?")
     return FaultSpec(
         lose_links=options["lose_links"],
         num_swaps=options["swap"].pairs,

@@ -223,9 +223,10 @@ def parse_tree(document: Mapping[str, Any]) -> TopologyTree:
     """
     try:
         return _parse(document)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        problem = f"not a {TREE_KIND}: {type(error).__name__} {show(str(error))}"
-        raise ConfigError(problem) from error
+    except KeyError as error:
+        raise ConfigError(f"not a {TREE_KIND}: no field {show(str(error))}") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ConfigError(f"not a {TREE_KIND}: {show(str(error))}") from error
     except InvariantError as error:
         raise ConfigError(f"not a forest: {show(str(error))}") from error
 

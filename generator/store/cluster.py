@@ -274,10 +274,17 @@ class ClusterStore:
 
         Raises:
             ConfigError: it is no hash of a plan.
-            KubeError: there is no Fabric object, or the server does not let us write it.
+            KubeError: there is no Fabric object, so that nothing is held, or the server does not
+                let us write it.
         """
         annotations = with_approval(None, plan)["metadata"]["annotations"]
-        self._applier.patch(FABRICS, FABRIC_NAME, {"metadata": {"annotations": annotations}})
+        try:
+            self._applier.patch(FABRICS, FABRIC_NAME, {"metadata": {"annotations": annotations}})
+        except KubeNotFound as error:
+            raise KubeNotFound(
+                f"nothing to approve: there is no Fabric {FABRIC_NAME} in the cluster, which the "
+                "first round of `toponaut serve --kube` makes"
+            ) from error
 
     def use_up_approval(self, plan: str) -> Mapping[str, Any] | None:
         """Take back the approval of a plan that was carried out; return the object if there was.

@@ -53,6 +53,11 @@ def invoke(command: str, *words: object) -> Result:
         pytest.param((), "name where reports go", id="nowhere to publish"),
         pytest.param(("--kube", "--publish", "x"), "name where reports go", id="two places"),
         pytest.param(("--kube", "--store", "x"), "name where reports go", id="a store besides"),
+        pytest.param(
+            ("--store", "x", "--api-server", "https://10.0.0.1:6443"),
+            "--api-server goes with --kube",
+            id="a server for a folder",
+        ),
         pytest.param(("--kube",), "name --api-server", id="no pod and no address"),
         pytest.param(("--kube", "--api-server", "http://a"), "is no address", id="no TLS"),
         pytest.param(("--publish", "x", "--sweep", "elected"), "--store or --kube", id="elections"),

@@ -272,6 +272,7 @@ def test_it_reads_the_good_part_of_cyclic_hypernodes(scene: Scene) -> None:
     [
         ({"kind": "Pod"}, "expected kind TopologyTree"),
         ([1], "expected kind TopologyTree"),
+        ({"tiers": None}, "not a TopologyTree: expected a list, got NoneType"),
         (
             {"tiers": [{"tier": float("inf"), "name": "x", "domains": [{"name": "a"}]}]},
             "not a TopologyTree",
@@ -286,7 +287,7 @@ def test_it_reads_the_good_part_of_cyclic_hypernodes(scene: Scene) -> None:
             "not a forest: two domains named \\x1b",
         ),
     ],
-    ids=["another kind", "a list", "an endless tier", "no parent", "one name twice"],
+    ids=["another kind", "a list", "no tiers", "an endless tier", "no parent", "one name twice"],
 )
 def test_it_refuses_a_previous_tree_that_is_none(scene: Scene, document: object, says: str) -> None:
     head = {"apiVersion": "toponaut.io/v1alpha1", "kind": "TopologyTree", "unplaced": []}

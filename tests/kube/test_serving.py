@@ -105,6 +105,12 @@ def test_it_leaves_foreign_hypernodes_alone_and_tells_of_them(cluster: Cluster) 
     cluster.await_tree()
 
 
+def test_it_says_that_there_is_nothing_to_approve(cluster: Cluster) -> None:
+    ran = toponaut(cluster, "approve", "0" * 16)
+    assert ran.code == Exit.INTERNAL
+    assert "nothing to approve: there is no Fabric default in the cluster" in ran.err
+
+
 @pytest.mark.usefixtures("generator")
 def test_it_holds_a_large_change_until_a_person_approves_it(cluster: Cluster) -> None:
     before = cluster.versions()

@@ -172,6 +172,7 @@ def test_it_counts_the_files_as_they_are_written(tmp_path: Path) -> None:
         pytest.param(("--lose-links", "1"), "is no share such as 1%", id="an ambiguous share"),
         pytest.param(("--swap", "999999"), "can be swapped", id="too many swaps"),
         pytest.param(("--lose-switch", "999"), "expected to lose", id="too many switches"),
+        pytest.param(("--lose-rank", "1"), "goes with --lose-switch", id="a rank of no switch"),
         pytest.param(("--medium", "nvlink"), "is not one of", id="a medium without leaves"),
     ],
 )
