@@ -18,7 +18,7 @@ import numpy as np
 from generator.placement.capacity import Ints
 from generator.placement.coverings import make_covering
 from generator.placement.effort import Effort
-from generator.placement.filling import Bounds, Fill, Filling, fill
+from generator.placement.filling import Bounds, Fill, Filling, contents, fill
 from generator.placement.found import Found
 from generator.placement.levels import Levels
 from generator.placement.parts import PartType, PlacedPart
@@ -153,15 +153,7 @@ class Counting:
         }
 
     def _inside(self, tier: int, unit: int) -> bytes:
-        """Return all of a unit that decides what lies best in it: its parts and their slots."""
-        levels = self._levels
-        start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
-        rows = [self._shape.slots[start:stop].tobytes()]
-        for inner in range(1, tier):
-            starts = levels.starts[inner]
-            first, last = np.searchsorted(starts, (start, stop))
-            rows.append((starts[first:last] - start).tobytes())
-        return b"|".join(rows)
+        return contents(self._levels, self._shape.slots, tier, unit)
 
     def _columns(self, tier: int, inside: Mapping[Key, list[Column]]) -> list[Column]:
         """Return what the preset compares among units of a tier with one histogram.

@@ -84,6 +84,17 @@ def fill(filling: Filling, tier: int, unit: int, num_pods: int) -> Fill:
     return Fill(pods, is_proved=True)
 
 
+def contents(levels: Levels, slots: Ints, tier: int, unit: int) -> bytes:
+    """Return all of a unit that decides what lies best in it: its parts and their slots."""
+    start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
+    rows = [slots[start:stop].tobytes()]
+    for inner in range(1, tier):
+        starts = levels.starts[inner]
+        first, last = levels.unit[inner][start], levels.unit[inner][stop - 1] + 1
+        rows.append((starts[first:last] - start).tobytes())
+    return b"|".join(rows)
+
+
 class _Shares:
     """The tables of one domain: per unit the least cost of every number of pods."""
 
@@ -101,8 +112,9 @@ class _Shares:
         slower = 1 if self._dtype is np.int64 else OBJECT_SLOWDOWN
         self._per_step = ADDITIONS_PER_STEP // slower
         self._never = 1 << max(total + 1, 1)
-        self._costs: dict[tuple[int, int], Ints] = {}
-        self._sums: dict[tuple[int, int], list[Ints]] = {}
+        self._costs: dict[bytes, Ints] = {}
+        self._sums: dict[bytes, list[Ints]] = {}
+        self._kinds: dict[tuple[int, int], bytes] = {}
 
     def of(self, tier: int, unit: int, num_pods: int) -> dict[int, int]:
         """Return pods per node of so many pods in a unit; units without any are left out."""
@@ -111,8 +123,14 @@ class _Shares:
         if tier == 1:
             return self._of_nodes(unit, num_pods)
         pods: dict[int, int] = {}
+        children = self._levels.children(tier, unit)
+        highs = self._bounds.high[tier - 1][children.start : children.stop]
+        if int(highs.sum()) == num_pods:
+            for child, high in zip(children, highs.tolist(), strict=True):
+                pods |= self.of(tier - 1, child, high)
+            return pods
         sums = self._summed(tier, unit)
-        for index, child in enumerate(self._levels.children(tier, unit)):
+        for index, child in enumerate(children):
             costs, rest = self._cost(tier - 1, child), sums[index + 1]
             first, last = max(0, num_pods - len(rest) + 1), min(len(costs) - 1, num_pods)
             total = costs[first : last + 1] + rest[num_pods - last : num_pods - first + 1][::-1]
@@ -123,12 +141,20 @@ class _Shares:
 
     def _summed(self, tier: int, unit: int) -> list[Ints]:
         """Return per child the least cost of x pods in it and all later ones."""
-        if (tier, unit) not in self._sums:
+        kind = self._kind(tier, unit)
+        if kind not in self._sums:
             sums: list[Ints] = [np.zeros(1, dtype=self._dtype)]
             for child in reversed(self._levels.children(tier, unit)):
                 sums.append(self._together(self._cost(tier - 1, child), sums[-1]))
-            self._sums[tier, unit] = sums[::-1]
-        return self._sums[tier, unit]
+            self._sums[kind] = sums[::-1]
+        return self._sums[kind]
+
+    def _kind(self, tier: int, unit: int) -> bytes:
+        """Return what units with equal tables have in common."""
+        if (tier, unit) not in self._kinds:
+            inside = contents(self._levels, self._bounds.slots[0], tier, unit)
+            self._kinds[tier, unit] = bytes([tier]) + inside
+        return self._kinds[tier, unit]
 
     def _together(self, one: Ints, rest: Ints) -> Ints:
         """Return the least cost of x pods in two, for every x up to all pods."""
@@ -144,7 +170,8 @@ class _Shares:
 
     def _cost(self, tier: int, unit: int) -> Ints:
         """Return the least cost of x pods in a unit, for every x that it may hold."""
-        if (tier, unit) not in self._costs:
+        kind = self._kind(tier, unit)
+        if kind not in self._costs:
             most = min(int(self._bounds.high[tier][unit]), self._num_pods)
             inside = self._nodes_cost(unit, most) if tier == 1 else self._summed(tier, unit)[0]
             cost: Ints = np.full(most + 1, self._never, dtype=self._dtype)
@@ -155,8 +182,8 @@ class _Shares:
                 cost[np.arange(most + 1) % self._bounds.size > 0] = self._never
             low = self._bounds.low[tier]
             cost[: 0 if low is None else int(low[unit])] = self._never
-            self._costs[tier, unit] = np.minimum(cost, self._never)
-        return self._costs[tier, unit]
+            self._costs[kind] = np.minimum(cost, self._never)
+        return self._costs[kind]
 
     def _nodes_cost(self, unit: int, most: int) -> Ints:
         """Return the least cost of x pods on the nodes of a tier-1 unit, its own cost excluded."""
