@@ -24,6 +24,7 @@ from generator.kube.credentials import find_credentials
 from generator.kube.elector import Elector, LeaseName
 from generator.kube.pacing import Ending, Pace
 from generator.kube.transport import KubeTransport, OnAnswer, unheard
+from generator.reservations.cluster import ClusterReservations, Leadership
 from generator.serve_options import ClusterSeat
 from generator.store.following import FollowedCluster
 
@@ -31,19 +32,22 @@ log = logging.getLogger(__name__)
 
 LEASE: Final = "toponaut-generator"
 DEFAULT_NAMESPACE: Final = "default"
+_EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "[::]", "::"})  # noqa: S104 - known, not bound
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class Replica:
     """A cluster to serve; writes to it while it leads."""
 
-    def __init__(self, transport: KubeTransport, lease: LeaseName) -> None:
+    def __init__(self, transport: KubeTransport, lease: LeaseName, *, pod_ip: str = "") -> None:
         """Ask nothing yet.
 
         Args:
             transport: to the API server; closed in the end.
             lease: which one, and who we are.
+            pod_ip: at which the others reach us, empty where nothing tells it.
         """
+        self._pod_ip = pod_ip
         uniform = random.SystemRandom().uniform
         self.transport = transport
         self.identity = lease.identity
@@ -59,6 +63,16 @@ class Replica:
             pace=Pace(Ending(), monotonic, uniform),
             on_change=self._tell,
             fence=self._left_s,
+        )
+        self.reservations = ClusterReservations(
+            transport,
+            pace=Pace(Ending(), monotonic, uniform),
+            leadership=Leadership(
+                self._left_s,
+                epoch=lambda: self.elector.epoch,
+                leader=lambda: self.elector.leader_address,
+            ),
+            on_change=self._tell,
         )
         self._thread = Thread(target=self._stand, name="stand for leader")
 
@@ -83,7 +97,8 @@ class Replica:
         namespace = seat.namespace or namespace_of(environ)
         name = seat.identity or environ.get("POD_NAME") or socket.gethostname()
         identity = f"{name}_{secrets.token_hex(8)}"
-        return cls(KubeTransport(load, on_answer), LeaseName(namespace, LEASE, identity))
+        lease = LeaseName(namespace, LEASE, identity)
+        return cls(KubeTransport(load, on_answer), lease, pod_ip=environ.get("POD_IP", ""))
 
     def leads(self) -> bool:
         """Return whether we lead at this moment and have not begun to leave."""
@@ -94,7 +109,7 @@ class Replica:
         """Follow the cluster and stand for leader; changes of either wake."""
         self._wake = wake
         try:
-            with self.store:
+            with self.store, self.reservations:
                 self._thread.start()
                 yield
                 self.stop_writing()
@@ -102,6 +117,18 @@ class Replica:
         finally:
             self._ending.wish()
             self.transport.close()
+
+    def advertise(self, address: str) -> None:
+        """Tell the other replicas where we answer, for calls that only the leader grants.
+
+        Args:
+            address: as bound; where that is every address of this machine, the pod's is told.
+        """
+        host, _, port = address.rpartition(":")
+        if host in _EVERY_ADDRESS:
+            named = self._pod_ip or socket.gethostname()
+            host = f"[{named}]" if ":" in named else named
+        self.elector.address = f"{host}:{port}"
 
     def stop_writing(self) -> None:
         """Begin no further write."""
@@ -116,7 +143,8 @@ class Replica:
     def is_alive(self) -> bool:
         """Whether all threads that should run do; before they are started none should."""
         has_begun = self._thread.ident is not None
-        return not has_begun or (self._thread.is_alive() and self.store.is_alive)
+        follows = self.store.is_alive and self.reservations.is_alive
+        return not has_begun or (self._thread.is_alive() and follows)
 
     def _left_s(self) -> float:
         return 0.0 if self._is_stopping else self.elector.left_s

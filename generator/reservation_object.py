@@ -12,18 +12,20 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic.alias_generators import to_camel
 
 from generator.fabric_object import Count, Time
 from generator.plane_config import PlaneName
 from topology.errors import ConfigError, show
 from topology.plane_policy import COMPUTE
-from topology.report import API_VERSION, Name, ReportMetadata
+from topology.report import API_VERSION, Name
 from topology.validation import describe_validation
 from topology.wire_model import WireModel
 
 RESERVATION_KIND: Final = "PlacementReservation"
 MAX_PODS: Final = 1_000_000
+MAX_PRIORITY: Final = 1 << 53
 
 GroupName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
 Quantity = Annotated[int, Field(ge=0, le=1 << 53)]
@@ -33,7 +35,8 @@ Quantity = Annotated[int, Field(ge=0, le=1 << 53)]
 class GangRef(WireModel):
     """Whose pods will run there."""
 
-    namespace: GroupName
+    namespace: GroupName | None = None
+    """None: it belongs to no namespace, so that its pods are not known when they run."""
     name: Name
 
 
@@ -65,12 +68,18 @@ class ReservationSpec(WireModel):
         ),
     ]
     """UUID of version 4: the same request, sent again, gets the same reservation."""
+    request_hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    """Of the whole request: another one with the same id is refused."""
     holder: Name
     """Who asked, by its proven name."""
-    gang: GangRef | None = None
+    gang: GangRef
+    priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
+    """Until it is confirmed, gangs of a higher one do not see it."""
     plane: PlaneName = COMPUTE
-    tree_generation: Count
-    """Of the tree that it was computed on."""
+    tier: GroupName
+    """Of the lowest domain around the whole gang."""
+    is_proved: Annotated[bool, Field(alias="proved")] = False
+    """Whether nothing better existed."""
     groups: Annotated[tuple[ReservedGroup, ...], Field(min_length=1, max_length=128)]
     ttl_seconds: Annotated[int, Field(ge=1, le=86_400)]
     """Without confirmation it expires after this."""
@@ -93,8 +102,21 @@ class ReservationStatus(WireModel):
     """Of the leader that wrote this; never shrinks."""
     expires_at: Time | None = None
     """None once it is confirmed."""
+    ended_at: Time | None = None
+    """When it was released, or expired."""
     message: Annotated[str, StringConstraints(max_length=512)] = ""
     """For people."""
+
+
+class ReservationMetadata(BaseModel):
+    """The object's name and age; what else an API server adds is accepted and dropped."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="ignore", frozen=True, populate_by_name=True
+    )
+
+    name: Name
+    creation_timestamp: Time | None = None
 
 
 class PlacementReservation(WireModel):
@@ -102,7 +124,7 @@ class PlacementReservation(WireModel):
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["PlacementReservation"] = RESERVATION_KIND
-    metadata: ReportMetadata
+    metadata: ReservationMetadata
     spec: ReservationSpec
     status: ReservationStatus | None = None
     """None for a moment after it was made."""

@@ -10,7 +10,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +22,11 @@ from generator.exits import Exit
 from generator.guarding import Writing, always
 from generator.placement.capacity import Snapshot
 from generator.ports import Ports
+from generator.reservations.ledger import Reservations, ReservationStore
+from generator.reservations.records import BoundPod
+from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from generator.rpc.publishing import Published
+from generator.rpc.reserving import ReservingCalls
 from generator.rpc.server import PlacementServer
 from generator.schedule import Schedule
 from generator.serve_options import ServeSettings, Walked
@@ -36,6 +40,8 @@ log = logging.getLogger(__name__)
 
 STOP_S: Final = 10.0
 """From the signal to the end; calls and the round in progress may finish meanwhile."""
+RESERVATIONS_S: Final = 5.0
+"""Between looks at what has become due; that it holds no more is known at once."""
 GATHER_S: Final = 1.0
 """From a change to the round that sees it, and what else changes meanwhile."""
 
@@ -48,8 +54,17 @@ class Ground(Protocol):
         """What is read and written."""
         ...
 
+    @property
+    def reservations(self) -> ReservationStore:
+        """What keeps reservations."""
+        ...
+
     def leads(self) -> bool:
         """Return whether we are the one that writes."""
+        ...
+
+    def advertise(self, address: str) -> None:
+        """Let others know where we answer calls; before `following`."""
         ...
 
     def following(self, wake: Callable[[], None]) -> AbstractContextManager[object]:
@@ -73,13 +88,17 @@ class FolderGround:
 
         Raises:
             ConfigError: the inventory cannot be read.
-            StoreError: the folders of the store cannot be read.
+            StoreError: the folders of the store, or its reservations, cannot be read.
         """
         self.store = ServedFolder(root, nodes)
+        self.reservations = SqliteReservations(root / FILE_NAME)
 
     def leads(self) -> bool:
         """Return that we are the one."""
         return always()
+
+    def advertise(self, address: str) -> None:
+        """Do nothing: there is nobody else."""
 
     def following(self, wake: Callable[[], None]) -> AbstractContextManager[object]:
         """Return a context that tells nothing."""
@@ -109,13 +128,21 @@ class Running:
         self._ground = ground
         self._ready_file = settings.ready_file
         self._walks = _walks(settings.switches, ground.store) if settings.switches else None
-        published = Published()
+        published = Published(occupied=lambda: reservations.snapshot)
+        self._reservations = reservations = Reservations(
+            ground.reservations, now=utc_now, clock=time.monotonic, on_change=published.touch
+        )
         self._ports = ports
         self._server = PlacementServer(
-            settings.listen, published, security=ports.security, on_query=ports.on_query
+            settings.listen,
+            published,
+            security=ports.security,
+            on_query=ports.on_query,
+            reserving=ReservingCalls(reservations),
         )
 
-        def publish(snapshot: Snapshot) -> None:
+        def publish(snapshot: Snapshot, pods: Sequence[BoundPod]) -> None:
+            reservations.publish(snapshot, pods)
             published.snapshot = snapshot
             self._server.set_serving()
 
@@ -130,6 +157,7 @@ class Running:
                 on_round=(*ports.on_rounds, published.on_round),
             )
             rounds = Rounds(ground.store, course, publish=publish)
+            ground.advertise(self._server.address)
             announce(self._server.address, settings.ready_file)
             self._schedules = self._turn(rounds, settings)
         except BaseException:
@@ -138,7 +166,8 @@ class Running:
 
     def wake(self) -> None:
         """Let a round begin soon; any thread may ask."""
-        self._schedules[0].wake(GATHER_S)
+        for one in self._schedules[:2]:
+            one.wake(GATHER_S)
 
     def stop(self) -> None:
         """End it all within seconds; the process ends here where a round does not."""
@@ -163,7 +192,10 @@ class Running:
         os._exit(Exit.OK)
 
     def _turn(self, rounds: Rounds, settings: ServeSettings) -> list[Schedule]:
-        schedules = [Schedule(rounds.tick, period_s=settings.period_s, now=utc_now)]
+        schedules = [
+            Schedule(rounds.tick, period_s=settings.period_s, now=utc_now),
+            Schedule(self._reservations.tick, period_s=RESERVATIONS_S, now=utc_now),
+        ]
         if self._walks is not None and settings.switches is not None:
             period_s = settings.switches.period_s
             schedules.append(Schedule(self._walk, period_s=period_s, now=utc_now))

@@ -10,10 +10,10 @@ lead goes through the same rounds, so that it answers from the same tree, and wr
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from generator.ailing import ailing_findings
 from generator.app import Observation, Periods, report_findings
@@ -29,6 +29,7 @@ from generator.plane_config import PlaneChoice
 from generator.planning import coverage_of, plan_towards, previous_tree, unknown_of
 from generator.reconcile.gangs import Gang
 from generator.reconcile.guard import Coverage
+from generator.reservations.records import BoundPod
 from generator.round_log import RoundLog
 from generator.store.directory import ReadHyperNodes, ReadReports
 from generator.store.served import ServedStore
@@ -62,11 +63,20 @@ class Course:
     """Told how each round ended, in their order."""
 
 
+class Publish(Protocol):
+    """Takes each new state of the cluster."""
+
+    def __call__(self, snapshot: Snapshot, pods: Sequence[BoundPod]) -> None:
+        """Take a snapshot, and pods of gangs that its capacity was counted with."""
+        ...
+
+
 class World(NamedTuple):
     """All that one round reads."""
 
     reports: ReadReports
     stored: ReadHyperNodes
+    bound: tuple[BoundPod, ...]
     inventory: Inventory | None
     gangs: tuple[Gang, ...]
     ailing: frozenset[str] | None
@@ -78,15 +88,13 @@ class World(NamedTuple):
 class Rounds:
     """The memory of the loop from one round to the next."""
 
-    def __init__(
-        self, store: ServedStore, course: Course, *, publish: Callable[[Snapshot], None]
-    ) -> None:
+    def __init__(self, store: ServedStore, course: Course, *, publish: Publish) -> None:
         """Read nothing yet.
 
         Args:
             store: what is read and written.
             course: how rounds are held.
-            publish: takes each new snapshot.
+            publish: takes each new snapshot, with the pods that it was counted with.
         """
         self._store = store
         self._course = course
@@ -99,7 +107,9 @@ class Rounds:
         self._log = RoundLog()
         self._tree: TopologyTree | None = None
         """The last one that HyperNodes stood for, whose names are carried over."""
-        self._served: tuple[TopologyTree, tuple[ListedNode, ...] | None] | None = None
+        self._served: (
+            tuple[TopologyTree, tuple[ListedNode, ...] | None, tuple[BoundPod, ...]] | None
+        ) = None
         self._snapshot: Snapshot | None = None
 
     def tick(self) -> float | None:
@@ -147,6 +157,7 @@ class Rounds:
         return World(
             store.read_reports(),
             store.read_hypernodes(),
+            store.read_bound(),
             store.read_inventory(),
             store.read_gangs(),
             store.read_ailing(),
@@ -172,16 +183,17 @@ class Rounds:
         if observation is None or not observation.tree.nodes:
             self._guarding.hold_back("no node is known to be anywhere")
             return None, ()
-        self._serve(observation.tree, world.inventory)
+        self._serve(observation.tree, world)
         return self._reconcile(observation, world)
 
-    def _serve(self, tree: TopologyTree, inventory: Inventory | None) -> None:
-        """Publish a new snapshot where the tree or the inventory is a new one."""
-        served = (tree, inventory.nodes if inventory else None)
+    def _serve(self, tree: TopologyTree, world: World) -> None:
+        """Publish a new snapshot where the tree, the inventory or pods of gangs are others."""
+        inventory = world.inventory
+        served = (tree, inventory.nodes if inventory else None, world.bound)
         if served == self._served:
             return
         self._snapshot = build_snapshot(tree, capacities(inventory, tree.nodes))
-        self._publish(self._snapshot)
+        self._publish(self._snapshot, world.bound)
         is_known = self._served is not None and self._served[0] == tree
         self._served = served
         if is_known:

@@ -11,6 +11,7 @@ from generator.inputs import read_inventory
 from generator.inventory import Inventory
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.gangs import Gang
+from generator.reservations.records import BoundPod
 from generator.store.directory import DirectoryStore, ReadHyperNodes, ReadReports
 from generator.watching import Watched, file_stamps, folder_stamps
 from topology.errors import ConfigError, ParseError
@@ -73,6 +74,10 @@ class ServedFolder:
             return last._replace(problems=(ParseError(str(error)), *last.problems))
 
     def read_gangs(self) -> tuple[Gang, ...]:
+        """Return nothing: files do not tell what runs."""
+        return ()
+
+    def read_bound(self) -> tuple[BoundPod, ...]:
         """Return nothing: files do not tell what runs."""
         return ()
 

@@ -122,6 +122,17 @@ class Applier:
                 raise KubeConflict(str(error), status=error.status, reason=error.reason) from error
             raise
 
+    def create(self, resource: Resource, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Make an object of the cluster, and return it.
+
+        Raises:
+            KubeConflict: there is one of that name, be it from an attempt that had no answer.
+            KubeError: it is refused, or there is no answer in time.
+        """
+        query = (("fieldManager", self._manager),)
+        request = Request("POST", resource.path(), query, document)
+        return decode(str(request), self._insist(request))
+
     def _patch(
         self,
         resource: Resource,

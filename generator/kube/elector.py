@@ -95,6 +95,8 @@ class Elector:
         self._pace = pace
         self._terms = terms
         self._seen: _Seen | None = None
+        self.address = ""
+        """Where we answer calls, told to the others while we lead; set it before `run`."""
         self.num_renewals = 0
         """Granted ones, the first claim of each reign among them."""
         self._held_until: float | None = None
@@ -117,6 +119,12 @@ class Elector:
     def epoch(self) -> int:
         """How often leadership had passed when we last saw the lease."""
         return 0 if self._seen is None else self._seen.record.transitions
+
+    @property
+    def leader_address(self) -> str:
+        """Where the leader answers calls, as we last saw; empty where nobody leads or tells."""
+        record = None if self._seen is None else self._seen.record
+        return record.address if record is not None and record.holder else ""
 
     def run(self, *, on_gained: Callable[[int], None], on_lost: Callable[[], None]) -> None:
         """Try until the end is wished, then release the lease if we hold it.
@@ -205,6 +213,7 @@ class Elector:
             duration_s=max(1, round(self._terms.lease_s)),
             transitions=0,
             acquired=micro_time(self._now()),
+            address=self.address,
         )
         if seen is not None:
             last = seen.record
@@ -246,7 +255,7 @@ class Elector:
         seen, self._held_until = self._seen, None
         if seen is None or seen.record.holder != self._lease.identity or not seen.version:
             return
-        empty = replace(seen.record, holder="", duration_s=_RELEASED_S)
+        empty = replace(seen.record, holder="", duration_s=_RELEASED_S, address="")
         try:
             self._seen = self._write(empty, seen.version, self._pace.clock() + RELEASE_S)
         except KubeError as error:

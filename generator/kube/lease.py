@@ -10,6 +10,7 @@ from typing import Any, Final
 from generator.kube.resources import LEASES
 from topology.errors import KubeUnavailable
 
+ADDRESS: Final = "toponaut.io/address"
 MAX_DURATION_S: Final = 600
 """A holder that claims the lease for longer is believed for this long."""
 
@@ -26,6 +27,8 @@ class LeaseRecord:
     """How often the holder changed."""
     acquired: str = ""
     """When the holder got it; for people."""
+    address: str = ""
+    """`HOST:PORT` at which the holder answers calls, empty where it tells none."""
 
 
 def parse_lease(found: Mapping[str, Any]) -> tuple[LeaseRecord, str]:
@@ -37,12 +40,13 @@ def parse_lease(found: Mapping[str, Any]) -> tuple[LeaseRecord, str]:
     metadata, spec = found.get("metadata"), found.get("spec")
     if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping | None):
         raise KubeUnavailable("expected a Lease with metadata")
-    values = spec or {}
+    values, marks = spec or {}, metadata.get("annotations")
     record = LeaseRecord(
         holder=str(values.get("holderIdentity") or ""),
         duration_s=min(_count(values.get("leaseDurationSeconds")), MAX_DURATION_S),
         transitions=_count(values.get("leaseTransitions")),
         acquired=str(values.get("acquireTime") or ""),
+        address=str(marks.get(ADDRESS) or "") if isinstance(marks, Mapping) else "",
     )
     return record, str(metadata.get("resourceVersion", ""))
 
@@ -67,7 +71,9 @@ def render_lease(
     }
     if record.acquired:
         spec["acquireTime"] = record.acquired
-    metadata = {"namespace": namespace, "name": name}
+    metadata: dict[str, Any] = {"namespace": namespace, "name": name}
+    if record.address:
+        metadata["annotations"] = {ADDRESS: record.address}
     if version:
         metadata["resourceVersion"] = version
     return {

@@ -15,6 +15,7 @@ from google.rpc import (  # type: ignore[import-untyped]  # stubs, but no py.typ
 from grpc_status import rpc_status
 
 DOMAIN: Final = "toponaut.io"
+RESERVATION: Final = "toponaut.v1.Reservation"
 RETRY_S: Final = 1
 """After which a call that met an overloaded or unready server may come again."""
 
@@ -34,6 +35,15 @@ class FailureKind(StrEnum):
     REVISION_COMPACTED = "REVISION_COMPACTED"
     PAGE_TOKEN_STALE = "PAGE_TOKEN_STALE"  # noqa: S105 - no secret
     STOPPING = "STOPPING"
+    REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
+    RESERVATION_UNKNOWN = "RESERVATION_UNKNOWN"
+    RESERVATION_ENDED = "RESERVATION_ENDED"
+    NOT_HOLDER = "NOT_HOLDER"
+    NOT_LEADER = "NOT_LEADER"
+    NO_LEADER = "NO_LEADER"
+    RESERVATIONS_FULL = "RESERVATIONS_FULL"
+    CHANGED_MEANWHILE = "CHANGED_MEANWHILE"
+    STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     INTERNAL = "INTERNAL"
 
 
@@ -50,6 +60,15 @@ _CODES: Final = {
     FailureKind.REVISION_COMPACTED: grpc.StatusCode.OUT_OF_RANGE,
     FailureKind.PAGE_TOKEN_STALE: grpc.StatusCode.ABORTED,
     FailureKind.STOPPING: grpc.StatusCode.UNAVAILABLE,
+    FailureKind.REQUEST_ID_REUSED: grpc.StatusCode.ALREADY_EXISTS,
+    FailureKind.RESERVATION_UNKNOWN: grpc.StatusCode.NOT_FOUND,
+    FailureKind.RESERVATION_ENDED: grpc.StatusCode.FAILED_PRECONDITION,
+    FailureKind.NOT_HOLDER: grpc.StatusCode.PERMISSION_DENIED,
+    FailureKind.NOT_LEADER: grpc.StatusCode.FAILED_PRECONDITION,
+    FailureKind.NO_LEADER: grpc.StatusCode.UNAVAILABLE,
+    FailureKind.RESERVATIONS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    FailureKind.CHANGED_MEANWHILE: grpc.StatusCode.ABORTED,
+    FailureKind.STORE_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
     FailureKind.INTERNAL: grpc.StatusCode.INTERNAL,
 }
 PASSING: Final = frozenset(
@@ -58,6 +77,10 @@ PASSING: Final = frozenset(
         FailureKind.REVIEW_UNAVAILABLE,
         FailureKind.OVERLOADED,
         FailureKind.STOPPING,
+        FailureKind.NO_LEADER,
+        FailureKind.RESERVATIONS_FULL,
+        FailureKind.CHANGED_MEANWHILE,
+        FailureKind.STORE_UNAVAILABLE,
     }
 )
 """Failures that the same call may not meet again a little later."""
@@ -71,6 +94,10 @@ class Failure(NamedTuple):
     """One line for people."""
     field: str = ""
     """Path of the field that is wrong, such as `spec.groups[0].count`."""
+    leader: str = ""
+    """`HOST:PORT` of the server that would grant it, in the metadata of ErrorInfo."""
+    reservation: str = ""
+    """Id of the reservation that it is about, in ResourceInfo."""
 
 
 class RefusedError(Exception):
@@ -90,11 +117,17 @@ def refused(kind: FailureKind, problem: str, field: str = "") -> RefusedError:
 def status_of(failure: Failure) -> grpc.Status:
     """Return what ends the call: code, message, ErrorInfo, and where it helps more of google.rpc.
 
-    BadRequest names a wrong field, RetryInfo tells when to come again.
+    BadRequest names a wrong field, RetryInfo tells when to come again, ResourceInfo whose it is.
     """
+    told = {"leader": failure.leader} if failure.leader else {}
     details: list[any_pb2.Any] = [
-        _packed(error_details_pb2.ErrorInfo(reason=failure.kind, domain=DOMAIN))
+        _packed(error_details_pb2.ErrorInfo(reason=failure.kind, domain=DOMAIN, metadata=told))
     ]
+    if failure.reservation:
+        resource = error_details_pb2.ResourceInfo(
+            resource_type=RESERVATION, resource_name=failure.reservation
+        )
+        details.append(_packed(resource))
     if failure.field:
         violation = error_details_pb2.BadRequest.FieldViolation(
             field=failure.field, description=failure.problem
@@ -117,13 +150,16 @@ def failure_of(call: grpc.Call) -> Failure | None:
     if status is None:
         return None
     info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+    about = error_details_pb2.ResourceInfo()
     for detail in status.details:
-        _ = detail.Unpack(info) or detail.Unpack(bad)
+        _ = detail.Unpack(info) or detail.Unpack(bad) or detail.Unpack(about)
     if info.domain != DOMAIN or info.reason not in set(FailureKind):
         return None
     for violation in bad.field_violations:
         return Failure(FailureKind(info.reason), violation.description, violation.field)
-    return Failure(FailureKind(info.reason), status.message)
+    leader, reservation = info.metadata.get("leader", ""), about.resource_name
+    kind = FailureKind(info.reason)
+    return Failure(kind, status.message, leader=leader, reservation=reservation)
 
 
 def _packed(detail: Message) -> any_pb2.Any:

@@ -11,6 +11,7 @@ import grpc
 from generator.outcome import OnQuery, QueryResult
 from generator.placement.answer import Placement
 from generator.placement.capacity import Snapshot, with_running
+from generator.placement.counted import Counted
 from generator.placement.engine import place, running_gang
 from generator.placement.grouping import Group
 from generator.placement.request import PlacementRequest, UnsupportedRequest
@@ -103,17 +104,15 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             raise refused(FailureKind.INVALID_REQUEST, problem, "max_candidates")
         asked, snapshot = asked_of(request.spec), known(self._published)
         response = pb.CandidatesResponse()
-        usable = snapshot.schedulable.copy()
         for _ in range(request.max_candidates or CANDIDATES):
-            found = self._placed(replace(snapshot, schedulable=usable), asked, context)
+            found = self._placed(snapshot, asked, context)
             if not found.is_feasible:
                 if not response.candidates:
                     response.infeasible.CopyFrom(placement_message(found))
                 return response
             columns = _columns(snapshot, found)
             response.candidates.append(_candidate(snapshot, found, columns))
-            usable = usable.copy()
-            usable[columns] = False
+            snapshot = _closed(snapshot, columns)
         response.has_more = True
         return response
 
@@ -208,7 +207,7 @@ def asked_of(spec: pb.PlacementSpec, path: str = "spec") -> PlacementRequest:
     try:
         return request_of(spec)
     except PlacementRequestError as error:
-        raise _refusal(error, path) from error
+        raise refusal_of(error, path) from error
 
 
 def placed(
@@ -224,10 +223,11 @@ def placed(
     try:
         return place(snapshot, bounded, clock=clock)
     except PlacementRequestError as error:
-        raise _refusal(error, "spec") from error
+        raise refusal_of(error, "spec") from error
 
 
-def _refusal(error: PlacementRequestError, path: str) -> RefusedError:
+def refusal_of(error: PlacementRequestError, path: str) -> RefusedError:
+    """Return what ends a call whose request is wrong, or cannot be granted yet."""
     is_unsupported = isinstance(error, UnsupportedRequest)
     kind = FailureKind.UNSUPPORTED_REQUEST if is_unsupported else FailureKind.INVALID_REQUEST
     return refused(kind, error.problem, f"{path}.{error.field}")
@@ -268,6 +268,13 @@ def _columns(snapshot: Snapshot, found: Placement) -> list[int]:
     """Return the nodes of a placement, in tree order."""
     nodes = {node for row in found.assignment.values() for node in row if node is not None}
     return sorted(snapshot.position[node] for node in nodes)
+
+
+def _closed(snapshot: Snapshot, columns: Sequence[int]) -> Snapshot:
+    """Return the snapshot as if some nodes took no more pods."""
+    schedulable = snapshot.schedulable.copy()
+    schedulable[list(columns)] = False
+    return replace(snapshot, schedulable=schedulable, counted=Counted())
 
 
 def _candidate(snapshot: Snapshot, found: Placement, columns: Sequence[int]) -> pb.Candidate:

@@ -32,8 +32,20 @@ class Revised(NamedTuple):
 class Published:
     """The state that queries see; written by the reconcile loop, read by any thread."""
 
-    def __init__(self, snapshot: Snapshot | None = None) -> None:
-        """Publish a first snapshot, or nothing until the first tree is known."""
+    def __init__(
+        self,
+        snapshot: Snapshot | None = None,
+        *,
+        occupied: Callable[[], Snapshot | None] | None = None,
+    ) -> None:
+        """Publish a first snapshot, or nothing until the first tree is known.
+
+        Args:
+            snapshot: of the cluster.
+            occupied: returns the newest that was set with what is reserved at the moment; None:
+                nothing ever is.
+        """
+        self._occupied = occupied
         self._changed = Condition()
         self._version = 0
         self._is_ended = False
@@ -46,7 +58,7 @@ class Published:
     @property
     def snapshot(self) -> Snapshot | None:
         """The newest; None until the first tree is known."""
-        return self._snapshot
+        return self._snapshot if self._occupied is None else self._occupied()
 
     @snapshot.setter
     def snapshot(self, snapshot: Snapshot | None) -> None:

@@ -21,6 +21,7 @@ from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, 
 from generator.kube.transport import Transport
 from generator.outputs.hypernode import HyperNode, parse_manifest
 from generator.reconcile.gangs import Gang
+from generator.reservations.records import BoundPod
 from generator.store.cluster import (
     UNENDED,
     ClusterStore,
@@ -174,6 +175,15 @@ class FollowedCluster:
         nodes, pods = _known(NODES, self._nodes), _known(PODS, self._pods)
         inventory = Inventory(nodes.values, (*nodes.problems, *pods.problems))
         return less_usage(inventory, (pod.usage for pod in pods.values if pod is not None))
+
+    def read_bound(self) -> tuple[BoundPod, ...]:
+        """Return the pods of gangs that have a node.
+
+        Raises:
+            KubeUnavailable: pods were never listed.
+        """
+        pods = _known(PODS, self._pods).values
+        return tuple(pod.bound for pod in pods if pod is not None and pod.bound is not None)
 
     def read_hypernodes(self) -> ReadHyperNodes:
         """Return all HyperNodes, ours and foreign ones.

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from generator.reconcile.gangs import Gang
+from generator.reservations.records import BoundPod
 from generator.usage import PodUsage, parse_pod_usage
 
 _MARKS: Final = (
@@ -46,6 +48,8 @@ class FollowedPod(NamedTuple):
     running: RunningPod | None
     """None where it does not run yet, or counts for nothing that is told by pods."""
     usage: PodUsage | None
+    bound: BoundPod | None = None
+    """None where it is in no gang."""
 
 
 def parse_followed_pod(found: Mapping[str, Any]) -> FollowedPod | None:
@@ -58,7 +62,21 @@ def parse_followed_pod(found: Mapping[str, Any]) -> FollowedPod | None:
     if usage is None:
         return None
     is_running = _part(found, "status").get("phase") == "Running"
-    return FollowedPod(parse_pod(found) if is_running else None, usage)
+    pod = parse_pod(found)
+    bound = None
+    if pod is not None and pod.gang:
+        bound = BoundPod(pod.gang, pod.node, _bound_at(found), usage.amounts)
+    return FollowedPod(pod if is_running else None, usage, bound)
+
+
+def parse_bound_pod(found: Mapping[str, Any]) -> BoundPod | None:
+    """Return what a pod of a gang uses up of what was reserved for it; None for any other.
+
+    Raises:
+        ConfigError: what it asks for is malformed.
+    """
+    followed = parse_followed_pod(found)
+    return None if followed is None else followed.bound
 
 
 def parse_pod(found: Mapping[str, Any]) -> RunningPod | None:
@@ -90,6 +108,24 @@ def ailing_agents(pods: Iterable[RunningPod]) -> frozenset[str]:
     agents = [pod for pod in pods if pod.is_agent]
     well = {pod.node for pod in agents if pod.is_ready}
     return frozenset(pod.node for pod in agents if pod.node not in well)
+
+
+def _bound_at(found: Mapping[str, Any]) -> datetime | None:
+    """Return when a pod got its node; where no condition tells, when it was made."""
+    rows = _part(found, "status").get("conditions")
+    times = [
+        row.get("lastTransitionTime")
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, Mapping)
+        and (row.get("type"), row.get("status")) == ("PodScheduled", "True")
+    ]
+    try:
+        told = datetime.fromisoformat(
+            str((*times, _part(found, "metadata").get("creationTimestamp"))[0])
+        )
+    except ValueError:
+        return None
+    return None if told.tzinfo is None else told
 
 
 def _is_ready(found: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from generator.inventory import Inventory
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.gangs import Gang
+from generator.reservations.records import BoundPod
 from generator.store.directory import ReadHyperNodes, ReadReports
 from topology.report import NeighborReport
 
@@ -58,6 +59,16 @@ class ServedStore(Protocol):
 
         Raises:
             TopologyError: it is not known.
+        """
+        ...
+
+    def read_bound(self) -> tuple[BoundPod, ...]:
+        """Return the pods of gangs that have a node, as far as this store tells of them.
+
+        Read it before the inventory: what it holds is then taken off there.
+
+        Raises:
+            TopologyError: they are not known.
         """
         ...
 

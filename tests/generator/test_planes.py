@@ -163,7 +163,7 @@ def test_it_serves_the_network_that_was_asked_for(reports: Path, policies: Path)
             now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
             planes=PlaneChoice(read_planes(policies), "storage"),
         ),
-        publish=snapshots.append,
+        publish=lambda snapshot, _: snapshots.append(snapshot),
     )
     rounds.tick()
     (snapshot,) = snapshots

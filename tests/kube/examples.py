@@ -81,10 +81,13 @@ FABRIC: Final[Mapping[str, Any]] = {
 RESERVATION: Final[Mapping[str, Any]] = {
     "spec": {
         "requestId": "3b241101-e2bb-4255-8caf-4136c566a962",
+        "requestHash": 32 * "5a",
         "holder": "system:serviceaccount:training:launcher",
         "gang": {"namespace": "training", "name": "llm-7b"},
         "plane": "compute",
-        "treeGeneration": 7,
+        "priority": 100,
+        "tier": "leaf",
+        "proved": True,
         "groups": [
             {
                 "name": "workers",

@@ -42,7 +42,7 @@ class Day:
         self.rounds = Rounds(
             ServedFolder(self.root, self.nodes),
             Course(period=MINUTE, now=lambda: self.now, writing=writing or Writing()),
-            publish=lambda _snapshot: None,
+            publish=lambda _snapshot, _pods: None,
         )
 
     def tick(self) -> float | None:

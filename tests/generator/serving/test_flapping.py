@@ -28,7 +28,7 @@ def test_it_tells_a_flapping_port_once_and_when_it_has_settled(
     rounds = Rounds(
         ServedFolder(tmp_path / "store"),
         Course(period=timedelta(minutes=1), now=lambda: datetime(2026, 7, 1, tzinfo=UTC)),
-        publish=lambda _snapshot: None,
+        publish=lambda _snapshot, _pods: None,
     )
     rounds.tick()
     said = []

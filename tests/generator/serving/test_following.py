@@ -28,7 +28,7 @@ class Replica:
             on_round=(self.outcomes.append,),
         )
         store = ServedFolder(day.root)
-        self.rounds = Rounds(store, course, publish=self.published.append)
+        self.rounds = Rounds(store, course, publish=lambda one, _: self.published.append(one))
 
     def tick(self) -> RoundOutcome:
         self.rounds.tick()

@@ -38,7 +38,7 @@ class Loop:
         self.rounds = Rounds(
             ServedFolder(self.root, nodes),
             Course(period=MINUTE, now=lambda: self.now, planes=planes),
-            publish=self.snapshots.append,
+            publish=lambda snapshot, _: self.snapshots.append(snapshot),
         )
 
     def tick(self) -> None:

@@ -1,0 +1,282 @@
+"""Reservations as objects of the API server: every replica follows them, the leader writes.
+
+A reservation is made in two writes, the object and its status; before the second it counts for
+nobody. Each write is sent only while we lead, by our own clock, and changes an object only from
+the version that is known; its status carries our epoch, and the server refuses a smaller one.
+Before a new leader writes at all it lists what there is: its watch may be behind. The same goes
+for a leader whose write had no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from threading import Thread
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from generator.kube.applier import Applier, Patience
+from generator.kube.cache import Cache
+from generator.kube.listing import refill
+from generator.kube.pacing import Backoff, Pace, TokenBucket
+from generator.kube.reflector import Reflector
+from generator.kube.resources import RESERVATIONS
+from generator.kube.transport import Transport
+from generator.reservations.documents import parse_whole, render_spec, render_status
+from generator.reservations.records import Refusal, RefusalKind, Reservation
+from generator.store.own_writes import OwnWrites
+from topology.errors import ConfigError, KubeConflict, KubeError, KubeFenced, show
+
+WRITES_PER_SECOND: Final = 50
+BURST: Final = 200
+_REFUSED: Final = 422
+_PATIENCE: Final = Patience(attempts=2, request_s=5.0, backoff=Backoff(0.2, 1.0))
+
+
+class Stored(NamedTuple):
+    """An object, as it is known."""
+
+    name: str
+    uid: str
+    version: str
+    reservation: Reservation | None
+    """None while it has no status."""
+
+
+class Leadership(NamedTuple):
+    """What is known of who leads; each is asked for at every use."""
+
+    left_s: Callable[[], float]
+    """For how long we may still write, 0 or less where we may not."""
+    epoch: Callable[[], int]
+    """Of the lease."""
+    leader: Callable[[], str]
+    """Where the leader answers, empty where nobody knows."""
+
+
+class _Reign(NamedTuple):
+    """What a leader has found out before its first write."""
+
+    transitions: int
+    epoch: int
+    taken: frozenset[str]
+
+
+class ClusterReservations:
+    """A `ReservationStore` of one cluster. Follows it within its context; any thread may call."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        pace: Pace,
+        leadership: Leadership,
+        on_change: Callable[[], None],
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            transport: to the API server.
+            pace: how to wait, and until when: the context wishes its end.
+            leadership: who writes.
+            on_change: called after something changed, in a thread of ours; must return soon.
+        """
+        self._transport = transport
+        self._leadership = leadership
+        self._ending = pace.ending
+        bucket = TokenBucket(
+            per_second=WRITES_PER_SECOND, burst=BURST, clock=pace.clock, pause=pace.ending.pause
+        )
+        self._applier = Applier(
+            transport, bucket=bucket, pace=pace, patience=_PATIENCE, fence=leadership.left_s
+        )
+        self._reflector = Reflector(
+            transport,
+            RESERVATIONS,
+            parse=parse_stored,
+            on_change=lambda _: on_change(),
+            pace=pace,
+        )
+        cache = self._reflector.cache
+        self._own: OwnWrites[Stored] = OwnWrites(cache.version_of, lambda: self._reflector.version)
+        self._told: tuple[tuple[Stored, ...], tuple[Reservation, ...]] = ((), ())
+        self._reign: _Reign | None = None
+        self._is_certain = False
+        self._thread = Thread(target=self._reflector.run, name=f"follow {RESERVATIONS.plural}")
+
+    def __enter__(self) -> Self:
+        """Begin to follow."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End it, within moments."""
+        self._ending.wish()
+        self._thread.join()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the objects are still followed, be it with success or not."""
+        return self._thread.is_alive()
+
+    @property
+    def num_watches(self) -> int:
+        """Lists made and watches begun so far."""
+        return self._reflector.num_lists + self._reflector.num_watches
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Which objects cannot be used, so that they hold nothing, and why."""
+        return tuple(str(one) for one in self._reflector.cache.problems)
+
+    @property
+    def epoch(self) -> int:
+        """That of the lease; larger where an object tells of a lease that was there before it."""
+        transitions = self._leadership.epoch()
+        reign = self._reign
+        return reign.epoch if reign and reign.transitions == transitions else transitions
+
+    def why_not(self) -> Refusal | None:
+        """Return why nothing can be written here: another one leads, or the kind is missing."""
+        if self._leadership.left_s() <= 0:
+            leader = self._leadership.leader()
+            if leader:
+                problem = f"another replica leads: ask {leader}"
+                return Refusal(RefusalKind.NOT_LEADER, problem, leader=leader)
+            return Refusal(RefusalKind.NO_LEADER, "no replica is known to lead; try again")
+        if not self._reflector.is_synced:
+            why = self._reflector.problem or "they are not listed yet"
+            return Refusal(RefusalKind.STORE, f"reservations are not known: {why}")
+        return None
+
+    def read(self) -> tuple[Reservation, ...]:
+        """Return what is known, with what we wrote and the watch has not told yet."""
+        stored = self._stored()
+        if stored is not self._told[0]:
+            rows = tuple(one.reservation for one in stored if one.reservation is not None)
+            self._told = (stored, rows)
+        return self._told[1]
+
+    def refresh(self) -> None:
+        """List all, where a reign begins or a write had no answer.
+
+        Raises:
+            KubeError: they cannot be listed.
+        """
+        transitions = self._leadership.epoch()
+        reign = self._reign
+        is_new = reign is None or reign.transitions != transitions
+        if self._is_certain and not is_new:
+            return
+        self._list()
+        if is_new:
+            known = self.read()
+            highest = max((one.epoch for one in known), default=0)
+            # A lease that was deleted counts from 0 again, but the server knows what we wrote.
+            epoch = transitions if highest <= transitions else highest + 1
+            self._reign = _Reign(transitions, epoch, frozenset(one.id for one in known))
+        self._sweep()
+        self._is_certain = True
+
+    def taken_over(self) -> Collection[str]:
+        """Return the ids of all that stood when our reign began."""
+        return self._reign.taken if self._reign else ()
+
+    def put(self, changed: Sequence[Reservation]) -> None:
+        """Write these, one after the other.
+
+        Raises:
+            KubeFenced: we lead no more.
+            KubeConflict: somebody else wrote it meanwhile, or the server knows a later epoch.
+            KubeError: it is refused, or there is no answer.
+        """
+        for one in changed:
+            self._certainly(partial(self._put, one))
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Delete these, one after the other; raises as `put` does."""
+        known = {one.name: one for one in self._stored()}
+        for id_ in ids:
+            if id_ in known:
+                self._certainly(partial(self._delete, known[id_]))
+
+    def _certainly(self, write: Callable[[], None]) -> None:
+        """Write; where it fails, what there is has to be listed before the next time."""
+        try:
+            write()
+        except KubeFenced:
+            raise
+        except KubeError:
+            self._is_certain = False
+            raise
+
+    def _put(self, one: Reservation) -> None:
+        known = next((row for row in self._stored() if row.name == one.id), None)
+        if known is None:
+            document = self._applier.create(RESERVATIONS, render_spec(one))
+            known = parse_stored(document)
+            self._own.note(one.id, known.version, known)
+        metadata = {"name": known.name, "uid": known.uid, "resourceVersion": known.version}
+        head = {"apiVersion": RESERVATIONS.api_version, "kind": RESERVATIONS.kind}
+        desired = head | {"metadata": {"name": one.id}, "status": render_status(one)}
+        try:
+            told = self._applier.apply(
+                RESERVATIONS, desired, {"metadata": metadata}, subresource="status", is_ours=True
+            )
+        except KubeError as error:
+            if error.status == _REFUSED:  # by the rules of the kind: a later epoch stands there
+                raise KubeConflict(str(error), status=error.status, reason=error.reason) from error
+            raise
+        after = parse_stored(told)
+        self._own.note(one.id, after.version, after)
+
+    def _delete(self, one: Stored) -> None:
+        metadata = {"name": one.name, "uid": one.uid, "resourceVersion": one.version}
+        self._applier.delete(RESERVATIONS, {"metadata": metadata})
+        self._own.note(one.name, one.version, None)
+
+    def _sweep(self) -> None:
+        """Delete objects that never got a status: whoever made them was not answered."""
+        for one in self._stored():
+            if one.reservation is None:
+                self._delete(one)
+
+    def _stored(self) -> tuple[Stored, ...]:
+        values = self._reflector.cache.values
+        pending = self._own.pending()
+        if not pending:
+            return values
+        known: dict[str, Stored | None] = {one.name: one for one in values}
+        known |= pending
+        laid = tuple(one for _, one in sorted(known.items()) if one is not None)
+        return self._told[0] if laid == self._told[0] else laid
+
+    def _list(self) -> None:
+        """Lay what the server has over what the watch has told."""
+        fresh: Cache[Stored] = Cache(parse_stored)
+        version, _ = refill(fresh, self._transport, RESERVATIONS)
+        listed = {one.name: one for one in fresh.values}
+        for one in listed.values():
+            self._own.note(one.name, one.version, one)
+        for gone in {one.name for one in self._stored()}.difference(listed):
+            self._own.note(gone, version, None)
+
+
+def parse_stored(document: Mapping[str, Any]) -> Stored:
+    """Return what counts of an object, which of a list says no kind.
+
+    Raises:
+        ConfigError: it makes no sense, so that it holds nothing.
+    """
+    kind = {"apiVersion": RESERVATIONS.api_version, "kind": RESERVATIONS.kind}
+    found = parse_whole({**document, **kind})
+    metadata = document["metadata"]
+    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    if not isinstance(uid, str) or not isinstance(version, str):
+        raise ConfigError(f"{show(str(metadata.get('name')))}: expected uid and version")
+    return Stored(str(metadata["name"]), uid, version, found)

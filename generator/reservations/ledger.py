@@ -1,0 +1,449 @@
+"""Reserving: places a gang, keeps its nodes in a store, and shows placement what is kept.
+
+One wish is placed at a time. Confirming and releasing go on meanwhile, since they only ever free
+nodes; what was placed is judged once more before it is written, and placed anew where it does not
+fit any longer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from threading import Lock
+from typing import Final, NamedTuple, Protocol
+
+from generator.placement.answer import Placement
+from generator.placement.capacity import Snapshot
+from generator.placement.engine import place, running_gang
+from generator.placement.request import PlacementRequest
+from generator.reservation_object import ReservationPhase
+from generator.reservations.holding import (
+    Left,
+    View,
+    left_of,
+    nominations,
+    occupied,
+    outranked,
+    views_of,
+)
+from generator.reservations.records import (
+    BoundPod,
+    Refusal,
+    RefusalKind,
+    Reservation,
+    Reserved,
+    Wish,
+)
+from generator.reservations.rules import (
+    MOST_HELD,
+    MOST_KNOWN,
+    Step,
+    hash_of,
+    is_forgotten,
+    placement_of,
+    refused,
+    reservation_of,
+    settled,
+    stepped,
+)
+from topology.errors import KubeConflict, KubeError, KubeFenced, StoreError, show
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS: Final = 3
+"""To place a gang where others are quicker."""
+MOST_AT_ONCE: Final = 100
+"""Written in one go by `tick`, so that callers need not wait for all that is due."""
+_LEAST_S: Final = 0.01
+_USED_UP: Final = "its pods are bound"
+_LATE: Final = "written by a leader that was replaced"
+
+
+class StoreFenced(StoreError):  # noqa: N818 - reads as what happened
+    """Another server has taken over the store, so nothing more may be written to it."""
+
+
+class ReservationStore(Protocol):
+    """Keeps reservations. A write is there once it returns, also after a crash, and never by half.
+
+    Writing and reading for a write raise StoreError or KubeError.
+    """
+
+    @property
+    def epoch(self) -> int:
+        """What this writer signs with; a larger one than any writer before it had."""
+        ...
+
+    def why_not(self) -> Refusal | None:
+        """Return why nothing can be written here at the moment, None where it can."""
+        ...
+
+    def read(self) -> tuple[Reservation, ...]:
+        """Return what is known; the very same tuple where nothing changed. Never raises."""
+        ...
+
+    def refresh(self) -> None:
+        """Make certain that all is known that any writer before us wrote."""
+        ...
+
+    def taken_over(self) -> Collection[str]:
+        """Return the ids of all that stood when this writer began."""
+        ...
+
+    def put(self, changed: Sequence[Reservation]) -> None:
+        """Write these, in this order."""
+        ...
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Delete ended ones."""
+        ...
+
+
+class Stand(NamedTuple):
+    """A cluster, and the pods of gangs that its capacity was counted with."""
+
+    snapshot: Snapshot
+    pods: tuple[BoundPod, ...] = ()
+
+
+_State = tuple[Stand, Sequence[Reservation], Mapping[str, Left]]
+"""A cluster, what holds there, and what each of that still keeps."""
+
+
+class _Seen(NamedTuple):
+    """What is shown, and for how long it is true."""
+
+    stand: Stand
+    known: tuple[Reservation, ...]
+    begins: datetime
+    ends: datetime | None
+    snapshot: Snapshot
+
+
+class Census(NamedTuple):
+    """How much is reserved."""
+
+    phases: Mapping[ReservationPhase, int]
+    amounts: Mapping[str, int]
+    """Kept for pods that are not bound yet, by resource."""
+
+
+def _nobody() -> None:
+    """Tell nobody."""
+
+
+class Reservations:
+    """All reservations of one fabric; any thread may call."""
+
+    def __init__(
+        self,
+        store: ReservationStore,
+        *,
+        now: Callable[[], datetime],
+        clock: Callable[[], float],
+        on_change: Callable[[], None] = _nobody,
+    ) -> None:
+        """Show nothing yet.
+
+        Args:
+            store: keeps them.
+            now: the wall clock, with a time zone: reservations outlive this process.
+            clock: seconds of a monotonic clock, for deadlines.
+            on_change: called when something is reserved or free that was not; must return soon.
+        """
+        self._store = store
+        self._on_change = on_change
+        self._told: Snapshot | None = None
+        self._now = now
+        self._clock = clock
+        self._stand: Stand | None = None
+        self._seen: _Seen | None = None
+        self._placing = Lock()
+        self._writing = Lock()
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The cluster with what is reserved at this moment, None until a tree is known."""
+        stand = self._stand
+        return None if stand is None else self._occupied(stand).snapshot
+
+    def publish(self, snapshot: Snapshot, pods: Sequence[BoundPod] = ()) -> None:
+        """Take a new state of the cluster.
+
+        Args:
+            snapshot: what pods leave of the nodes.
+            pods: of gangs, no more than were counted in the snapshot.
+        """
+        self._stand = Stand(snapshot, tuple(pods))
+
+    def known(self) -> tuple[Reservation, ...]:
+        """Return all reservations that are remembered, as they are now."""
+        now = self._now()
+        return tuple(settled(one, now=now, epoch=one.epoch) for one in self._store.read())
+
+    def census(self) -> Census:
+        """Return how much is reserved at this moment."""
+        phases = Counter(one.phase for one in self.known())
+        snapshot = self.snapshot
+        amounts = Counter[str]()
+        for gang in snapshot.nominated.values() if snapshot else ():
+            for row in gang.pods:
+                amounts.update({name: need * row.count for name, need in row.request.items()})
+        return Census(phases, amounts)
+
+    def reserve(self, wish: Wish, *, budget_s: float) -> Reserved | Refusal:
+        """Place a gang and keep its nodes.
+
+        Args:
+            wish: what is asked for.
+            budget_s: that the search may take.
+        """
+        ends_at = self._clock() + budget_s
+        refusal = refused(wish)
+        if refusal is not None:
+            return refusal
+        if wish.is_trial:
+            return self._reserved(wish, ends_at)
+        refusal = self._store.why_not()
+        if refusal is not None:
+            return refusal
+        with self._turn(ends_at) as is_ours:
+            if not is_ours:
+                return Refusal(RefusalKind.CHANGED, "others reserve at this moment; try again")
+            try:
+                return self._kept(wish, ends_at)
+            except (KubeError, StoreError) as error:
+                return _refusal_of(error)
+
+    def confirm(self, id_: str, *, holder: str, least_epoch: int = 0) -> Reservation | Refusal:
+        """Make a reservation last until it is released.
+
+        Args:
+            id_: of the reservation.
+            holder: who asks.
+            least_epoch: that the caller has seen; a writer of before that changes nothing.
+        """
+        return self._step(id_, Step.CONFIRM, holder=holder, least_epoch=least_epoch)
+
+    def release(self, id_: str, *, holder: str, least_epoch: int = 0) -> Reservation | Refusal:
+        """Give the nodes of a reservation back; arguments as for `confirm`."""
+        return self._step(id_, Step.RELEASE, holder=holder, least_epoch=least_epoch)
+
+    def tick(self) -> None:
+        """Tell of changes, and write what is due where we may; failures are logged.
+
+        Due are ends, and our epoch on what was taken over.
+        """
+        self._notice()
+        if self._store.why_not() is not None:
+            return
+        try:
+            with self._writing:
+                self._store.refresh()
+                now = self._now()
+                due = self._due(now)[:MOST_AT_ONCE]
+                if due:
+                    self._put(due)
+                forgotten = self._forgotten(now)[:MOST_AT_ONCE]
+                if forgotten:
+                    self._store.forget(forgotten)
+        except (KubeError, StoreError) as error:
+            log.warning("reservations not kept up", extra={"error": str(error)})
+
+    def _notice(self) -> None:
+        """Tell once of what others wrote, of what we did, and of time that is up."""
+        snapshot = self.snapshot
+        if snapshot is not self._told:
+            self._told = snapshot
+            self._on_change()
+
+    def _put(self, changed: Sequence[Reservation]) -> None:
+        self._store.put(changed)
+        self._notice()
+
+    def _kept(self, wish: Wish, ends_at: float) -> Reserved | Refusal:
+        self._store.refresh()
+        earlier = self._find(wish.id)
+        if earlier is not None:
+            return self._replayed(earlier, wish)
+        if self._is_full():
+            problem = "too many reservations; release those that are not needed"
+            return Refusal(RefusalKind.FULL, problem)
+        return self._reserved(wish, ends_at)
+
+    def _reserved(self, wish: Wish, ends_at: float) -> Reserved | Refusal:
+        for _ in range(ATTEMPTS):
+            stand = self._stand
+            if stand is None:
+                return Refusal(RefusalKind.NO_TREE, "the tree is not known yet; try again")
+            placement, view = self._placed(stand, wish.request, ends_at)
+            if wish.is_trial or not placement.is_feasible:
+                return Reserved(placement, None)
+            with self._writing:
+                made = self._admitted(stand, wish, placement, view)
+                if made is not None:
+                    return made
+        return Refusal(RefusalKind.CHANGED, "others were quicker; try again")
+
+    def _placed(
+        self, stand: Stand, request: PlacementRequest, ends_at: float
+    ) -> tuple[Placement, View]:
+        """Place beside all that is reserved; only where that fails, let the least give way."""
+        held, left = self._held(stand)
+        views = views_of(request.gang, request.priority, held)
+        for view in views[:-1]:
+            placement = self._placed_in(view, (stand, held, left), request, ends_at)
+            if placement.is_feasible:
+                return placement, view
+        return self._placed_in(views[-1], (stand, held, left), request, ends_at), views[-1]
+
+    def _placed_in(
+        self, view: View, state: _State, request: PlacementRequest, ends_at: float
+    ) -> Placement:
+        stand, held, left = state
+        snapshot = occupied(stand.snapshot, nominations(held, left, view))
+        left_s = max(_LEAST_S, ends_at - self._clock())
+        bounded = replace(request, deadline_s=min(left_s, request.deadline_s or left_s))
+        return place(snapshot, bounded, clock=self._clock)
+
+    def _admitted(
+        self, stand: Stand, wish: Wish, placement: Placement, view: View
+    ) -> Reserved | Refusal | None:
+        """Write a reservation where its placement still fits; None where it does not."""
+        now, epoch = self._now(), self._store.epoch
+        made = reservation_of(wish, placement, now=now, epoch=epoch)
+        if isinstance(made, Refusal):
+            return made
+        held, left = self._held(stand)
+        others = nominations(held, left, view)
+        gone = outranked(stand.snapshot, running_gang(wish.request, placement), others)
+        if gone is None:
+            return None
+        message = f"gave way to {wish.id} of priority {wish.request.priority}"
+        ends = [
+            stepped(one, Step.RELEASE, now=now, epoch=epoch, message=message)
+            for one in held
+            if one.id in gone
+        ]
+        # First they give way: what is cut off in between keeps too little rather than too much.
+        self._put([*(one for one in ends if isinstance(one, Reservation)), made])
+        return Reserved(placement_of(made), made)
+
+    def _replayed(self, earlier: Reservation, wish: Wish) -> Reserved | Refusal:
+        if earlier.request_hash != hash_of(wish):
+            problem = f"the id {wish.id} was used for another request: draw a new one"
+            return Refusal(RefusalKind.REUSED, problem, "request_id")
+        now = settled(earlier, now=self._now(), epoch=earlier.epoch)
+        return Reserved(placement_of(earlier), now)
+
+    def _step(
+        self, id_: str, step: Step, *, holder: str, least_epoch: int
+    ) -> Reservation | Refusal:
+        refusal = self._store.why_not()
+        if refusal is not None:
+            return refusal
+        try:
+            with self._writing:
+                self._store.refresh()
+                found = self._of(id_, holder, least_epoch)
+                if isinstance(found, Refusal):
+                    return found
+                after = stepped(found, step, now=self._now(), epoch=self._store.epoch)
+                if isinstance(after, Reservation) and after is not found:
+                    self._put([after])
+                return after
+        except (KubeError, StoreError) as error:
+            return _refusal_of(error)
+
+    def _of(self, id_: str, holder: str, least_epoch: int) -> Reservation | Refusal:
+        """Return the reservation that a caller means, where it is theirs."""
+        if least_epoch > self._store.epoch:
+            problem = f"epoch {least_epoch} has begun elsewhere, this one is older"
+            return Refusal(RefusalKind.CHANGED, problem)
+        found = self._find(id_)
+        if found is None:
+            problem = f"no reservation is known by the id '{show(id_, 64)}'"
+            return Refusal(RefusalKind.UNKNOWN, problem)
+        if found.holder != holder:
+            return Refusal(RefusalKind.NOT_HOLDER, f"reservation {id_} is somebody else's")
+        return found
+
+    def _due(self, now: datetime) -> list[Reservation]:
+        """Return what has to be written because of time, of pods, or of a former writer."""
+        epoch, taken = self._store.epoch, self._store.taken_over()
+        left = self._left(now)
+        found: list[Reservation] = []
+        for one in self._store.read():
+            after: Reservation | Refusal = settled(one, now=now, epoch=epoch)
+            if not one.holds(now):
+                pass
+            elif left[one.id].is_used_up:
+                # Its pods stay its own, even where the API server's clock is ahead of ours.
+                ended = max(now, left[one.id].last_bound or now)
+                after = stepped(one, Step.RELEASE, now=ended, epoch=epoch, message=_USED_UP)
+            elif one.epoch < epoch and one.id not in taken:
+                after = stepped(one, Step.RELEASE, now=now, epoch=epoch, message=_LATE)
+            elif one.epoch < epoch:
+                after = replace(one, epoch=epoch)
+            if isinstance(after, Reservation) and after is not one:
+                found.append(after)
+        return found
+
+    def _forgotten(self, now: datetime) -> list[str]:
+        """Return what need not be remembered; what tells whose pods are bound has to be yet."""
+        known, left = self._store.read(), self._left(now)
+        gangs = {one.gang for one in known if one.holds(now)}
+        return [
+            one.id
+            for one in known
+            if is_forgotten(one, now) and not (one.gang in gangs and left[one.id].num_bound)
+        ]
+
+    def _occupied(self, stand: Stand) -> _Seen:
+        now, known, seen = self._now(), self._store.read(), self._seen
+        if seen is not None and seen.stand is stand and seen.known is known:
+            is_same = seen.begins <= now and (seen.ends is None or now < seen.ends)
+            if is_same:
+                return seen
+        held = [one for one in known if one.holds(now)]
+        ends = min((one.expires_at for one in held if one.expires_at), default=None)
+        left = left_of((settled(one, now=now, epoch=0) for one in known), stand.pods)
+        snapshot = occupied(stand.snapshot, nominations(held, left))
+        self._seen = seen = _Seen(stand, known, now, ends, snapshot)
+        return seen
+
+    def _held(self, stand: Stand) -> tuple[list[Reservation], dict[str, Left]]:
+        known, now = self._store.read(), self._now()
+        left = left_of((settled(one, now=now, epoch=0) for one in known), stand.pods)
+        return [one for one in known if one.holds(now)], left
+
+    def _left(self, now: datetime) -> dict[str, Left]:
+        stand = self._stand
+        known = (settled(one, now=now, epoch=0) for one in self._store.read())
+        return left_of(known, stand.pods if stand else ())
+
+    def _find(self, id_: str) -> Reservation | None:
+        return next((one for one in self._store.read() if one.id == id_), None)
+
+    def _is_full(self) -> bool:
+        known, now = self._store.read(), self._now()
+        return len(known) >= MOST_KNOWN or sum(one.holds(now) for one in known) >= MOST_HELD
+
+    @contextmanager
+    def _turn(self, ends_at: float) -> Iterator[bool]:
+        """Place alone within the context, if our turn comes in time."""
+        is_ours = self._placing.acquire(timeout=max(0.0, ends_at - self._clock()))
+        try:
+            yield is_ours
+        finally:
+            if is_ours:
+                self._placing.release()
+
+
+def _refusal_of(error: KubeError | StoreError) -> Refusal:
+    is_lost = isinstance(error, KubeConflict | KubeFenced | StoreFenced)
+    return Refusal(RefusalKind.CHANGED if is_lost else RefusalKind.STORE, str(error))

@@ -1,0 +1,236 @@
+"""What becomes of a reservation: one table of steps, and what is asked before each. Pure.
+
+    reserved ──confirm──▶ confirmed ──release──▶ released
+       │ └─────release──────────────────────────────▲
+       └──expire──▶ expired
+
+Steps that were made already are no error: who repeats a call gets the answer of the first. Time
+is an argument: what is due has expired, be that written yet or not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum, StrEnum
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, Final
+
+from generator.placement.answer import Placement
+from generator.placement.request import Eviction, PlacementRequest
+from generator.reservation_object import MAX_PRIORITY, ReservationPhase
+from generator.reservations.records import (
+    HeldGroup,
+    Refusal,
+    RefusalKind,
+    Reservation,
+    Run,
+    Wish,
+)
+from topology.errors import show
+
+DEFAULT_TTL_S: Final = 60
+MAX_TTL_S: Final = 86_400
+MAX_GROUPS: Final = 128
+MAX_RESOURCES: Final = 16
+MAX_RUNS: Final = 8192
+"""Of one group: what an object of the API server can hold."""
+KEPT_S: Final = 600
+"""An ended reservation is remembered so long, or for its TTL if that is longer."""
+MOST_HELD: Final = 4096
+MOST_KNOWN: Final = 8192
+"""Ended ones among them."""
+_UUID4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_GANG: Final = re.compile(r"(?:[^/]{1,63}/)?[^/]{1,253}")
+_PLANE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_MAX_NAME: Final = 63
+_UNNAMED: Final = "self"
+
+
+class Step(StrEnum):
+    """What can be done to a reservation."""
+
+    CONFIRM = "confirm"
+    RELEASE = "release"
+    EXPIRE = "expire"
+
+
+_R, _C = ReservationPhase.RESERVED, ReservationPhase.CONFIRMED
+_GONE, _DUE = ReservationPhase.RELEASED, ReservationPhase.EXPIRED
+STEPS: Final[Mapping[tuple[ReservationPhase, Step], ReservationPhase]] = MappingProxyType(
+    {
+        (_R, Step.CONFIRM): _C,
+        (_C, Step.CONFIRM): _C,
+        (_R, Step.RELEASE): _GONE,
+        (_C, Step.RELEASE): _GONE,
+        (_GONE, Step.RELEASE): _GONE,
+        (_DUE, Step.RELEASE): _DUE,
+        (_R, Step.EXPIRE): _DUE,
+    }
+)
+"""To which phase a step leads from which; there is no other step."""
+
+
+def stepped(
+    found: Reservation, step: Step, *, now: datetime, epoch: int, message: str = ""
+) -> Reservation | Refusal:
+    """Return a reservation after a step, the very same where the step was made already.
+
+    Args:
+        found: as it was last written.
+        step: that is wished.
+        now: with a time zone.
+        epoch: of who writes.
+        message: why, for people.
+    """
+    if step is not Step.EXPIRE:
+        found = settled(found, now=now, epoch=epoch)
+    to = STEPS.get((found.phase, step))
+    if to is None:
+        problem = f"reservation {found.id} is {found.phase.value}: reserve again"
+        return Refusal(RefusalKind.ENDED, problem)
+    if to is found.phase:
+        return found
+    has_ended = to in {_GONE, _DUE}
+    return replace(
+        found,
+        phase=to,
+        epoch=epoch,
+        expires_at=None if to is _C else found.expires_at,
+        ended_at=now if has_ended else None,
+        message=message,
+    )
+
+
+def settled(found: Reservation, *, now: datetime, epoch: int) -> Reservation:
+    """Return a reservation as it is at a moment: expired where its time is up."""
+    if found.is_ended or found.holds(now):
+        return found
+    return replace(found, phase=_DUE, epoch=epoch, ended_at=found.expires_at)
+
+
+def is_forgotten(found: Reservation, now: datetime) -> bool:
+    """Return whether an ended reservation need not be remembered any longer."""
+    if not found.is_ended or found.ended_at is None:
+        return False
+    return now >= found.ended_at + timedelta(seconds=max(KEPT_S, found.ttl_s))
+
+
+def refused(wish: Wish) -> Refusal | None:
+    """Return why a wish makes no sense, None where it does; O(groups)."""
+    for field, problem in _faults(wish):
+        return Refusal(RefusalKind.MALFORMED, problem, field)
+    return None
+
+
+def _faults(wish: Wish) -> list[tuple[str, str]]:
+    request = wish.request
+    faults = [
+        ("request_id", "expected a UUID of version 4 in lower case", _UUID4, wish.id),
+        ("gang", "expected NAMESPACE/NAME, or a name without slashes", _GANG, request.gang),
+        ("plane", "expected the name of a network", _PLANE, request.plane),
+    ]
+    found = [
+        (field, f"{problem}, got '{show(text)}'")
+        for field, problem, pattern, text in faults
+        if not pattern.fullmatch(text)
+    ]
+    if request.gang == _UNNAMED:
+        found.append(("gang", "expected a name: nodes are kept for a gang that can be told apart"))
+    if not 1 <= wish.ttl_s <= MAX_TTL_S:
+        found.append(("ttl_s", f"expected 1 to {MAX_TTL_S} seconds, got {wish.ttl_s}"))
+    if abs(request.priority) > MAX_PRIORITY:
+        found.append(("priority", f"expected at most {MAX_PRIORITY}, got {request.priority}"))
+    if request.eviction is not Eviction.NEVER:
+        found.append(("preemption", "expected never: a reservation evicts nobody"))
+    if len(request.groups) > MAX_GROUPS:
+        found.append(("groups", f"expected at most {MAX_GROUPS}, got {len(request.groups)}"))
+    return found + _group_faults(request)
+
+
+def _group_faults(request: PlacementRequest) -> list[tuple[str, str]]:
+    found = []
+    for at, group in enumerate(request.groups):
+        if len(group.name) > _MAX_NAME:
+            found.append((f"groups[{at}].name", f"expected at most {_MAX_NAME} characters"))
+        if len(group.request) > MAX_RESOURCES:
+            problem = f"expected at most {MAX_RESOURCES} resources, got {len(group.request)}"
+            found.append((f"groups[{at}].request", problem))
+    return found
+
+
+def hash_of(wish: Wish) -> str:
+    """Return what tells a wish from another with the same id, as 64 hexadecimal digits.
+
+    Its deadline is no part of it: who repeats a call has less time left.
+    """
+    told = (replace(wish.request, deadline_s=None), wish.ttl_s, wish.holder)
+    return hashlib.sha256(json.dumps(_plain(told), sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - of any type that a request holds
+    """Return a value as JSON can say it, the same in every process."""
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, frozenset):
+        return sorted(_plain(one) for one in value)
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return value
+
+
+def reservation_of(
+    wish: Wish, placement: Placement, *, now: datetime, epoch: int
+) -> Reservation | Refusal:
+    """Return the reservation that a placement comes to."""
+    groups = tuple(
+        HeldGroup(group.name, group.request, _runs(placement.assignment[group.name]))
+        for group in wish.request.groups
+    )
+    for at, group in enumerate(groups):
+        if len(group.runs) > MAX_RUNS:
+            problem = f"lies on {len(group.runs)} runs of nodes, more than {MAX_RUNS}"
+            return Refusal(RefusalKind.MALFORMED, problem, f"groups[{at}]")
+    return Reservation(
+        id=wish.id,
+        request_hash=hash_of(wish),
+        holder=wish.holder,
+        gang=wish.request.gang,
+        priority=wish.request.priority,
+        plane=wish.request.plane,
+        tier=placement.tier or "",
+        is_proved=placement.is_proved,
+        groups=groups,
+        ttl_s=wish.ttl_s,
+        made_at=now,
+        phase=_R,
+        epoch=epoch,
+        expires_at=now + timedelta(seconds=wish.ttl_s),
+    )
+
+
+def _runs(nodes: tuple[str | None, ...]) -> tuple[Run, ...]:
+    return tuple(Run(node, sum(1 for _ in pods)) for node, pods in groupby(nodes))
+
+
+def placement_of(found: Reservation) -> Placement:
+    """Return the placement that a reservation keeps: what is the same each time it is told."""
+    return Placement(
+        is_feasible=True,
+        assignment=MappingProxyType(
+            {
+                group.name: tuple(run.node for run in group.runs for _ in range(run.count))
+                for group in found.groups
+            }
+        ),
+        tier=found.tier,
+        objective=MappingProxyType({}),
+        is_proved=found.is_proved,
+    )

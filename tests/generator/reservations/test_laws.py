@@ -1,0 +1,126 @@
+"""Laws over any order of calls, time and restarts, before a store in memory and one of SQLite."""
+
+from collections import Counter
+from pathlib import Path
+from tempfile import mkdtemp
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from generator.placement.capacity import Snapshot
+from generator.reservation_object import ReservationPhase as Phase
+from generator.reservations.ledger import Reservations
+from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved
+from generator.reservations.sqlite import FILE_NAME, SqliteReservations
+from tests.generator.reservations.worlds import PLENTY_S, Clock, cluster, id_of, wish
+
+NUMBERS = st.integers(0, 5)
+SLOTS, NODES = 3, 4
+
+
+class Histories(RuleBasedStateMachine):
+    """Calls in any order; what was answered is remembered here, and compared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(mkdtemp(prefix="reservations-"))
+        self.clock = Clock()
+        self.base = cluster(num_nodes=NODES, slots=SLOTS, per_leaf=2)
+        self.answered: dict[int, Reserved] = {}
+        self.ended: set[int] = set()
+        self.store = SqliteReservations(self.folder / FILE_NAME)
+        self.ledger = self._ledger()
+
+    def _ledger(self) -> Reservations:
+        made = Reservations(self.store, now=self.clock.now, clock=self.clock.seconds)
+        made.publish(self.base)
+        return made
+
+    @rule(number=NUMBERS, count=st.integers(1, 6), priority=st.integers(0, 2))
+    def reserve(self, number: int, count: int, priority: int) -> None:
+        asked = wish(number, gang=f"g{number % 3}", count=count, priority=priority)
+        before = self._free()
+        answer = self.ledger.reserve(asked, budget_s=PLENTY_S)
+        known = self.answered.get(number)
+        if known is not None:
+            if isinstance(answer, Reserved):
+                assert answer.placement == known.placement
+            return
+        if isinstance(answer, Reserved) and answer.reservation is not None:
+            self.answered[number] = answer
+        else:
+            assert self._free() == before, "what is refused keeps nothing"
+
+    @rule(number=NUMBERS)
+    def confirm(self, number: int) -> None:
+        answer = self.ledger.confirm(id_of(number), holder=LOCAL)
+        if number in self.ended or number not in self.answered:
+            assert isinstance(answer, Refusal)
+        elif isinstance(answer, Reservation):
+            assert answer.phase is Phase.CONFIRMED
+
+    @rule(number=NUMBERS)
+    def release(self, number: int) -> None:
+        answer = self.ledger.release(id_of(number), holder=LOCAL)
+        assert isinstance(answer, Reservation) is (number in self.answered)
+        if isinstance(answer, Reservation):
+            assert answer.is_ended
+            self.ended.add(number)
+
+    @rule(seconds=st.integers(1, 45))
+    def wait(self, seconds: int) -> None:
+        self.clock.pass_s(seconds)
+
+    @rule()
+    def tick(self) -> None:
+        self.ledger.tick()
+
+    @precondition(lambda self: self.answered)
+    @rule()
+    def restart(self) -> None:
+        before = self.ledger.known()
+        self.store.close()
+        self.store = SqliteReservations(self.folder / FILE_NAME)
+        self.ledger = self._ledger()
+        assert self.ledger.known() == before
+
+    @invariant()
+    def it_never_gives_anything_away_twice(self) -> None:
+        held = [one for one in self.ledger.known() if not one.is_ended]
+        taken = Counter[str]()
+        for one in held:
+            for group in one.groups:
+                for run in group.runs:
+                    if run.node is not None:
+                        taken[run.node] += run.count * dict(group.request)["slots"]
+        assert all(num <= SLOTS for num in taken.values()), taken
+
+    @invariant()
+    def it_is_empty_once_all_has_ended(self) -> None:
+        if all(one.is_ended for one in self.ledger.known()):
+            assert self._free() == self.base.free.tolist()
+            snapshot = self.ledger.snapshot
+            assert snapshot is not None
+            assert not snapshot.nominated
+
+    def _free(self) -> list[list[int]]:
+        """Return what is left for a gang that everything binds."""
+        snapshot: Snapshot | None = self.ledger.snapshot
+        assert snapshot is not None
+        free = snapshot.free.copy()
+        for gang in snapshot.nominated.values():
+            for row in gang.pods:
+                free[0, snapshot.position[row.node]] -= row.count
+        left: list[list[int]] = free.tolist()
+        return left
+
+    def teardown(self) -> None:
+        self.store.close()
+        for file in self.folder.iterdir():
+            file.unlink()
+        self.folder.rmdir()
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)

@@ -1,0 +1,321 @@
+"""Reserving before a store: replays, capacity, priorities, bad wishes, failures of the store."""
+
+from typing import Any
+
+import pytest
+
+from generator.placement.engine import place
+from generator.reservation_object import ReservationPhase as Phase
+from generator.reservations.ledger import MOST_AT_ONCE, StoreFenced
+from generator.reservations.records import Refusal, RefusalKind, Reserved
+from generator.reservations.rules import KEPT_S, MOST_HELD
+from tests.generator.reservations.worlds import World, cluster, id_of, request_of, wish
+from topology.errors import KubeConflict, KubeUnavailable, StoreError
+
+SMALL = {"num_nodes": 2, "slots": 4, "per_leaf": 2}
+
+
+@pytest.fixture
+def world() -> World:
+    """Two nodes of four slots."""
+    return World(cluster(**SMALL))
+
+
+def fits(world: World, *, gang: str, count: int, priority: int = 0) -> bool:
+    snapshot = world.ledger.snapshot
+    assert snapshot is not None
+    return place(snapshot, request_of(gang, count, priority)).is_feasible
+
+
+def refusal(answer: object) -> Refusal:
+    assert isinstance(answer, Refusal), answer
+    return answer
+
+
+def test_it_gives_the_same_answer_to_the_same_request(world: World) -> None:
+    first, again = world.reserve(), world.reserve()
+    assert first == again
+    assert isinstance(first, Reserved)
+    assert first.placement.is_feasible
+    assert sorted(first.placement.assignment) == ["w"]
+    assert first.placement.tier == "node"
+    assert len(world.store.rows) == 1
+
+
+def test_it_gives_the_same_answer_after_a_restart(world: World) -> None:
+    first = world.reserve()
+    world.store.restart()
+    world.ledger = world.open()
+    assert world.reserve() == first
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param({"count": 3}, id="another size"),
+        pytest.param({"gang": "ns/b"}, id="another gang"),
+        pytest.param({"ttl_s": 61}, id="another time"),
+        pytest.param({"priority": 1}, id="another priority"),
+        pytest.param({"holder": "bob"}, id="another holder"),
+        pytest.param({"required": "leaf"}, id="another bound"),
+    ],
+)
+def test_it_refuses_the_same_id_for(world: World, other: dict[str, Any]) -> None:
+    world.made()
+    assert refusal(world.reserve(**other)).kind is RefusalKind.REUSED
+
+
+def test_it_takes_no_notice_of_the_time_that_a_repeated_call_has_left(world: World) -> None:
+    assert world.reserve(deadline_s=5.0) == world.reserve(deadline_s=0.5) == world.reserve()
+
+
+def test_it_tells_what_became_of_it_when_it_is_asked_for_again(world: World) -> None:
+    world.made()
+    world.clock.pass_s(61)
+    again = world.reserve()
+    assert isinstance(again, Reserved)
+    assert again.reservation is not None
+    assert again.reservation.phase is Phase.EXPIRED
+    assert fits(world, gang="ns/b", count=8), "the answer keeps nothing"
+
+
+def test_it_keeps_the_nodes_from_others_and_not_from_the_gang(world: World) -> None:
+    world.made(count=6)
+    assert not fits(world, gang="ns/b", count=3)
+    assert fits(world, gang="ns/b", count=2)
+    assert fits(world, gang="ns/a", count=8)
+
+
+def test_it_shows_nothing_to_gangs_of_higher_priority_until_it_is_confirmed(world: World) -> None:
+    world.made(count=8, priority=5)
+    assert not fits(world, gang="ns/b", count=1, priority=5)
+    assert fits(world, gang="ns/b", count=8, priority=6)
+    world.confirm()
+    assert not fits(world, gang="ns/b", count=1, priority=10**12)
+
+
+def test_it_ends_at_its_time_without_anybody_looking(world: World) -> None:
+    world.made(count=8)
+    before = world.ledger.snapshot
+    assert world.ledger.snapshot is before, "nothing is made anew while nothing changes"
+    world.clock.pass_s(59.999)
+    assert not fits(world, gang="ns/b", count=1)
+    world.clock.pass_s(0.001)
+    assert fits(world, gang="ns/b", count=8)
+    assert world.store.writes == [(id_of(1),)]
+    world.ledger.tick()
+    assert world.store.rows[id_of(1)].phase is Phase.EXPIRED
+    world.ledger.tick()
+    assert len(world.store.writes) == 2, "at rest nothing is written"
+
+
+def test_it_reserves_more_nodes_for_a_gang_that_has_some(world: World) -> None:
+    first, second = world.made(1, count=4), world.made(2, count=4)
+    nodes = {run.node for one in (first, second) for group in one.groups for run in group.runs}
+    assert len(nodes) == 2
+    answer = world.reserve(3, count=1)
+    assert isinstance(answer, Reserved)
+    assert not answer.placement.is_feasible
+
+
+def test_it_answers_what_is_infeasible_and_keeps_nothing(world: World) -> None:
+    answer = world.reserve(count=9)
+    assert isinstance(answer, Reserved)
+    assert answer.reservation is None
+    assert answer.placement.reason is not None
+    assert world.store.rows == {}
+    assert world.made(count=8).id == id_of(1), "the id is free yet"
+
+
+def test_it_keeps_nothing_for_a_trial(world: World) -> None:
+    world.store.refusal = Refusal(RefusalKind.NO_LEADER, "nobody leads")
+    answer = world.reserve(count=8, is_trial=True)
+    assert isinstance(answer, Reserved)
+    assert answer.placement.is_feasible
+    assert answer.placement.objective, "it is explained in full"
+    assert (answer.reservation, world.store.writes) == (None, [])
+
+
+def test_it_lets_the_least_give_way_to_a_higher_priority_in_one_write(world: World) -> None:
+    world.made(1, gang="ns/low", count=4, priority=1)
+    world.made(2, gang="ns/mid", count=4, priority=2)
+    world.made(3, gang="ns/high", count=4, priority=9)
+    assert world.store.writes[-1] == (id_of(1), id_of(3))
+    gone = world.store.rows[id_of(1)]
+    assert gone.phase is Phase.RELEASED
+    assert gone.message == f"gave way to {id_of(3)} of priority 9"
+    assert world.store.rows[id_of(2)].phase is Phase.RESERVED
+    ended = refusal(world.confirm(1))
+    assert ended.kind is RefusalKind.ENDED
+
+
+def test_it_lets_nobody_give_way_where_there_is_room(world: World) -> None:
+    world.made(1, gang="ns/low", count=2, priority=1)
+    high = world.made(2, gang="ns/high", count=4, priority=9)
+    assert world.store.writes == [(id_of(1),), (id_of(2),)]
+    assert high.tier == "node"
+    world.made(3, gang="ns/high", count=2, priority=9)
+    assert world.store.rows[id_of(1)].phase is Phase.RESERVED
+
+
+def test_it_takes_nothing_of_what_is_confirmed_whatever_the_priority(world: World) -> None:
+    world.made(1, gang="ns/low", count=8, priority=1)
+    world.confirm(1)
+    answer = world.reserve(2, gang="ns/high", count=1, priority=9)
+    assert isinstance(answer, Reserved)
+    assert answer.reservation is None
+
+
+def test_it_places_anew_where_its_nodes_are_gone_meanwhile(world: World) -> None:
+    original = world.ledger._placed  # noqa: SLF001 - the moment between placing and writing
+    calls: list[object] = []
+
+    def meddled(stand: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
+        found = original(stand, request, ends_at)
+        if not calls:
+            world.store.rows |= {one.id: one for one in [other]}
+        calls.append(found)
+        return found
+
+    other = World(cluster(**SMALL)).made(9, gang="ns/z", count=4)
+    world.ledger._placed = meddled  # type: ignore[method-assign]  # noqa: SLF001 - as above
+    made = world.made(count=4)
+    assert len(calls) == 2
+    assert {run.node for group in made.groups for run in group.runs} == {"n1"}
+
+
+BAD = [
+    ("an id that is none", {"id": "x"}, "request_id"),
+    ("an id in upper case", {"id": id_of(1).upper().replace("0", "A")}, "request_id"),
+    ("a UUID of version 1", {"id": "3b241101-e2bb-1255-8caf-4136c566a962"}, "request_id"),
+    ("a line behind the id", {"id": f"{id_of(1)}\n"}, "request_id"),
+    ("no name", {"gang": "self"}, "gang"),
+    ("a path for a name", {"gang": "a/b/c"}, "gang"),
+    ("a namespace without a name", {"gang": "a/"}, "gang"),
+    ("a long namespace", {"gang": "a" * 64 + "/b"}, "gang"),
+    ("a network that is no name", {"plane": "Compute!"}, "plane"),
+    ("no time", {"ttl_s": 0}, "ttl_s"),
+    ("time that has passed", {"ttl_s": -1}, "ttl_s"),
+    ("more than a day", {"ttl_s": 86_401}, "ttl_s"),
+    ("a priority beyond JSON", {"priority": 1 << 54}, "priority"),
+    ("victims", {"preemption": "fewestVictims"}, "preemption"),
+    (
+        "too many groups",
+        {"groups": [{"name": f"g{at}", "count": 1} for at in range(129)]},
+        "groups",
+    ),
+    ("a long name", {"groups": [{"name": "g" * 64, "count": 1}]}, "groups[0].name"),
+    (
+        "too many resources",
+        {"groups": [{"name": "g", "count": 1, "request": {f"r{at}": 1 for at in range(17)}}]},
+        "groups[0].request",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "field"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+def test_it_refuses(world: World, more: dict[str, Any], field: str) -> None:
+    own = {key: more.pop(key) for key in ("id",) if key in more}
+    asked = wish(1, **more)._replace(**own)
+    found = refusal(world.ledger.reserve(asked, budget_s=1.0))
+    assert (found.kind, found.field) == (RefusalKind.MALFORMED, field)
+    assert world.store.writes == []
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (StoreError("disk full"), RefusalKind.STORE),
+        (KubeUnavailable("away"), RefusalKind.STORE),
+        (KubeConflict("changed"), RefusalKind.CHANGED),
+        (StoreFenced("another server"), RefusalKind.CHANGED),
+    ],
+    ids=["a full disk", "a server that is away", "a conflict", "a later writer"],
+)
+def test_it_says_that_nothing_was_kept_at(
+    world: World, error: StoreError, kind: RefusalKind
+) -> None:
+    world.made(1, count=1)
+    world.store.error = error
+    for answer in (world.reserve(2, count=1), world.confirm(1), world.release(1)):
+        assert refusal(answer).kind is kind
+        assert refusal(answer).problem == str(error)
+    world.ledger.tick()
+    world.store.error = None
+    assert world.made(2, count=1).holds(world.clock.now())
+
+
+def test_it_knows_no_tree_yet(world: World) -> None:
+    fresh = type(world.ledger)(world.store, now=world.clock.now, clock=world.clock.seconds)
+    assert fresh.snapshot is None
+    assert fresh.census().amounts == {}
+    found = refusal(fresh.reserve(wish(), budget_s=1.0))
+    assert found.kind is RefusalKind.NO_TREE
+
+
+def test_it_forgets_what_ended_long_ago_and_its_id_is_free(world: World) -> None:
+    world.made()
+    world.release()
+    world.clock.pass_s(KEPT_S - 1)
+    world.ledger.tick()
+    assert len(world.store.rows) == 1
+    world.clock.pass_s(1)
+    world.ledger.tick()
+    assert world.store.rows == {}
+    assert world.made(count=3).holds(world.clock.now())
+
+
+def test_it_keeps_no_more_than_it_may() -> None:
+    world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
+    made = world.made(count=1)
+    for number in range(2, MOST_HELD + 1):
+        world.store.rows[id_of(number)] = made
+    full = refusal(world.reserve(MOST_HELD + 1, count=1))
+    assert full.kind is RefusalKind.FULL
+    assert isinstance(world.reserve(1, count=1), Reserved), "what is known is answered yet"
+
+
+def test_it_writes_no_more_than_a_share_of_what_is_due_at_once() -> None:
+    world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
+    for number in range(MOST_AT_ONCE + 5):
+        world.made(number, count=1)
+    world.clock.pass_s(61)
+    world.ledger.tick()
+    assert len(world.store.writes[-1]) == MOST_AT_ONCE
+    world.ledger.tick()
+    assert len(world.store.writes[-1]) == 5
+
+
+def test_it_takes_over_what_stood_and_ends_what_a_former_writer_wrote_late(world: World) -> None:
+    world.made(1, count=1)
+    world.store.restart()
+    late = World(cluster(**SMALL)).made(2, gang="ns/late", count=1)
+    world.store.rows[late.id] = late
+    world.ledger = world.open()
+    world.ledger.tick()
+    taken = world.store.rows[id_of(1)]
+    assert (taken.phase, taken.epoch) == (Phase.RESERVED, 2)
+    assert world.store.rows[late.id].phase is Phase.RELEASED
+    assert "replaced" in world.store.rows[late.id].message
+
+
+def test_it_writes_nothing_where_another_leads(world: World) -> None:
+    world.made(count=1)
+    world.clock.pass_s(61)
+    world.store.refusal = Refusal(RefusalKind.NOT_LEADER, "ask h:1", leader="h:1")
+    world.ledger.tick()
+    assert len(world.store.writes) == 1
+    assert refusal(world.reserve(2)) == world.store.refusal
+    assert refusal(world.confirm()).leader == "h:1"
+
+
+def test_it_counts_what_is_kept(world: World) -> None:
+    world.made(1, gang="ns/a", count=3)
+    world.made(2, gang="ns/b", count=2)
+    world.confirm(2)
+    census = world.ledger.census()
+    assert census.phases == {Phase.RESERVED: 1, Phase.CONFIRMED: 1}
+    assert census.amounts == {"slots": 5}
+    world.clock.pass_s(61)
+    assert world.ledger.census().phases == {Phase.EXPIRED: 1, Phase.CONFIRMED: 1}
+    assert world.ledger.census().amounts == {"slots": 2}

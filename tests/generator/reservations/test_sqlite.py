@@ -1,0 +1,230 @@
+"""Reservations in a file: what is whole after a crash, and files that are not ours."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess  # noqa: TID251 - a process that is killed is the thing under test
+import sys
+import time
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from generator.reservations.documents import parse_whole, render_whole
+from generator.reservations.ledger import StoreFenced
+from generator.reservations.records import Reservation
+from generator.reservations.sqlite import FILE_NAME, SqliteReservations, read_reservations
+from tests.generator.reservations.worlds import World, id_of
+from tests.repository import ROOT
+from topology.errors import StoreError
+
+DEADLINE_S = 60.0
+
+
+def example(number: int = 1) -> Reservation:
+    return World().made(number, count=3, groups=[{"name": "w", "count": 9, "min": 1}])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / FILE_NAME
+
+
+def test_it_tells_a_reservation_as_it_was_written() -> None:
+    one = example()
+    assert parse_whole(json.loads(json.dumps(render_whole(one)))) == one
+
+
+def test_it_makes_no_file_before_there_is_something_to_keep(file: Path) -> None:
+    store = SqliteReservations(file)
+    assert (store.read(), read_reservations(file)) == ((), ())
+    assert not file.exists()
+    store.put([example()])
+    assert read_reservations(file) == store.read() == (example(),)
+
+
+def test_it_keeps_what_was_written_and_counts_who_opened_it(file: Path) -> None:
+    first = SqliteReservations(file)
+    first.put([example(1), example(2)])
+    first.forget([id_of(1)])
+    first.close()
+    second = SqliteReservations(file)
+    assert second.read() == (example(2),)
+    assert second.epoch == first.epoch + 1
+    assert second.taken_over() == {id_of(2)}
+
+
+def test_it_writes_nothing_once_another_server_has_taken_over(file: Path) -> None:
+    first = SqliteReservations(file)
+    first.put([example(1)])
+    second = SqliteReservations(file)
+    with pytest.raises(StoreFenced, match="another server has taken it over"):
+        first.put([example(2)])
+    with pytest.raises(StoreFenced):
+        first.forget([id_of(1)])
+    second.put([example(3)])
+    assert [one.id for one in read_reservations(file)] == [id_of(1), id_of(3)]
+
+
+def test_it_writes_into_no_file_that_nobody_will_find(file: Path) -> None:
+    store = SqliteReservations(file)
+    store.put([example(1)])
+    file.unlink()
+    with pytest.raises(StoreError, match="was removed or replaced"):
+        store.put([example(2)])
+    file.write_bytes(b"")
+    with pytest.raises(StoreError, match="was removed or replaced"):
+        store.put([example(2)])
+
+
+def test_it_writes_all_or_nothing(file: Path) -> None:
+    store = SqliteReservations(file)
+    store.put([example(1)])
+    with sqlite3.connect(file) as database:
+        database.execute(
+            "CREATE TRIGGER no BEFORE INSERT ON reservations WHEN NEW.id = "
+            f"'{id_of(3)}' BEGIN SELECT RAISE(ABORT, 'disk full'); END"
+        )
+    database.close()
+    with pytest.raises(StoreError, match="disk full"):
+        store.put([example(2), example(3)])
+    assert [one.id for one in read_reservations(file)] == [id_of(1)]
+    assert [one.id for one in store.read()] == [id_of(1)]
+    store.put([example(2)])
+
+
+def _foreign(file: Path) -> None:
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE songs (title TEXT)")
+    database.close()
+
+
+def _newer(file: Path) -> None:
+    SqliteReservations(file).put([example()])
+    with sqlite3.connect(file) as database:
+        database.execute("PRAGMA user_version = 2")
+    database.close()
+
+
+def _text(file: Path) -> None:
+    file.write_text("reservations: none of your business\n" * 50)
+
+
+def _cut(file: Path) -> None:
+    store = SqliteReservations(file)
+    store.put([example(at) for at in range(50)])
+    store.close()
+    file.write_bytes(file.read_bytes()[:10_000])
+
+
+def _scribbled(file: Path) -> None:
+    store = SqliteReservations(file)
+    store.put([example(at) for at in range(50)])
+    store.close()
+    raw = bytearray(file.read_bytes())
+    raw[8192:12288] = b"\xff" * 4096
+    file.write_bytes(bytes(raw))
+
+
+def _odd(file: Path) -> None:
+    store = SqliteReservations(file)
+    store.put([example()])
+    store.close()
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE reservations SET document = '{}'")
+    database.close()
+
+
+def _renamed(file: Path) -> None:
+    store = SqliteReservations(file)
+    store.put([example()])
+    store.close()
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE reservations SET id = 'x'")
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        pytest.param(_foreign, "something else than reservations", id="another program's"),
+        pytest.param(_newer, "is of version 2; this program knows 1", id="a later program's"),
+        pytest.param(_text, "not a database", id="a text"),
+        pytest.param(_cut, "malformed|damaged", id="cut off"),
+        pytest.param(_scribbled, "malformed|damaged", id="scribbled over"),
+        pytest.param(_odd, "reservation .*: metadata: is missing", id="a row that is none"),
+        pytest.param(_renamed, "is not what it is named", id="a row of another name"),
+    ],
+)
+def test_it_leaves_a_file_alone_that_is(file: Path, make: object, why: str) -> None:
+    assert callable(make)
+    make(file)
+    before = file.read_bytes()
+    for use in (SqliteReservations, read_reservations):
+        with pytest.raises(StoreError, match=why) as caught:
+            use(file)
+        assert str(caught.value).startswith(str(file))
+        assert "\n" not in str(caught.value)
+    assert file.read_bytes() == before
+
+
+def test_it_takes_an_empty_file_for_a_new_one(file: Path) -> None:
+    file.touch()
+    store = SqliteReservations(file)
+    store.put([example()])
+    assert read_reservations(file) == (example(),)
+
+
+def test_it_says_that_a_folder_cannot_be_used(file: Path) -> None:
+    file.mkdir()
+    with pytest.raises(StoreError, match="is no file"):
+        SqliteReservations(file)
+
+
+def test_it_is_used_by_several_threads(file: Path) -> None:
+    store = SqliteReservations(file)
+    rows = [example(at) for at in range(24)]
+    threads = [Thread(target=store.put, args=([one],)) for one in rows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read_reservations(file) == tuple(rows)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from generator.reservations.sqlite import SqliteReservations
+from tests.generator.reservations.test_sqlite import example
+from dataclasses import replace
+from tests.generator.reservations.worlds import id_of
+
+store = SqliteReservations(Path(sys.argv[1]))
+one = example()
+for at in range(10**6):
+    pair = [replace(one, id=id_of(2 * at + side)) for side in (0, 1)]
+    store.put(pair)
+    print(at, flush=True)
+"""
+
+
+def test_it_has_all_that_was_written_and_nothing_by_half_after_a_kill(file: Path) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(file)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    ends_at = time.monotonic() + DEADLINE_S
+    told = [int(running.stdout.readline()) for _ in range(20)]
+    assert time.monotonic() < ends_at
+    os.kill(running.pid, signal.SIGKILL)
+    told += [int(line) for line in running.stdout.read().splitlines() if line]
+    running.wait(DEADLINE_S)
+    running.stdout.close()
+    kept = {one.id for one in SqliteReservations(file).read()}
+    for at in told:
+        assert {id_of(2 * at), id_of(2 * at + 1)} <= kept
+    assert len(kept) % 2 == 0, "the last write is there as a whole or not at all"
+    assert len(kept) - 2 * len(told) in (0, 2)

@@ -1,0 +1,114 @@
+"""The table of steps, who may make them, and what is remembered."""
+
+from datetime import timedelta
+from itertools import product
+
+import pytest
+
+from generator.reservation_object import ReservationPhase as Phase
+from generator.reservations.records import Refusal, RefusalKind, Reservation
+from generator.reservations.rules import KEPT_S, STEPS, Step, is_forgotten, settled, stepped
+from tests.generator.reservations.worlds import NOON, World, id_of
+
+LATER = NOON + timedelta(seconds=10)
+
+
+@pytest.fixture
+def made() -> Reservation:
+    return World().made()
+
+
+@pytest.mark.parametrize(("phase", "step"), list(product(Phase, Step)), ids=str)
+def test_it_makes_the_steps_of_the_table_and_no_other(
+    made: Reservation, phase: Phase, step: Step
+) -> None:
+    at = made if phase is Phase.RESERVED else _in(made, phase)
+    after = stepped(at, step, now=LATER, epoch=7, message="why")
+    to = STEPS.get((phase, step))
+    if to is None:
+        assert isinstance(after, Refusal)
+        assert after.kind is RefusalKind.ENDED
+        assert phase.value in after.problem
+        return
+    assert isinstance(after, Reservation)
+    assert after.phase is to
+    assert (after is at) is (to is phase)
+    if to is not phase:
+        assert (after.epoch, after.message) == (7, "why")
+        assert after.ended_at == (LATER if after.is_ended else None)
+        has_no_end = Phase.CONFIRMED in (to, phase)
+        assert (after.expires_at is None) is has_no_end
+
+
+def _in(made: Reservation, phase: Phase) -> Reservation:
+    step = {"confirmed": Step.CONFIRM, "released": Step.RELEASE, "expired": Step.EXPIRE}[phase]
+    found = stepped(made, step, now=NOON, epoch=1)
+    assert isinstance(found, Reservation)
+    return found
+
+
+def test_it_has_expired_at_its_time_be_that_written_or_not(made: Reservation) -> None:
+    ends = NOON + timedelta(seconds=60)
+    assert made.expires_at == ends
+    assert made.holds(ends - timedelta(microseconds=1))
+    assert not made.holds(ends)
+    after = settled(made, now=ends, epoch=2)
+    assert (after.phase, after.ended_at) == (Phase.EXPIRED, ends)
+    refusal = stepped(made, Step.CONFIRM, now=ends, epoch=2)
+    assert isinstance(refusal, Refusal)
+    assert "is expired" in refusal.problem
+
+
+def test_it_holds_what_is_confirmed_for_ever() -> None:
+    world = World()
+    world.made()
+    assert isinstance(world.confirm(), Reservation)
+    world.clock.pass_s(10**8)
+    (known,) = world.ledger.known()
+    assert known.phase is Phase.CONFIRMED
+
+
+def test_it_remembers_what_ended_for_its_ttl_at_least(made: Reservation) -> None:
+    gone = _in(made, Phase.RELEASED)
+    assert not is_forgotten(gone, NOON + timedelta(seconds=KEPT_S - 1))
+    assert is_forgotten(gone, NOON + timedelta(seconds=KEPT_S))
+    world = World()
+    long = _in(world.made(ttl_s=5000), Phase.RELEASED)
+    assert not is_forgotten(long, NOON + timedelta(seconds=4999))
+    assert not is_forgotten(made, NOON + timedelta(days=9)), "its end is not written yet"
+
+
+@pytest.mark.parametrize("call", ["confirm", "release"])
+def test_it_lets_nobody_else_touch_it(call: str) -> None:
+    world = World()
+    world.made(holder="alice")
+    refusal = getattr(world, call)(holder="bob")
+    assert refusal.kind is RefusalKind.NOT_HOLDER
+    assert world.ledger.known()[0].phase is Phase.RESERVED
+    assert isinstance(getattr(world, call)(holder="alice"), Reservation)
+
+
+@pytest.mark.parametrize("call", ["confirm", "release"])
+def test_it_knows_no_other(call: str) -> None:
+    world = World()
+    world.made()
+    refusal = getattr(world, call)(2)
+    assert refusal.kind is RefusalKind.UNKNOWN
+    assert id_of(2) in refusal.problem
+
+
+def test_it_is_no_error_to_repeat_a_step() -> None:
+    world = World()
+    world.made()
+    assert world.confirm() == world.confirm()
+    assert world.release() == world.release()
+    assert [len(one) for one in world.store.writes] == [1, 1, 1], "what stands is not written"
+
+
+def test_it_refuses_callers_of_a_later_epoch() -> None:
+    world = World()
+    made = world.made()
+    refusal = world.confirm(least_epoch=made.epoch + 1)
+    assert isinstance(refusal, Refusal)
+    assert refusal.kind is RefusalKind.CHANGED
+    assert isinstance(world.confirm(least_epoch=made.epoch), Reservation)

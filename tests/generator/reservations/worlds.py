@@ -1,0 +1,145 @@
+"""A small cluster, clocks that stand still, and a store of reservations in memory."""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
+from generator.placement.request import PlacementRequest, parse_request
+from generator.reservations.ledger import Reservations
+from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved, Wish
+from tests.generator.placement.scenes import Paths, tree_of
+from topology.errors import StoreError
+
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
+PLENTY_S = 60.0
+
+
+def cluster(num_nodes: int = 8, slots: int = 4, per_leaf: int = 4) -> Snapshot:
+    """Return equal nodes in leaves under one spine."""
+    paths: Paths = {f"n{at}": (at // per_leaf, 0) for at in range(num_nodes)}
+    tree = tree_of(paths, ("leaf", "spine"))
+    return build_snapshot(tree, {name: NodeSpec(name, {"slots": slots}) for name in tree.nodes})
+
+
+def request_of(
+    gang: str = "ns/a",
+    count: int = 4,
+    priority: int = 0,
+    **more: Any,  # noqa: ANN401 - fields of a request
+) -> PlacementRequest:
+    """Return a gang of equal pods that take a slot each."""
+    groups = more.pop("groups", [{"name": "w", "count": count}])
+    spec = {"gang": gang, "priority": priority, "groups": groups, **more}
+    return parse_request(
+        {"apiVersion": "toponaut.io/v1alpha1", "kind": "PlacementRequest", "spec": spec}
+    )
+
+
+def id_of(number: int) -> str:
+    """Return the n-th id, in the form of a drawn one."""
+    return str(UUID(int=number, version=4))
+
+
+def wish(
+    number: int = 1,
+    *,
+    ttl_s: int = 60,
+    holder: str = LOCAL,
+    is_trial: bool = False,
+    **more: Any,  # noqa: ANN401 - of a request
+) -> Wish:
+    """Return the n-th wish."""
+    return Wish(id_of(number), holder, request_of(**more), ttl_s, is_trial)
+
+
+class Clock:
+    """The time, as the test says."""
+
+    def __init__(self) -> None:
+        self.at = NOON
+
+    def now(self) -> datetime:
+        return self.at
+
+    def seconds(self) -> float:
+        return 0.0
+
+    def pass_s(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
+
+
+class MemoryStore:
+    """A `ReservationStore` that survives its writers, and fails when told to."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Reservation] = {}
+        self.epoch = 1
+        self.refusal: Refusal | None = None
+        self.error: StoreError | None = None
+        self.writes: list[tuple[str, ...]] = []
+        self._known: tuple[Reservation, ...] = ()
+        self._taken: frozenset[str] = frozenset()
+
+    def restart(self) -> None:
+        """Let another writer begin."""
+        self.epoch += 1
+        self._taken = frozenset(self.rows)
+
+    def why_not(self) -> Refusal | None:
+        return self.refusal
+
+    def read(self) -> tuple[Reservation, ...]:
+        known = tuple(self.rows[id_] for id_ in sorted(self.rows))
+        if known != self._known:
+            self._known = known
+        return self._known
+
+    def refresh(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def taken_over(self) -> Collection[str]:
+        return self._taken
+
+    def put(self, changed: Sequence[Reservation]) -> None:
+        if self.error is not None:
+            raise self.error
+        self.writes.append(tuple(one.id for one in changed))
+        self.rows |= {one.id: one for one in changed}
+
+    def forget(self, ids: Collection[str]) -> None:
+        self.rows = {id_: one for id_, one in self.rows.items() if id_ not in ids}
+
+
+class World:
+    """Reservations of a cluster, before a store in memory."""
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self.store = MemoryStore()
+        self.clock = Clock()
+        self.base = cluster() if snapshot is None else snapshot
+        self.ledger = self.open()
+
+    def open(self) -> Reservations:
+        """Return a fresh writer over the same store."""
+        made = Reservations(self.store, now=self.clock.now, clock=self.clock.seconds)
+        made.publish(self.base)
+        return made
+
+    def reserve(self, number: int = 1, **more: Any) -> Reserved | Refusal:  # noqa: ANN401 - of a wish
+        return self.ledger.reserve(wish(number, **more), budget_s=PLENTY_S)
+
+    def made(self, number: int = 1, **more: Any) -> Reservation:  # noqa: ANN401 - of a wish
+        """Return a reservation that must be granted."""
+        answer = self.reserve(number, **more)
+        assert isinstance(answer, Reserved), answer
+        assert answer.reservation is not None, answer.placement
+        return answer.reservation
+
+    def confirm(self, number: int = 1, **more: Any) -> Reservation | Refusal:  # noqa: ANN401 - options
+        return self.ledger.confirm(id_of(number), **({"holder": LOCAL} | more))
+
+    def release(self, number: int = 1, **more: Any) -> Reservation | Refusal:  # noqa: ANN401 - options
+        return self.ledger.release(id_of(number), **({"holder": LOCAL} | more))
