@@ -32,7 +32,8 @@ class FabricDevice(NamedTuple):
     kind: DeviceKind
     node: str | None
     """The cluster node it is, None for switches and for hosts that are none."""
-    ids: tuple[Id, ...]
+    ids: Sequence[Id]
+    """Sorted."""
     is_reporting: bool = True
     """It speaks for itself, so that its silence about a cable means much."""
     has_report: bool = False

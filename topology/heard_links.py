@@ -32,16 +32,13 @@ class HeardRows(NamedTuple):
     can_confirm: Flags
     """Whether the peer would report this cable."""
     style: Codes
-    """How the peer names its port, see `kinds`: an index into STYLES."""
+    """How the peer names its port, see `kinds`."""
     rates: Rates
     """Of the hearing port by its claim."""
 
     def where(self, chosen: Flags | Index) -> HeardRows:
         """Return some of the entries, told by flags or by their places."""
         return HeardRows._make(column[chosen] for column in self)
-
-
-STYLES = ("", "mac", "name")
 
 
 def pair_ends(rows: HeardRows, is_confirmed: Flags) -> LinkColumns:

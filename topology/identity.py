@@ -1,24 +1,25 @@
-"""Claims to devices: which claims speak of one device, and what cannot be joined.
+"""Claims: what one source says about one device, and the ids by which claims are joined.
 
-A device is the union of claims whose strong ids overlap. The strong ids are node names, node
-GUIDs, port GUIDs and usable MACs (a chassis id of subtype mac is one); node and port GUIDs are
-separate name spaces. Names are the weakest id: they join only what no strong id objects to.
+The strong ids are node names, node GUIDs, port GUIDs and usable MACs (a chassis id of subtype mac
+is one); node and port GUIDs are separate name spaces.
+
+Claims come by the hundred thousand, and with all their ports they would be a gigabyte of objects.
+So those of reports and sweeps make their device anew for each who asks: ask once, drop it soon.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
+from typing import Protocol, runtime_checkable
 
 from topology.errors import show
-from topology.facts import Device, DeviceKind, Finding, FindingKind, Severity
-from topology.ids import Id, IdKind, parse_node_name, short_name
+from topology.facts import Device, Finding, FindingKind, Severity
+from topology.ids import Id, IdKind
 
 Key = tuple[str, str]
-AMBIGUOUS = -1
 
 
 class Origin(IntEnum):
@@ -41,6 +42,67 @@ class Claim:
     device: Device
     origin: Origin
 
+    @property
+    def name(self) -> str:
+        """What the device is called, told without making it."""
+        return self.device.name
+
+
+class MadeClaim(Claim):
+    """A claim whose device is made for each who asks; it equals one that has this device."""
+
+    __slots__ = ()
+
+    def __init__(self, origin: Origin) -> None:
+        """Take note of who claims; what, a subclass tells."""
+        object.__setattr__(self, "origin", origin)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with any claim."""
+        if not isinstance(other, Claim):
+            return NotImplemented
+        return (self.origin, self.device) == (other.origin, other.device)
+
+    def __hash__(self) -> int:
+        """Return the hash of the claim that has its device."""
+        return hash((self.device, self.origin))
+
+
+class SweptClaim(MadeClaim):
+    """One device of a sweep."""
+
+    __slots__ = ("_at", "_devices", "_name")
+
+    _at: int
+    _devices: Sequence[Device]
+    _name: str
+
+    def __init__(self, devices: Sequence[Device], at: int, name: str) -> None:
+        """Keep where it is, and what it is called."""
+        super().__init__(Origin.SWEEP)
+        object.__setattr__(self, "_devices", devices)
+        object.__setattr__(self, "_at", at)
+        object.__setattr__(self, "_name", name)
+
+    @property
+    def name(self) -> str:
+        """What the device is called."""
+        return self._name
+
+    @property
+    def device(self) -> Device:
+        """The device, as the sweep makes it."""
+        return self._devices[self._at]
+
+
+@runtime_checkable
+class NamedDevices(Protocol):
+    """Devices whose names are told without making them."""
+
+    def names(self) -> list[str]:
+        """Return the name of each."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SweptClaims:
@@ -50,53 +112,16 @@ class SweptClaims:
 
     def __iter__(self) -> Iterator[Claim]:
         """Yield each as a claim of its own."""
-        return (Claim(device, Origin.SWEEP) for device in self.devices)
+        devices = self.devices
+        is_told = isinstance(devices, NamedDevices)
+        names = devices.names() if is_told else [device.name for device in devices]
+        return (SweptClaim(devices, at, name) for at, name in enumerate(names))
 
 
 def spell_out(claims: Iterable[Claim | SweptClaims]) -> Iterator[Claim]:
     """Yield all claims, those of sweeps one by one."""
     for claim in claims:
         yield from claim if isinstance(claim, SweptClaims) else (claim,)
-
-
-@dataclass(slots=True)
-class Entity:
-    """One device while it is put together; private to the building of a fabric."""
-
-    kind: DeviceKind = DeviceKind.UNKNOWN
-    node: str | None = None
-    names: list[str] = field(default_factory=list)
-    ids: set[Id] = field(default_factory=set)
-    claims: list[Claim] = field(default_factory=list)
-    is_mention: bool = False
-    """Known only from what others hear."""
-
-    def absorb(self, claim: Claim) -> None:
-        """Take in a claim; a known kind and the first name stay."""
-        self.claims.append(claim)
-        self.ids.update(claim.device.ids)
-        if self.kind is DeviceKind.UNKNOWN:
-            self.kind = claim.device.kind
-        if claim.device.name:
-            self.names.append(claim.device.name)
-        for found in claim.device.ids:
-            if found.kind is IdKind.NODE_NAME and self.node is None:
-                self.node = parse_node_name(found.value)
-
-    @property
-    def origins(self) -> set[Origin]:
-        """Who makes claims about it; empty where only others hear it."""
-        return {claim.origin for claim in self.claims}
-
-    @property
-    def model(self) -> str:
-        """What it is, as the first source that says it says it; empty if none does."""
-        return next((claim.device.model for claim in self.claims if claim.device.model), "")
-
-    @property
-    def is_reporting(self) -> bool:
-        """Whether the device speaks for itself, so that its silence about a cable means much."""
-        return any(claim.origin is not Origin.INVENTORY for claim in self.claims)
 
 
 _STRONG = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.NODE_NAME, IdKind.MAC})
@@ -127,186 +152,26 @@ def claim_keys(device: Device) -> list[Key]:
     return list(keys)
 
 
-@dataclass(slots=True)
-class Identities:
-    """All devices of a fabric, and who owns which strong key."""
-
-    entities: list[Entity] = field(default_factory=list)
-    owner: dict[Key, int] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    by_name: dict[str, int] = field(default_factory=dict)
-    """Short name to entity, AMBIGUOUS where several carry it; filled by `index_names`."""
-
-    def index_names(self) -> None:
-        """Make `by_name` from the names of all entities."""
-        self.by_name.clear()
-        for at, entity in enumerate(self.entities):
-            for name in {short_name(name) for name in [*entity.names, entity.node or ""] if name}:
-                self.by_name[name] = AMBIGUOUS if name in self.by_name else at
-
-
-def _claim_order(claim: Claim) -> tuple[object, ...]:
-    device = claim.device
-    return (claim.origin, device.name, device.ids, len(device.ports))
+def _by_name(claim: Claim) -> tuple[Origin, str]:
+    return claim.origin, claim.name
 
 
 def sort_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
-    """Yield claims in an order that their content alone decides."""
-    ordered = sorted(claims, key=_claim_order)
-    for _, alike in groupby(ordered, key=_claim_order):
+    """Yield claims in an order that their content alone decides: by origin, name, and the rest."""
+    for _, alike in groupby(sorted(claims, key=_by_name), key=_by_name):
         group = list(alike)  # nearly always one; spelling it out for all would cost seconds
-        yield from group if len(group) == 1 else sorted(group, key=repr)
+        yield from group if len(group) == 1 else _sort_namesakes(group)
 
 
-def resolve_claims(ordered: Sequence[Claim]) -> Identities:
-    """Join claims to devices, in the order of `sort_claims`; O(n log n) in their ids.
-
-    A union that would join two devices that speak for themselves is refused: the id then
-    identifies nobody, except where the inventory gives it to one of them. Source: design of
-    identity by id sets, IEEE 802.1AB 9.2.7.7 for what a chassis id is worth.
-    """
-    found = Identities()
-    for claim in ordered:
-        if claim.origin is not Origin.SWEEP:
-            _add_anchor(found, claim)
-    for claim in ordered:
-        if claim.origin is Origin.SWEEP:
-            _add_swept(found, claim)
-    _join_names(found)
-    found.index_names()
-    return found
-
-
-def _add_anchor(found: Identities, claim: Claim) -> None:
-    keys = claim_keys(claim.device)
-    owned = {key: found.owner[key] for key in keys if key in found.owner}
-    home = _home(found, claim, owned)
-    at = _new_entity(found) if home is None else home
-    found.entities[at].absorb(claim)
-    for key in keys:
-        other = owned.get(key, at)
-        if other == at:
-            found.owner[key] = at
-        else:
-            _refuse(found, key, claim, (at, other))
-
-
-def _home(found: Identities, claim: Claim, owned: Mapping[Key, int]) -> int | None:
-    """Return the device that a claim belongs to, None for a new one.
-
-    The node's name decides. A claim without one (a file that people collected) is of the one
-    device that has its ids already, unless that spoke for itself in the same way.
-    """
-    named = [at for key, at in owned.items() if key[0] == IdKind.NODE_NAME]
-    if named:
-        return named[0]
-    owners = set(owned.values())
-    has_name = any(one.kind is IdKind.NODE_NAME for one in claim.device.ids)
-    if has_name or len(owners) != 1 or AMBIGUOUS in owners:
-        return None
-    home = owners.pop()
-    is_twin = any(other.origin is claim.origin for other in found.entities[home].claims)
-    return None if is_twin else home
-
-
-def _refuse(found: Identities, key: Key, claim: Claim, rivals: tuple[int, int]) -> None:
-    """Record that two devices claim one id; the inventory's word stands, else nobody has it.
-
-    Args:
-        found: all devices.
-        key: the id.
-        claim: what claims it now.
-        rivals: the device of this claim, and the one that had the id first or AMBIGUOUS.
-    """
-    at, other = rivals
-    is_listed = other != AMBIGUOUS and claim.origin is not Origin.INVENTORY
-    is_listed = is_listed and any(
-        earlier.origin is Origin.INVENTORY and key in claim_keys(earlier.device)
-        for earlier in found.entities[other].claims
+def _sort_namesakes(claims: Iterable[Claim]) -> Iterator[Claim]:
+    found = ((claim, claim.device) for claim in claims)
+    rows = sorted(
+        [(device.ids, len(device.ports), at, claim) for at, (claim, device) in enumerate(found)],
+        key=lambda row: row[:2],
     )
-    if not is_listed:
-        found.owner[key] = AMBIGUOUS
-    names = sorted(_title(found.entities[one]) for one in rivals if one != AMBIGUOUS)
-    who = f"{' and '.join(names)} both claim" if len(names) > 1 else f"{names[0]} also claims"
-    found.findings.append(
-        Finding(
-            kind=FindingKind.DUPLICATE_ID,
-            device=_title(found.entities[at]),
-            port=None,
-            severity=Severity.ERROR,
-            message=(
-                f"{who} {key[0]} {show(key[1])}; "
-                + ("the inventory's claim stands. " if is_listed else "it identifies neither. ")
-                + "Check for cloned firmware or a misbehaving node."
-            ),
-        )
-    )
-
-
-def _add_swept(found: Identities, claim: Claim) -> None:
-    keys = claim_keys(claim.device)
-    owners = [at for key in keys if (at := found.owner.get(key, AMBIGUOUS)) != AMBIGUOUS]
-    at = owners[0] if owners else _new_entity(found)
-    found.entities[at].absorb(claim)
-    for key in keys:
-        found.owner.setdefault(key, at)
-
-
-def _new_entity(found: Identities) -> int:
-    found.entities.append(Entity())
-    return len(found.entities) - 1
-
-
-def _title(entity: Entity) -> str:
-    return entity.node or next((show(name) for name in entity.names), "unnamed device")
-
-
-def _join_names(found: Identities) -> None:
-    """Join what only names can: the HCAs of one swept host, and hosts with listed nodes."""
-    named: dict[str, list[int]] = defaultdict(list)
-    listed: dict[str, list[int]] = defaultdict(list)
-    for at, entity in enumerate(found.entities):
-        if entity.node is not None:
-            listed[short_name(entity.node)].append(at)
-        elif entity.names and entity.kind in (DeviceKind.HOST, DeviceKind.UNKNOWN):
-            named[short_name(entity.names[0])].append(at)
-    gone: dict[int, int] = {}
-    for name in sorted(named):
-        gone.update(_join_one_name(found, name, named[name], listed.get(name, [])))
-    _merge(found, gone)
-
-
-def _join_one_name(
-    found: Identities, name: str, parts: list[int], nodes: list[int]
-) -> Iterator[tuple[int, int]]:
-    """Yield (entity, entity that it is part of) for the entities that carry one name."""
-    entities = found.entities
-    labels = [label for at in parts for label in set(_hca_labels(entities[at]))]
-    is_one_host = len(labels) == len(set(labels)) and (len(parts) == 1 or len(labels) > 0)
-    has_objection = len(nodes) == 1 and any(
-        strong_key(one) for one in entities[nodes[0]].ids if one.kind != IdKind.NODE_NAME
-    )
-    if not is_one_host or len(nodes) > 1 or has_objection:
-        _refuse_name(found, name, parts)
-        return
-    home = nodes[0] if nodes else parts[0]
-    yield from ((at, home) for at in parts if at != home)
-
-
-def _hca_labels(entity: Entity) -> list[str]:
-    return [
-        port.rdma_device or port.name
-        for claim in entity.claims
-        if claim.origin is Origin.SWEEP
-        for port in claim.device.ports[:1]
-    ]
-
-
-def _refuse_name(found: Identities, name: str, parts: Sequence[int]) -> None:
-    found.findings.append(same_name(name, len(parts)))
-    for at in parts:
-        if any(claim.origin is Origin.SWEEP for claim in found.entities[at].claims):
-            found.entities[at].names.clear()
+    for _, alike in groupby(rows, key=lambda row: row[:2]):
+        group = [row[3] for row in alike]
+        yield from group if len(group) == 1 else sorted(group, key=lambda one: repr(one.device))
 
 
 def same_name(name: str, num_devices: int) -> Finding:
@@ -323,16 +188,3 @@ def same_name(name: str, num_devices: int) -> Finding:
             "there, or list its GUIDs or MACs in the inventory."
         ),
     )
-
-
-def _merge(found: Identities, gone: Mapping[int, int]) -> None:
-    for at, home in gone.items():
-        for claim in found.entities[at].claims:
-            found.entities[home].absorb(claim)
-    kept = [at for at in range(len(found.entities)) if at not in gone]
-    place = {at: index for index, at in enumerate(kept)}
-    place.update({at: place[home] for at, home in gone.items()})
-    found.owner.update(
-        {key: place[at] for key, at in found.owner.items() if at != AMBIGUOUS},
-    )
-    found.entities = [found.entities[at] for at in kept]

@@ -26,7 +26,6 @@ from topology.heard_links import NO_PORT
 from topology.identity import Claim, Key, SweptClaims
 from topology.inference import Inferred, infer_all
 from topology.joining import Joined, join_claims
-from topology.key_table import KeyTable, key_table
 from topology.plane_policy import COMPUTE, PlanePolicy
 from topology.planes import Plane, Split, split_planes
 from topology.reassembly import Rejoined
@@ -79,8 +78,6 @@ class Known:
     wanted: Wanted
     joined: Joined | None
     """None where all claims are of one sweep, which is joined at once."""
-    keys: KeyTable | None
-    """Made when a report changes."""
     fabric: Fabric
     split: Split
     plane: Plane
@@ -119,13 +116,12 @@ def _learn_all(claims: tuple[AnyClaim, ...], wanted: Wanted, context: Context) -
     else:
         joined = join_claims(claims, first_owners=context.first_owners)
         fabric = joined.fabric
-    return _infer_all(_Basis(claims, joined, None, fabric), wanted, context, path=Path.WHOLE)
+    return _infer_all(_Basis(claims, joined, fabric), wanted, context, path=Path.WHOLE)
 
 
 class _Basis(NamedTuple):
     claims: tuple[AnyClaim, ...]
     joined: Joined | None
-    keys: KeyTable | None
     fabric: Fabric
 
 
@@ -138,9 +134,7 @@ def _infer_all(basis: _Basis, wanted: Wanted, context: Context, *, path: Path) -
         previous=context.previous,
         names_of_tiers=wanted.names_of_tiers,
     )
-    return Known(
-        basis.claims, wanted, basis.joined, basis.keys, basis.fabric, split, plane, inferred, path
-    )
+    return Known(basis.claims, wanted, basis.joined, basis.fabric, split, plane, inferred, path)
 
 
 def _changes(last: Known, claims: tuple[AnyClaim, ...], wanted: Wanted) -> list[Change] | None:
@@ -171,13 +165,11 @@ class _Learning:
     context: Context
 
     def learn(self, claims: tuple[AnyClaim, ...], changes: Sequence[Change]) -> Known:
-        joined, keys = self.last.joined, self.last.keys
+        joined = self.last.joined
         split: Split | None = None if self.wanted.policies else self.last.split
         plane, ends = self.last.plane, set[int]()
-        if joined is not None and keys is None:
-            keys = key_table(joined.claims)
         for change in changes:
-            found = rejoin(joined, keys, change) if joined is not None and keys else None
+            found = rejoin(joined, change) if joined is not None else None
             if joined is None or found is None:
                 return _learn_all(claims, self.wanted, self.context)
             ends |= _ends_of_moved(joined.fabric, found)
@@ -187,7 +179,7 @@ class _Learning:
             if resplit_now is not None:
                 plane = replane(plane, resplit_now, found)
         fabric = joined.fabric if joined is not None else self.last.fabric
-        basis = _Basis(claims, joined, keys, fabric)
+        basis = _Basis(claims, joined, fabric)
         if split is None or not has_switches_like(self.last.plane, plane):
             return _infer_all(basis, self.wanted, self.context, path=Path.JOINED)
         hosts = (at for at in ends if fabric.devices[at].kind is DeviceKind.HOST)
@@ -199,9 +191,7 @@ class _Learning:
             names_of_tiers=self.wanted.names_of_tiers,
         )
         path = _PATHS[found_tree.extent]
-        return Known(
-            claims, self.wanted, joined, keys, fabric, split, plane, found_tree.inferred, path
-        )
+        return Known(claims, self.wanted, joined, fabric, split, plane, found_tree.inferred, path)
 
 
 _PATHS: Final = {Extent.ALL: Path.JOINED, Extent.PART: Path.PART, Extent.NOTHING: Path.NOTHING}

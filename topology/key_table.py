@@ -5,8 +5,9 @@ Ids are looked up by their hash, and what is found is compared with what its dev
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -44,18 +45,26 @@ class KeyTable:
         return device if is_own else NOBODY
 
 
-def key_table(claims: Sequence[Sequence[Claim]]) -> KeyTable:
-    """Return who has which id. Cost: O(n log n) in ids, 1 µs each."""
-    pairs = [
-        (hash(key), device)
-        for device, own in enumerate(claims)
-        for claim in own
-        for key in claim_keys(claim.device)
-    ]
-    table = np.array(pairs, np.int64).reshape(-1, 2)
-    table = table[np.lexsort((table[:, 1], table[:, 0]))]
-    hashes, starts = np.unique(table[:, 0], return_index=True)
-    devices = table[:, 1][starts].astype(np.intp)
-    last = np.append(starts[1:], len(table)) - 1
-    devices[table[:, 1][last] != devices] = SEVERAL
-    return KeyTable(claims, hashes, devices)
+@dataclass(slots=True)
+class KeyPairs:
+    """Ids of devices while they are gathered."""
+
+    hashes: array[int] = field(default_factory=lambda: array("q"))
+    devices: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, device: int, keys: Sequence[Key]) -> None:
+        """Take in what a claim says that a device has."""
+        self.hashes.extend(map(hash, keys))
+        self.devices.extend([device] * len(keys))
+
+    def table(self, claims: Sequence[Sequence[Claim]]) -> KeyTable:
+        """Return who has which id, given the claims about each device. Cost: O(n log n) in ids."""
+        hashes, devices = np.array(self.hashes, np.int64), np.array(self.devices, np.intp)
+        order = np.lexsort((devices, hashes))
+        hashes, devices = hashes[order], devices[order]
+        starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
+        last = np.append(starts[1:], len(hashes)) - 1
+        owners = devices[starts]
+        if len(starts):
+            owners[devices[last] != owners] = SEVERAL
+        return KeyTable(claims, hashes[starts], owners)

@@ -7,34 +7,42 @@ is what one of the cluster's nodes is, and the rest is judged by who hears it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
+import numpy as np
+
 from topology.device_names import Named
 from topology.errors import show
+from topology.fabric_columns import Codes, Index
 from topology.facts import DeviceKind, Finding, FindingKind, Severity
-from topology.identity import Entity, Origin, strong_key
+from topology.identity import Origin, strong_key
 from topology.ids import parse_node_name
+from topology.resolving import Entity
 
 SWITCH_VIEWERS = 3  # a device that so many others hear is a switch
 
 
+UNTOLD, BY_MAC, BY_NAME = range(3)
+"""How a device names its port to others: nothing that means anything, its MAC, as lldpd on a host
+does, or its name, as switches do."""
+
+
 class Heard(NamedTuple):
-    """Who hears whom."""
+    """Who hears whom, one entry per neighbor entry."""
 
-    device: int
-    port: int
+    device: Index
+    port: Index
     """Number of the hearing port, unique over all devices."""
-    peer: int
+    peer: Index
     """The device heard."""
-    style: str
-    """How the peer names its port: `mac`, as lldpd on a host does, `ifname` or the like, as
-    switches do; empty where that means nothing."""
+    style: Codes
+    """How the peer names its port."""
 
 
-def settle_kinds(entities: Sequence[Entity], heard: Iterable[Heard]) -> frozenset[int]:
+def settle_kinds(entities: Sequence[Entity], heard: Heard) -> frozenset[int]:
     """Give every device a kind.
 
     A device of unknown kind is a switch when a node hears it, alone on its port or beside other
@@ -44,19 +52,13 @@ def settle_kinds(entities: Sequence[Entity], heard: Iterable[Heard]) -> frozense
 
     Args:
         entities: devices, changed in place.
-        heard: a row per neighbor entry.
+        heard: all neighbor entries.
 
     Returns:
         The devices that are heard on one port with others.
     """
-    views = _View()
-    for row in heard:
-        if row.device != row.peer and entities[row.peer].kind is DeviceKind.UNKNOWN:
-            views.viewers[row.peer].add(row.device)
-        if row.style:
-            (views.by_mac if row.style == "mac" else views.by_name).add(row.peer)
-        views.on_port[row.port].add(row.peer)
-    shared = {peer for peers in views.on_port.values() if len(peers) > 1 for peer in peers}
+    views = _view(entities, heard)
+    shared = _sharing(heard)
     has_nodes = any(entity.node for entity in entities)
     for entity in entities:
         if entity.node is not None:
@@ -68,15 +70,33 @@ def settle_kinds(entities: Sequence[Entity], heard: Iterable[Heard]) -> frozense
             is_leaf = by_node and (len(seen) > 1 or at not in shared)
             is_switch = is_leaf or len(seen) >= views.needed(at, has_nodes=has_nodes)
             entity.kind = DeviceKind.SWITCH if is_switch else DeviceKind.HOST
-    return frozenset(shared)
+    return shared
+
+
+def _view(entities: Sequence[Entity], heard: Heard) -> _View:
+    is_unknown = np.array([one.kind is DeviceKind.UNKNOWN for one in entities], np.bool_)
+    asked = np.flatnonzero(is_unknown[heard.peer] & (heard.device != heard.peer))
+    viewers: defaultdict[int, set[int]] = defaultdict(set)
+    for peer, device in zip(heard.peer[asked].tolist(), heard.device[asked].tolist(), strict=True):
+        viewers[peer].add(device)
+    by_mac, by_name = (set(heard.peer[heard.style == way].tolist()) for way in (BY_MAC, BY_NAME))
+    return _View(viewers, by_mac, by_name)
+
+
+def _sharing(heard: Heard) -> frozenset[int]:
+    """Return the devices that are heard on a port with another one."""
+    order = np.lexsort((heard.peer, heard.port))
+    ports, peers = heard.port[order], heard.peer[order]
+    is_shared = np.flatnonzero((ports[1:] == ports[:-1]) & (peers[1:] != peers[:-1]))
+    return frozenset(np.concatenate([peers[is_shared], peers[is_shared + 1]]).tolist())
 
 
 @dataclass(slots=True)
 class _View:
-    viewers: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    on_port: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    by_mac: set[int] = field(default_factory=set)
-    by_name: set[int] = field(default_factory=set)
+    viewers: defaultdict[int, set[int]]
+    """By device of unknown kind, who hears it."""
+    by_mac: set[int]
+    by_name: set[int]
 
     def needed(self, at: int, *, has_nodes: bool) -> float:
         """Return how many must hear a device for it to be a switch."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, TypeVar, overload
 
 _Row = TypeVar("_Row")
 _MANY: Final = 8
 """One row in so many asked for singly: then all are made, because the rest will be, too."""
-_PIECE: Final = 512
-"""Rows in a piece: about as many pieces in a large fabric."""
 
 
 class LazyRows(Sequence[_Row], Generic[_Row]):
@@ -71,50 +67,6 @@ class LazyRows(Sequence[_Row], Generic[_Row]):
     def __hash__(self) -> int:
         """Return the hash of the rows as a tuple."""
         return hash(self._all())
-
-
-class SplicedRows(LazyRows[_Row]):
-    """Rows in pieces, which those with other rows in some places share. Hashes all as a tuple."""
-
-    def __init__(self, pieces: Iterable[Sequence[_Row]]) -> None:
-        """Keep the pieces, none of which is empty."""
-        self._pieces = tuple(pieces)
-        *self._starts, size = accumulate(map(len, self._pieces), initial=0)
-        super().__init__(size, self._make_rows)
-
-    def _all(self) -> tuple[_Row, ...]:
-        if self._rows is None:
-            self._rows = tuple(chain.from_iterable(self._pieces))
-        return self._rows
-
-    def _make_rows(self, places: Sequence[int]) -> Iterator[_Row]:
-        start, piece = 0, self._pieces[0] if self._pieces else ()
-        for at in places:
-            if not start <= at < start + len(piece):
-                number = bisect_right(self._starts, at) - 1
-                start, piece = self._starts[number], self._pieces[number]
-            yield piece[at - start]
-
-    def splice(self, start: int, stop: int, rows: Sequence[_Row]) -> SplicedRows[_Row]:
-        """Return these rows with others from `start` to `stop`. Cost: O(pieces + rows)."""
-        if not self._pieces:
-            return SplicedRows(_cut(rows))
-        first = bisect_right(self._starts, start) - 1
-        last = max(bisect_left(self._starts, stop), first + 1)
-        old, before = tuple(chain(*self._pieces[first:last])), self._starts[first]
-        own = (*old[: start - before], *rows, *old[stop - before :])
-        fresh = _cut(own) if len(own) > 2 * _PIECE or not own else (own,)
-        return SplicedRows((*self._pieces[:first], *fresh, *self._pieces[last:]))
-
-
-def _cut(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
-    return (rows[at : at + _PIECE] for at in range(0, len(rows), _PIECE))
-
-
-def splice_rows(rows: Sequence[_Row], span: tuple[int, int], own: Sequence[_Row]) -> Sequence[_Row]:
-    """Return rows with others in a span. Cost: O(rows) the first time, then of those alone."""
-    pieces = rows if isinstance(rows, SplicedRows) else SplicedRows(_cut(rows))
-    return pieces.splice(*span, own)
 
 
 def rows_at(rows: Sequence[_Row], places: Sequence[int]) -> Sequence[_Row]:

@@ -12,8 +12,7 @@ from typing import Final, TypeAlias
 
 from topology.errors import show
 from topology.fabric import FabricPort
-from topology.facts import Medium, Neighbor, Port, PortState, Source
-from topology.identity import Claim
+from topology.facts import Device, Medium, Neighbor, Port, PortState, Source
 from topology.ids import Id, IdKind
 
 PortKey: TypeAlias = tuple[str, str]
@@ -28,11 +27,11 @@ class PortNumbers:
 
     facts: list[FabricPort] = field(default_factory=list)
 
-    def add_device(self, device: int, claims: Sequence[Claim]) -> Known:
-        """Number the ports that claims about one device tell, and return their keys."""
+    def add_device(self, device: int, claimed: Iterable[Device]) -> Known:
+        """Number the ports that claims say a device has, and return their keys."""
         known: Known = {}
-        for number, claim in enumerate(claims):
-            for port in in_order(claim.device.ports):
+        for number, one in enumerate(claimed):
+            for port in in_order(one.ports):
                 keys = port_keys(port.ids, port.name)
                 old = find_port(known, keys) if number else None
                 if old is None:

@@ -9,16 +9,15 @@ The others keep what nobody disputes. Where nothing tells, `identity` lets the i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from topology.errors import show
 from topology.facts import Device, DeviceKind, Finding, FindingKind, Neighbor, Port, Severity
 from topology.identity import Claim, Key, Origin, claim_keys, strong_key
 from topology.ids import Id, IdKind, short_name
-
-MIN_HOSTS = 2
-"""Nodes that hear an id, and that its claimant does not hear, for it to be a switch's."""
+from topology.suspects import MIN_HOSTS, claimant_of, find_suspects, neighbor_keys, node_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +35,8 @@ class Undisputed:
 class _Evidence:
     """What all claims tell, by number of the claim."""
 
-    claims: Sequence[Claim]
-    keys: Mapping[int, list[Key]]
-    """Of claims that no sweep makes."""
+    claims: Mapping[int, Claim]
+    """Those that have to do with an id in question, with their devices."""
     claimants: Mapping[Key, dict[str, list[int]]]
     """By key who claims it: a node by its name, a switch that is none by its number."""
     heard: Mapping[Key, list[tuple[int, Port]]]
@@ -69,7 +67,7 @@ class _Evidence:
             return True
         hearing = {at for at, _ in self.heard.get(key, ())}
         others = hearing.difference(own)
-        nodes = sum(_node(self.claims[at].device) is not None for at in others)
+        nodes = sum(node_of(self.claims[at].device) is not None for at in others)
         return nodes >= MIN_HOSTS or 0 < len(others) < len(hearing)
 
     def is_of_a_switch(self, key: Key, own: Sequence[int]) -> bool:
@@ -92,7 +90,8 @@ def settle_disputes(claims: Iterable[Claim], first_owners: Mapping[Key, str]) ->
         first_owners: by id the node that had it in the last generation.
     """
     ordered = tuple(claims)
-    evidence = _gather(ordered)
+    suspects = find_suspects(ordered)
+    evidence = _gather(ordered, suspects) if suspects else _NO_EVIDENCE
     lost: dict[int, set[Key]] = defaultdict(set)
     findings: list[Finding] = []
     doubtful = {key for key in evidence.claimants if _is_doubtful(evidence, key)}
@@ -104,7 +103,7 @@ def settle_disputes(claims: Iterable[Claim], first_owners: Mapping[Key, str]) ->
             for at in claimants[who]:
                 lost[at].add(key)
     kept = (
-        replace(claim, device=_without(claim.device, lost[at])) if at in lost else claim
+        Claim(_without(claim.device, lost[at]), claim.origin) if at in lost else claim
         for at, claim in enumerate(ordered)
     )
     return Undisputed(tuple(kept), tuple(findings), frozenset(doubtful))
@@ -143,54 +142,41 @@ def _winner(evidence: _Evidence, key: Key, first_owners: Mapping[Key, str]) -> s
     return None
 
 
-def _gather(claims: Sequence[Claim]) -> _Evidence:
-    anchors = [at for at, claim in enumerate(claims) if claim.origin is not Origin.SWEEP]
-    keys = {at: claim_keys(claims[at].device) for at in anchors}
+_NO_EVIDENCE: Final = _Evidence({}, {}, {}, {})
+
+
+def _gather(ordered: Sequence[Claim], suspects: Collection[int]) -> _Evidence:
+    """Return what claims tell of some ids, given by the hashes of their keys."""
+    claims: dict[int, Claim] = {}
     claimants: dict[Key, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for at, own in keys.items():
-        who = _claimant(claims[at].device, at)
-        for key in own if who is not None else ():
+    heard: dict[Key, list[tuple[int, Port]]] = defaultdict(list)
+    swept: dict[Key, Device] = {}
+    for at, claim in enumerate(ordered):
+        device = claim.device
+        keys = [key for key in claim_keys(device) if hash(key) in suspects]
+        if claim.origin is Origin.SWEEP:
+            swept.update(dict.fromkeys(keys, device))
+            continue
+        who = claimant_of(device, at)
+        for key in keys if who is not None else ():
             if key[0] != IdKind.NODE_NAME:
                 claimants[key][who or ""].append(at)
-    heard: dict[Key, list[tuple[int, Port]]] = defaultdict(list)
-    for at in anchors:
-        for port in claims[at].device.ports:
-            for key in {key for near in port.neighbors for key in _neighbor_keys(near)}:
-                if key in claimants:
+                claims[at] = Claim(device, claim.origin)
+        for port in device.ports:
+            for key in {key for near in port.neighbors for key in neighbor_keys(near)}:
+                if hash(key) in suspects:
                     heard[key].append((at, port))
-    swept = {
-        key: claim.device
-        for claim in claims
-        if claimants and claim.origin is Origin.SWEEP
-        for key in claim_keys(claim.device)
-        if key in claimants
-    }
-    return _Evidence(claims, keys, claimants, heard, swept)
-
-
-def _claimant(device: Device, at: int) -> str | None:
-    """Return who claims; None where a claim may be about a node that has a claim of its own."""
-    node = _node(device)
-    if node is not None or device.kind is not DeviceKind.SWITCH:
-        return node
-    return f"{device.name or 'switch'}\0{at}"
-
-
-def _node(device: Device) -> str | None:
-    return next((one.value for one in device.ids if one.kind is IdKind.NODE_NAME), None)
-
-
-def _neighbor_keys(near: Neighbor) -> Iterator[Key]:
-    for one in (*near.device_ids, *near.port_ids):
-        key = strong_key(one)
-        if key is not None:
-            yield key
+                    claims[at] = Claim(device, claim.origin)
+    for rows in (heard, swept):
+        for key in rows.keys() - claimants.keys():
+            del rows[key]
+    return _Evidence(claims, claimants, heard, swept)
 
 
 def _names(near: Neighbor, device: Device, port: Port) -> bool:
     """Return whether a neighbor entry speaks of this port of this device."""
     own = {key for one in device.ids if (key := strong_key(one))}
-    is_device = any(key in own for key in _neighbor_keys(near)) or (
+    is_device = any(key in own for key in neighbor_keys(near)) or (
         bool(device.name) and short_name(near.device_name) == short_name(device.name)
     )
     told = {one.value for one in near.port_ids} | ({near.port_name} if near.port_name else set())

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from topology.fabric import FabricPort
 from topology.fabric_columns import (
-    FabricColumns,
     Flags,
     Index,
     LinkColumns,
@@ -25,9 +24,10 @@ from topology.fabric_columns import (
 from topology.facts import Neighbor, Port, Source
 from topology.heard_links import HALF, NO_PORT, HeardRows, confirmed_ports, pair_ends
 from topology.identity import Claim
-from topology.joining import Joined, columns_of_ports, confirms, fabric_of
-from topology.lazy_rows import LazyRows, rows_at, splice_rows
+from topology.joining import Joined, columns_of_ports, fabric_of
+from topology.pairing import confirms
 from topology.port_numbers import far_port, port_row
+from topology.port_table import PortTable
 from topology.rehearing import Reheard
 
 AnyT = TypeVar("AnyT", bound="np.generic[Any]")
@@ -115,16 +115,19 @@ class _Assembly:
         # A rate is of the cable, too, so every cable of the device is paired anew.
         before = _ports_among(gone, self._old_ends())
         after = _ports_among(before if numbers is None else numbers[before], touched)
-        ports = self._ports(tail)
-        is_confirmed, links = self._links(rows, after, numbers, len(ports))
-        columns = self._columns(tail, links, ports)
-        fabric = fabric_of(columns, joined.fabric.devices, ports, joined.fabric.findings)
+        table = self._table(tail)
+        is_confirmed, links = self._links(rows, after, numbers, table.size)
+        columns = columns_of(joined.fabric)._replace(
+            **columns_of_ports(table)._asdict(), links=links
+        )
+        fabric = fabric_of(columns, joined.fabric.devices, table, joined.fabric.findings)
         by = joined.added_by
         own = np.full(len(tail.kept), redone.device, np.intp)
         added_by = [by[: tail.first], own, by[tail.stop :]]
         again = replace(
             joined,
             fabric=fabric,
+            table=table,
             claims=(
                 *joined.claims[: redone.device],
                 redone.claims,
@@ -242,18 +245,18 @@ class _Assembly:
         order = np.argsort((merged.a << HALF) | merged.b, kind="stable")
         return is_confirmed, LinkColumns._make(column[order] for column in merged)
 
-    def _ports(self, tail: _Tail) -> Sequence[FabricPort]:
-        ports, base = self.joined.fabric.ports, self.joined.num_claimed
+    def _table(self, tail: _Tail) -> PortTable:
+        table, base = self.joined.table, self.joined.num_claimed
         start, stop = self._span()
-        if ports[start:stop] != tuple(self.redone.facts):
-            ports = splice_rows(ports, (start, stop), self.redone.facts)
+        if self.joined.fabric.ports[start:stop] != tuple(self.redone.facts):
+            table = table.spliced((start, stop), self.redone.facts)
         if not self._has_new_tail(tail):
-            return ports
-        own = tuple(
+            return table
+        own = [
             port_row(owner, far_port(heard))
             for owner, heard in zip(tail.owners, tail.entries, strict=True)
-        )
-        return splice_rows(ports, (base + tail.first, base + tail.stop), own)
+        ]
+        return table.spliced((base + tail.first, base + tail.stop), own)
 
     def _span(self) -> tuple[int, int]:
         """Return where the device's own ports start and end."""
@@ -266,48 +269,12 @@ class _Assembly:
     def _owners(self) -> Index:
         return columns_of(self.joined.fabric).port_devices
 
-    def _columns(
-        self, tail: _Tail, links: LinkColumns, ports: Sequence[FabricPort]
-    ) -> FabricColumns:
-        columns, base = columns_of(self.joined.fabric), self.joined.num_claimed
-        start, stop = self._span()
-        if ports[start:stop] != self.joined.fabric.ports[start:stop]:
-            columns = _spliced(columns, (start, stop), ports[start:stop])
-        if self._has_new_tail(tail):
-            first = base + tail.first
-            own = ports[first : first + len(tail.kept)]
-            columns = _spliced(columns, (first, base + tail.stop), own)
-        return columns._replace(port_names=_names_of(ports), links=links)
-
 
 def _ports_among(*numbers: Index) -> Index:
     """Return those that are ports, each once, ascending."""
     found = np.unique(np.concatenate(numbers))
     are_ports: Index = found[found != NO_PORT]
     return are_ports
-
-
-def _spliced(
-    columns: FabricColumns, span: tuple[int, int], ports: Sequence[FabricPort]
-) -> FabricColumns:
-    """Return columns but names with other ports in some places."""
-    start, stop = span
-    fresh = columns_of_ports(ports)
-
-    def splice(column: NDArray[AnyT], own: NDArray[AnyT]) -> NDArray[AnyT]:
-        return np.concatenate([column[:start], own, column[stop:]])
-
-    return columns._replace(
-        port_devices=splice(columns.port_devices, fresh.port_devices),
-        media=splice(columns.media, fresh.media),
-        states=splice(columns.states, fresh.states),
-        rates=splice(columns.rates, fresh.rates),
-        is_placed=splice(columns.is_placed, fresh.is_placed),
-    )
-
-
-def _names_of(ports: Sequence[FabricPort]) -> LazyRows[str]:
-    return LazyRows(len(ports), lambda at: (port.name for port in rows_at(ports, at)))
 
 
 def _renumber(ports: Index, numbers: Index) -> Index:

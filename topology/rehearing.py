@@ -14,11 +14,11 @@ import numpy as np
 
 from topology.fabric_columns import Index
 from topology.facts import DeviceKind, Neighbor
-from topology.hearing import mention_of
+from topology.hearing import mention_of, style_code, style_of
 from topology.identity import Claim, Key, Origin, strong_key
 from topology.ids import IdKind, parse_node_name
-from topology.joining import Joined, style_code, style_of
-from topology.key_table import NOBODY, SEVERAL, KeyTable
+from topology.joining import Joined
+from topology.key_table import NOBODY, SEVERAL
 
 
 class Reheard(NamedTuple):
@@ -37,7 +37,6 @@ class Rehearing:
     """A fabric in which entries of one device change."""
 
     joined: Joined
-    keys: KeyTable
     device: int
 
     def hear(
@@ -67,7 +66,7 @@ class Rehearing:
         keys = [key for one in heard.device_ids if (key := strong_key(one))]
         if not all(self._is_free(key) for key in strong_keys(heard)):
             return None
-        peer = self.keys.find(keys[0]) if keys else NOBODY
+        peer = self.joined.keys.find(keys[0]) if keys else NOBODY
         if peer == NOBODY:
             is_by_port = not keys and any(map(strong_key, heard.port_ids))
             mention = self.joined.mentions.get(mention_of(heard))
@@ -81,7 +80,7 @@ class Rehearing:
         """
         if key in self.joined.doubtful:
             return False
-        owner = self.keys.find(key)
+        owner = self.joined.keys.find(key)
         if owner == SEVERAL:
             return False
         is_switch = _is_switch(self.joined.claims[self.device])

@@ -17,7 +17,6 @@ from topology.facts import Device, Neighbor
 from topology.heard_links import NO_PORT, HeardRows
 from topology.identity import Claim, Origin, claim_keys
 from topology.joining import Joined
-from topology.key_table import KeyTable
 from topology.port_numbers import (
     Known,
     PortNumbers,
@@ -39,47 +38,46 @@ class Change(NamedTuple):
     new: Claim
 
 
-def find_claim(joined: Joined, keys: KeyTable, claim: Claim) -> tuple[int, int] | None:
+def find_claim(joined: Joined, claim: Claim, device: Device) -> tuple[int, int] | None:
     """Return the device of a report's claim and its place there; None where it lost an id."""
-    own = claim_keys(claim.device)
-    device = keys.find(own[0]) if own else NO_PORT
-    found = joined.claims[device] if device >= 0 else ()
+    own = claim_keys(device)
+    number = joined.keys.find(own[0]) if own else NO_PORT
+    found = joined.claims[number] if number >= 0 else ()
     places = (at for at, one in enumerate(found) if one == claim)
-    return next(((device, at) for at in places), None)
+    return next(((number, at) for at in places), None)
 
 
-def rejoin(joined: Joined, keys: KeyTable, change: Change) -> Rejoined | None:
+def rejoin(joined: Joined, change: Change) -> Rejoined | None:
     """Return the fabric with one report changed, None where all claims have to be joined anew.
 
     Equal to joining them. Cost: O(its ports), and copies of the arrays.
     """
-    found = find_claim(joined, keys, change.old)
-    if found is None or not _is_alike(change.old, change.new):
+    old, new = change.old.device, change.new.device
+    found = find_claim(joined, change.old, old)
+    are_reports = change.old.origin is change.new.origin is Origin.REPORT
+    if found is None or not are_reports or not _is_alike(old, new):
         return None
     device, at = found
-    if any(key in joined.doubtful for key in claim_keys(change.old.device)):
+    if any(key in joined.doubtful for key in claim_keys(old)):
         return None
     claims = joined.claims[device]
     claims = (*claims[:at], change.new, *claims[at + 1 :])
     work = _Rejoining(joined, device, claims)
-    changed = work.compare(at, change.new.device)
+    changed = work.compare(at, new)
     if changed is None:
         return None
     gone, olds = changed
     news = [slot.heard for slot in work.slots if slot.row == NEW]
-    reheard = Rehearing(joined, keys, device).hear(gone, olds, news)
+    reheard = Rehearing(joined, device).hear(gone, olds, news)
     if reheard is None or not work.place_ends(reheard):
         return None
     return assemble(joined, Redone(device, claims, work.facts, work.slots, work.ends), reheard)
 
 
-def _is_alike(old: Claim, new: Claim) -> bool:
+def _is_alike(one: Device, other: Device) -> bool:
     """Return whether two reports are of one device with the same ports."""
-    one, other = old.device, new.device
     return (
-        old.origin is new.origin is Origin.REPORT
-        and (one.kind, one.name, one.ids, one.model)
-        == (other.kind, other.name, other.ids, other.model)
+        (one.kind, one.name, one.ids, one.model) == (other.kind, other.name, other.ids, other.model)
         and len(one.ports) == len(other.ports)
         and all(
             was is now or (was.name, was.ids, was.medium) == (now.name, now.ids, now.medium)
@@ -113,8 +111,9 @@ class _Rejoining:
         gone: list[int] = []
         olds: list[Neighbor] = []
         for number, claim in enumerate(self.joined.claims[self.device]):
-            ports = new.ports if number == at else claim.device.ports
-            for was, now in zip(in_order(claim.device.ports), in_order(ports), strict=True):
+            old = claim.device
+            ports = new.ports if number == at else old.ports
+            for was, now in zip(in_order(old.ports), in_order(ports), strict=True):
                 heard, hears = list(best_source(was.neighbors)), list(best_source(now.neighbors))
                 places = range(place, place + len(heard))
                 place = places.stop
@@ -131,7 +130,7 @@ class _Rejoining:
     def place_ends(self, reheard: Reheard) -> bool:
         """Find the cables of the new entries; return whether they touch no other entry."""
         numbers = PortNumbers()
-        known = numbers.add_device(self.device, self.claims)
+        known = numbers.add_device(self.device, [claim.device for claim in self.claims])
         start = self._start(self.device)
         self.facts = numbers.facts
         lost = {int(self._rows.far[at]) for at in reheard.gone if not self._rows.is_told[at]}
@@ -162,7 +161,8 @@ class _Rejoining:
     def _known(self, device: int, lost: set[int]) -> Known:
         """Return the keys of all ports of a device but of those that are lost."""
         start = self._start(device)
-        claimed = PortNumbers().add_device(device, self.joined.claims[device])
+        claims = (claim.device for claim in self.joined.claims[device])
+        claimed = PortNumbers().add_device(device, claims)
         known = {key: at + start if at >= 0 else at for key, at in claimed.items()}
         first = self.joined.num_claimed
         for at in np.flatnonzero(self._devices()[first:] == device).tolist():

@@ -1,21 +1,34 @@
 """Which devices are switches, where no source says so, and which nodes the hosts are."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
 from topology.device_names import display_names
 from topology.facts import Device, DeviceKind
-from topology.identity import Claim, Entity, Origin
+from topology.identity import Claim, Origin
 from topology.ids import Id, IdKind
-from topology.kinds import Heard, settle_kinds, settle_nodes
+from topology.kinds import BY_MAC, BY_NAME, UNTOLD, Heard, settle_kinds, settle_nodes
+from topology.resolving import Entity
+
+STYLES = {"-": UNTOLD, "mac": BY_MAC, "ifname": BY_NAME}
 
 
-def rows(text: str) -> list[Heard]:
+def heard_of(rows: Sequence[tuple[int, int, int, int]]) -> Heard:
+    """Return rows of hearer, port, device heard and style as columns."""
+    return Heard._make(np.array(rows, np.intp).reshape(-1, 4).T)
+
+
+def rows(text: str) -> Heard:
     """Return rows of `HEARER HEARD STYLE`, one a line, each on a port of its own."""
     found = [line.split() for line in text.strip().splitlines()]
-    return [
-        Heard(int(hearer), port, int(peer), style if style != "-" else "")
-        for port, (hearer, peer, style) in enumerate(found)
-    ]
+    return heard_of(
+        [
+            (int(hearer), port, int(peer), STYLES[style])
+            for port, (hearer, peer, style) in enumerate(found)
+        ]
+    )
 
 
 FOUR_LEAVES_HEAR_A_HOST = """
@@ -60,13 +73,13 @@ def test_it_tells_switches_by_who_hears_them(
 
 def test_it_leaves_a_known_kind_alone() -> None:
     entities = [Entity(kind=DeviceKind.SWITCH), Entity(node="node-1")]
-    settle_kinds(entities, [Heard(1, 0, 0, "mac")])
+    settle_kinds(entities, heard_of([(1, 0, 0, BY_MAC)]))
     assert [entity.kind for entity in entities] == [DeviceKind.SWITCH, DeviceKind.HOST]
 
 
 def test_it_takes_what_one_node_hears_beside_another_for_a_host() -> None:
     entities = [Entity(node="n1"), Entity(), Entity(), Entity(node="n3")]
-    settle_kinds(entities, [Heard(0, 1, 1, ""), Heard(0, 1, 2, ""), Heard(3, 2, 1, "")])
+    settle_kinds(entities, heard_of([(0, 1, 1, UNTOLD), (0, 1, 2, UNTOLD), (3, 2, 1, UNTOLD)]))
     assert [entity.kind for entity in entities[1:3]] == [DeviceKind.SWITCH, DeviceKind.HOST]
 
 
@@ -74,7 +87,8 @@ def entity(name: str = "", *, node: str | None = None, origin: Origin | None = N
     ids = (Id(IdKind.HOSTNAME, name),) if name else ()
     found = Entity(node=node, names=[name] if name else [])
     if origin is not None:
-        found.absorb(Claim(Device(DeviceKind.UNKNOWN, name, ids), origin))
+        device = Device(DeviceKind.UNKNOWN, name, ids)
+        found.absorb(Claim(device, origin), device)
     return found
 
 
@@ -107,6 +121,10 @@ def test_it_names_a_host_that_has_nothing_at_all() -> None:
 
 def test_it_keeps_display_names_unique_against_hostile_ones() -> None:
     twin = Id(IdKind.MAC, "02:00:00:00:00:01")
-    devices = [Entity(names=["x"], ids={twin}), Entity(names=["x"]), Entity(names=[f"x.{twin[1]}"])]
+    devices = [
+        Entity(names=["x"], told={twin}),
+        Entity(names=["x"]),
+        Entity(names=[f"x.{twin[1]}"]),
+    ]
     names = display_names([*devices, Entity(), Entity()])
     assert len(set(names)) == len(names)

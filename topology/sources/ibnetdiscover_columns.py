@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from mmap import mmap
-from typing import Any, Final, NamedTuple, TypeAlias, overload
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topology.facts import Device
-from topology.sources.ibnetdiscover_devices import Key, Record, Row, build_devices
-from topology.sources.ibnetdiscover_names import AGGREGATION_DEVID, RATES_BPS
+from topology.sources.ibnetdiscover_devices import DeviceBuilder, Key, Record, Row
+from topology.sources.ibnetdiscover_names import (
+    AGGREGATION_DEVID,
+    RATES_BPS,
+    host_names,
+    switch_name,
+)
 
 Index: TypeAlias = NDArray[np.intp]
 Guids: TypeAlias = NDArray[np.uint64]
@@ -26,6 +31,7 @@ RATES: Final[tuple[int | None, ...]] = (None, *sorted(set(RATES_BPS.values())))
 """Bits per second by rate code; code 0 is an unknown rate."""
 RATE_CODES: Final = {rate: code for code, rate in enumerate(RATES)}
 SWITCH, HCA, ROUTER = b"SHR"
+_HOSTS: Final = tuple(b"Hh")
 """Letters of nodes, as numbers; small ones name a CA or router by a port GUID, as -p does."""
 NOBODY: Final = 0
 """Letter of the peer of a port that nobody answered on, and GUID where none is told."""
@@ -57,6 +63,7 @@ class Columns(NamedTuple):
     """Rate codes."""
 
 
+_SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 NUM_NODE_COLUMNS: Final = Columns._fields.index("numbers")
 """Columns of nodes; those of port lines follow."""
 _MIN_HEAD_BYTES: Final = len('Ca\t1 "H-0123456789abcdef"\t\t# ""\n')
@@ -135,6 +142,15 @@ class SweepColumns:
             return list(map(self.texts.__getitem__, places))
         raw = b"\n".join([dump[start:stop] for start, stop in places])  # no text holds one
         return raw.decode("utf-8", "replace").split("\n") if len(self) else []
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether there is a record of a node."""
+        if not isinstance(key, tuple):
+            return False
+        letter, guid = key
+        found, number = self.columns, np.uint64(int(guid, 16))
+        start, stop = (int(np.searchsorted(found.guids, number, side)) for side in _SIDES)
+        return ord(letter) in found.letters[start:stop].tolist()
 
     def records(self, nodes: Iterable[int] | None = None) -> Iterator[Record]:
         """Yield nodes as records, all of them or some."""
@@ -275,15 +291,23 @@ class SweptDevices(Sequence[Device]):
     """The devices of a sweep, sorted by GUID; made when somebody looks at them."""
 
     sweep: SweepColumns
-    _made: list[tuple[Device, ...]] = field(default_factory=list, repr=False)
+    _builders: list[DeviceBuilder] = field(default_factory=list, repr=False)
+    """One, once somebody looked."""
 
     @property
-    def _devices(self) -> tuple[Device, ...]:
-        if not self._made:
-            self._made.append(
-                build_devices({record.key: record for record in self.sweep.records()})
-            )
-        return self._made[0]
+    def _builder(self) -> DeviceBuilder:
+        if not self._builders:
+            found = self.sweep.columns.guids[self.sweep.aggregation()].tolist()
+            aggregation = {f"{guid:016x}" for guid in found}
+            self._builders.append(DeviceBuilder(self.sweep, aggregation))
+        return self._builders[0]
+
+    def names(self) -> list[str]:
+        """Return what each device is called."""
+        is_host = np.isin(self.sweep.columns.letters, _HOSTS)
+        hosts = host_names(self.sweep.descriptions())
+        told = zip(self.sweep.descriptions(), hosts, is_host.tolist(), strict=True)
+        return [host if is_own else switch_name(text) for text, (host, _), is_own in told]
 
     def __len__(self) -> int:
         """Return the number of devices, without making them."""
@@ -295,16 +319,19 @@ class SweptDevices(Sequence[Device]):
     def __getitem__(self, at: slice) -> tuple[Device, ...]: ...
     def __getitem__(self, at: int | slice) -> Device | tuple[Device, ...]:
         """Return one device, or some."""
-        return self._devices[at]
+        places = range(len(self))[at]
+        if isinstance(places, range):
+            return tuple(self._builder.build(self.sweep.records(places)))
+        return next(self._builder.build(self.sweep.records((places,))))
 
     def __iter__(self) -> Iterator[Device]:
-        """Yield all devices."""
-        return iter(self._devices)
+        """Yield all devices; few of them are there at a time."""
+        return self._builder.build(self.sweep.records())
 
     def __eq__(self, other: object) -> bool:
         """Compare with any sequence of devices, as tuples compare."""
-        return isinstance(other, Sequence) and self._devices == tuple(other)
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         """Return the hash of the devices as a tuple."""
-        return hash(self._devices)
+        return hash(tuple(self))

@@ -6,7 +6,7 @@ Objects are made by the ten thousand from columns, because making them is most o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, repeat
@@ -41,6 +41,7 @@ _KINDS: Final = {
 }
 _NUMBERS: Final = tuple(map(str, range(MAX_PORT + 1)))
 _BATCH: Final = 16_384  # ports: their columns stay small, and mostly in the cache
+_MAX_SHARED: Final = 1 << 12  # nodes whose ids are kept from one batch to the next
 
 _KeyT = TypeVar("_KeyT")
 _ValueT = TypeVar("_ValueT")
@@ -84,12 +85,18 @@ class Memo(dict[_KeyT, _ValueT]):
 
 def build_devices(records: Mapping[Key, Record]) -> tuple[Device, ...]:
     """Return one device per record, sorted by GUID. Cost: O(n log n) in ports, about 5 µs each."""
-    builder = _Builder(records)
+    images = {found.image or found.guid for found in records.values() if found.letter == "S"}
+    aggregation = {
+        found.guid
+        for found in records.values()
+        if found.letter == "H" and found.device_id == AGGREGATION_DEVID and found.image in images
+    }
+    builder = DeviceBuilder(records, aggregation)
     ordered = sorted(records.values(), key=lambda found: (found.guid, found.letter))
-    return tuple(chain.from_iterable(map(builder.devices, _batches(ordered))))
+    return tuple(builder.build(ordered))
 
 
-def _batches(ordered: Sequence[Record]) -> Iterator[list[Record]]:
+def _batches(ordered: Iterable[Record]) -> Iterator[list[Record]]:
     batch: list[Record] = []
     size = 0
     for record in ordered:
@@ -101,24 +108,33 @@ def _batches(ordered: Sequence[Record]) -> Iterator[list[Record]]:
     yield batch
 
 
-class _Builder:
+class DeviceBuilder:
     """Turns records into devices; shares GUIDs, names and the ids of nodes."""
 
-    def __init__(self, records: Mapping[Key, Record]) -> None:
+    def __init__(self, records: Container[Key], aggregation: Container[str]) -> None:
+        """Build nothing yet.
+
+        Args:
+            records: of which nodes there is a record.
+            aggregation: GUIDs of the SHARP aggregation nodes among them.
+        """
         self._records = records
-        images = {found.image or found.guid for found in records.values() if found.letter == "S"}
-        self._aggregation = {
-            found.guid
-            for found in records.values()
-            if found.letter == "H"
-            and found.device_id == AGGREGATION_DEVID
-            and found.image in images
-        }
+        self._aggregation = aggregation
+        self._forget()
+
+    def _forget(self) -> None:
         self._node_ids = Memo(_node_ids)
         self._hosts = Memo(host_name)
         self._switches = Memo(switch_name)
 
-    def devices(self, batch: list[Record]) -> Iterator[Device]:
+    def build(self, records: Iterable[Record]) -> Iterator[Device]:
+        """Yield the devices of records in their order; few of them are made at a time."""
+        for batch in _batches(records):
+            if len(self._node_ids) > _MAX_SHARED:
+                self._forget()
+            yield from self._devices(batch)
+
+    def _devices(self, batch: list[Record]) -> Iterator[Device]:
         """Yield the devices of some records; all their ports are made at once."""
         numbers, rows = _sorted_rows(batch)
         owners = list(chain.from_iterable(repeat(record.key, len(record.rows)) for record in batch))

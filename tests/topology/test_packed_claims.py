@@ -1,0 +1,88 @@
+"""A packed claim is the claim that was packed, and bytes are equal where devices are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topology.facts import (
+    Device,
+    DeviceKind,
+    GpuDistance,
+    Medium,
+    Neighbor,
+    Port,
+    PortState,
+    Source,
+)
+from topology.identity import Claim, Origin, SweptClaim
+from topology.ids import Id, IdKind
+from topology.packed_claims import PackedClaim, bound_to
+from topology.packed_devices import pack_device, unpack_device
+
+IDS = st.lists(
+    st.builds(Id, st.sampled_from(IdKind), st.text(max_size=4), st.sampled_from(("", "mac"))),
+    max_size=3,
+).map(tuple)
+NEIGHBORS = st.builds(
+    Neighbor,
+    IDS,
+    st.text(max_size=4),
+    IDS,
+    st.text(max_size=4),
+    st.sampled_from(Source),
+    st.sampled_from(DeviceKind),
+    st.none() | st.integers(0, 65535),
+)
+TEXTS = st.none() | st.text(max_size=4)
+PORTS = st.builds(
+    Port,
+    st.text(max_size=4),
+    IDS,
+    st.sampled_from(Medium),
+    st.sampled_from(PortState),
+    st.none() | st.integers(0, 10**15),
+    TEXTS,
+    TEXTS,
+    TEXTS,
+    st.none() | st.sampled_from(GpuDistance),
+    st.lists(NEIGHBORS, max_size=2).map(tuple),
+    st.none() | st.integers(0, 9),
+    st.none() | st.booleans(),
+    TEXTS,
+)
+DEVICES = st.builds(
+    Device,
+    st.sampled_from(DeviceKind),
+    st.text(max_size=4),
+    IDS,
+    st.lists(PORTS, max_size=3).map(tuple),
+    st.text(max_size=4),
+)
+DEVICE = Device(DeviceKind.HOST, "n1", (Id(IdKind.HOSTNAME, "n1"), Id(IdKind.NODE_NAME, "other")))
+
+
+@given(DEVICES)
+def test_it_spells_out_what_was_packed(device: Device) -> None:
+    packed = pack_device(device)
+    assert unpack_device(packed) == device
+    claim = PackedClaim(packed, device.name, node=None)
+    plain = Claim(device, Origin.REPORT)
+    assert claim == plain
+    assert plain == claim
+    assert hash(claim) == hash(plain)
+    assert claim.name == plain.name
+
+
+def test_it_stands_under_the_name_of_its_node_alone() -> None:
+    claim = PackedClaim(pack_device(DEVICE), "n1", node="n1")
+    assert claim.device == bound_to(DEVICE, "n1")
+    assert [one.value for one in claim.device.ids if one.kind is IdKind.NODE_NAME] == ["n1"]
+    assert claim != PackedClaim(claim.packed, "n1", node="n2")
+
+
+@pytest.mark.parametrize("origin", [Origin.INVENTORY, Origin.SWEEP])
+def test_it_tells_claims_of_other_origins_apart(origin: Origin) -> None:
+    claim = PackedClaim(pack_device(DEVICE), "n1", node=None)
+    assert claim != Claim(DEVICE, origin)
+    assert claim != SweptClaim((DEVICE,), 0, "n1")
+    assert claim != DEVICE

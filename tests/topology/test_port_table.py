@@ -1,0 +1,61 @@
+"""A table of ports gives the rows that were put into it, whatever is replaced of them."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topology.fabric import FabricPort
+from topology.fabric_columns import name_codes
+from topology.facts import GpuDistance, Medium, PortState
+from topology.lazy_rows import rows_at
+from topology.port_table import PortTable, PortTableBuilder
+
+PORTS = st.builds(
+    FabricPort,
+    st.integers(0, 1 << 20),
+    st.sampled_from(("1", "mlx5_0/1", "", "eth0")),
+    st.sampled_from(Medium),
+    st.sampled_from(PortState),
+    st.none() | st.integers(0, 10**15),
+    st.none() | st.sampled_from(("mlx5_0", "")),
+    st.none() | st.sampled_from(GpuDistance),
+    st.none() | st.booleans(),
+    st.none() | st.just("fe80000000000000"),
+)
+ROWS = st.lists(PORTS, max_size=6)
+
+
+def table_of(ports: list[FabricPort]) -> PortTable:
+    builder = PortTableBuilder()
+    builder.extend(ports)
+    return builder.table()
+
+
+@given(ROWS, st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), ROWS), max_size=4))
+def test_it_equals_the_rows_with_others_in_some_places(
+    ports: list[FabricPort], splices: list[tuple[int, int, list[FabricPort]]]
+) -> None:
+    table, wanted = table_of(ports), list(ports)
+    for at, num_gone, come in splices:
+        start = min(at, len(wanted))
+        span = (start, min(start + num_gone, len(wanted)))
+        table = table.spliced(span, come)
+        wanted[slice(*span)] = come
+    assert table.rows() == tuple(wanted)
+    assert table.port_names() == tuple(port.name for port in wanted)
+    assert table.is_placed.tolist() == [port.gpu_distance is not None for port in wanted]
+
+
+@given(ROWS)
+def test_it_numbers_the_names_of_some_ports(ports: list[FabricPort]) -> None:
+    places = np.arange(len(ports))[::2]
+    found = name_codes(table_of(ports).port_names(), places)
+    names = [found.texts[code] for code in found.codes.tolist()]
+    assert names == [port.name for port in ports[::2]]
+    assert set(found.texts) == set(names)
+
+
+def test_it_makes_only_the_rows_that_are_asked_for() -> None:
+    port = FabricPort(7, "1", Medium.ETHERNET, PortState.UP, None, None, None)
+    rows = table_of([port] * 100).rows()
+    assert rows_at(rows, [3, 99]) == [port, port]
