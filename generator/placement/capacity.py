@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -117,11 +116,6 @@ class Snapshot:
     def num_in_tree(self) -> int:
         """Nodes before this position are in the tree."""
         return len(self.tree.nodes)
-
-    @cached_property
-    def gangs(self) -> frozenset[str]:
-        """Gangs that run or are nominated: what is free depends on who of them asks."""
-        return frozenset([*self.running, *(gang.gang for gang in self.nominated.values())])
 
     def slots(
         self, request: Mapping[str, int], *, most: int, at: Ints | slice = slice(None)

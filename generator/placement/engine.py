@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -42,6 +43,9 @@ MOST_REMEMBERED = 64
 """Answers that a snapshot remembers; then it begins anew, which needs no lock."""
 EXPLAINING_STEPS = 100_000
 """Budget of finding out why nothing fits, and what would do."""
+_asked_by_anybody = attrgetter(
+    *(field.name for field in fields(PlacementRequest) if field.name not in {"gang", "deadline_s"})
+)
 
 
 class _Time(NamedTuple):
@@ -73,7 +77,7 @@ def place(
     """Return the best placement, or the reason why there is none.
 
     What is proved is remembered with the snapshot, so that a gang that waits and asks again gets
-    its answer at once; O(request).
+    its answer at once, and so does another that asks the same; O(request).
 
     Args:
         snapshot: the cluster.
@@ -84,7 +88,7 @@ def place(
     Raises:
         UnsupportedRequest: the request needs what the engine does not do yet.
     """
-    asked = replace(request, deadline_s=None)
+    asked = _question(snapshot, request)
     known = snapshot.answers.get(asked)
     if isinstance(known, Placement):
         return known
@@ -94,6 +98,14 @@ def place(
             snapshot.answers.clear()
         snapshot.answers[asked] = found
     return found
+
+
+def _question(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, ...]:
+    """Return all of a request that its answer depends on: a gang's name only where it is known."""
+    is_known = request.gang in snapshot.running or any(
+        row.gang == request.gang for row in snapshot.nominated.values()
+    )
+    return (request.gang if is_known else None, *_asked_by_anybody(request))
 
 
 def _answered(

@@ -34,5 +34,20 @@ def test_it_searches_again_for_what_it_did_not_prove() -> None:
 def test_it_remembers_only_so_many() -> None:
     snapshot = cluster(racks(2, 2))
     for at in range(MOST_REMEMBERED + 1):
-        place(snapshot, request(groups=workers(1), gang=f"g{at}"))
+        place(snapshot, request(groups=workers(1), priority=at))
     assert len(snapshot.answers) == 1
+
+
+def test_it_gives_a_remembered_answer_to_whoever_asks_the_same() -> None:
+    snapshot = cluster(racks(2, 2))
+    first = place(snapshot, request(groups=workers(2), gang="a"))
+    assert place(snapshot, request(groups=workers(2), gang="b")) is first
+
+
+def test_it_answers_a_gang_that_runs_for_itself() -> None:
+    snapshot, asked = cluster(racks(2, 2)), request(groups=workers(1), gang="a")
+    changed = with_running(snapshot, running_gang(asked, place(snapshot, asked)))
+    other = place(changed, request(groups=workers(1), gang="b", required="1"))
+    same = place(changed, request(groups=workers(1), gang="a", required="1"))
+    assert other is not same
+    assert same.assignment == {"workers": ("n1",)}
