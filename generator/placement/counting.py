@@ -66,7 +66,10 @@ class Counting:
         has_left = any(term.key is Key.FRAGMENTATION for term in self._problem.order)
         filling = Filling(self._levels, bounds, self._effort, counts_left=has_left)
         best = self._best_filled(tier, fitting, filling)
-        parts = cut_parts(self._levels, best.pods, self._kind.size)
+        if self._wanted == 1:
+            parts = [[at for at, count in sorted(best.pods.items()) for _ in range(count)]]
+        else:
+            parts = cut_parts(self._levels, best.pods, self._kind.size)
         return Found([PlacedPart(self._kind, part) for part in parts], best.is_proved)
 
     def _has_whole(self, tier: int) -> bool:
@@ -116,9 +119,10 @@ class Counting:
         Of units that are alike inside only the first is filled.
         """
         rivals = in_order(self._columns(tier, self._least_inside(tier, filling.bounds)), units)
-        best = self._filled(tier, next(rivals)[0], filling)
+        first, _ = next(rivals)
         if tier == 0 or len(units) == 1:
-            return best.fill
+            return fill(filling, tier, first, self._num_pods)
+        best = self._filled(tier, first, filling)
         is_proved, tried = best.fill.is_proved, {self._inside(tier, best.unit)}
         for unit, bound in rivals:
             if best.vector(len(bound)) < bound:

@@ -7,6 +7,7 @@ than the budget allows, children are filled fullest first and the answer is not 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -240,6 +241,8 @@ class _Shares:
         values, slots = nodes.high[free], nodes.slots[free]
         if is_constant(values) and is_constant(slots):
             return free[: -(-num_pods // int(values[0]))]
+        kept = _first_alike(values, slots, num_pods)
+        free, values, slots = free[kept], values[kept], slots[kept]
         tables = self._covering(values, slots, num_pods)
         chosen: list[int] = []
         for index, after, table in zip(free, tables[-2::-1], tables[:0:-1], strict=True):
@@ -254,6 +257,21 @@ class _Shares:
 def is_constant(values: Ints) -> bool:
     """Return whether there are values, and all the same."""
     return bool(len(values)) and bool((values == values[0]).all())
+
+
+def _first_alike(values: Ints, slots: Ints, num_pods: int) -> list[int]:
+    """Return the first nodes of every kind, as many as the fewest that hold so many pods.
+
+    Of nodes that are alike the first ones are taken, and no more than these in all.
+    """
+    fewest = int(np.searchsorted(np.sort(values)[::-1].cumsum(), num_pods)) + 1
+    met = Counter[tuple[int, int]]()
+    kept = []
+    for at, kind in enumerate(zip(values.tolist(), slots.tolist(), strict=True)):
+        met[kind] += 1
+        if met[kind] <= fewest:
+            kept.append(at)
+    return kept
 
 
 @dataclass(frozen=True, eq=False)
