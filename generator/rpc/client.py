@@ -7,7 +7,7 @@ within the deadline; a watch goes on where it was cut.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -163,7 +163,7 @@ class TopologyClient(Connection):
                 if error.kind is not FailureKind.PAGE_TOKEN_STALE:
                     raise
 
-    def watch(self, timeout_s: float) -> Iterator[Revised]:
+    def watch(self, timeout_s: float) -> Generator[Revised, None, None]:
         """Yield the tree, and each newest one, until the time is up.
 
         Raises:
@@ -192,7 +192,9 @@ class TopologyClient(Connection):
                     raise
             self.pause(_RESUMED_S)
 
-    def watch_feasible(self, request: PlacementRequest, timeout_s: float) -> Iterator[Placement]:
+    def watch_feasible(
+        self, request: PlacementRequest, timeout_s: float
+    ) -> Generator[Placement, None, None]:
         """Yield the answer to a request, and again each time that it begins or ends to fit.
 
         Raises:

@@ -33,6 +33,7 @@ _EVICTION_NAMES: Final[dict[int, str]] = {
 }
 _LIGHT_BYTES: Final = 16_384
 """Below this no list can be long."""
+_MOST_SCORE: Final = 1_000_000
 MOST_ROWS: Final = 4096
 """In any list but those of nodes."""
 
@@ -273,9 +274,15 @@ def _options_document(options: pb.Options) -> dict[str, Any]:
     if options.HasField("score_weight"):
         if options.node_weights:
             raise PlacementRequestError("options.score_weight", "goes with no weights of nodes")
+        if not 0 < options.score_weight <= _MOST_SCORE:
+            problem = f"expected above 0 to {_MOST_SCORE}, got {options.score_weight}"
+            raise PlacementRequestError("options.score_weight", problem)
         document["weight"] = options.score_weight
     elif options.node_weights:
         document["weight"] = _weights(options)
+    if "" in options.preferred_nodes:
+        at = list(options.preferred_nodes).index("")
+        raise PlacementRequestError(f"options.preferred_nodes[{at}]", "expected a name")
     return document
 
 

@@ -10,10 +10,11 @@ import grpc
 
 from generator.outcome import OnQuery, QueryResult
 from generator.placement.answer import Placement
-from generator.placement.capacity import Snapshot, with_running
+from generator.placement.capacity import Snapshot
 from generator.placement.counted import Counted
-from generator.placement.engine import place, running_gang
+from generator.placement.engine import place
 from generator.placement.grouping import Group
+from generator.placement.joint import BatchPlacement, place_batch
 from generator.placement.request import PlacementRequest, UnsupportedRequest
 from generator.rpc.answers import placement_message
 from generator.rpc.convert import request_of
@@ -28,6 +29,9 @@ from topology.errors import PlacementRequestError, show
 
 REPLY_SHARE: Final = 0.1
 """Part of a call's remaining time that is kept for sending the answer."""
+IN_TURN_SHARE: Final = 0.7
+"""Part of a batch's time in which its gangs are placed one after the other; the rest is for
+planning them together."""
 CANDIDATES: Final = 8
 """Where the caller names no number."""
 MOST_CANDIDATES: Final = 64
@@ -72,28 +76,21 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             asked = asked_of(request.spec)
             placement = self._placed(known(self._published), asked, context)
         except BaseException as error:
-            self._on_query(_result_of(error), self._clock() - started)
+            self._on_query(_failed_result(error), self._clock() - started)
             raise
-        self._told(placement, started)
+        self._on_query(_result_of(placement), self._clock() - started)
         return pb.PlaceResponse(placement=placement_message(placement))
 
     def PlaceBatch(  # noqa: N802 - gRPC's
         self, request_iterator: Iterator[pb.PlaceBatchRequest], context: grpc.ServicerContext
     ) -> Iterator[pb.PlaceBatchResponse]:
-        """Place the gangs of each message in what is left by those before it."""
+        """Plan the gangs of each message together, in what those before it have left."""
         snapshot = known(self._published)
         names: set[str] = set()
         for message in request_iterator:
-            requests = _batch_of(message, names)
-            placements: list[pb.Placement] = []
-            for asked in requests:
-                started = self._clock()
-                placement = self._placed(snapshot, asked, context)
-                self._told(placement, started)
-                if placement.is_feasible:
-                    snapshot = with_running(snapshot, running_gang(asked, placement))
-                placements.append(placement_message(placement))
-            yield from _parts(placements)
+            found = self._planned(snapshot, _batch_of(message, names), context)
+            snapshot = found.snapshot
+            yield from _parts([placement_message(one) for one in found.placements])
 
     def Candidates(  # noqa: N802 - gRPC's
         self, request: pb.CandidatesRequest, context: grpc.ServicerContext
@@ -177,14 +174,30 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             raise refused(FailureKind.UNSUPPORTED_REQUEST, "this server keeps no reservations")
         return self._reserving
 
+    def _planned(
+        self,
+        snapshot: Snapshot,
+        requests: Sequence[PlacementRequest],
+        context: grpc.ServicerContext,
+    ) -> BatchPlacement:
+        """Plan gangs together, each of them with its share of the time that remains."""
+        started = self._clock()
+        budget_s = context.time_remaining() * (1 - REPLY_SHARE)
+        share_s = budget_s * IN_TURN_SHARE / max(len(requests), 1)
+        bounded = [_bounded(one, share_s) for one in requests]
+        try:
+            found = place_batch(snapshot, bounded, clock=self._clock, deadline_s=budget_s)
+        except PlacementRequestError as error:
+            raise refusal_of(error, "specs") from error
+        took_s = (self._clock() - started) / max(len(requests), 1)
+        for one in found.placements:
+            self._on_query(_result_of(one), took_s)
+        return found
+
     def _placed(
         self, snapshot: Snapshot, asked: PlacementRequest, context: grpc.ServicerContext
     ) -> Placement:
         return placed(snapshot, asked, context.time_remaining(), clock=self._clock)
-
-    def _told(self, placement: Placement, started: float) -> None:
-        result = QueryResult.PLACED if placement.is_feasible else QueryResult.INFEASIBLE
-        self._on_query(result, self._clock() - started)
 
 
 def known(published: Published) -> Snapshot:
@@ -219,11 +232,14 @@ def placed(
         RefusedError: it makes sense, but cannot be granted yet.
     """
     budget_s = max(remaining_s * (1 - REPLY_SHARE), 0.0)
-    bounded = replace(asked, deadline_s=min(budget_s, asked.deadline_s or budget_s))
     try:
-        return place(snapshot, bounded, clock=clock)
+        return place(snapshot, _bounded(asked, budget_s), clock=clock)
     except PlacementRequestError as error:
         raise refusal_of(error, "spec") from error
+
+
+def _bounded(asked: PlacementRequest, budget_s: float) -> PlacementRequest:
+    return replace(asked, deadline_s=min(budget_s, asked.deadline_s or budget_s))
 
 
 def refusal_of(error: PlacementRequestError, path: str) -> RefusedError:
@@ -233,7 +249,11 @@ def refusal_of(error: PlacementRequestError, path: str) -> RefusedError:
     return refused(kind, error.problem, f"{path}.{error.field}")
 
 
-def _result_of(error: BaseException) -> QueryResult:
+def _result_of(placement: Placement) -> QueryResult:
+    return QueryResult.PLACED if placement.is_feasible else QueryResult.INFEASIBLE
+
+
+def _failed_result(error: BaseException) -> QueryResult:
     if not isinstance(error, RefusedError):
         return QueryResult.FAILED
     return _RESULTS.get(error.failure.kind, QueryResult.REFUSED)

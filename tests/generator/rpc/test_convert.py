@@ -13,6 +13,7 @@ from generator.placement.presets import Preset
 from generator.placement.request import parse_request
 from generator.rpc.answers import placement_message, placement_of
 from generator.rpc.convert import request_message, request_of
+from generator.rpc.rendering import render_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.strategies import documents, placements
 from topology.errors import PlacementRequestError
@@ -24,7 +25,7 @@ def spec_of(**fields: Any) -> pb.PlacementSpec:  # noqa: ANN401 - any field
     return pb.PlacementSpec(**fields)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(documents())
 def test_it_keeps_a_request(document: dict[str, Any]) -> None:
     request = parse_request(document)
@@ -32,7 +33,14 @@ def test_it_keeps_a_request(document: dict[str, Any]) -> None:
     assert request_of(pb.PlacementSpec.FromString(sent)) == request
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
+@given(documents())
+def test_it_says_a_request_as_a_document_that_gives_it_again(document: dict[str, Any]) -> None:
+    request = parse_request(document)
+    assert parse_request(render_request(request)) == request
+
+
+@settings(max_examples=60)
 @given(placements)
 def test_it_keeps_an_answer_and_the_order_of_what_is_printed(placement: Placement) -> None:
     sent = placement_message(placement).SerializeToString()
@@ -94,6 +102,83 @@ REFUSED = [
         id="a label asked for twice",
     ),
     pytest.param(pb.PlacementSpec(), "groups", id="no spec at all"),
+    pytest.param(spec_of(preemption=99), "preemption", id="a preemption of a later version"),
+    pytest.param(spec_of(preferred=[""] * 100_000), "preferred", id="a list without end"),
+    pytest.param(spec_of(groups=[pb.Group()] * 100_000), "groups", id="very many groups"),
+    pytest.param(
+        spec_of(groups=[pb.Group(name="p", children=[pb.Group()] * 100_000)]),
+        "groups[0].children",
+        id="very many groups in one",
+    ),
+    pytest.param(
+        spec_of(groups=[pb.Group(name="w", count=1, tolerations=["x"] * 100_000)]),
+        "groups[0].tolerations",
+        id="a list without end in a group",
+    ),
+    pytest.param(
+        spec_of(options=pb.Options(preferred_nodes=["n"] * 100_000 + [""])),
+        "options.preferred_nodes[100000]",
+        id="a node without a name, after many",
+    ),
+    pytest.param(
+        spec_of(options=pb.Options(node_weights={"n": -1})),
+        "options.node_weights.n",
+        id="a negative weight",
+    ),
+    pytest.param(
+        spec_of(options=pb.Options(node_weights={"n": 1}, score_weight=1.0)),
+        "options.score_weight",
+        id="weights of two presets",
+    ),
+    pytest.param(
+        spec_of(options=pb.Options(score_weight=float("nan"))),
+        "options.score_weight",
+        id="a weight that is no number",
+    ),
+    pytest.param(
+        spec_of(groups=[pb.Group(name="p", count=1, children=[pb.Group(name="w", count=1)])]),
+        "groups[0].count",
+        id="pods beside children",
+    ),
+    pytest.param(
+        spec_of(
+            groups=[
+                pb.Group(name="a", count=1, leader_of="b", required="leaf"),
+                pb.Group(name="b", count=1, leader_of="a", required="leaf"),
+            ]
+        ),
+        "groups[1].leader_of",
+        id="two groups that lead each other",
+    ),
+    pytest.param(
+        spec_of(groups=[pb.Group(name="a", count=1, leader_of="a")]),
+        "groups[0].leader_of",
+        id="a group that leads itself",
+    ),
+    pytest.param(
+        spec_of(groups=[pb.Group(name="p", children=[pb.Group(name="p", count=1)])]),
+        "groups[0].children[0].name",
+        id="a group in itself",
+    ),
+    pytest.param(
+        spec_of(traffic=[pb.Traffic(first="w", second="x", weight=1)]),
+        "traffic[0]",
+        id="traffic with nobody",
+    ),
+    pytest.param(
+        spec_of(traffic=[pb.Traffic(first="w", second="w", weight=-1)]),
+        "traffic[0][2]",
+        id="negative traffic",
+    ),
+    pytest.param(
+        spec_of(affinity=pb.Affinity(order=["x"])), "affinity", id="a role that is no group"
+    ),
+    pytest.param(spec_of(sort=[pb.SortRule()]), "sort[0].resource", id="a rule without a resource"),
+    pytest.param(
+        spec_of(groups=[pb.Group(name="w", count=1, slices=[pb.SliceLayer(size=1, min=-1)])]),
+        "groups[0].slices[0].min",
+        id="a negative number of slices",
+    ),
 ]
 
 

@@ -1,0 +1,49 @@
+"""A running server on loopback, and raw callers of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import grpc
+
+from generator.rpc.failures import Failure, failure_of
+from generator.rpc.publishing import Published
+from generator.rpc.server import PlacementServer
+from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
+
+ANY_PORT = "127.0.0.1:0"
+SOON_S = 30.0
+
+
+class Stubs:
+    """Both services, by a channel."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self.placement = placement_pb2_grpc.PlacementServiceStub(channel)
+        self.topology = topology_pb2_grpc.TopologyServiceStub(channel)
+
+
+@contextmanager
+def serving(published: Published) -> Iterator[PlacementServer]:
+    server = PlacementServer(ANY_PORT, published)
+    try:
+        yield server
+    finally:
+        server.stop(deadline_s=0)
+
+
+def failed(call: Any, *args: Any, **options: Any) -> tuple[grpc.StatusCode, Failure]:  # noqa: ANN401 - gRPC's
+    """Return how a call of ours ends that must fail; of a stream, its first answer."""
+    options.setdefault("timeout", SOON_S)
+    try:
+        found = call(*args, **options)
+        if hasattr(found, "__next__"):
+            found = list(found)
+    except grpc.RpcError as error:
+        ended = cast("grpc.Call", error)
+        failure = failure_of(ended)
+        assert failure is not None, f"{ended.code()}: {ended.details()}"
+        return ended.code(), failure
+    raise AssertionError(f"answered: {found}")

@@ -1,0 +1,135 @@
+"""Many gangs on one stream: together within a message, message after message beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from queue import Queue
+
+import grpc
+import pytest
+
+from generator.placement.engine import place
+from generator.placement.joint import place_batch
+from generator.placement.request import PlacementRequest
+from generator.rpc.client import GANGS, PlacementClient
+from generator.rpc.convert import request_message
+from generator.rpc.placing import MOST_SPECS
+from generator.rpc.publishing import Published
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from tests.generator.rpc.clusters import request_for, snapshot_of
+from tests.generator.rpc.serving import SOON_S, Stubs, failed, serving
+from topology.errors import PlacementRequestError
+
+SNAPSHOT = snapshot_of(
+    ("a1", "a2", "a3", "a4"), ("b1", "b2", "b3"), tuple(f"c{at:03}" for at in range(2 * GANGS))
+)
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with serving(Published(SNAPSHOT)) as server:
+        yield server.address
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[PlacementClient]:
+    with PlacementClient(address, SOON_S) as made:
+        yield made
+
+
+@pytest.fixture
+def stubs(address: str) -> Iterator[Stubs]:
+    with grpc.insecure_channel(address) as channel:
+        yield Stubs(channel)
+
+
+def gang(name: str, count: int, **spec: object) -> PlacementRequest:
+    return request_for(count, gang=name, **spec)
+
+
+def test_it_plans_the_gangs_of_a_message_together(client: PlacementClient) -> None:
+    requests = [gang("x", 3), gang("y", 4), gang("z", 2, required="leaf")]
+    assert list(client.place_batch(requests)) == list(place_batch(SNAPSHOT, requests).placements)
+
+
+def test_it_gives_no_slot_twice(client: PlacementClient) -> None:
+    requests = [gang(f"g{number}", 2) for number in range(GANGS + 1)]
+    found = list(client.place_batch(requests))
+    nodes = [node for row in found for node in row.assignment["w"]]
+    assert len(nodes) == len(set(nodes)) == 2 * len(requests)
+
+
+def test_it_answers_each_message_before_the_next_is_sent(stubs: Stubs) -> None:
+    taken: Queue[str] = Queue()
+
+    def messages() -> Iterator[pb.PlaceBatchRequest]:
+        for number in range(3):
+            specs = [request_message(gang(f"g{number}", 1))]
+            yield pb.PlaceBatchRequest(specs=specs)
+            seen.append(taken.get(timeout=SOON_S))
+
+    seen: list[str] = []
+    for answer in stubs.placement.PlaceBatch(messages(), timeout=SOON_S):
+        taken.put(answer.placements[0].assignment[0].nodes[0])
+        assert answer.is_last
+    assert len(set(seen)) == 3
+
+
+def test_it_answers_what_does_not_fit_and_goes_on(client: PlacementClient) -> None:
+    found = list(client.place_batch([gang("x", 10_000), gang("y", 1)]))
+    assert [row.is_feasible for row in found] == [False, True]
+
+
+def test_it_keeps_nothing_for_another_stream(client: PlacementClient) -> None:
+    request = gang("x", 4)
+    (found,) = client.place_batch([request])
+    assert found == place(SNAPSHOT, request)
+    assert list(client.place_batch([request])) == [found]
+
+
+def test_it_answers_a_message_without_gangs(stubs: Stubs) -> None:
+    (answer,) = stubs.placement.PlaceBatch(iter([pb.PlaceBatchRequest()]), timeout=SOON_S)
+    assert (len(answer.placements), answer.is_last) == (0, True)
+
+
+def test_it_answers_a_large_message_in_parts() -> None:
+    long = tuple(f"{at:0200}" for at in range(15_000))
+    specs = [request_message(gang(f"g{number}", 5000)) for number in range(3)]
+    with (
+        serving(Published(snapshot_of(long))) as server,
+        grpc.insecure_channel(server.address) as channel,
+    ):
+        ask = Stubs(channel).placement.PlaceBatch
+        answers = list(ask(iter([pb.PlaceBatchRequest(specs=specs)]), timeout=SOON_S))
+    assert [answer.is_last for answer in answers] == [False, True]
+    assert [row.feasible for answer in answers for row in answer.placements] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("specs", "field"),
+    [
+        pytest.param([gang("x", 1), gang("x", 1)], "specs[1].gang", id="two gangs of one name"),
+        pytest.param(
+            [gang("x", 1), replace(gang("y", 1), least=2)], "specs[1].min", id="a minimum above all"
+        ),
+    ],
+)
+def test_it_names_the_field_of(stubs: Stubs, specs: list[PlacementRequest], field: str) -> None:
+    message = pb.PlaceBatchRequest(specs=map(request_message, specs))
+    code, failure = failed(stubs.placement.PlaceBatch, iter([message]))
+    assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, field)
+
+
+def test_it_refuses_a_name_that_an_earlier_message_had(client: PlacementClient) -> None:
+    requests = [gang(f"g{number}", 1) for number in range(GANGS)]
+    answers = client.place_batch([*requests, gang("g0", 1)])
+    assert len([next(answers) for _ in requests]) == GANGS
+    with pytest.raises(PlacementRequestError, match="two gangs of this stream are named g0"):
+        next(answers)
+
+
+def test_it_refuses_very_many_gangs_at_once(stubs: Stubs) -> None:
+    message = pb.PlaceBatchRequest(specs=[pb.PlacementSpec()] * (MOST_SPECS + 1))
+    code, failure = failed(stubs.placement.PlaceBatch, iter([message]))
+    assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, "specs")

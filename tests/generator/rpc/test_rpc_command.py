@@ -1,0 +1,183 @@
+"""`toponaut rpc`: every method from a shell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from generator.exits import Exit
+from generator.outcome import RoundOutcome
+from generator.rpc.methods import METHODS
+from generator.rpc.publishing import Published
+from tests.generator.rpc.clusters import snapshot_of
+from tests.generator.rpc.serving import serving
+from tests.generator.scenes import run
+from topology.facts import FindingKind, Severity, finding_about
+
+SNAPSHOT = snapshot_of(("a1", "a2"), ("b1", "b2", "b3"))
+ISLAND = finding_about(FindingKind.ISLAND, ["n3"], severity=Severity.INFO, message="look")
+GANG = "{spec: {groups: [{name: w, count: 3}]}}"
+SEVERAL = """
+specs: [{gang: x, groups: [{name: w, count: 2}]}, {gang: y, groups: [{name: w, count: 3}]}]
+---
+{specs: [{gang: z, groups: [{name: w, count: 1}]}]}
+"""
+REQUEST = """
+apiVersion: toponaut.io/v1alpha1
+kind: PlacementRequest
+spec: {groups: [{name: w, count: 3}]}
+"""
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    published = Published(SNAPSHOT)
+    published.on_round(RoundOutcome(0.1, findings=(ISLAND,)))
+    with serving(published) as server:
+        yield server.address
+
+
+@pytest.fixture
+def question(tmp_path: Path) -> Path:
+    return tmp_path / "question.yaml"
+
+
+def test_it_prints_one_answer_as_a_document(address: str, question: Path) -> None:
+    question.write_text(GANG)
+    ran = run("rpc", "Place", "--server", address, "-f", question)
+    assert ran.code == Exit.OK
+    placement = json.loads(ran.out)["placement"]
+    assert placement["assignment"] == [{"group": "w", "nodes": ["b1", "b2", "b3"]}]
+
+
+@pytest.mark.parametrize(
+    "method", ["Place", "PlacementService/Place", "/toponaut.v1.PlacementService/Place"]
+)
+def test_it_takes_the_name(address: str, question: Path, method: str) -> None:
+    question.write_text(REQUEST)
+    ran = run("rpc", method, "--server", address, "-f", question)
+    assert json.loads(ran.out)["placement"]["tier"] == "leaf"
+
+
+def test_it_prints_a_stream_as_lines(address: str, question: Path) -> None:
+    question.write_text(SEVERAL)
+    ran = run("rpc", "PlaceBatch", "--server", address, "-f", question)
+    answers = [json.loads(line) for line in ran.out.splitlines()]
+    assert [len(answer["placements"]) for answer in answers] == [2, 1]
+    assert [row["feasible"] for row in answers[0]["placements"]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("method", "text", "key"),
+    [
+        ("Candidates", GANG, "candidates"),
+        ("Capacity", "{tier: spine}", "domains"),
+        ("GetTopology", None, "revision"),
+        ("ListFindings", "{kinds: [island]}", "findings"),
+    ],
+)
+def test_it_calls(address: str, question: Path, method: str, text: str | None, key: str) -> None:
+    question.write_text(text or "")
+    given = ("-f", question) if text else ()
+    ran = run("rpc", method, "--server", address, *given)
+    assert ran.code == Exit.OK, ran.err
+    assert json.loads(ran.out)[key]
+
+
+@pytest.mark.parametrize(
+    ("method", "text", "num_lines"), [("WatchTopology", "{}", 2), ("WatchFeasible", GANG, 1)]
+)
+def test_it_ends_a_watch_with_its_time(
+    address: str, question: Path, method: str, text: str, num_lines: int
+) -> None:
+    question.write_text(text)
+    ran = run("rpc", method, "--server", address, "-f", question, "--timeout", "300ms")
+    assert ran.code == Exit.OK, ran.err
+    assert len(ran.out.splitlines()) == num_lines
+
+
+def test_it_ends_a_watch_after_so_many_answers(address: str) -> None:
+    ran = run("rpc", "WatchTopology", "--server", address, "--count", 1, "--timeout", "60s")
+    assert [json.loads(line)["kind"] for line in ran.out.splitlines()] == ["WATCH_KIND_INITIAL"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "code", "message"),
+    [
+        pytest.param(("Plaice",), None, Exit.USAGE, "none of Place, PlaceBatch", id="a wrong name"),
+        pytest.param(("Place",), "{spce: {}}", Exit.USAGE, "spce", id="a field that is none"),
+        pytest.param(("Place",), "[1]", Exit.USAGE, "expected an object", id="a list"),
+        pytest.param(("Place",), "{a: b", Exit.USAGE, "question.yaml", id="half a document"),
+        pytest.param(("Place",), "", Exit.USAGE, "takes one document, got 0", id="no document"),
+        pytest.param(("Place",), SEVERAL, Exit.USAGE, "specs", id="another method's message"),
+        pytest.param(
+            ("Place",),
+            "{spec: {groups: [{name: w, count: -1}]}}",
+            Exit.USAGE,
+            "groups[0].count: expected a positive integer, got -1",
+            id="a negative count",
+        ),
+        pytest.param(
+            ("Place",),
+            "{spec: {groups: [{name: w, count: .nan}]}}",
+            Exit.USAGE,
+            "PlaceRequest",
+            id="a count that is no number",
+        ),
+        pytest.param(
+            ("Place",),
+            "{spec: {groups: [{name: w, count: 1, request: {quantities: {gpu: 1.0e300}}}]}}",
+            Exit.USAGE,
+            "PlaceRequest",
+            id="a huge quantity",
+        ),
+        pytest.param(
+            ("Reserve",), "{}", Exit.USAGE, "keeps no reservations", id="what the server has not"
+        ),
+        pytest.param(
+            ("ListFindings",), "{kinds: [x]}", Exit.USAGE, "kinds[0]", id="a kind that is none"
+        ),
+        pytest.param(
+            ("WatchTopology",),
+            "{revision: x}",
+            Exit.NOTHING,
+            "not known any more",
+            id="a revision that is forgotten",
+        ),
+    ],
+)
+def test_it_refuses(
+    address: str,
+    question: Path,
+    arguments: tuple[str, ...],
+    text: str | None,
+    *,
+    code: Exit,
+    message: str,
+) -> None:
+    question.write_text(text or "")
+    given = () if text is None else ("-f", question)
+    ran = run("rpc", *arguments, "--server", address, *given)
+    assert ran.code == code, ran.err
+    assert message in ran.err
+    assert not ran.out
+
+
+def test_it_wants_to_know_whom_to_call() -> None:
+    ran = run("rpc", "GetTopology")
+    assert ran.code == Exit.USAGE
+    assert "--server" in ran.err
+
+
+def test_it_says_when_nobody_answers() -> None:
+    ran = run("rpc", "GetTopology", "--server", "127.0.0.1:1")
+    assert ran.code == Exit.USAGE
+    assert "no server answers at 127.0.0.1:1" in ran.err
+
+
+def test_it_names_every_method_in_its_help() -> None:
+    shown = run("rpc", "--help").out
+    assert not [name for name in METHODS if name not in shown]

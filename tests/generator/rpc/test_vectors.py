@@ -1,0 +1,47 @@
+"""Every vector is answered over a real connection as it is in process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from generator.placement.answer import Placement, render_placement
+from generator.placement.engine import place
+from generator.placement.request import UnsupportedRequest, parse_request
+from generator.rpc.client import PlacementClient
+from generator.rpc.publishing import Published
+from generator.rpc.server import PlacementServer
+from tests.vectors.scenes import document_of, snapshot_of
+from tests.vectors.test_vectors import VECTORS
+from topology.errors import PlacementRequestError
+
+SOON_S = 60.0
+PUBLISHED = Published()
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[PlacementClient]:
+    server = PlacementServer("127.0.0.1:0", PUBLISHED)
+    with PlacementClient(server.address, SOON_S) as made:
+        yield made
+    server.stop(deadline_s=0)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
+def test_it_answers_as_in_process(client: PlacementClient, vector: dict[str, Any]) -> None:
+    try:
+        request = parse_request(document_of(vector))
+    except PlacementRequestError:
+        pytest.skip("no request that a client would send")
+    PUBLISHED.snapshot = snapshot = snapshot_of(vector)
+    assert outcome(lambda: client.place(request)) == outcome(lambda: place(snapshot, request))
+
+
+def outcome(answer: Callable[[], Placement]) -> object:
+    """Return what is printed, or the field of what cannot be granted yet."""
+    try:
+        return render_placement(answer())
+    except UnsupportedRequest as error:
+        return error.field
