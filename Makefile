@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify cover check fmt bench fuzz golden proto proto-check lock lab-deps kube-assets chart-tools manifests image wheel clean
+.PHONY: help setup demo test verify cover check fmt bench fuzz golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ proto: $(SETUP) ## Regenerate the gRPC code from its proto files
 
 proto-check: $(SETUP) ## Fail where the generated gRPC code differs from its proto files
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/proto --check
+
+proto-lint: ## Lint the proto files with buf: 3 minutes for the first time (Go 1.26)
+	@tools/proto-lint
 
 lock: $(SETUP) ## Rewrite requirements/ from pyproject.toml; UPGRADE=1 takes newer versions
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/lock.txt
