@@ -6,7 +6,15 @@ from typing import Any, Final
 
 import pytest
 
-from generator.kube.resources import FABRICS, HYPERNODES, LEASES, NODES, REPORTS
+from generator.kube.resources import (
+    FABRICS,
+    HYPERNODES,
+    LEASES,
+    NODES,
+    PODS,
+    REPORTS,
+    RESERVATIONS,
+)
 from tests.daemonset.callers import MERGE, Caller, make_node, named, on_node
 from tests.daemonset.tools import NAMESPACE
 from tests.kube.examples import made
@@ -127,8 +135,28 @@ def test_it_writes_reports_of_switches_and_no_others(generator: Caller, cluster:
     assert (answer.status, "reports of switches only" in answer.message) == (403, True)
 
 
+def test_it_deletes_reservations_that_have_ended_and_no_others(
+    generator: Caller, cluster: ApiServer
+) -> None:
+    wanted = made(RESERVATIONS)
+    path = RESERVATIONS.path(wanted["metadata"]["name"])
+    assert generator.ask("POST", RESERVATIONS.path(), wanted).status == 201
+    head = {"apiVersion": RESERVATIONS.api_version, "kind": RESERVATIONS.kind}
+    status = head | {"status": wanted["status"]}
+    assert generator.apply(f"{path}/status", status).status == 200
+    answer = generator.ask("DELETE", path)
+    assert (answer.status, "that have ended only" in answer.message) == (403, True)
+    assert generator.ask("PATCH", path, {"metadata": {"labels": {}}}, form=MERGE).status == 403
+    assert generator.ask("GET", path).status == 403, "lists and watches are enough"
+    status["status"] = {"phase": "released", "epoch": 3}
+    assert generator.apply(f"{path}/status", status).status == 200
+    assert generator.ask("DELETE", path).status == 200
+    assert cluster.request("GET", path).status == 404
+
+
 def test_it_has_what_its_work_needs(generator: Caller) -> None:
-    for path in (NODES.path(), "/api/v1/pods", REPORTS.path(), FABRICS.path(), HYPERNODES.path()):
+    followed = (NODES, PODS, REPORTS, FABRICS, HYPERNODES, RESERVATIONS)
+    for path in (one.path() for one in followed):
         assert generator.ask("GET", f"{path}?watch=1&timeoutSeconds=1&limit=1").status == 200, path
     fabric = {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind}
     assert generator.apply(FABRICS.path("default"), fabric | {"spec": {}}).status in (200, 201)
