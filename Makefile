@@ -60,6 +60,7 @@ bench: $(SETUP) ## Times and memory at 128 to 65,536 HCAs, as ratios within one 
 	@$(BIN)/python -m tests.bench.agent_at_rest
 	@$(BIN)/python -m tests.bench.cluster
 	@$(BIN)/python -m tests.bench.gangs
+	@$(BIN)/python -m tests.bench.rpc
 
 # Of each parser.
 SECONDS ?= 20

@@ -32,10 +32,7 @@ def placement_message(placement: Placement) -> pb.Placement:
     """Return an answer as a message."""
     message = pb.Placement(
         feasible=placement.is_feasible,
-        assignment=[
-            pb.Assignment(group=group, nodes=[node or "" for node in nodes])
-            for group, nodes in placement.assignment.items()
-        ],
+        assignment=_assignment(placement),
         tier=placement.tier,
         objective=[_term_message(name, value) for name, value in placement.objective.items()],
         proved=placement.is_proved,
@@ -54,6 +51,22 @@ def placement_message(placement: Placement) -> pb.Placement:
     if placement.working:
         _set_working(message, placement.working)
     return message
+
+
+def brief_message(placement: Placement) -> pb.Placement:
+    """Return where the pods of a gang go, or why there is no place; not why there is no better.
+
+    What is left out is worked out when it is read, which takes longer than placing.
+    """
+    if not placement.is_feasible:
+        return placement_message(placement)
+    return pb.Placement(
+        feasible=True,
+        assignment=_assignment(placement),
+        tier=placement.tier,
+        proved=placement.is_proved,
+        victims=placement.victims,
+    )
 
 
 def placement_of(message: pb.Placement) -> Placement:
@@ -80,6 +93,13 @@ def placement_of(message: pb.Placement) -> Placement:
         ),
         working=MappingProxyType(_working_of(message)),
     )
+
+
+def _assignment(placement: Placement) -> list[pb.Assignment]:
+    return [
+        pb.Assignment(group=group, nodes=[node or "" for node in nodes])
+        for group, nodes in placement.assignment.items()
+    ]
 
 
 def assignment_of(rows: Iterable[pb.Assignment]) -> Mapping[str, tuple[str | None, ...]]:

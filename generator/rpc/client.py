@@ -68,15 +68,20 @@ class PlacementClient(Connection):
         message = pb.PlaceRequest(spec=request_message(request))
         return self._placement(self.ask(self._stub.Place, message).placement)
 
-    def place_batch(self, requests: Iterable[PlacementRequest]) -> Iterator[Placement]:
+    def place_batch(
+        self, requests: Iterable[PlacementRequest], *, explain: bool = False
+    ) -> Iterator[Placement]:
         """Ask for placements of many gangs, in their order; they must have names of their own.
 
-        What fails in the middle is not tried again: the caller knows which answers it has.
+        Without `explain` a placement has no objective and no domains. What fails in the middle is
+        not tried again: the caller knows which answers it has.
 
         Raises:
             TopologyError: as `ask`.
         """
-        for response in self.stream(self._stub.PlaceBatch, _batches(requests), self.timeout_s):
+        for response in self.stream(
+            self._stub.PlaceBatch, _batches(requests, explain=explain), self.timeout_s
+        ):
             for placement in response.placements:
                 yield self._placement(placement)
 
@@ -233,10 +238,12 @@ class TopologyClient(Connection):
         return topology_pb2_grpc.TopologyServiceStub(self.channel)
 
 
-def _batches(requests: Iterable[PlacementRequest]) -> Iterator[pb.PlaceBatchRequest]:
+def _batches(
+    requests: Iterable[PlacementRequest], *, explain: bool
+) -> Iterator[pb.PlaceBatchRequest]:
     rest = iter(requests)
     while specs := [request_message(one) for one in islice(rest, GANGS)]:
-        yield pb.PlaceBatchRequest(specs=specs)
+        yield pb.PlaceBatchRequest(specs=specs, explain=explain)
 
 
 def _other_version(address: str, error: ValueError) -> PlacementServerError:

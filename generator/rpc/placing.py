@@ -16,10 +16,11 @@ from generator.placement.engine import place
 from generator.placement.grouping import Group
 from generator.placement.joint import BatchPlacement, place_batch
 from generator.placement.request import PlacementRequest, UnsupportedRequest
-from generator.rpc.answers import placement_message
+from generator.rpc.answers import brief_message, placement_message
 from generator.rpc.convert import request_of
 from generator.rpc.failures import Failure, FailureKind, RefusedError, refused
 from generator.rpc.paging import fill, parse_token, render_token, size_of, split
+from generator.rpc.parsing import Parsing
 from generator.rpc.publishing import Published
 from generator.rpc.room import height_of, room_for, tiers_of, units_at
 from generator.rpc.seams import Reserving
@@ -68,12 +69,13 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         self._clock = clock
         self._on_query = on_query
         self._reserving = reserving
+        self._parse = Parsing().request_of
 
     def Place(self, request: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:  # noqa: N802 - gRPC's
         """Place one gang."""
         started = self._clock()
         try:
-            asked = asked_of(request.spec)
+            asked = asked_of(request.spec, parse=self._parse)
             placement = self._placed(known(self._published), asked, context)
         except BaseException as error:
             self._on_query(_failed_result(error), self._clock() - started)
@@ -88,9 +90,10 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         snapshot = known(self._published)
         names: set[str] = set()
         for message in request_iterator:
-            found = self._planned(snapshot, _batch_of(message, names), context)
+            found = self._planned(snapshot, self._batch_of(message, names), context)
             snapshot = found.snapshot
-            yield from _parts([placement_message(one) for one in found.placements])
+            render = placement_message if message.explain else brief_message
+            yield from _parts([render(one) for one in found.placements])
 
     def Candidates(  # noqa: N802 - gRPC's
         self, request: pb.CandidatesRequest, context: grpc.ServicerContext
@@ -174,6 +177,24 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             raise refused(FailureKind.UNSUPPORTED_REQUEST, "this server keeps no reservations")
         return self._reserving
 
+    def _batch_of(self, message: pb.PlaceBatchRequest, names: set[str]) -> list[PlacementRequest]:
+        """Return the gangs of a message, whose names no other one of the stream has."""
+        if len(message.specs) > MOST_SPECS:
+            problem = f"expected at most {MOST_SPECS}, got {len(message.specs)}"
+            raise refused(FailureKind.INVALID_REQUEST, problem, "specs")
+        found = []
+        for at, spec in enumerate(message.specs):
+            asked = asked_of(spec, f"specs[{at}]", parse=self._parse)
+            if asked.gang in names:
+                problem = f"two gangs of this stream are named {show(asked.gang)}"
+                raise refused(FailureKind.INVALID_REQUEST, problem, f"specs[{at}].gang")
+            names.add(asked.gang)
+            found.append(asked)
+        if len(names) > MOST_GANGS:
+            problem = f"expected at most {MOST_GANGS} gangs on one stream: open another one"
+            raise refused(FailureKind.INVALID_REQUEST, problem, "specs")
+        return found
+
     def _planned(
         self,
         snapshot: Snapshot,
@@ -211,14 +232,24 @@ def known(published: Published) -> Snapshot:
     return published.snapshot
 
 
-def asked_of(spec: pb.PlacementSpec, path: str = "spec") -> PlacementRequest:
+def asked_of(
+    spec: pb.PlacementSpec,
+    path: str = "spec",
+    *,
+    parse: Callable[[pb.PlacementSpec], PlacementRequest] = request_of,
+) -> PlacementRequest:
     """Return the request of a message.
+
+    Args:
+        spec: the message.
+        path: of it in the call's message.
+        parse: makes one of the other.
 
     Raises:
         RefusedError: it is malformed.
     """
     try:
-        return request_of(spec)
+        return parse(spec)
     except PlacementRequestError as error:
         raise refusal_of(error, path) from error
 
@@ -257,25 +288,6 @@ def _failed_result(error: BaseException) -> QueryResult:
     if not isinstance(error, RefusedError):
         return QueryResult.FAILED
     return _RESULTS.get(error.failure.kind, QueryResult.REFUSED)
-
-
-def _batch_of(message: pb.PlaceBatchRequest, names: set[str]) -> list[PlacementRequest]:
-    """Return the gangs of a message, whose names no other one of the stream has."""
-    if len(message.specs) > MOST_SPECS:
-        problem = f"expected at most {MOST_SPECS}, got {len(message.specs)}"
-        raise refused(FailureKind.INVALID_REQUEST, problem, "specs")
-    found = []
-    for at, spec in enumerate(message.specs):
-        asked = asked_of(spec, f"specs[{at}]")
-        if asked.gang in names:
-            problem = f"two gangs of this stream are named {show(asked.gang)}"
-            raise refused(FailureKind.INVALID_REQUEST, problem, f"specs[{at}].gang")
-        names.add(asked.gang)
-        found.append(asked)
-    if len(names) > MOST_GANGS:
-        problem = f"expected at most {MOST_GANGS} gangs on one stream: open another one"
-        raise refused(FailureKind.INVALID_REQUEST, problem, "specs")
-    return found
 
 
 def _parts(placements: Sequence[pb.Placement]) -> Iterator[pb.PlaceBatchResponse]:

@@ -50,7 +50,8 @@ def gang(name: str, count: int, **spec: object) -> PlacementRequest:
 
 def test_it_plans_the_gangs_of_a_message_together(client: PlacementClient) -> None:
     requests = [gang("x", 3), gang("y", 4), gang("z", 2, required="leaf")]
-    assert list(client.place_batch(requests)) == list(place_batch(SNAPSHOT, requests).placements)
+    found = client.place_batch(requests, explain=True)
+    assert list(found) == list(place_batch(SNAPSHOT, requests).placements)
 
 
 def test_it_gives_no_slot_twice(client: PlacementClient) -> None:
@@ -83,9 +84,15 @@ def test_it_answers_what_does_not_fit_and_goes_on(client: PlacementClient) -> No
 
 def test_it_keeps_nothing_for_another_stream(client: PlacementClient) -> None:
     request = gang("x", 4)
-    (found,) = client.place_batch([request])
+    (found,) = client.place_batch([request], explain=True)
     assert found == place(SNAPSHOT, request)
-    assert list(client.place_batch([request])) == [found]
+    assert list(client.place_batch([request], explain=True)) == [found]
+
+
+def test_it_explains_only_on_demand(client: PlacementClient) -> None:
+    whole = place(SNAPSHOT, gang("x", 4))
+    (found,) = client.place_batch([gang("x", 4)])
+    assert found == replace(whole, objective={}, domains=())
 
 
 def test_it_answers_a_message_without_gangs(stubs: Stubs) -> None:

@@ -275,6 +275,11 @@ class PlaceBatchRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SPECS_FIELD_NUMBER: _builtins.int
+    EXPLAIN_FIELD_NUMBER: _builtins.int
+    explain: _builtins.bool
+    """Whether placements tell their objective and what became of the domains, which takes longer
+    than placing.
+    """
     @_builtins.property
     def specs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlacementSpec]:
         """At most 1024; names of gangs differ."""
@@ -283,10 +288,11 @@ class PlaceBatchRequest(_message.Message):
         self,
         *,
         specs: _abc.Iterable[Global___PlacementSpec] | None = ...,
+        explain: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["specs", b"specs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "specs", b"specs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

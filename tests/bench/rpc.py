@@ -1,0 +1,182 @@
+"""Calls of the gRPC service against an empty echo call of the same run: python -m tests.bench.rpc.
+
+Server and callers are two processes on loopback. Echo and placement calls take turns, so what else
+runs on the machine slows both. Each gang has a name of its own, hence no answer is remembered; the
+shapes of the gangs repeat, as those of a cluster's jobs do.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Final, NamedTuple
+
+import click
+import grpc
+
+from generator.jobs.fabrics import tree_of_shape
+from generator.placement.capacity import NodeSpec, build_snapshot
+from generator.placement.presets import Preset
+from generator.rpc.client import PlacementClient
+from generator.rpc.convert import request_message
+from generator.rpc.publishing import Published
+from generator.rpc.server import PlacementServer
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from tests.bench.gangs import CPUS, MIX, SHAPE, request_of
+
+CALLS: Final = 2000
+BATCHES: Final = 8
+P50_TARGET: Final = 2.5
+P99_TARGET: Final = 4.0
+"""Times the echo call's."""
+BATCH_TARGET: Final = 10.0
+"""Times the gangs a second of single calls."""
+_ECHO: Final = "/bench.Echo/Echo"
+_LATE_S: Final = 60.0
+_now: Final = time.perf_counter
+
+
+class Times(NamedTuple):
+    """How long the calls of one kind took."""
+
+    p50_s: float
+    p99_s: float
+
+
+class Measured(NamedTuple):
+    """One run."""
+
+    echo: Times
+    place: Times
+    unary_per_second: float
+    batch_per_second: float
+    """Gangs."""
+
+    def ratios(self) -> dict[str, float]:
+        """Return what the targets are about."""
+        return {
+            "p50": self.place.p50_s / self.echo.p50_s,
+            "p99": self.place.p99_s / self.echo.p99_s,
+            "batch": self.batch_per_second / self.unary_per_second,
+        }
+
+
+def serve(pipe: Connection) -> None:
+    """Serve placements and echoes until something is said; the body of the other process."""
+    tree = tree_of_shape(SHAPE)
+    nodes = {name: NodeSpec(name, {"cpu": CPUS}) for name in tree.nodes}
+    server = PlacementServer("127.0.0.1:0", Published(build_snapshot(tree, nodes)))
+    echo = grpc.server(ThreadPoolExecutor(16), options=(("grpc.so_reuseport", 0),))
+    handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+        "Echo": grpc.unary_unary_rpc_method_handler(lambda message, _: message)
+    }
+    echo.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bench.Echo", handlers),))
+    port = echo.add_insecure_port("127.0.0.1:0")
+    echo.start()
+    pipe.send((server.address, f"127.0.0.1:{port}"))
+    pipe.recv()
+    server.stop(deadline_s=0)
+    echo.stop(0).wait()
+
+
+@contextmanager
+def served() -> Iterator[tuple[str, str]]:
+    """Yield the addresses of both services, in a process of their own."""
+    context = multiprocessing.get_context("spawn")
+    pipe, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs,))
+    process.start()
+    try:
+        yield pipe.recv()
+    finally:
+        pipe.send("end")
+        process.join(_LATE_S)
+
+
+def measure(calls: int, batches: int) -> Measured:
+    """Return the times of so many calls of each kind, after some to warm up."""
+    with (
+        served() as (address, echo_address),
+        grpc.insecure_channel(address) as channel,
+        grpc.insecure_channel(echo_address) as other,
+    ):
+        stub = placement_pb2_grpc.PlacementServiceStub(channel)
+        echo: grpc.UnaryUnaryMultiCallable[bytes, bytes] = other.unary_unary(_ECHO)
+        messages = gangs(calls)
+        for message in gangs(100):
+            stub.Place(message, timeout=_LATE_S)
+            echo(b"", timeout=_LATE_S)
+        echoes, places = [], []
+        for message in messages:
+            echoes.append(_seconds(lambda: echo(b"", timeout=_LATE_S)))
+            places.append(_seconds(lambda: stub.Place(message, timeout=_LATE_S)))  # noqa: B023 - called at once
+        unary, batch = _rates(address, batches)
+        return Measured(_times(echoes), _times(places), unary, batch)
+
+
+def gangs(num: int) -> list[pb.PlaceRequest]:
+    """Return requests of the mix, each for a gang of its own."""
+    shapes = [request_of(kind, Preset.OPTIMAL) for kind in MIX]
+    return [
+        pb.PlaceRequest(spec=request_message(replace(shapes[at % len(shapes)], gang=f"job-{at}")))
+        for at in range(num)
+    ]
+
+
+def _rates(address: str, batches: int) -> tuple[float, float]:
+    """Return gangs a second by single calls and by batches, taking turns."""
+    shapes = [request_of(kind, Preset.OPTIMAL) for kind in MIX]
+    requests = [replace(shapes[at % len(shapes)], gang=f"b-{at}") for at in range(512)]
+    single_s = batch_s = 0.0
+    num = 0
+    with PlacementClient(address, _LATE_S) as client:
+        for _ in range(batches):
+            batch_s += _seconds(lambda: list(client.place_batch(requests)))
+            for request in requests[:64]:
+                single_s += _seconds(lambda: client.place(request))  # noqa: B023 - called at once
+            num += 64
+    return num / single_s, batches * len(requests) / batch_s
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    begun = _now()
+    call()
+    return _now() - begun
+
+
+def _times(seconds: list[float]) -> Times:
+    return Times(statistics.median(seconds), statistics.quantiles(seconds, n=100)[98])
+
+
+@click.command()
+@click.option("--calls", default=CALLS, show_default=True, type=click.IntRange(min=2))
+@click.option("--batches", default=BATCHES, show_default=True, type=click.IntRange(min=1))
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+def main(calls: int, batches: int, output: str) -> None:
+    """Measure the service against an echo call of the same run."""
+    found = measure(calls, batches)
+    ratios = found.ratios()
+    if output == "json":
+        click.echo(json.dumps({**found._asdict(), "ratios": ratios}))
+        return
+    click.echo(f"{calls} calls for gangs on {SHAPE} nodes; server and caller on one machine")
+    for name, times in (("echo", found.echo), ("Place", found.place)):
+        click.echo(f"{name:6} p50 {times.p50_s * 1e6:6.0f} us  p99 {times.p99_s * 1e6:6.0f} us")
+    click.echo(f"p50 {ratios['p50']:.2f} x the echo's, target {P50_TARGET}")
+    click.echo(f"p99 {ratios['p99']:.2f} x the echo's, target {P99_TARGET}")
+    click.echo(
+        f"PlaceBatch {found.batch_per_second:.0f} gangs/s, Place {found.unary_per_second:.0f}: "
+        f"{ratios['batch']:.1f} x, target {BATCH_TARGET}"
+    )
+
+
+if __name__ == "__main__":
+    main()

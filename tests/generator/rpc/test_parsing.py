@@ -1,0 +1,38 @@
+"""Requests of a known shape are those that would have been parsed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from generator.rpc.convert import request_message, request_of
+from generator.rpc.parsing import MOST_SHAPES, Parsing
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from tests.generator.rpc.clusters import request_for
+from topology.errors import PlacementRequestError
+
+
+def test_it_gives_the_same_as_the_parser_whatever_the_name() -> None:
+    parsing = Parsing()
+    for name in ("x", "y", "self"):
+        request = replace(request_for(3, required="leaf"), gang=name)
+        assert parsing.request_of(request_message(request)) == request
+
+
+def test_it_calls_a_gang_without_a_name_as_the_parser_does() -> None:
+    spec = pb.PlacementSpec(groups=[pb.Group(name="w", count=1)])
+    assert Parsing().request_of(spec) == request_of(spec)
+
+
+def test_it_refuses_what_the_parser_refuses_each_time() -> None:
+    parsing = Parsing()
+    for _ in range(2):
+        with pytest.raises(PlacementRequestError):
+            parsing.request_of(pb.PlacementSpec(gang="x"))
+
+
+def test_it_tells_more_shapes_apart_than_it_remembers() -> None:
+    parsing = Parsing()
+    for count in [*range(1, MOST_SHAPES + 3), 1]:
+        assert parsing.request_of(request_message(request_for(count))) == request_for(count)
