@@ -12,27 +12,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from operator import add, gt
+from operator import gt
 from typing import NamedTuple
 
 from generator.placement.capacity import Ints
 from generator.placement.contents import Contents
 from generator.placement.effort import Effort
 from generator.placement.found import Found
+from generator.placement.packing import Packing, State
 from generator.placement.parts import Part, PartType, PlacedPart, all_types, type_key
 from generator.placement.problem import Problem, UnitRule
 from generator.placement.weights import Weights
-
-
-class State(NamedTuple):
-    """What a unit contributes."""
-
-    done: tuple[int, ...]
-    """Complete parts per type."""
-    loose: tuple[int, ...]
-    """Pods per shape that wait for their part."""
-    used: tuple[int, ...]
-    """Units used per limited tier."""
 
 
 class Entry(NamedTuple):
@@ -45,15 +35,23 @@ class Entry(NamedTuple):
     """Parts per type completed in this very unit."""
 
 
-Folds = list[dict[State, tuple[int, State, State]]]
-"""Per child: sum so far -> (cost, sum before, the child's state)."""
+Rank = tuple[int, tuple[int, ...]]
+"""Pods in a state, and its parts: what decides between sums that cost the same."""
+Fold = dict[int, tuple[int, int, int, Rank]]
+"""Sum so far -> (cost, sum before, the child's state, its rank); states are packed."""
 
 
 @dataclass
 class _Table:
+    """What units that are alike may contribute."""
+
     entries: dict[State, Entry]
-    folds: Folds = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list)
+    """Per child, the last one first."""
     children: list[int] = field(default_factory=list)
+    """Their numbers among the children of the unit."""
+    packed: list[tuple[int, int, Rank]] = field(default_factory=list)
+    """The entries as (state, cost, rank)."""
 
 
 class Search:
@@ -75,11 +73,14 @@ class Search:
         self._weights = Weights(problem, sum(part.kind.size for part in parts))
         self._most_used = [most for _, most in problem.limits]
         self._rooms: dict[tuple[tuple[int, ...], int], tuple[list[int], list[int]]] = {}
-        self._tables: dict[tuple[int, int], _Table] = {}
-        self._node_tables: dict[tuple[object, ...], _Table] = {}
+        self._tables: dict[int, _Table] = {}
+        self._goals: dict[int, tuple[int, State] | None] = {}
+        self._kinds: dict[tuple[int, int], int] = {}
+        self._kind_of: dict[tuple[object, ...], int] = {}
         self._empty = State(
             (0,) * len(self._types), (0,) * len(problem.shapes), (0,) * len(problem.limits)
         )
+        self._packing = Packing(self._contents, self._empty, self._most_used)
         self._pods = self._contents.of_job
 
     def best(self, tier: int, units: Ints) -> Found | None:
@@ -90,17 +91,28 @@ class Search:
         """
         if not self._may_lie_in_one(tier):
             return None
-        goals = [
-            (entry.cost + self._weights.of_domain(tier, int(unit)), int(unit), state)
-            for unit in units
-            for state, entry in self._table(tier, int(unit)).entries.items()
-            if list(state.done) == self._wanted and not any(state.loose)
-        ]
+        goals = []
+        for unit in units.tolist():
+            goal = self._goal(tier, unit)
+            if goal is not None:
+                goals.append((goal[0] + self._weights.of_domain(tier, unit), unit, goal[1]))
         if not goals:
             return None
         _, unit, state = min(goals)
         parts, _ = self._rebuild(tier, unit, state)
         return Found(parts, is_proved=True)
+
+    def _goal(self, tier: int, unit: int) -> tuple[int, State] | None:
+        """Return the least cost of the whole job in a unit, and its state."""
+        kind = self._kind(tier, unit)
+        if kind not in self._goals:
+            found = [
+                (entry.cost, state)
+                for state, entry in self._table(tier, unit).entries.items()
+                if list(state.done) == self._wanted and not any(state.loose)
+            ]
+            self._goals[kind] = min(found, default=None)
+        return self._goals[kind]
 
     def _may_lie_in_one(self, tier: int) -> bool:
         """Return whether rules of higher tiers let all pods lie in one unit of this tier."""
@@ -117,62 +129,73 @@ class Search:
         return held % rule.multiple == 0 and held <= (rule.most or held)
 
     def _table(self, tier: int, unit: int) -> _Table:
-        if (tier, unit) not in self._tables:
-            self._tables[tier, unit] = self._built(tier, unit)
-        return self._tables[tier, unit]
+        kind = self._kind(tier, unit)
+        if kind not in self._tables:
+            self._tables[kind] = self._built(tier, unit)
+        return self._tables[kind]
+
+    def _kind(self, tier: int, unit: int) -> int:
+        """Return the number of a unit's kind: units of one kind have the same table.
+
+        Those are alike whose children are; what runs of the gang tells a unit from all others.
+        """
+        known = self._kinds.get((tier, unit))
+        if known is not None:
+            return known
+        levels = self._problem.snapshot.levels
+        if tier == 0:
+            key = self._node_key(unit)
+        elif any(levels.unit[tier][at] == unit for at in self._problem.own):
+            key = (tier, "own", unit)
+        else:
+            key = (tier, *(self._kind(tier - 1, child) for child in levels.children(tier, unit)))
+        kind = self._kinds[tier, unit] = self._kind_of.setdefault(key, len(self._kind_of))
+        return kind
 
     def _built(self, tier: int, unit: int) -> _Table:
-        if tier == 0:
-            return self._node_table(unit)
-        levels = self._problem.snapshot.levels
-        table = _Table({})
-        sums: dict[State, int] = {self._empty: 0}
-        for child in reversed(levels.children(tier, unit)):
-            below = self._table(tier - 1, child).entries
-            if len(below) == 1 and self._empty in below:
-                continue
-            fold = self._folded(sums, below)
-            table.folds.append(fold)
-            table.children.append(child)
-            sums = {state: entry[0] for state, entry in fold.items()}
-        table.entries = self._closed(tier, unit, sums)
+        table = self._node_table(unit) if tier == 0 else self._domain_table(tier, unit)
+        table.packed = [
+            (self._packing.pack(state), entry.cost, (self._num_pods(state), state.done))
+            for state, entry in table.entries.items()
+        ]
         return table
 
-    def _folded(
-        self, sums: dict[State, int], below: dict[State, Entry]
-    ) -> dict[State, tuple[int, State, State]]:
-        fold: dict[State, tuple[int, State, State]] = {}
-        self._effort.spend(len(sums) * len(below))
-        for left, cost in sums.items():
-            for right, entry in below.items():
-                state = self._sum(left, right)
-                if state is None:
-                    continue
-                total, known = cost + entry.cost, fold.get(state)
-                if known is None or self._is_better(total, right, known):
-                    fold[state] = (total, left, right)
-        return fold
+    def _domain_table(self, tier: int, unit: int) -> _Table:
+        table = _Table({})
+        sums: dict[int, int] = {0: 0}
+        children = self._problem.snapshot.levels.children(tier, unit)
+        for child in reversed(children):
+            below = self._table(tier - 1, child)
+            if len(below.entries) == 1 and self._empty in below.entries:
+                continue
+            fold = self._folded(sums, below.packed)
+            table.folds.append(fold)
+            table.children.append(child - children.start)
+            sums = {state: row[0] for state, row in fold.items()}
+        unpacked = {self._packing.unpack(state): cost for state, cost in sums.items()}
+        table.entries = self._closed(tier, unit, unpacked)
+        return table
 
-    def _is_better(self, cost: int, right: State, known: tuple[int, State, State]) -> bool:
-        """Return whether a sum costs less, or as much with more of it in the child added last.
+    def _folded(self, sums: dict[int, int], below: list[tuple[int, int, Rank]]) -> Fold:
+        """Return every sum of a state so far and one of a child, at the least cost.
 
-        Children are added last first, so among equals the first ones are filled.
+        Among equals the one with most in the child added last wins. Children are added last first,
+        so that the first ones are filled.
         """
-        if cost != known[0]:
-            return cost < known[0]
-        return (self._num_pods(right), right.done) > (self._num_pods(known[2]), known[2].done)
-
-    def _sum(self, left: State, right: State) -> State | None:
-        """Return the two together; None where that is more than is asked for or allowed."""
-        done = tuple(map(add, left.done, right.done))
-        parts, pods = self._room(done, above=0)
-        if any(map(gt, done, parts)):
-            return None
-        loose = tuple(map(add, left.loose, right.loose))
-        if any(map(gt, loose, pods)):
-            return None
-        used = tuple(map(add, left.used, right.used))
-        return None if any(map(gt, used, self._most_used)) else State(done, loose, used)
+        fold: Fold = {}
+        packing = self._packing
+        bounds, guards, done_at = packing.bounds, packing.guards, packing.done_at
+        for left, cost in sums.items():
+            self._effort.spend(len(below))
+            for right, more, rank in below:
+                state = left + right
+                bound = bounds.get(state >> done_at) or packing.bound(state)
+                if (bound - state) & guards != guards:
+                    continue
+                total, known = cost + more, fold.get(state)
+                if known is None or total < known[0] or (total == known[0] and rank > known[3]):
+                    fold[state] = (total, left, right, rank)
+        return fold
 
     def _room(self, done: tuple[int, ...], above: int) -> tuple[list[int], list[int]]:
         """Return most parts per type, and most loose pods per shape, that may go above a tier."""
@@ -180,24 +203,25 @@ class Search:
             self._rooms[done, above] = self._contents.room(done, above)
         return self._rooms[done, above]
 
-    def _node_table(self, at: int) -> _Table:
+    def _node_key(self, at: int) -> tuple[object, ...]:
+        """Return what nodes with one table have in common."""
         problem = self._problem
-        free = tuple(int(quantity) for quantity in problem.snapshot.free[:, at])
+        eviction = problem.eviction
+        if at in problem.own or (eviction is not None and at in eviction.of_node):
+            return (0, at)
+        free = tuple(problem.snapshot.free[:, at].tolist())
         allowed = tuple(bool(shape.allowed[at]) for shape in problem.shapes)
         misses = tuple(int(s.misses[at]) for s in problem.shapes if s.misses is not None)
-        is_told_apart = at in problem.own or (
-            problem.eviction is not None and at in problem.eviction.of_node
-        )
         if problem.node_weights is not None:
             misses = (*misses, int(problem.node_weights.rank[at]))
-        key = (at,) if is_told_apart else (free, allowed, misses)
-        if key not in self._node_tables:
-            sums = {
-                State(self._empty.done, counts, self._empty.used): self._weights.of_node(at, counts)
-                for counts in self._packings(at)
-            }
-            self._node_tables[key] = _Table(self._closed(0, at, sums))
-        return self._node_tables[key]
+        return (0, free, allowed, misses)
+
+    def _node_table(self, at: int) -> _Table:
+        sums = {
+            State(self._empty.done, counts, self._empty.used): self._weights.of_node(at, counts)
+            for counts in self._packings(at)
+        }
+        return _Table(self._closed(0, at, sums))
 
     def _packings(self, at: int) -> Iterator[tuple[int, ...]]:
         """Yield pods per shape that fit a node together."""
@@ -274,18 +298,19 @@ class Search:
         self, tier: int, unit: int, state: State
     ) -> tuple[list[PlacedPart], list[list[int]]]:
         """Return the parts complete in a unit, and positions of loose pods per shape in order."""
-        table = self._table(tier, unit)
+        table, levels = self._table(tier, unit), self._problem.snapshot.levels
         entry = table.entries[state]
         parts: list[PlacedPart] = []
         loose: list[list[int]] = [[] for _ in self._problem.shapes]
         if tier == 0:
             loose = [[unit] * count for count in entry.before.loose]
-        chosen, at = [], entry.before
+        chosen, at = [], self._packing.pack(entry.before)
         for child, fold in zip(reversed(table.children), reversed(table.folds), strict=True):
-            _, at, below = fold[at]
-            chosen.append((child, below))
+            _, at, packed, _ = fold[at]
+            chosen.append((child, self._packing.unpack(packed)))
+        first = 0 if tier == 0 else levels.children(tier, unit).start
         for child, below in chosen:
-            more, rest = self._rebuild(tier - 1, child, below)
+            more, rest = self._rebuild(tier - 1, first + child, below)
             parts += more
             loose = [[*a, *b] for a, b in zip(loose, rest, strict=True)]
         for index, many in enumerate(entry.completed):
