@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from generator.placement.capacity import Ints
 from generator.placement.contents import Contents
-from generator.placement.effort import Effort
+from generator.placement.effort import Effort, EffortSpent
 from generator.placement.found import Found
 from generator.placement.packing import Packing, State
 from generator.placement.parts import Part, PartType, PlacedPart, all_types, type_key
@@ -86,21 +86,29 @@ class Search:
     def best(self, tier: int, units: Ints) -> Found | None:
         """Return the best placement whose domain is one of these units of a tier.
 
+        Where the budget ends it is the best in the units that were looked at.
+
         Raises:
-            EffortSpent: the budget ended.
+            EffortSpent: the budget ended before any placement was found.
         """
         if not self._may_lie_in_one(tier):
             return None
-        goals = []
-        for unit in units.tolist():
-            goal = self._goal(tier, unit)
-            if goal is not None:
-                goals.append((goal[0] + self._weights.of_domain(tier, unit), unit, goal[1]))
+        goals: list[tuple[int, int, State]] = []
+        is_proved = True
+        try:
+            for unit in units.tolist():
+                goal = self._goal(tier, unit)
+                if goal is not None:
+                    goals.append((goal[0] + self._weights.of_domain(tier, unit), unit, goal[1]))
+        except EffortSpent:
+            if not goals:
+                raise
+            is_proved = False
         if not goals:
             return None
         _, unit, state = min(goals)
         parts, _ = self._rebuild(tier, unit, state)
-        return Found(parts, is_proved=True)
+        return Found(parts, is_proved)
 
     def _goal(self, tier: int, unit: int) -> tuple[int, State] | None:
         """Return the least cost of the whole job in a unit, and its state."""

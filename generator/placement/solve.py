@@ -27,10 +27,10 @@ from generator.placement.rough import Rough
 from generator.placement.search import Search
 from generator.placement.solution import Solution
 
-CHOICE_STEPS = 100
+CHOICE_STEPS = 500
 """What setting up one choice of pods per group, or one more strategy of it, costs."""
 NOWHERE: Ints = np.empty(0, dtype=np.int64)
-NODES_PER_STEP = 500
+NODES_PER_STEP = 100
 """Nodes that arrays are compared over in the time of one step of the search."""
 
 
