@@ -72,11 +72,15 @@ def _is_complete(problem: Problem, away: frozenset[int]) -> bool:
 def _row(problem: Problem, at: int) -> range:
     """Return how many pods a group may have: whole slices, unless it only grows."""
     group = problem.request.groups[at]
-    most = min(group.count, _most(problem, problem.shape_of[at]))
-    sizes = [layer.size for layer in group.slices if not layer.has_short]
-    step = 1 if problem.is_growth else lcm(*sizes)
+    most, step = min(group.count, _most(problem, problem.shape_of[at])), step_of(problem, at)
     least = max(group.least, _least_in_slices(group) - len(problem.own_of[at]))
     return range(-(-least // step) * step, most + 1, step)
+
+
+def step_of(problem: Problem, at: int) -> int:
+    """Return the pods of a group that are placed or left out together: those of its slices."""
+    sizes = [layer.size for layer in problem.request.groups[at].slices if not layer.has_short]
+    return 1 if problem.is_growth else lcm(*sizes)
 
 
 def _least_in_slices(group: Group) -> int:

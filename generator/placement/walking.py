@@ -15,7 +15,7 @@ import numpy as np
 
 from generator.placement.balancing import Balancing
 from generator.placement.capacity import Ints
-from generator.placement.choices import choices
+from generator.placement.choices import choices, step_of
 from generator.placement.deferred import DeferredMapping
 from generator.placement.effort import Effort
 from generator.placement.keeping import keeps_rules
@@ -123,7 +123,11 @@ class Walker:
         """Return the placement of the fewest pods that will do, grown by as many as fit beside."""
         groups = self._problem.request.groups
         whole = tuple(group.count for group in groups)
-        least = tuple(min(group.least, group.count) for group in groups)
+        steps = [step_of(self._problem, at) for at in range(len(groups))]
+        least = tuple(
+            min(-(-group.least // step) * step, group.count)
+            for group, step in zip(groups, steps, strict=True)
+        )
         if not any(least):
             least = whole
         grown = self._placed(least, grown=whole)
@@ -312,7 +316,8 @@ class Walker:
         scope = Scope((group,), (), None, ())
         room = int(self._rooms(scope, left).fits[place.tier][place.unit])
         before, length = left.copy(), len(pods[group])
-        for count in range(min(more, room), 0, -1):
+        step = step_of(self._problem, group)
+        for count in range(min(more, room) // step * step, 0, -step):
             counts = [count if at == group else 0 for at in range(len(pods))]
             if self._put(scope, counts, left, goal) and keeps_rules(self._problem, pods):
                 return

@@ -10,6 +10,7 @@ from generator.placement.engine import place
 from generator.placement.presets import PRESETS, Preset
 from generator.placement.request import parse_request
 from tests.generator.placement import referee
+from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Scene
 from tests.generator.placement.scenes import document_of, scenes, snapshot_of
 
@@ -51,3 +52,10 @@ def test_it_places_what_fits_and_keeps_every_rule(preset: Preset, scene: Scene) 
         for node in placed:
             left[node] -= group.need
     assert min(left.values()) >= 0
+
+
+@pytest.mark.parametrize("preset", [Preset.KAI, Preset.GODEL, Preset.OPTIMAL])
+def test_it_places_whole_slices_only(preset: Preset) -> None:
+    rows = workers(4, min=1, slices=[{"size": 2}])
+    found = place(cluster(racks(3)), request(groups=rows, preset=preset.value))
+    assert sum(node is not None for node in found.assignment["workers"]) == 2
