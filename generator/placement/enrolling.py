@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from generator.placement.answer import Placement, ReasonKind
 from generator.placement.capacity import Ints, Snapshot, seen_by
+from generator.placement.gathering import Row
 from generator.placement.moving import Gathered, Mover, Searched, is_gathered, place_of
 from generator.placement.objective import measure
 from generator.placement.presets import Preset
@@ -16,6 +17,8 @@ from generator.placement.request import PlacementRequest
 from generator.placement.shapes import Shape
 from generator.placement.tallies import SPAN_FACTOR, Need, Tallies, fewest_largest
 
+NODE_PRICE = 3
+"""What gathering a group costs where nodes have to be told apart, in gangs gathered by leaves."""
 NOBODY = ""
 """A name that no gang has: under it no running pods are a gang's own."""
 MENDABLE = frozenset({ReasonKind.NO_FIT, ReasonKind.NO_DOMAIN, ReasonKind.LIMIT})
@@ -50,8 +53,8 @@ class _Look:
 
     before: Problem
     """Met with the snapshot before the batch."""
-    shape: Shape | None
-    """Of gangs that are gathered, met with the snapshot after the turn."""
+    shapes: tuple[Shape, ...]
+    """Per group, met with the snapshot after the turn; none: the gang is searched."""
     kept: Ints | None
     """What others have reserved."""
 
@@ -94,11 +97,12 @@ class Enrolling:
         turn, nameless = self._turn, replace(request, gang=NOBODY)
         before = seen_by(turn.before, request.gang, request.priority)
         kept = None if before.free is turn.before.free else turn.before.free - before.free
-        problem, shape = build_problem(before, nameless), None
+        problem = build_problem(before, nameless)
+        shapes: tuple[Shape, ...] = ()
         if is_gathered(problem):
-            after = seen_by(turn.after, request.gang, request.priority)
-            shape = build_problem(after, nameless).shapes[0]
-        return _Look(problem, shape, kept)
+            after = build_problem(seen_by(turn.after, request.gang, request.priority), nameless)
+            shapes = tuple(after.shapes[at] for at in after.shape_of)
+        return _Look(problem, shapes, kept)
 
     def _member(
         self, request: PlacementRequest, found: Placement, look: _Look | None, level: int
@@ -110,19 +114,20 @@ class Enrolling:
         place = place_of(self.tallies, self._needs(request), pods)
         if look is None:
             return Member(level, None, place, place.span)
-        least = _least(look, sum(map(len, pods)))
+        least = _least(look, list(map(len, pods)))
         return Member(level, self._mover(request, look, pods), place, least)
 
     def _needs(self, request: PlacementRequest) -> tuple[Need, ...]:
         return tuple(self.tallies.need(dict(group.request)) for group in request.groups)
 
     def _mover(self, request: PlacementRequest, look: _Look, pods: Pods | None) -> Mover:
-        group = request.groups[0]
-        if look.shape is not None and (pods is not None or group.least == group.count):
-            view = self.tallies.view(look.shape, look.kept)
-            num_pods = group.count if pods is None else len(pods[0])
+        least = [group.count if group.least == group.count else 0 for group in request.groups]
+        counts = least if pods is None else [len(row) for row in pods]
+        if look.shapes and all(counts):
+            views = [self.tallies.view(shape, look.kept) for shape in look.shapes]
             cap = max(look.before.job_cap - 1 + self.tallies.lowest, 0)
-            return Gathered(view, self.tallies.views[view].need, num_pods, cap)
+            price = NODE_PRICE * len(views) if self.tallies.lowest else 1
+            return Gathered(tuple(map(Row, views, counts)), cap, price)
         worst = None if pods is None else measure(look.before, pods, 0)
         nameless = replace(request, gang=NOBODY)
         return Searched(look.before.snapshot, nameless, look.kept, self._needs(request), worst)
@@ -136,20 +141,21 @@ def positions(snapshot: Snapshot, request: PlacementRequest, found: Placement) -
 
 def _only_shape(looks: Sequence[_Look]) -> Shape | None:
     """Return the shape of all gangs that may move, None where they differ or have bounds."""
-    shapes = {id(look.shape): look.shape for look in looks}
-    is_one = len(shapes) == 1 and all(look.kept is None for look in looks)
-    return next(iter(shapes.values())) if is_one else None
+    shapes = {look.shapes for look in looks}
+    is_plain = len(shapes) == 1 and all(look.kept is None for look in looks)
+    only = next(iter(shapes), ())
+    return only[0] if is_plain and len(only) == 1 else None
 
 
-def _least(look: _Look, num_pods: int) -> int:
-    """Return a span that so many pods cannot be below on the snapshot before the batch.
+def _least(look: _Look, counts: Sequence[int]) -> int:
+    """Return a span that so many pods per group cannot be below before the batch.
 
-    As if the largest units of each tier could be had together; where pods differ, one domain of
-    each tier.
+    As if each group could have the largest units of each tier.
     """
     least, weight = 0, 1
     for tier in range(1, look.before.root):
-        rooms = None if look.shape is None else look.before.shapes[0].rooms[tier]
-        least += weight * (1 if rooms is None else fewest_largest(rooms, num_pods))
+        shapes = (look.before.shapes[at] for at in look.before.shape_of)
+        each = (fewest_largest(s.rooms[tier], n) for s, n in zip(shapes, counts, strict=True))
+        least += weight * max(1, *each)
         weight *= SPAN_FACTOR
     return least

@@ -165,5 +165,5 @@ def _answer(
 ) -> Placement:
     """Return a place that was found jointly as an answer; alone another might be better."""
     problem = build_problem(seen_by(snapshot, request.gang, request.priority), request)
-    pods = place.pods or (spread_out(problem, place.uses, are_leaves=are_leaves),)
+    pods = place.pods or spread_out(problem, place.gathered, are_leaves=are_leaves)
     return answer_of(problem, Solution(pods, measure(problem, pods, 0), is_proved=False))

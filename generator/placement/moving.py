@@ -1,12 +1,12 @@
 """How a gang of a batch that is being planned is placed anew beside the others.
 
-Equal pods without bounds among each other are gathered on tallies. All others are searched as if
-they were asked for alone, and move only to what is as good for themselves as where they are.
+Pods without bounds among each other are gathered on tallies. All others are searched as if they
+were asked for alone, and move only to what is as good for themselves as where they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -14,9 +14,8 @@ import numpy as np
 
 from generator.placement.capacity import Ints, Snapshot
 from generator.placement.counted import Counted
-from generator.placement.counting import is_countable
 from generator.placement.effort import Effort, EffortSpent
-from generator.placement.gathering import fewest, gather
+from generator.placement.gathering import Row, fewest, gather, gather_mixed
 from generator.placement.objective import Objective
 from generator.placement.presets import Key
 from generator.placement.problem import Problem, build_problem
@@ -26,7 +25,7 @@ from generator.placement.tallies import Need, Tallies, Use
 
 SEARCH_STEPS = 20_000
 """Budget of one search of the engine."""
-SEARCH_PRICE = 20
+SEARCH_PRICE = 100
 """What such a search costs of a batch's budget, in gangs gathered on tallies."""
 OWN_KEYS = frozenset(
     {
@@ -48,9 +47,11 @@ class Place(NamedTuple):
     """Where a gang is."""
 
     pods: tuple[tuple[int, ...], ...] | None
-    """Per group the nodes of its placed pods, in index order; None: as `uses` says."""
+    """Per group the nodes of its placed pods, in index order; None: as `gathered` says."""
     uses: tuple[Use, ...]
     span: int
+    gathered: tuple[Mapping[int, int], ...] = ()
+    """Per group pods by spot."""
 
 
 class Mover(Protocol):
@@ -72,22 +73,32 @@ def place_of(tallies: Tallies, needs: Sequence[Need], pods: tuple[tuple[int, ...
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """One group of so many equal pods."""
+    """Groups of so many pods each, with no bound but the tier of them all."""
 
-    view: int
-    need: Need
-    num_pods: int
+    rows: tuple[Row, ...]
+    """Per group, in the order of the request."""
     cap: int
     """Highest tier at which the gang may lie."""
-    price: int = 1
+    price: int
 
     def place(self, tallies: Tallies, rank: int) -> Place | None:
         """Gather the pods in few domains."""
-        found = gather(tallies, self.view, self.num_pods, cap=self.cap, rank=rank)
-        if found is None:
+        gathered = self._gathered(tallies, rank)
+        if gathered is None:
             return None
-        uses = tuple(Use(spot, self.need, count) for spot, count in found.items())
-        return Place(None, uses, tallies.span(found))
+        pairs = list(zip(self.rows, gathered, strict=True))
+        uses = tuple(
+            Use(spot, tallies.views[row.view].need, count)
+            for row, found in pairs
+            for spot, count in found.items()
+        )
+        return Place(None, uses, tallies.span(use.spot for use in uses), gathered)
+
+    def _gathered(self, tallies: Tallies, rank: int) -> tuple[dict[int, int], ...] | None:
+        if len(self.rows) > 1:
+            return gather_mixed(tallies, self.rows, cap=self.cap, rank=rank)
+        found = gather(tallies, self.rows[0], cap=self.cap, rank=rank)
+        return None if found is None else (found,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,29 +140,38 @@ class Searched:
 
 
 def is_gathered(problem: Problem) -> bool:
-    """Return whether a gang is one group of equal pods with no bound but the tier of them all."""
+    """Return whether nothing binds the pods of a gang but the tier of them all."""
     request, snapshot = problem.request, problem.snapshot
-    if len(request.groups) != 1 or request.strategies or request.sort:
+    is_open = not (problem.own or problem.rules or problem.limits or problem.pairs)
+    has_wish = request.strategies or request.sort or request.sets or problem.node_weights
+    if not is_open or has_wish or problem.eviction is not None:
         return False
-    group = request.groups[0]
-    needs = [name for name, quantity in group.request if quantity]
-    is_bounded = bool(needs) and all(name in snapshot.resources for name in needs)
-    kinds = {part.kind for part in problem.parts((group.count,), problem.root)}
-    return is_bounded and not group.slices and is_countable(problem, kinds)
+    is_one = len(request.groups) == 1
+    return all(
+        any(need for _, need in group.request)
+        and all(name in snapshot.resources for name, need in group.request if need)
+        and not (group.slices or group.wishes)
+        and (is_one or not (group.required or group.preferred))
+        for group in request.groups
+    )
 
 
-def spread_out(problem: Problem, uses: Sequence[Use], *, are_leaves: bool) -> tuple[int, ...]:
-    """Return the nodes of equal pods on spots, sorted; in a leaf the fewest that hold them."""
-    found: list[int] = []
+def spread_out(
+    problem: Problem, gathered: Sequence[Mapping[int, int]], *, are_leaves: bool
+) -> tuple[tuple[int, ...], ...]:
+    """Return per group the nodes of pods on spots, sorted; in a leaf the fewest that hold them."""
+    if not are_leaves:
+        return tuple(
+            tuple(spot for spot in sorted(found) for _ in range(found[spot])) for found in gathered
+        )
+    (found,) = gathered
+    nodes: list[int] = []
     levels, slots = problem.snapshot.levels, problem.shapes[0].slots
-    for use in uses:
-        if not are_leaves:
-            found += [use.spot] * use.pods
-            continue
-        start, stop = int(levels.starts[1][use.spot]), int(levels.stops[1][use.spot])
-        rooms, left = slots[start:stop].tolist(), use.pods
-        for at in fewest(rooms, use.pods):
+    for leaf, pods in sorted(found.items()):
+        start, stop = int(levels.starts[1][leaf]), int(levels.stops[1][leaf])
+        rooms, left = slots[start:stop].tolist(), pods
+        for at in fewest(rooms, pods):
             count = min(rooms[at], left)
-            found += [start + at] * count
+            nodes += [start + at] * count
             left -= count
-    return tuple(sorted(found))
+    return (tuple(nodes),)
