@@ -331,7 +331,8 @@ class Reservations:
         ]
         # First they give way: what is cut off in between keeps too little rather than too much.
         self._put([*(one for one in ends if isinstance(one, Reservation)), made])
-        return Reserved(placement_of(made), made)
+        kept = self._find(made.id) or made  # the store may tell another time than our clock
+        return Reserved(placement_of(kept), kept)
 
     def _replayed(self, earlier: Reservation, wish: Wish) -> Reserved | Refusal:
         if earlier.request_hash != hash_of(wish):

@@ -1,0 +1,268 @@
+"""Reserve, Confirm and Release over a real loopback server: answers, codes, details, holders."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+from generator.reservations.records import LOCAL, Refusal, RefusalKind
+from generator.reservations.rules import MOST_HELD
+from generator.rpc.failures import FailureKind, failure_of
+from generator.rpc.publishing import Published
+from generator.rpc.reserving import ReservingCalls
+from generator.rpc.server import LOOPBACK, PlacementServer, Security
+from generator.rpc.tls import ServerCertificates
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from tests.generator.reservations.worlds import World, cluster, id_of
+from tests.generator.rpc.proving import ANY_PORT, SOON_S, Pki, Tokens
+from topology.errors import StoreError
+
+Stub = placement_pb2_grpc.PlacementServiceStub
+
+
+class Service:
+    """A server over a world, and a caller of it."""
+
+    def __init__(self, world: World, stub: Stub) -> None:
+        self.world = world
+        self.stub = stub
+
+    def reserve(self, number: int = 1, count: int = 2, **more: Any) -> pb.ReserveResponse:  # noqa: ANN401 - fields
+        own = {
+            key: more.pop(key) for key in ("ttl_s", "validate_only", "request_id") if key in more
+        }
+        groups = [pb.Group(name="w", count=count)]
+        spec = pb.PlacementSpec(**({"gang": "ns/a", "groups": groups} | more))
+        return self.stub.Reserve(
+            pb.ReserveRequest(**({"request_id": id_of(number), "spec": spec} | own)),
+            timeout=SOON_S,
+        )
+
+    def confirm(self, number: int = 1, epoch: int = 0) -> pb.Reservation:
+        asked = pb.ConfirmRequest(id=id_of(number), epoch=epoch)
+        return self.stub.Confirm(asked, timeout=SOON_S).reservation
+
+    def release(self, number: int = 1) -> pb.Reservation:
+        return self.stub.Release(pb.ReleaseRequest(id=id_of(number)), timeout=SOON_S).reservation
+
+    def fits(self, count: int, **more: Any) -> bool:  # noqa: ANN401 - fields
+        spec = pb.PlacementSpec(groups=[pb.Group(name="w", count=count)], **more)
+        answer = self.stub.Place(pb.PlaceRequest(spec=spec), timeout=SOON_S)
+        return bool(answer.placement.feasible)
+
+
+@contextmanager
+def running(world: World, security: Security = LOOPBACK) -> Iterator[str]:
+    published = Published(occupied=lambda: world.ledger.snapshot)
+    published.snapshot = world.base
+    server = PlacementServer(
+        ANY_PORT, published, security=security, reserving=ReservingCalls(world.ledger)
+    )
+    try:
+        yield server.address
+    finally:
+        server.stop(deadline_s=0)
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    """Two nodes of four slots."""
+    world = World(cluster(num_nodes=2, slots=4, per_leaf=2))
+    with running(world) as address, grpc.insecure_channel(address) as channel:
+        yield Service(world, Stub(channel))
+
+
+def failing(call: Any, *words: Any, **more: Any) -> grpc.Call:  # noqa: ANN401 - any call
+    with pytest.raises(grpc.RpcError) as caught:
+        call(*words, **more)
+    return cast("grpc.Call", caught.value)
+
+
+def code_and_kind(call: grpc.Call) -> tuple[grpc.StatusCode, FailureKind]:
+    failure = failure_of(call)
+    assert failure is not None
+    return call.code(), failure.kind
+
+
+def test_it_keeps_nodes_until_they_are_released(service: Service) -> None:
+    answer = service.reserve(count=6)
+    made = answer.reservation
+    assert (made.id, made.epoch, made.phase) == (id_of(1), 1, pb.RESERVATION_PHASE_RESERVED)
+    assert made.expires_at.ToDatetime().isoformat() == "2026-07-01T12:01:00"
+    assert [len(row.nodes) for row in answer.placement.assignment] == [6]
+    assert (answer.placement.tier, answer.placement.proved) == ("leaf", True)
+    assert service.reserve(count=6) == answer
+    assert not service.fits(3, gang="ns/b")
+    assert service.fits(8, gang="ns/a")
+    assert service.fits(3, gang="ns/b", priority=1)
+    confirmed = service.confirm()
+    assert confirmed.phase == pb.RESERVATION_PHASE_CONFIRMED
+    assert not confirmed.HasField("expires_at")
+    assert not service.fits(3, gang="ns/b", priority=1)
+    assert service.release().phase == pb.RESERVATION_PHASE_RELEASED
+    assert service.release().phase == pb.RESERVATION_PHASE_RELEASED
+    assert service.fits(8, gang="ns/b")
+
+
+def test_it_takes_a_minute_where_no_time_is_named(service: Service) -> None:
+    service.reserve(1, ttl_s=0)
+    service.reserve(2, ttl_s=1)
+    service.world.clock.pass_s(1)
+    assert service.confirm(1).phase == pb.RESERVATION_PHASE_CONFIRMED
+    call = failing(service.confirm, 2)
+    assert code_and_kind(call) == (
+        grpc.StatusCode.FAILED_PRECONDITION,
+        FailureKind.RESERVATION_ENDED,
+    )
+
+
+def test_it_answers_what_is_infeasible_and_what_is_only_asked(service: Service) -> None:
+    answer = service.reserve(count=9)
+    assert not answer.HasField("reservation")
+    assert answer.placement.reason.kind == pb.REASON_KIND_NO_FIT
+    trial = service.reserve(count=8, validate_only=True)
+    assert (trial.HasField("reservation"), trial.placement.feasible) == (False, True)
+    assert service.world.store.rows == {}
+
+
+FAULTS = [
+    ("no id", {"request_id": ""}, "request_id"),
+    ("an id that is none", {"request_id": "a; DROP TABLE reservations"}, "request_id"),
+    ("no name of the gang", {"gang": ""}, "spec.gang"),
+    ("a negative time", {"ttl_s": -5}, "ttl_s"),
+    ("a long time", {"ttl_s": 10**6}, "ttl_s"),
+    ("no groups", {"groups": []}, "spec.groups"),
+    ("a size below 0", {"groups": [pb.Group(name="w", count=-1)]}, "spec.groups[0].count"),
+    ("a huge priority", {"priority": 1 << 60}, "spec.priority"),
+]
+
+
+@pytest.mark.parametrize(("more", "field"), [row[1:] for row in FAULTS], ids=[r[0] for r in FAULTS])
+def test_it_names_the_field_of(service: Service, more: dict[str, Any], field: str) -> None:
+    call = failing(service.reserve, **more)
+    assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
+    failure = failure_of(call)
+    assert failure is not None
+    assert failure.field == field
+    assert service.world.store.writes == []
+
+
+def test_it_refuses_an_id_that_was_used_for_another_request(service: Service) -> None:
+    service.reserve(count=2)
+    call = failing(service.reserve, count=3)
+    assert code_and_kind(call) == (grpc.StatusCode.ALREADY_EXISTS, FailureKind.REQUEST_ID_REUSED)
+
+
+@pytest.mark.parametrize("name", ["confirm", "release"])
+def test_it_names_a_reservation_that_nobody_knows(service: Service, name: str) -> None:
+    call = failing(getattr(service, name), 7)
+    assert code_and_kind(call) == (grpc.StatusCode.NOT_FOUND, FailureKind.RESERVATION_UNKNOWN)
+    status = rpc_status.from_call(call)
+    assert status is not None
+    about = error_details_pb2.ResourceInfo()
+    assert any(detail.Unpack(about) for detail in status.details)
+    assert about.resource_name == id_of(7)
+
+
+def test_it_refuses_what_a_later_epoch_has_begun(service: Service) -> None:
+    made = service.reserve().reservation
+    call = failing(service.confirm, epoch=made.epoch + 1)
+    assert code_and_kind(call) == (grpc.StatusCode.ABORTED, FailureKind.CHANGED_MEANWHILE)
+    service.world.store.restart()
+    assert service.confirm(epoch=made.epoch).epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code", "kind", "leader"),
+    [
+        pytest.param(
+            Refusal(RefusalKind.NOT_LEADER, "ask h:1", leader="h:1"),
+            grpc.StatusCode.FAILED_PRECONDITION,
+            FailureKind.NOT_LEADER,
+            "h:1",
+            id="another one leads",
+        ),
+        pytest.param(
+            Refusal(RefusalKind.NO_LEADER, "nobody"),
+            grpc.StatusCode.UNAVAILABLE,
+            FailureKind.NO_LEADER,
+            "",
+            id="nobody leads",
+        ),
+    ],
+)
+def test_it_says_whom_to_ask_where(
+    service: Service, refusal: Refusal, code: grpc.StatusCode, kind: FailureKind, leader: str
+) -> None:
+    service.world.store.refusal = refusal
+    for name in ("reserve", "confirm", "release"):
+        call = failing(getattr(service, name))
+        assert code_and_kind(call) == (code, kind)
+        failure = failure_of(call)
+        assert failure is not None
+        assert failure.leader == leader
+
+
+def test_it_says_that_the_store_is_away_and_when_to_come_again(service: Service) -> None:
+    service.world.store.error = StoreError("disk full")
+    call = failing(service.reserve)
+    assert code_and_kind(call) == (grpc.StatusCode.UNAVAILABLE, FailureKind.STORE_UNAVAILABLE)
+    service.world.store.error = None
+    row = service.world.made(5, count=1)
+    service.world.store.rows |= {str(uuid4()): row for _ in range(MOST_HELD)}
+    call = failing(service.reserve)
+    assert code_and_kind(call) == (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        FailureKind.RESERVATIONS_FULL,
+    )
+    status = rpc_status.from_call(call)
+    assert status is not None
+    again = error_details_pb2.RetryInfo()
+    assert any(detail.Unpack(again) for detail in status.details)
+
+
+def test_it_knows_holders_by_what_they_proved(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    world = World(cluster(num_nodes=2, slots=4, per_leaf=2))
+    security = Security(
+        ServerCertificates(pki.files).credentials, Tokens({"alice": None, "bob": None})
+    )
+    with (
+        running(world, security) as address,
+        grpc.secure_channel(address, grpc.ssl_channel_credentials(pki.ca.read_bytes())) as channel,
+    ):
+        stub = Stub(channel)
+
+        def release(name: str) -> pb.Reservation:
+            asked = pb.ReleaseRequest(id=id_of(1))
+            proof = (("authorization", f"Bearer {name}"),)
+            return stub.Release(asked, timeout=SOON_S, metadata=proof).reservation
+
+        world.made(1, holder="alice")
+        call = failing(release, "bob")
+        assert code_and_kind(call) == (grpc.StatusCode.PERMISSION_DENIED, FailureKind.NOT_HOLDER)
+        assert release("alice").phase == pb.RESERVATION_PHASE_RELEASED
+
+
+def test_it_knows_holders_by_their_certificate(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    world = World(cluster(num_nodes=2, slots=4, per_leaf=2))
+    files = pki.files._replace(client_ca=pki.ca)
+    cert, key = pki.client()
+    proof = grpc.ssl_channel_credentials(
+        pki.ca.read_bytes(), Path(key).read_bytes(), Path(cert).read_bytes()
+    )
+    with (
+        running(world, Security(ServerCertificates(files).credentials)) as address,
+        grpc.secure_channel(address, proof) as channel,
+    ):
+        Service(world, Stub(channel)).reserve()
+    (row,) = world.store.rows.values()
+    assert row.holder not in ("", LOCAL)
