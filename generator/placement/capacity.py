@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from types import MappingProxyType
 
 import numpy as np
@@ -227,7 +228,7 @@ def without_running(snapshot: Snapshot, gang: str) -> Snapshot:
 
 def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
     """Return the snapshot with other nominations than it has; nothing is counted anew."""
-    return replace(snapshot, nominated=MappingProxyType(dict(nominated)))
+    return _altered(snapshot, nominated=MappingProxyType(dict(nominated)))
 
 
 def seen_by(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
@@ -246,7 +247,7 @@ def seen_by(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
     if view is None:
         if len(snapshot.seen) >= MOST_SEEN:
             snapshot.seen.clear()
-        view = _without(snapshot, binding.values()) if binding else replace(snapshot)
+        view = _without(snapshot, binding.values()) if binding else _altered(snapshot)
         snapshot.seen[names] = view
     return view
 
@@ -254,7 +255,17 @@ def seen_by(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
 def _without(snapshot: Snapshot, gangs: Iterable[RunningGang]) -> Snapshot:
     """Return the snapshot as if nominated gangs ran."""
     free, touched = _free(snapshot, gangs, sign=-1)
-    return replace(snapshot, free=free, counted=Counted(snapshot.counted, touched))
+    return _altered(snapshot, free=free, counted=Counted(snapshot.counted, touched))
+
+
+def _altered(snapshot: Snapshot, **changes: object) -> Snapshot:
+    """Return a snapshot with other values that knows no answers; a tenth of replace()'s time."""
+    found = object.__new__(Snapshot)
+    found.__dict__.update(snapshot.__dict__, answers={}, seen={}, **changes)
+    return found
+
+
+_node = attrgetter("node")
 
 
 def _free(
@@ -290,7 +301,7 @@ def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> 
             running[gang.gang] = replace(gang, pods=_sorted_pods(gang.pods))
     free, touched = _free(snapshot, gangs, sign=sign)
     counted = snapshot.counted.changed(touched, snapshot.num_nodes)
-    return replace(snapshot, free=free, running=MappingProxyType(running), counted=counted)
+    return _altered(snapshot, free=free, running=MappingProxyType(running), counted=counted)
 
 
 def _unfrozen(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
@@ -299,8 +310,11 @@ def _unfrozen(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
 
 
 def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
+    rows = list(pods)
+    if len({row.node for row in rows}) == len(rows):
+        return tuple(sorted(rows, key=_node))
     return tuple(
-        sorted(pods, key=lambda row: (row.node, row.group or "", sorted(row.request.items())))
+        sorted(rows, key=lambda row: (row.node, row.group or "", sorted(row.request.items())))
     )
 
 

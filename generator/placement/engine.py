@@ -6,6 +6,7 @@ Pure: the only clock is the one that the caller passes for the request's deadlin
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
@@ -155,9 +156,9 @@ def running_gang(request: PlacementRequest, placement: Placement) -> RunningGang
     """Return a placement as the gang that runs once its pods are bound."""
     per_pod = {group.name: dict(group.request) for group in request.groups}
     pods = [
-        RunningPods(node, per_pod[name], 1, name)
+        RunningPods(node, per_pod[name], num, name)
         for name, nodes in placement.assignment.items()
-        for node in nodes
+        for node, num in Counter(nodes).items()
         if node is not None
     ]
     return RunningGang(request.gang, tuple(pods), request.priority)
