@@ -21,7 +21,7 @@ WORD_BITS = 60
 """Costs of more bits are Python integers in an object array: as exact, and slower."""
 OBJECT_SLOWDOWN = 50
 """How much longer numpy takes over Python integers than over words, measured."""
-ADDITIONS_PER_STEP = 500
+ADDITIONS_PER_STEP = 100
 """Elements that numpy adds and compares in the time of one step of the search."""
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-
 from generator.placement.capacity import Ints, Snapshot
 from generator.placement.evicting import Evictable
 from generator.placement.levels import CLUSTER
@@ -16,11 +15,14 @@ from generator.placement.request import (
     Eviction,
     Group,
     PlacementRequest,
+    Roles,
     SortRule,
     UnsupportedRequest,
 )
 from generator.placement.shapes import Shape, build_shapes, pair_weights
 from generator.placement.tiers import height, uses_tiers
+
+NO_ROLES = Roles()
 
 
 class NodeWeights(NamedTuple):
@@ -262,6 +264,8 @@ def _pairs(
     request: PlacementRequest, shape_of: tuple[int, ...]
 ) -> tuple[tuple[int, int, int], ...]:
     """Return (shape, shape, weight) of groups that talk to, or repel, each other."""
+    if not request.traffic and request.roles == NO_ROLES:
+        return ()
     names = [group.name for group in request.groups]
     shapes = dict(zip(names, shape_of, strict=True))
     return tuple(
@@ -298,9 +302,11 @@ def _own_positions(
     if ignores and request.across_islands:
         return (), ((),) * len(request.groups)
     gang = snapshot.running.get(request.gang)
+    if gang is None:
+        return (), ((),) * len(request.groups)
     rows = [
         (snapshot.position[pods.node], pods.group)
-        for pods in (gang.pods if gang else ())
+        for pods in gang.pods
         if pods.node in snapshot.position
         for _ in range(pods.count)
     ]
@@ -315,6 +321,8 @@ def _own_positions(
 
 def _check_own(request: PlacementRequest, own_of: tuple[tuple[int, ...], ...]) -> None:
     """Refuse slices that running pods would have to be counted into one by one."""
+    if not any(own_of):
+        return
     for index, (group, own) in enumerate(zip(request.groups, own_of, strict=True)):
         bound = [layer for layer in group.slices if layer.tier is not None]
         is_hard = any(layer.has_short or layer.is_indexed for layer in bound)
