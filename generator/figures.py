@@ -17,6 +17,8 @@ from generator.fabric_object import ConditionType
 from generator.outcome import RoundOutcome
 from generator.placement.capacity import Snapshot
 from generator.reconcile.plan import Op
+from generator.reservation_object import ReservationPhase
+from generator.reservations.records import Census
 from topology.facts import FindingKind
 
 SLOTS: Final = "slots"
@@ -55,6 +57,17 @@ def figures_of(outcome: RoundOutcome) -> Iterator[Figure]:
     yield Figure("domain_usage", _USAGE, ("tier", "domain", "resource"), usage)
 
 
+def reserved_figures(census: Census) -> Iterator[Figure]:
+    """Yield what is reserved at a moment."""
+    phases = {(phase.value,): census.phases.get(phase, 0) for phase in ReservationPhase}
+    yield Figure("reservations", _RESERVATIONS, ("state",), phases)
+    told = _told(tuple(sorted(census.amounts)))
+    amounts = {(name,): census.amounts[name] for name in told}
+    yield Figure("reserved_capacity", _RESERVED, ("resource",), amounts)
+
+
+_RESERVATIONS: Final = "Reservations; those that ended are remembered for a while."
+_RESERVED: Final = "What is kept for pods that are not bound yet: slots, and devices."
 _GENERATION: Final = "Grows with each new tree; 0 until the first is known."
 _REPORTS: Final = (
     "Reports of agents and switches: fresh, stale, refused; silent are nodes without one."

@@ -6,6 +6,7 @@ from time import monotonic
 
 from generator.clock import utc_now
 from generator.events import Events, Reporter
+from generator.kube.resources import RESERVATIONS
 from generator.metrics import ClusterView, Metrics
 from generator.ports import Membership
 from generator.replica import Replica
@@ -23,7 +24,8 @@ def membership_of(replica: Replica, metrics: Metrics, *, audience: str | None) -
     store, elector = replica.store, replica.elector
 
     def view() -> ClusterView:
-        return ClusterView(elector.is_leader, elector.epoch, store.watches)
+        watches = {**store.watches, RESERVATIONS.plural: replica.reservations.num_watches}
+        return ClusterView(elector.is_leader, elector.epoch, watches)
 
     def why_not_ready() -> str:
         if store.is_synced:

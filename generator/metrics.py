@@ -22,9 +22,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from generator.figures import Figure, figures_of
+from generator.figures import Figure, figures_of, reserved_figures
 from generator.outcome import EventResult, QueryResult, RoundOutcome
 from generator.pages import Page
+from generator.reservations.records import Census
 
 PREFIX: Final = "toponaut_generator_"
 _ROUND_BUCKETS_S: Final = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
@@ -118,6 +119,10 @@ class Metrics:
         """Show from now on how this replica stands in its cluster."""
         self._standing.view = view
 
+    def show_reservations(self, view: Callable[[], Census]) -> None:
+        """Show from now on how much is reserved."""
+        self._standing.census = view
+
     def page(self, accept: str) -> Page:
         """Return the page in the form that the client understands."""
         encode, content_type = choose_encoder(accept)
@@ -131,10 +136,13 @@ class _Standing(Collector):
         """Nothing is known."""
         self.outcome = RoundOutcome(0.0)
         self.view: Callable[[], ClusterView] | None = None
+        self.census: Callable[[], Census] = Census
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of the last round, and of the cluster where there is one."""
         for figure in figures_of(self.outcome):
+            yield _family(figure)
+        for figure in reserved_figures(self.census()):
             yield _family(figure)
         if self.view is not None:
             yield from _cluster_families(self.view())

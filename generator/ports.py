@@ -72,6 +72,8 @@ class Ports:
             ConfigError: an address cannot be had, or a file cannot be used.
         """
         self._membership = membership
+        self.show_reservations = metrics.show_reservations
+        """Takes what tells how much is reserved."""
         heartbeat = Heartbeat(period_s=period_s, clock=time.monotonic)
         on_rounds: list[OnRound] = [heartbeat.beat, metrics.on_round]
         if membership is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -13,9 +14,10 @@ from generator.asking import read_running
 from generator.inputs import Sources, input_options, read_inventory
 from generator.inventory import Inventory, capacities
 from generator.options import parse_duration, parse_levels
-from generator.placement.capacity import Snapshot, build_snapshot
+from generator.placement.capacity import RunningGang, Snapshot, build_snapshot
 from generator.reading import read_observation, read_tree
 from generator.requesting import Asked, read_asked, tell, tell_notes
+from generator.reservations.holding import Kept, occupied
 from generator.store.access import Access
 from topology.errors import ParseError
 from topology.tree import TopologyTree
@@ -29,6 +31,8 @@ class Scene(NamedTuple):
     tree: TopologyTree
     inventory: Inventory | None
     problems: tuple[ParseError, ...]
+    nominated: Mapping[str, RunningGang] = MappingProxyType({})
+    """What is reserved, by reservation."""
 
 
 _QUESTION = (
@@ -113,9 +117,10 @@ def read_scene(sources: Sources, tree: Path | None) -> Scene:
         read = read_observation(sources)
         seen = read.observation.tree
         if sources.cluster is not None and sources.nodes is None:
-            free = _read_free(sources.cluster)
+            free, kept = _read_free(sources.cluster)
             extra = tuple(one for one in free.problems if one not in read.problems)
-            return Scene(seen, free, (*read.problems, *extra))
+            problems = (*read.problems, *extra, *kept.problems)
+            return Scene(seen, free, problems, kept.nominated)
         inventory = read.inputs.inventory or read_inventory(sources.nodes)
         return Scene(seen, inventory, read.problems)
     if not sources.is_empty:
@@ -124,14 +129,18 @@ def read_scene(sources: Sources, tree: Path | None) -> Scene:
     return Scene(read_tree(tree), inventory, inventory.problems if inventory else ())
 
 
-def _read_free(cluster: Access) -> Inventory:
-    from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
+def _read_free(cluster: Access) -> tuple[Inventory, Kept]:
+    from generator.reservations.kept import read_kept  # noqa: PLC0415 - heavy, and rarely needed
+    from generator.store.cluster import open_cluster  # noqa: PLC0415 - the same
 
     with open_cluster(cluster, os.environ) as store:
-        return store.read_free()
+        # Pods first: what they use up of reservations is then taken off the nodes as well.
+        kept = read_kept(cluster, os.environ, store.read_pods())
+        return store.read_free(), kept
 
 
 def snapshot_of(scene: Scene, running: str | None) -> Snapshot:
-    """Return the cluster with the gangs of a file running on it."""
+    """Return the cluster with the gangs of a file running on it, and what is reserved."""
     gangs = read_running(running) if running else ()
-    return build_snapshot(scene.tree, capacities(scene.inventory, scene.tree.nodes), gangs)
+    free = build_snapshot(scene.tree, capacities(scene.inventory, scene.tree.nodes), gangs)
+    return occupied(free, scene.nominated)

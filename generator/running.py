@@ -132,6 +132,7 @@ class Running:
         self._reservations = reservations = Reservations(
             ground.reservations, now=utc_now, clock=time.monotonic, on_change=published.touch
         )
+        ports.show_reservations(reservations.census)
         self._ports = ports
         self._server = PlacementServer(
             settings.listen,

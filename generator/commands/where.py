@@ -9,6 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import click
@@ -34,13 +35,14 @@ from generator.jobs.whereabouts import (
 )
 from generator.manifests.units import fit_units
 from generator.options import parse_duration
-from generator.placement.capacity import NodeSpec, build_snapshot
+from generator.placement.capacity import NodeSpec, RunningGang, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
 from generator.printing import output_option, print_document, shorten, table
 from generator.reading import finish, read_observation, read_tree
 from generator.requesting import room_of
+from generator.reservations.holding import NOTHING_KEPT, Kept, occupied
 from generator.store.access import Access
 from generator.store.documents import parse_documents
 from generator.usage import PodUsage, less_usage, parse_pod_usage
@@ -57,6 +59,8 @@ class Scene(NamedTuple):
     inventory: Inventory | None
     job: RunningJob
     problems: tuple[ParseError, ...]
+    nominated: Mapping[str, RunningGang] = MappingProxyType({})
+    """What is reserved, by reservation."""
 
 
 @click.command(name="where")
@@ -124,7 +128,8 @@ def _read_scene(name: str, options: dict[str, Any]) -> Scene:
         return Scene(read_tree(tree), inventory, told.job, (*found, *told.problems))
     read = read_observation(sources)
     inventory = read.inputs.inventory or read_inventory(sources.nodes)
-    return Scene(read.observation.tree, inventory, told.job, (*read.problems, *told.problems))
+    problems = (*read.problems, *told.problems, *told.kept.problems)
+    return Scene(read.observation.tree, inventory, told.job, problems, told.kept.nominated)
 
 
 class _Told(NamedTuple):
@@ -132,6 +137,7 @@ class _Told(NamedTuple):
 
     job: RunningJob
     problems: tuple[ParseError, ...] = ()
+    kept: Kept = NOTHING_KEPT
 
 
 def _read_gang(name: str, file: str) -> _Told:
@@ -141,7 +147,7 @@ def _read_gang(name: str, file: str) -> _Told:
 def _read_pods(name: str, file: str | None, sources: Sources) -> _Told:
     """Read pods from a file, else from the cluster."""
     if file is None and sources.cluster is not None:
-        return _of_documents(name, "the cluster", _pods_of_cluster(sources.cluster))
+        return _of_cluster(name, sources.cluster)
     source, raw = read_raw(file or "-", MAX_RUNNING_BYTES)
     documents: list[Mapping[str, Any]] = []
     problems: list[ParseError] = []
@@ -165,11 +171,14 @@ def _is_mapping(document: Mapping[str, Any]) -> bool:
     return "kind" not in document and all(isinstance(node, str) for node in document.values())
 
 
-def _pods_of_cluster(cluster: Access) -> list[Mapping[str, Any]]:
-    from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
+def _of_cluster(name: str, cluster: Access) -> _Told:
+    from generator.reservations.kept import read_kept  # noqa: PLC0415 - heavy, and rarely needed
+    from generator.store.cluster import open_cluster  # noqa: PLC0415 - the same
 
     with open_cluster(cluster, os.environ) as store:
-        return list(store.read_pods())
+        pods = list(store.read_pods())
+        told = _of_documents(name, "the cluster", pods)
+        return told._replace(kept=read_kept(cluster, os.environ, pods))
 
 
 def _of_documents(name: str, source: str, documents: list[Mapping[str, Any]]) -> _Told:
@@ -201,6 +210,7 @@ def _with_better(found: Whereabouts, scene: Scene, timeout_s: float) -> Whereabo
     request = replace(parse_request(document), deadline_s=timeout_s)
     left = _left(scene, room)
     snapshot = build_snapshot(scene.tree, capacities(left, scene.tree.nodes))
+    snapshot = occupied(snapshot, scene.nominated)
     placement = place(snapshot, request, clock=time.monotonic)
     return replace(found, better=better_place(scene.tree, scene.job, placement))
 

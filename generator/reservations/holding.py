@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from generator.placement.capacity import RunningGang, RunningPods, Snapshot, with_nominated
 from generator.reservation_object import ReservationPhase
 from generator.reservations.records import BoundPod, Reservation
+from topology.errors import ParseError
 
 BINDS_ALL: Final = 1 << 62
 """Priority of nominations that bind every gang: those of what is confirmed."""
@@ -54,6 +55,17 @@ def views_of(gang: str, priority: int, held: Iterable[Reservation]) -> list[View
     """Return the views to place a gang in, in this order: who has nodes keeps them if it may be."""
     lower = {one.priority for one in held if one.priority < priority}
     return [View(gang, give) for give in sorted(lower | {min(lower, default=priority) - 1})]
+
+
+class Kept(NamedTuple):
+    """What reservations keep of a cluster's nodes."""
+
+    nominated: Mapping[str, RunningGang] = MappingProxyType({})
+    """By reservation."""
+    problems: tuple[ParseError, ...] = ()
+
+
+NOTHING_KEPT: Final = Kept()
 
 
 def left_of(known: Iterable[Reservation], pods: Iterable[BoundPod]) -> dict[str, Left]:

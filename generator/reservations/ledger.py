@@ -20,7 +20,6 @@ from generator.placement.answer import Placement
 from generator.placement.capacity import Snapshot
 from generator.placement.engine import place, running_gang
 from generator.placement.request import PlacementRequest
-from generator.reservation_object import ReservationPhase
 from generator.reservations.holding import (
     Left,
     View,
@@ -32,6 +31,7 @@ from generator.reservations.holding import (
 )
 from generator.reservations.records import (
     BoundPod,
+    Census,
     Refusal,
     RefusalKind,
     Reservation,
@@ -122,14 +122,6 @@ class _Seen(NamedTuple):
     begins: datetime
     ends: datetime | None
     snapshot: Snapshot
-
-
-class Census(NamedTuple):
-    """How much is reserved."""
-
-    phases: Mapping[ReservationPhase, int]
-    amounts: Mapping[str, int]
-    """Kept for pods that are not bound yet, by resource."""
 
 
 def _nobody() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from generator.placement.answer import Placement
@@ -143,3 +144,11 @@ class BoundPod(NamedTuple):
     """When it was bound; None: nobody knows."""
     amounts: Mapping[str, Decimal]
     """What it takes there."""
+
+
+class Census(NamedTuple):
+    """How much is reserved."""
+
+    phases: Mapping[ReservationPhase, int] = MappingProxyType({})
+    amounts: Mapping[str, int] = MappingProxyType({})
+    """Kept for pods that are not bound yet, by resource."""

@@ -8,7 +8,9 @@ from uuid import uuid4
 
 import grpc
 import pytest
-from google.rpc import error_details_pb2
+from google.rpc import (  # type: ignore[import-untyped]  # stubs, but no py.typed
+    error_details_pb2,
+)
 from grpc_status import rpc_status
 
 from generator.reservations.records import LOCAL, Refusal, RefusalKind
@@ -34,16 +36,24 @@ class Service:
         self.world = world
         self.stub = stub
 
-    def reserve(self, number: int = 1, count: int = 2, **more: Any) -> pb.ReserveResponse:  # noqa: ANN401 - fields
-        own = {
-            key: more.pop(key) for key in ("ttl_s", "validate_only", "request_id") if key in more
-        }
+    def reserve(
+        self,
+        number: int = 1,
+        count: int = 2,
+        *,
+        ttl_s: int = 0,
+        validate_only: bool = False,
+        request_id: str | None = None,
+        **more: Any,  # noqa: ANN401 - fields of the spec
+    ) -> pb.ReserveResponse:
         groups = [pb.Group(name="w", count=count)]
-        spec = pb.PlacementSpec(**({"gang": "ns/a", "groups": groups} | more))
-        return self.stub.Reserve(
-            pb.ReserveRequest(**({"request_id": id_of(number), "spec": spec} | own)),
-            timeout=SOON_S,
+        asked = pb.ReserveRequest(
+            request_id=id_of(number) if request_id is None else request_id,
+            spec=pb.PlacementSpec(**({"gang": "ns/a", "groups": groups} | more)),
+            ttl_s=ttl_s,
+            validate_only=validate_only,
         )
+        return self.stub.Reserve(asked, timeout=SOON_S)
 
     def confirm(self, number: int = 1, epoch: int = 0) -> pb.Reservation:
         asked = pb.ConfirmRequest(id=id_of(number), epoch=epoch)

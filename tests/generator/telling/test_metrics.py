@@ -17,6 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from generator.metrics import PREFIX, ClusterView, Metrics
 from generator.outcome import EventResult, QueryResult, RoundOutcome
 from generator.pages import PageServer
+from generator.reservation_object import ReservationPhase
+from generator.reservations.records import Census
 from tests.generator.telling.outcomes import BUSY, SNAPSHOT
 from tests.golden import Golden
 from topology.facts import FindingKind
@@ -170,3 +172,14 @@ def test_it_speaks_openmetrics_to_who_asks_for_it(metrics: Metrics, port: PageSe
     assert content_type.startswith("application/openmetrics-text")
     families = parse_openmetrics(page)  # type: ignore[no-untyped-call]  # the library's
     assert PREFIX + "reports" in {one.name for one in families}
+
+
+def test_it_tells_how_much_is_reserved(metrics: Metrics, port: PageServer) -> None:
+    states = ("reserved", "confirmed", "released", "expired")
+    assert values(port, "reservations") == {(state,): 0 for state in states}
+    assert values(port, "reserved_capacity") == {}
+    amounts = {"slots": 3, "cpu": 9, "memory": 1} | {f"d.com/{at}": at for at in range(9)}
+    metrics.show_reservations(lambda: Census({ReservationPhase.CONFIRMED: 2}, amounts))
+    assert values(port, "reservations")[("confirmed",)] == 2
+    devices = {(f"d.com/{at}",): at for at in range(4)}
+    assert values(port, "reserved_capacity") == {("slots",): 3} | devices

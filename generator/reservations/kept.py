@@ -1,0 +1,93 @@
+"""What is reserved in a cluster, read once: for commands that place without a server."""
+
+from __future__ import annotations
+
+import random  # noqa: TID251 - this is an edge: it spreads retries
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from time import monotonic
+from typing import Any, NamedTuple
+
+from generator.clock import utc_now
+from generator.kube.applier import Patience, insist
+from generator.kube.cache import Cache
+from generator.kube.credentials import find_credentials
+from generator.kube.listing import refill
+from generator.kube.pacing import Ending, Pace
+from generator.kube.resources import RESERVATIONS
+from generator.kube.transport import KubeTransport
+from generator.reservations.cluster import parse_stored
+from generator.reservations.holding import Kept, left_of, nominations
+from generator.reservations.records import BoundPod, Reservation
+from generator.reservations.rules import settled
+from generator.store.access import Access
+from generator.store.cluster import told_by
+from generator.store.pods import parse_bound_pod
+from topology.errors import ConfigError, KubeForbidden, KubeNotFound, ParseError
+
+
+class Known(NamedTuple):
+    """All reservations of a cluster."""
+
+    reservations: tuple[Reservation, ...]
+    """As they are now, in order of ids."""
+    problems: tuple[ParseError, ...]
+
+
+def read_all(access: Access, environ: Mapping[str, str]) -> Known:
+    """Return all reservations; a cluster without their kind has none.
+
+    Raises:
+        ConfigError: there are no credentials, or they are no use.
+        KubeError: they cannot be listed.
+    """
+    load = find_credentials(kubeconfig=access.kubeconfig, context=access.context, environ=environ)
+    cache = Cache(parse_stored)
+    pace = Pace(Ending(), monotonic, random.SystemRandom().uniform)
+    with closing(KubeTransport(load)) as transport:
+        try:
+            insist(
+                lambda: refill(cache, transport, RESERVATIONS),
+                pace=pace,
+                patience=Patience(attempts=4),
+            )
+        except KubeNotFound:
+            return Known((), ())
+    told, now = told_by(cache, RESERVATIONS), utc_now()
+    found = (one.reservation for one in told.values if one.reservation is not None)
+    return Known(tuple(settled(one, now=now, epoch=one.epoch) for one in found), told.problems)
+
+
+def read_kept(
+    access: Access, environ: Mapping[str, str], pods: Iterable[Mapping[str, Any]]
+) -> Kept:
+    """Return what is kept for pods that are not bound yet.
+
+    Who may not list reservations is told so, and places without them.
+
+    Args:
+        access: to the cluster.
+        environ: the environment.
+        pods: that have a node, as the API server has them.
+
+    Raises:
+        ConfigError: there are no credentials, or they are no use.
+        KubeError: reservations cannot be listed.
+    """
+    try:
+        known = read_all(access, environ)
+    except KubeForbidden as error:
+        return Kept({}, (ParseError(f"reservations are not counted: {error}"),))
+    held = [one for one in known.reservations if not one.is_ended]
+    left = left_of(known.reservations, _bound(pods) if held else ())
+    return Kept(nominations(held, left), known.problems)
+
+
+def _bound(pods: Iterable[Mapping[str, Any]]) -> Iterable[BoundPod]:
+    for pod in pods:
+        try:
+            found = parse_bound_pod(pod)
+        except ConfigError:
+            continue  # told already by who counts what pods take
+        if found is not None:
+            yield found
