@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify cover check fmt bench fuzz golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
+.PHONY: help setup demo test verify cover check fmt bench fuzz referee golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,7 @@ bench: $(SETUP) ## Times and memory at 128 to 65,536 HCAs, as ratios within one 
 	@$(BIN)/python -m tests.bench.switches
 	@$(BIN)/python -m tests.bench.agent_at_rest
 	@$(BIN)/python -m tests.bench.cluster
+	@$(BIN)/python -m tests.bench.placing
 	@$(BIN)/python -m tests.bench.gangs
 	@$(BIN)/python -m tests.bench.rpc
 
@@ -69,6 +70,15 @@ fuzz: $(SETUP) .venv/.fuzz ## Fuzz every parser, SECONDS=20 each; ARGS="--keep l
 
 .venv/.fuzz: requirements/fuzz.txt $(SETUP)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
+	@touch $@
+
+referee: .venv/referee/.setup ## Prove the kept optima of batches anew with CP-SAT, minutes; ARGS=--draw draws them
+	@.venv/referee/bin/python tools/referee $(ARGS)
+
+# An environment of its own: the solver wants an older protobuf than the product.
+.venv/referee/.setup: requirements/referee.txt $(SETUP)
+	@$(PYTHON) -m venv .venv/referee
+	@.venv/referee/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/referee.txt
 	@touch $@
 
 golden: $(SETUP) ## Rewrite the expected files of the fixtures; review the diff

@@ -1,0 +1,282 @@
+"""Time placements against their bars: python -m tests.bench.placing.
+
+One gang on clusters of 1,000 to 100,000 nodes that are partly taken: the question that somebody
+asked before, another count of pods that were counted before, the same after a gang has started, and
+pods of a kind that nobody asked for (three resources, a selector, taints). Then a hundred groups
+that each need a leaf, and gangs of pods of several sizes. Beside every size stands a plain best fit
+by arrays of the same run, so that ratios mean the same on every machine.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.jobs.cluster import Cluster, Pods
+from generator.jobs.fabrics import tree_of_shape
+from generator.jobs.strategies import best_fit
+from generator.placement.answer import Placement, render_placement
+from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot, with_running
+from generator.placement.engine import place, running_gang
+from generator.placement.request import PlacementRequest, parse_request
+from generator.printing import table
+from tests.bench.measuring import WrongResultError
+from tests.bench.printing import exponent
+from topology.tree import API_VERSION
+
+SHAPES: Final = {1_000: "5x10x20", 10_000: "10x40x25", 100_000: "40x50x50"}
+"""Trees by number of nodes."""
+SLOTS: Final = 8
+CALLS: Final = 60
+MOST_GROWTH: Final = 0.2
+"""Bar of the exponent with which cached shapes grow with nodes."""
+CACHED: Final = 50e-6
+_now: Final = time.process_time
+"""What else runs on the machine meanwhile must not count; nothing here waits or has a thread."""
+REFERENCE: Final = "reference: best fit"
+REPEATED: Final = "cached shape, question asked before"
+COUNTED: Final = "cached shape, another count"
+CHANGED: Final = "cached shape, once a gang has started"
+EXPLAINED: Final = "cached shape, another count, explained"
+FRESH: Final = "fresh shape, 3 resources, selector, taints"
+GROUPS: Final = "100 groups of 10, each in a leaf"
+MIXED: Final = "pods of 2 and 3 sizes"
+GROWING: Final = (REPEATED, COUNTED, CHANGED)
+BARS: Final[dict[tuple[str, int], float]] = {
+    **{(name, nodes): CACHED for name in GROWING for nodes in SHAPES},
+    (FRESH, 10_000): 1e-3,
+    (FRESH, 100_000): 10e-3,
+    (GROUPS, 1_000): 20e-3,
+}
+"""Median seconds by what is measured, and nodes."""
+SIZES_OF_PODS: Final = (
+    ((8, 4), (4, 2)),
+    ((1, 2), (16, 4)),
+    ((4, 4), (6, 2), (3, 1)),
+    ((40, 2), (30, 3), (20, 1)),
+)
+"""Gangs of several groups, each as (pods, slots per pod)."""
+
+
+class Figure(NamedTuple):
+    """What one kind of placement took on one cluster."""
+
+    name: str
+    nodes: int
+    p50_s: float
+    p99_s: float
+    proved: float
+    """Part of the answers that are proved."""
+
+    @property
+    def bar_s(self) -> float | None:
+        """Median that it should keep."""
+        return BARS.get((self.name, self.nodes))
+
+
+def measure(nodes: int, calls: int) -> list[Figure]:
+    """Return the figures of one cluster."""
+    snapshot = _cluster(nodes)
+    asked = [_workers(3 + number % 40) for number in range(calls)]
+    rows = [
+        _reference(nodes, calls),
+        _timed(REPEATED, nodes, _repeated(snapshot, asked)),
+        _timed(COUNTED, nodes, _each(snapshot, asked)),
+        _timed(EXPLAINED, nodes, _each(snapshot, asked, told=render_placement)),
+        _timed(CHANGED, nodes, _started(snapshot, asked)),
+        _timed(FRESH, nodes, _each(snapshot, [_fresh(number) for number in range(calls)])),
+    ]
+    if nodes == min(SHAPES):
+        rows += [
+            _timed(GROUPS, nodes, (_placed(_leaves(), _sub_groups()) for _ in range(9))),
+            _timed(MIXED, nodes, _each(snapshot, [_several(row) for row in SIZES_OF_PODS])),
+        ]
+    return rows
+
+
+def _cluster(nodes: int) -> Snapshot:
+    """Return a cluster on which something runs on every third node, with labels and taints."""
+    tree = tree_of_shape(SHAPES[nodes])
+    specs = {
+        name: NodeSpec(
+            name,
+            {"slots": SLOTS - (at * 7919 % 5 if at % 3 == 0 else 0), "cpu": 96, "memory": 1000},
+            labels={"zone": "a" if at % 10 else "b"},
+            taints=("gpu=yes:NoSchedule",) if at % 50 == 0 else (),
+        )
+        for at, name in enumerate(tree.nodes)
+    }
+    return build_snapshot(tree, specs)
+
+
+def _request(groups: Sequence[dict[str, Any]], **spec: object) -> PlacementRequest:
+    document = {"groups": list(groups), **spec}
+    return parse_request({"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": document})
+
+
+def _workers(count: int, **row: object) -> PlacementRequest:
+    return _request([{"name": "workers", "count": count, "request": {"slots": 2}, **row}])
+
+
+def _fresh(number: int) -> PlacementRequest:
+    """Return a request for a kind of pods that no other number asks for."""
+    need = {"slots": 3, "cpu": 12 + number % 60, "memory": 100 + number // 60}
+    return _workers(16, request=need, node_selector={"zone": ["a"]})
+
+
+def _several(groups: Iterable[tuple[int, int]]) -> PlacementRequest:
+    return _request(
+        [
+            {"name": f"g{at}", "count": count, "request": {"slots": slots}}
+            for at, (count, slots) in enumerate(groups)
+        ]
+    )
+
+
+def _sub_groups() -> PlacementRequest:
+    rows = [{"name": f"g{at}", "count": 10, "required": "leaf"} for at in range(100)]
+    return _request(rows, required="spine")
+
+
+def _leaves() -> Snapshot:
+    return build_snapshot(tree_of_shape("1x100x10"), {})
+
+
+Timed = Iterable[tuple[float, bool]]
+"""(seconds, whether the answer is proved)."""
+
+
+def _placed(
+    snapshot: Snapshot,
+    request: PlacementRequest,
+    told: Callable[[Placement], object] | None = None,
+) -> tuple[float, bool]:
+    """Return how long a placement takes, what is told of it included."""
+    begun = _now()
+    found = place(snapshot, request)
+    if told is not None:
+        told(found)
+    took = _now() - begun
+    if not found.is_feasible:
+        raise WrongResultError("a gang that fits was not placed")
+    return took, found.is_proved
+
+
+def _each(
+    snapshot: Snapshot,
+    asked: Sequence[PlacementRequest],
+    told: Callable[[Placement], object] | None = None,
+) -> Timed:
+    """Time each request on a snapshot that forgets answers, not what it counted."""
+    for request in asked:
+        snapshot.answers.clear()
+        yield _placed(snapshot, request, told)
+
+
+def _repeated(snapshot: Snapshot, asked: Sequence[PlacementRequest]) -> Timed:
+    """Time requests that were answered before."""
+    for request in asked:
+        place(snapshot, request)
+        yield _placed(snapshot, request)
+
+
+def _started(snapshot: Snapshot, asked: Sequence[PlacementRequest]) -> Timed:
+    """Time requests each on the snapshot on which the gang before runs; starting it counts."""
+    for number, request in enumerate(asked):
+        begun = _now()
+        found = place(snapshot, request)
+        snapshot = with_running(snapshot, running_gang(replace(request, gang=f"g{number}"), found))
+        yield _now() - begun, found.is_proved
+
+
+def _reference(nodes: int, calls: int) -> Figure:
+    cluster = Cluster(tree_of_shape(SHAPES[nodes]), SLOTS)
+
+    def timed() -> Timed:
+        for number in range(calls):
+            begun = _now()
+            best_fit(cluster, Pods(3 + number % 40, 2))
+            yield _now() - begun, False
+
+    return _timed(REFERENCE, nodes, timed())
+
+
+def _timed(name: str, nodes: int, timed: Timed) -> Figure:
+    rows = list(timed)
+    times = sorted(seconds for seconds, _ in rows)
+    proved = sum(is_proved for _, is_proved in rows) / len(rows)
+    p99 = times[min(len(times) - 1, len(times) * 99 // 100)]
+    return Figure(name, nodes, statistics.median(times), p99, proved)
+
+
+def growth(figures: Sequence[Figure]) -> dict[str, float | None]:
+    """Return the exponents with which medians grow with nodes."""
+    return {
+        name: exponent([(row.nodes, row.p50_s) for row in figures if row.name == name])
+        for name in GROWING
+    }
+
+
+def render(figures: Sequence[Figure]) -> dict[str, Any]:
+    """Return the figures as a document."""
+    base = {row.nodes: row.p50_s for row in figures if row.name == REFERENCE}
+    return {
+        "figures": [
+            row._asdict() | {"bar_s": row.bar_s, "of_reference": row.p50_s / base[row.nodes]}
+            for row in figures
+        ],
+        "growth": growth(figures),
+        "most_growth": MOST_GROWTH,
+    }
+
+
+def text(figures: Sequence[Figure]) -> str:
+    """Return a line per figure with its bar, then the growth."""
+    base = {row.nodes: row.p50_s for row in figures if row.name == REFERENCE}
+    rows = [
+        (
+            str(row.nodes),
+            row.name,
+            f"{row.p50_s * 1e3:.3f} ms",
+            f"{row.p99_s * 1e3:.3f} ms",
+            "-" if row.bar_s is None else f"{row.bar_s * 1e3:g} ms",
+            "-" if row.bar_s is None else ("holds" if row.p50_s <= row.bar_s else "missed"),
+            f"{row.p50_s / base[row.nodes]:.2f}",
+            "-" if row.name == REFERENCE else f"{row.proved:.0%}",
+        )
+        for row in figures
+    ]
+    heads = ("NODES", "PLACEMENT", "P50", "P99", "BAR", "", "OF REFERENCE", "PROVED")
+    slopes = [
+        (name, "-" if slope is None else f"{slope:.2f}", f"{MOST_GROWTH}")
+        for name, slope in growth(figures).items()
+    ]
+    return f"{table(heads, rows)}\n\n{table(('', 'GROWS AS NODES TO THE POWER OF', 'BAR'), slopes)}"
+
+
+@click.command()
+@click.option(
+    "--nodes",
+    multiple=True,
+    type=click.Choice([str(nodes) for nodes in SHAPES]),
+    default=[str(nodes) for nodes in SHAPES],
+    help="Sizes of clusters; may be repeated.",
+)
+@click.option("--calls", type=click.IntRange(min=1), default=CALLS, show_default=True)
+@click.option(
+    "--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+def main(nodes: Sequence[str], calls: int, output: str) -> None:
+    """Print medians beside their bars, and how they grow."""
+    figures = [row for size in nodes for row in measure(int(size), calls)]
+    click.echo(json.dumps(render(figures), indent=2) if output == "json" else text(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""The benchmark of placements runs; how fast they are is its own business and no test's."""
+
+import json
+
+from click.testing import CliRunner
+
+from tests.bench.placing import BARS, COUNTED, FRESH, REFERENCE, SHAPES, Figure, growth, main, text
+
+
+def test_it_measures_all_kinds_of_placements() -> None:
+    ran = CliRunner().invoke(main, ["--nodes", "1000", "--calls", "3", "-o", "json"])
+    assert ran.exit_code == 0, ran.output
+    found = json.loads(ran.output)
+    names = {row["name"] for row in found["figures"]}
+    assert names >= {name for name, nodes in BARS if nodes == 1000}
+    assert all(row["p50_s"] <= row["p99_s"] for row in found["figures"])
+
+
+def test_it_says_which_bars_hold() -> None:
+    rows = [
+        Figure(REFERENCE, 10_000, 1e-3, 1e-3, proved=0),
+        Figure(FRESH, 10_000, 0.9e-3, 2e-3, proved=1),
+        Figure(COUNTED, 10_000, 60e-6, 2e-3, proved=1),
+    ]
+    lines = text(rows).splitlines()
+    assert "holds" in lines[2]
+    assert "missed" in lines[3]
+
+
+def test_it_says_how_times_grow() -> None:
+    rows = [Figure(COUNTED, nodes, nodes * 1e-6, 1.0, proved=1) for nodes in SHAPES]
+    assert round(growth(rows)[COUNTED] or 0, 6) == 1
