@@ -37,6 +37,7 @@ _COMMANDS: Final = {
     "place": "Where a gang should run, or why it cannot.",
     "compare": "The same gang under every scheduler's preset, side by side.",
     "where": "Where a job runs, and what a better place would be.",
+    "reservations": "What is kept for gangs whose pods do not run yet.",
     "rpc": "Call any method of a server, with JSON or YAML.",
     "serve": "Keep HyperNodes true and answer placement queries.",
     "simulate": "Make fabrics with known truth; replay jobs on fabrics.",

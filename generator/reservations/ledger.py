@@ -150,6 +150,8 @@ class Reservations:
         self._store = store
         self._on_change = on_change
         self._told: Snapshot | None = None
+        self._problem = ""
+        """Of the last tick, which is told once."""
         self._now = now
         self._clock = clock
         self._stand: Stand | None = None
@@ -243,8 +245,11 @@ class Reservations:
                 forgotten = self._forgotten(now)[:MOST_AT_ONCE]
                 if forgotten:
                     self._store.forget(forgotten)
+            self._problem = ""
         except (KubeError, StoreError) as error:
-            log.warning("reservations not kept up", extra={"error": str(error)})
+            if str(error) != self._problem:
+                log.warning("reservations not kept up", extra={"error": str(error)})
+            self._problem = str(error)
 
     def _notice(self) -> None:
         """Tell once of what others wrote, of what we did, and of time that is up."""

@@ -233,14 +233,16 @@ def test_it_refuses(world: World, more: dict[str, Any], field: str) -> None:
     ids=["a full disk", "a server that is away", "a conflict", "a later writer"],
 )
 def test_it_says_that_nothing_was_kept_at(
-    world: World, error: StoreError, kind: RefusalKind
+    world: World, error: StoreError, kind: RefusalKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.made(1, count=1)
     world.store.error = error
     for answer in (world.reserve(2, count=1), world.confirm(1), world.release(1)):
         assert refusal(answer).kind is kind
         assert refusal(answer).problem == str(error)
-    world.ledger.tick()
+    for _ in range(2):
+        world.ledger.tick()
+    assert caplog.messages == ["reservations not kept up"], "once"
     world.store.error = None
     assert world.made(2, count=1).holds(world.clock.now())
 

@@ -1,0 +1,76 @@
+"""`toponaut reservations`: what a folder's file holds, read beside a server that writes it."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from generator.clock import utc_now
+from generator.exits import Exit
+from generator.reservations.ledger import Reservations
+from generator.reservations.sqlite import FILE_NAME, SqliteReservations
+from tests.generator.reservations.worlds import PLENTY_S, cluster, id_of, wish
+from tests.generator.scenes import run
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Three reservations: one confirmed, one reserved, one whose time is up."""
+    ledger = Reservations(SqliteReservations(tmp_path / FILE_NAME), now=utc_now, clock=lambda: 0.0)
+    ledger.publish(cluster())
+    ledger.reserve(wish(1, gang="ns/a", count=5, holder="alice"), budget_s=PLENTY_S)
+    ledger.confirm(id_of(1), holder="alice")
+    ledger.reserve(wish(2, gang="ns/b"), budget_s=PLENTY_S)
+    late = Reservations(
+        SqliteReservations(tmp_path / FILE_NAME),
+        now=lambda: utc_now() - timedelta(hours=1),
+        clock=lambda: 0.0,
+    )
+    late.publish(cluster())
+    late.reserve(wish(3, gang="ns/c", count=1), budget_s=PLENTY_S)
+    return tmp_path
+
+
+def test_it_lists_what_holds(store: Path) -> None:
+    ran = run("reservations", "--store", str(store), "-o", "text")
+    assert ran.code == Exit.OK, ran.err
+    head, *rows = ran.out.splitlines()
+    assert head.split() == ["RESERVATION", "GANG", "PHASE", "PODS", "NODES", "UNTIL", "HOLDER"]
+    assert [row.split()[:4] for row in rows] == [
+        [id_of(1), "ns/a", "confirmed", "5"],
+        [id_of(2), "ns/b", "reserved", "4"],
+    ]
+    assert rows[0].split()[-2:] == ["released", "alice"]
+
+
+def test_it_prints_objects(store: Path) -> None:
+    ran = run("reservations", "--store", str(store), "--all", "-o", "json")
+    assert [row["status"]["phase"] for row in ran.document] == ["confirmed", "reserved", "expired"]
+    assert {row["kind"] for row in ran.document} == {"PlacementReservation"}
+
+
+def test_it_says_that_there_is_nothing(tmp_path: Path) -> None:
+    ran = run("reservations", "--store", str(tmp_path), "-o", "text")
+    assert (ran.code, ran.out) == (Exit.OK, "nothing is reserved\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param(["--store", ".", "--kube"], id="both"),
+        pytest.param(["--store", ".", "--context", "c"], id="a context of a folder"),
+    ],
+)
+def test_it_wants_to_know_what_to_read_but_not(words: list[str]) -> None:
+    ran = run("reservations", *words)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "either --store or --kube" in ran.err
+
+
+def test_it_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text("notes")
+    ran = run("reservations", "--store", str(tmp_path))
+    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert "not a database" in ran.err
