@@ -34,6 +34,8 @@ _EVICTION_NAMES: Final[dict[int, str]] = {
 _LIGHT_BYTES: Final = 16_384
 """Below this no list can be long."""
 _MOST_SCORE: Final = 1_000_000
+MOST_CHARS: Final = 4096
+"""Of any name in a message that is not light."""
 MOST_ROWS: Final = 4096
 """In any list but those of nodes."""
 
@@ -89,7 +91,7 @@ def _known(names: Mapping[int, str], number: int, field: str) -> str:
 
 
 def _check_sizes(spec: pb.PlacementSpec) -> None:
-    """Refuse lists so long that telling what is wrong with them would take long."""
+    """Refuse long names, and lists so long that telling what is wrong with them takes long."""
     num_groups = 0
     waiting: list[tuple[str, Message]] = [("", spec)]
     while waiting:
@@ -99,6 +101,9 @@ def _check_sizes(spec: pb.PlacementSpec) -> None:
             if not field.is_repeated:
                 if isinstance(value, Message):
                     waiting.append((f"{where}.", value))
+                elif isinstance(value, str) and len(value) > MOST_CHARS:
+                    problem = f"expected at most {MOST_CHARS} characters, got {len(value)}"
+                    raise PlacementRequestError(where, problem)
                 continue
             if field.message_type is pb.Group.DESCRIPTOR:
                 num_groups += len(value)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from generator.placement.request import PlacementRequest
-from generator.rpc.convert import request_of
+from generator.rpc.convert import MOST_CHARS, request_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 
 MOST_SHAPES: Final = 512
@@ -32,6 +32,8 @@ class Parsing:
             PlacementRequestError: it is malformed; paths are relative to the message.
         """
         gang = spec.gang
+        if len(gang) > MOST_CHARS:
+            return request_of(spec)
         spec.ClearField("gang")
         shape = spec.SerializeToString()
         known = self._known.get(shape)

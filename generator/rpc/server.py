@@ -39,6 +39,7 @@ _OPTIONS: Final = (
     ("grpc.so_reuseport", 0),  # else a second server would take half of the calls
     ("grpc.keepalive_time_ms", 60_000),  # a machine that vanished takes its streams with it
     ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.bdp_probe", 0),  # else a call that waits for its turn buffers its whole request
 )
 
 

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from generator.rpc.limits import STALL_S
 
-_LOOK_S: Final = 1.0
+LOOK_S: Final = 1.0
 
 
 class Cancellable(Protocol):
@@ -29,12 +29,17 @@ class Stalling:
     """Cuts calls whose caller stalls."""
 
     def __init__(
-        self, *, clock: Callable[[], float] = time.monotonic, stall_s: float = STALL_S
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        stall_s: float = STALL_S,
+        look_s: float = LOOK_S,
     ) -> None:
-        """Begin to look; the thread ends with `stop`."""
+        """Begin to look every so many seconds; the thread ends with `stop`."""
         self._clock = clock
         self._stall_s = stall_s
         self._since: dict[Cancellable, float] = {}
+        self._look_s = look_s
         self._ended = Event()
         Thread(target=self._look, name="rpc-stalling", daemon=True).start()
 
@@ -69,5 +74,5 @@ class Stalling:
             call.cancel()
 
     def _look(self) -> None:
-        while not self._ended.wait(_LOOK_S):
+        while not self._ended.wait(self._look_s):
             self.cut()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 import ssl
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
@@ -22,6 +23,7 @@ from generator.rpc.server import PlacementServer
 from generator.rpc.tls import ServerCertificates, TlsFiles
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.generator.rpc.clusters import request_for
 from tests.generator.rpc.proving import ANY_PORT, SOON_S, Pki, Tokens, served, trusting
 from tests.generator.scenes import run
@@ -288,6 +290,40 @@ def test_it_refuses_calls_that_it_fails_to_judge(pki: Pki) -> None:
             ask(running.address, token(pki, "alice"))
         assert "alice" not in str(caught.value)
         assert running.results == [QueryResult.REFUSED]
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("PlacementService/PlaceBatch", pb.PlaceBatchRequest()),
+        ("PlacementService/Candidates", pb.CandidatesRequest()),
+        ("PlacementService/Capacity", pb.CapacityRequest()),
+        ("PlacementService/Reserve", pb.ReserveRequest()),
+        ("PlacementService/Confirm", pb.ConfirmRequest()),
+        ("PlacementService/Release", pb.ReleaseRequest()),
+        ("TopologyService/GetTopology", tb.GetTopologyRequest()),
+        ("TopologyService/WatchTopology", tb.WatchTopologyRequest()),
+        ("TopologyService/WatchFeasible", tb.WatchFeasibleRequest()),
+        ("TopologyService/ListFindings", tb.ListFindingsRequest()),
+    ],
+)
+def test_it_asks_who_calls_any_method(
+    pki: Pki, tokens: Tokens, method: str, message: Message
+) -> None:
+    with served(pki.files, tokens) as running, trusting(pki, running.address) as channel:
+        call: Any = channel.stream_stream(f"/toponaut.v1.{method}")
+        codes = []
+        for bearer in ("nobody", "alice"):
+            metadata = (("authorization", f"Bearer {bearer}"),)
+            answers = call(iter([message.SerializeToString()]), timeout=SOON_S, metadata=metadata)
+            try:
+                next(answers)
+                codes.append(grpc.StatusCode.OK)
+            except grpc.RpcError:
+                codes.append(answers.code())
+            answers.cancel()
+    assert codes[0] is grpc.StatusCode.UNAUTHENTICATED
+    assert codes[1] is not grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_it_asks_by_command(pki: Pki, tokens: Tokens) -> None:

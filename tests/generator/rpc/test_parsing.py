@@ -32,6 +32,13 @@ def test_it_refuses_what_the_parser_refuses_each_time() -> None:
             parsing.request_of(pb.PlacementSpec(gang="x"))
 
 
+def test_it_refuses_a_long_name_of_a_known_shape() -> None:
+    parsing = Parsing()
+    parsing.request_of(request_message(request_for(1)))
+    with pytest.raises(PlacementRequestError, match="gang"):
+        parsing.request_of(request_message(request_for(1, gang="x" * 20_000)))
+
+
 def test_it_tells_more_shapes_apart_than_it_remembers() -> None:
     parsing = Parsing()
     for count in [*range(1, MOST_SHAPES + 3), 1]:

@@ -1,0 +1,456 @@
+"""Callers that send nonsense, send nothing, take nothing, vanish, or come all at once."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import grpc
+import pytest
+from grpc_reflection.v1alpha import reflection_pb2
+
+from generator.placement.capacity import build_snapshot
+from generator.rpc.calls import Calls
+from generator.rpc.client import PlacementClient, TopologyClient
+from generator.rpc.convert import request_message
+from generator.rpc.failures import FailureKind, failure_of
+from generator.rpc.limits import MAX_MESSAGE_BYTES, MAX_OTHER_STREAMS, MAX_STREAMS, NUM_THREADS
+from generator.rpc.publishing import Published
+from generator.rpc.server import PlacementServer
+from generator.rpc.stalling import Stalling
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import topology_pb2 as tb
+from tests.generator.rpc.clusters import place_message, request_for, snapshot_of, tree_of
+from tests.generator.rpc.serving import ANY_PORT, SOON_S, Stubs, failed, serving
+
+PLACE = "/toponaut.v1.PlacementService/Place"
+REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+LEAVES = (("a1", "a2"), ("b1", "b2", "b3"))
+ECHO = "/toponaut.v1.Test/Echo"
+STREAM = "/toponaut.v1.Test/Repeat"
+LOOPBACK = "127.0.0.1"
+MIB = 1 << 20
+Raw: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
+
+
+@pytest.fixture
+def published() -> Published:
+    return Published(snapshot_of(*LEAVES))
+
+
+@pytest.fixture
+def server(published: Published) -> Iterator[PlacementServer]:
+    with serving(published) as running:
+        yield running
+
+
+@pytest.fixture
+def channel(server: PlacementServer) -> Iterator[grpc.Channel]:
+    with grpc.insecure_channel(server.address) as made:
+        yield made
+
+
+@pytest.fixture
+def stubs(channel: grpc.Channel) -> Stubs:
+    return Stubs(channel)
+
+
+def spec(**fields: Any) -> pb.PlacementSpec:  # noqa: ANN401 - any field
+    fields.setdefault("groups", [pb.Group(name="w", count=1)])
+    return pb.PlacementSpec(**fields)
+
+
+def asking(**quantities: int) -> list[pb.Group]:
+    return [pb.Group(name="w", count=1, request=pb.Resources(quantities=quantities))]
+
+
+NONSENSE = [
+    pytest.param(spec(groups=asking(gpu=-1)), "groups[0].request.gpu", id="a negative quantity"),
+    pytest.param(spec(groups=asking(gpu=2**63 - 1)), "groups[0].request.gpu", id="a huge quantity"),
+    pytest.param(spec(deadline_s=float("nan")), "deadline_s", id="a time that is no number"),
+    pytest.param(spec(deadline_s=float("inf")), "deadline_s", id="endless time"),
+    pytest.param(
+        spec(options=pb.Options(score_weight=float("nan"))),
+        "options.score_weight",
+        id="a weight that is no number",
+    ),
+    pytest.param(spec(groups=[pb.Group()] * 1_000_000), "groups", id="a million groups"),
+    pytest.param(
+        spec(groups=[pb.Group(name="w", count=2**31 - 1)]), "groups[0].count", id="endless pods"
+    ),
+    pytest.param(
+        spec(
+            groups=[
+                pb.Group(name="a", count=1, leader_of="b", required="leaf"),
+                pb.Group(name="b", count=1, leader_of="a", required="leaf"),
+            ]
+        ),
+        "groups[1].leader_of",
+        id="groups that lead each other",
+    ),
+    pytest.param(
+        spec(groups=[pb.Group(name="p", children=[pb.Group(name="p", count=1)])]),
+        "groups[0].children[0].name",
+        id="a group within itself",
+    ),
+    pytest.param(spec(preferred=[""] * 1_000_000), "preferred", id="a million tiers"),
+    pytest.param(spec(gang="x" * (2 * MIB)), "gang", id="a name of two megabytes"),
+]
+
+
+@pytest.mark.parametrize(("question", "field"), NONSENSE)
+@pytest.mark.parametrize("method", ["Place", "PlaceBatch", "Candidates", "WatchFeasible"])
+def test_it_names_the_field_of(
+    stubs: Stubs, method: str, question: pb.PlacementSpec, field: str
+) -> None:
+    calls: dict[str, tuple[Callable[..., Any], Any, str]] = {
+        "Place": (stubs.placement.Place, pb.PlaceRequest(spec=question), "spec"),
+        "PlaceBatch": (
+            stubs.placement.PlaceBatch,
+            iter([pb.PlaceBatchRequest(specs=[question])]),
+            "specs[0]",
+        ),
+        "Candidates": (stubs.placement.Candidates, pb.CandidatesRequest(spec=question), "spec"),
+        "WatchFeasible": (
+            stubs.topology.WatchFeasible,
+            tb.WatchFeasibleRequest(spec=question),
+            "spec",
+        ),
+    }
+    call, message, path = calls[method]
+    code, failure = failed(call, message)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert failure.field == f"{path}.{field}"
+
+
+def test_it_answers_that_an_unknown_tier_fits_nobody(stubs: Stubs) -> None:
+    message = pb.PlaceRequest(spec=spec(required="x" * 1000))
+    found = stubs.placement.Place(message, timeout=SOON_S)
+    assert found.placement.reason.kind == pb.REASON_KIND_NO_LEVEL
+
+
+ALL_CALLS: list[Any] = [
+    pytest.param(lambda stubs: (stubs.placement.Place, pb.PlaceRequest()), id="Place"),
+    pytest.param(
+        lambda stubs: (stubs.placement.PlaceBatch, iter([pb.PlaceBatchRequest()])), id="PlaceBatch"
+    ),
+    pytest.param(lambda stubs: (stubs.placement.Capacity, pb.CapacityRequest()), id="Capacity"),
+    pytest.param(lambda stubs: (stubs.placement.Reserve, pb.ReserveRequest()), id="Reserve"),
+    pytest.param(lambda stubs: (stubs.topology.GetTopology, tb.GetTopologyRequest()), id="tree"),
+    pytest.param(
+        lambda stubs: (stubs.topology.WatchTopology, tb.WatchTopologyRequest()), id="watch"
+    ),
+]
+
+
+@pytest.mark.parametrize("question", ALL_CALLS)
+def test_it_wants_a_deadline_of(stubs: Stubs, question: Callable[[Stubs], Any]) -> None:
+    call, message = question(stubs)
+    code, failure = failed(call, message, timeout=None)
+    assert (code, failure.kind) == (grpc.StatusCode.INVALID_ARGUMENT, FailureKind.DEADLINE_MISSING)
+
+
+def test_it_refuses_a_hundred_megabytes(channel: grpc.Channel) -> None:
+    call: Raw = channel.unary_unary(PLACE)
+    with pytest.raises(grpc.RpcError) as caught:
+        call(b"\x00" * (100 * MIB), timeout=SOON_S)
+    ended = cast("grpc.Call", caught.value)
+    assert ended.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert str(MAX_MESSAGE_BYTES) in (ended.details() or "")
+
+
+@pytest.mark.parametrize("raw", [b"\xff", b"\x0a\xff\xff", b"\x0a\x05abc"], ids=repr)
+@pytest.mark.parametrize("method", ["Place", "PlaceBatch"])
+def test_it_refuses_octets_that_are_no_message(
+    channel: grpc.Channel, caplog: pytest.LogCaptureFixture, method: str, raw: bytes
+) -> None:
+    call: Any = channel.stream_stream(f"/toponaut.v1.PlacementService/{method}")
+    code, failure = failed(call, iter([raw]))
+    assert (code, failure.kind) == (grpc.StatusCode.INVALID_ARGUMENT, FailureKind.INVALID_REQUEST)
+    assert not caplog.records
+
+
+def test_it_refuses_octets_in_the_middle_of_a_stream(channel: grpc.Channel) -> None:
+    call: Any = channel.stream_stream("/toponaut.v1.PlacementService/PlaceBatch")
+    good = pb.PlaceBatchRequest(specs=[spec()]).SerializeToString()
+    code, failure = failed(call, iter([good, b"\xff"]))
+    assert (code, failure.kind) == (grpc.StatusCode.INVALID_ARGUMENT, FailureKind.INVALID_REQUEST)
+
+
+def test_it_refuses_a_call_without_a_message(channel: grpc.Channel) -> None:
+    _, failure = failed(channel.stream_unary(PLACE), iter(()))
+    assert failure.problem == "expected a message"
+
+
+class Silent(Iterator[bytes]):
+    """A caller's messages that never come."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+
+    def __next__(self) -> bytes:
+        self._ended.wait(SOON_S)
+        raise StopIteration
+
+    def end(self) -> None:
+        self._ended.set()
+
+
+def test_it_serves_others_while_some_send_nothing(
+    channel: grpc.Channel, server: PlacementServer
+) -> None:
+    silent = Silent()
+    call: Any = channel.stream_unary(PLACE)
+    waiting = [call.future(silent, timeout=SOON_S) for _ in range(NUM_THREADS - 1)]
+    with PlacementClient(server.address, SOON_S) as client:
+        assert client.place(request_for(1)).is_feasible
+    for one in waiting:
+        one.cancel()
+    silent.end()
+
+
+class Impatient(NamedTuple):
+    """A server that waits for nobody."""
+
+    channel: grpc.Channel
+    is_over: threading.Event
+    """Whether a stream has ended."""
+
+
+@contextmanager
+def impatient(behavior: Callable[[bytes, grpc.ServicerContext], bytes]) -> Iterator[Impatient]:
+    """Yield a server that cuts who stalls for a tenth of a second."""
+    stalling = Stalling(stall_s=0.1, look_s=0.02)
+    calls = Calls(lambda _method: None, stalling)
+    running = grpc.server(ThreadPoolExecutor(1), interceptors=[calls])
+    method = grpc.unary_unary_rpc_method_handler(behavior, bytes, bytes)
+    is_over = threading.Event()
+
+    def repeat(raw: bytes, _: grpc.ServicerContext) -> Iterator[bytes]:
+        try:
+            yield from [raw] * 1000
+        finally:
+            is_over.set()
+
+    many = grpc.unary_stream_rpc_method_handler(repeat, bytes, bytes)
+    rows = {"Echo": method, "Repeat": many}
+    handlers = grpc.method_handlers_generic_handler("toponaut.v1.Test", rows)
+    running.add_generic_rpc_handlers((handlers,))
+    port = running.add_insecure_port(ANY_PORT)
+    running.start()
+    try:
+        with grpc.insecure_channel(f"{LOOPBACK}:{port}") as made:
+            yield Impatient(made, is_over)
+    finally:
+        running.stop(0).wait()
+        calls.stop()
+        stalling.stop()
+
+
+def test_it_cuts_who_sends_nothing_and_serves_the_next() -> None:
+    silent = Silent()
+    with impatient(lambda raw, _: raw) as server:
+        call: Any = server.channel.stream_unary(ECHO)
+        stalled = call.future(silent, timeout=SOON_S)
+        assert call(iter([b"x"]), timeout=SOON_S) == b"x"
+        assert stalled.code() is grpc.StatusCode.CANCELLED
+        silent.end()
+
+
+def test_it_cuts_who_takes_no_answers() -> None:
+    with impatient(lambda raw, _: raw) as server:
+        call: Any = server.channel.unary_stream(STREAM)
+        taking = call(b"x" * MIB, timeout=4 * SOON_S)
+        assert server.is_over.wait(SOON_S)
+        with pytest.raises(grpc.RpcError):
+            list(taking)
+        assert taking.code() is grpc.StatusCode.CANCELLED
+
+
+def test_it_does_not_cut_who_waits_for_an_answer() -> None:
+    slow = threading.Event()
+
+    def answer(raw: bytes, _: grpc.ServicerContext) -> bytes:
+        slow.wait(0.5)
+        return raw
+
+    with impatient(answer) as server:
+        call: Raw = server.channel.unary_unary(ECHO)
+        assert call(b"x", timeout=SOON_S) == b"x"
+
+
+def test_it_turns_streams_away_and_answers_calls_while_all_are_open(stubs: Stubs) -> None:
+    request = tb.WatchTopologyRequest()
+    watches = [stubs.topology.WatchTopology(request, timeout=SOON_S) for _ in range(MAX_STREAMS)]
+    for watch in watches:
+        next(watch)
+    code, failure = failed(stubs.topology.WatchTopology, request)
+    assert (code, failure.kind) == (grpc.StatusCode.RESOURCE_EXHAUSTED, FailureKind.OVERLOADED)
+    assert stubs.placement.Place(place_message(request_for(1)), timeout=SOON_S).placement.feasible
+    for watch in watches:
+        watch.cancel()
+    assert until(lambda: is_watched(stubs))
+
+
+def is_watched(stubs: Stubs) -> bool:
+    """Return whether one more stream is served."""
+    watch = stubs.topology.WatchTopology(tb.WatchTopologyRequest(), timeout=SOON_S)
+    try:
+        return next(watch).kind == tb.WATCH_KIND_INITIAL
+    except grpc.RpcError:
+        return False
+    finally:
+        watch.cancel()
+
+
+def until(is_so: Callable[[], bool]) -> bool:
+    """Return whether something is so before long."""
+    pause = threading.Event()
+    return any(is_so() or pause.wait(0.05) for _ in range(600))
+
+
+def test_it_bounds_the_streams_of_tools(channel: grpc.Channel, stubs: Stubs) -> None:
+    ask = channel.stream_stream(
+        REFLECT,
+        request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+        response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+    )
+    silent = Silent()
+
+    def questions() -> Iterator[reflection_pb2.ServerReflectionRequest]:
+        yield reflection_pb2.ServerReflectionRequest(list_services="")
+        next(silent, None)
+
+    opened = [ask(questions(), timeout=SOON_S) for _ in range(MAX_OTHER_STREAMS)]
+    for one in opened:
+        next(one)
+    code, _ = failed(ask, questions())
+    assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert is_watched(stubs)
+    for one in opened:
+        one.cancel()
+    silent.end()
+
+
+def test_it_frees_the_places_of_a_caller_that_vanished(
+    server: PlacementServer, stubs: Stubs
+) -> None:
+    request = tb.WatchFeasibleRequest(spec=request_message(request_for(1)))
+    with grpc.insecure_channel(server.address) as gone:
+        watch = Stubs(gone).topology.WatchFeasible
+        opened = [watch(request, timeout=SOON_S) for _ in range(MAX_STREAMS)]
+        for one in opened:
+            next(one)
+        assert not is_watched(stubs)
+    assert until(lambda: is_watched(stubs))
+
+
+def test_it_tells_a_slow_reader_the_newest_tree(published: Published) -> None:
+    wide = [f"node-{number:0200}" for number in range(4000)]
+    with serving(published) as server, TopologyClient(server.address, SOON_S) as client:
+        watch = client.watch(SOON_S)
+        next(watch)
+        for number in range(40):
+            tree = tree_of((*wide, f"last-{number}"), ("b1",))
+            published.snapshot = build_snapshot(tree, {})
+        told = 0
+        for seen in watch:
+            told += 1
+            if seen.tree == tree_of((*wide, "last-39"), ("b1",)):
+                break
+        watch.close()
+    assert told < 40
+
+
+def test_it_wakes_nobody_after_its_end(
+    published: Published, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(published) as server, grpc.insecure_channel(server.address) as channel:
+        watch = Stubs(channel).topology.WatchTopology(tb.WatchTopologyRequest(), timeout=SOON_S)
+        next(watch)
+    with caplog.at_level(logging.WARNING):
+        published.snapshot = snapshot_of(("c1",))
+    assert not caplog.records
+
+
+def serve(pipe: Connection) -> None:
+    """Serve in a process of its own; answer each word with the most memory that was in use."""
+    nodes = tuple(f"n{number:04}" for number in range(500))
+    server = PlacementServer(ANY_PORT, Published(snapshot_of(nodes[:250], nodes[250:])))
+    pipe.send(server.address)
+    while pipe.recv() != "end":
+        pipe.send(peak_bytes())
+    server.stop(deadline_s=0)
+
+
+def peak_bytes() -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    (peak,) = (line for line in lines if line.startswith("VmHWM:"))
+    return int(peak.split()[1]) * 1024
+
+
+@contextmanager
+def apart() -> Iterator[tuple[str, Callable[[], int]]]:
+    """Yield the address of a server in another process, and what asks for its memory."""
+    context = multiprocessing.get_context("spawn")
+    pipe, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs,))
+    process.start()
+
+    def peak() -> int:
+        pipe.send("peak")
+        return cast("int", pipe.recv())
+
+    try:
+        yield pipe.recv(), peak
+    finally:
+        pipe.send("end")
+        process.join(SOON_S)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+@pytest.mark.parametrize(
+    ("raw", "num", "fine"),
+    [
+        pytest.param(
+            place_message(request_for(300)).SerializeToString(),
+            1000,
+            grpc.StatusCode.OK,
+            id="a thousand callers",
+        ),
+        pytest.param(
+            pb.PlaceRequest(spec=spec(gang="x" * 3 * MIB)).SerializeToString(),
+            250,
+            grpc.StatusCode.INVALID_ARGUMENT,
+            id="three megabytes each",
+        ),
+    ],
+)
+def test_it_keeps_its_memory_bounded_whatever_comes_at_once(
+    raw: bytes, num: int, fine: grpc.StatusCode
+) -> None:
+    with apart() as (address, peak), ExitStack() as stack:
+        options = (("grpc.use_local_subchannel_pool", 1),)
+        channels = [
+            stack.enter_context(grpc.insecure_channel(address, options=options)) for _ in range(10)
+        ]
+        methods: list[Raw] = [channel.unary_unary(PLACE) for channel in channels]
+        methods[0](place_message(request_for(1)).SerializeToString(), timeout=SOON_S)
+        before = peak()
+        calls = [methods[at % 10].future(raw, timeout=4 * SOON_S) for at in range(num)]
+        codes = Counter(call.code() for call in calls)
+        assert set(codes) <= {fine, grpc.StatusCode.RESOURCE_EXHAUSTED}, codes
+        assert codes[fine] >= NUM_THREADS
+        for call in calls:
+            failure = failure_of(call)
+            assert failure is None or failure.kind is FailureKind.INVALID_REQUEST
+        assert peak() - before < 400 * MIB
+        assert methods[0](place_message(request_for(1)).SerializeToString(), timeout=SOON_S)
