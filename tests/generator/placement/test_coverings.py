@@ -1,0 +1,55 @@
+"""Coverings tell the same as counting nodes from the fullest on, and go on telling it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.placement.coverings import SMALL, Covering, make_covering
+from generator.placement.levels import build_levels
+from tests.generator.placement.documents import racks
+
+LEVELS = build_levels(racks(3, 1, 4), 8)
+RACKS = ((0, 1, 2), (3,), (4, 5, 6, 7))
+
+
+def fewest(values: list[int], rack: tuple[int, ...], num_pods: int) -> int:
+    left, used = num_pods, 0
+    for value in sorted((values[at] for at in rack), reverse=True):
+        if left > 0:
+            left, used = left - value, used + 1
+    return used
+
+
+def agree(covering: Covering, values: list[int], num_pods: int) -> None:
+    holding = [at for at, rack in enumerate(RACKS) if sum(values[n] for n in rack) >= num_pods]
+    found = covering.fewest(np.array(holding, dtype=np.int64), num_pods).tolist()
+    assert found == [fewest(values, RACKS[at], num_pods) for at in holding]
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        pytest.param(1, id="it counts nodes by the few pods that they hold"),
+        pytest.param(SMALL + 1, id="it sorts nodes by the many pods that they hold"),
+    ],
+)
+@settings(max_examples=60, deadline=None)
+@given(
+    before=st.lists(st.integers(0, 6), min_size=8, max_size=8),
+    after=st.lists(st.integers(0, 6), min_size=8, max_size=8),
+    num_pods=st.integers(1, 20),
+)
+def test_it_tells_the_fewest_nodes_of_every_rack(
+    scale: int, before: list[int], after: list[int], num_pods: int
+) -> None:
+    one, other = [value * scale for value in before], [value * scale for value in after]
+    covering = make_covering(LEVELS, 0, 1, np.array(one, dtype=np.int64))
+    agree(covering, one, num_pods * scale)
+    changed = [*other[:3], *one[3:]]
+    again = covering.changed(np.array(changed, dtype=np.int64), [0])
+    assert (again is None) == (max(one) <= SMALL and max(other[:3]) > max(one))
+    if again is not None:
+        agree(again, changed, num_pods * scale)
