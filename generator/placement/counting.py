@@ -11,7 +11,9 @@ nodes but those of the domains tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -123,9 +125,9 @@ class Counting:
         if tier == 0 or len(units) == 1:
             return fill(filling, tier, first, self._num_pods)
         best = self._filled(tier, first, filling)
-        is_proved, tried = best.fill.is_proved, {self._inside(tier, best.unit)}
+        is_proved, tried = best.fill.is_proved, {self._inside(tier, first)}
         for unit, bound in rivals:
-            if best.vector(len(bound)) < bound:
+            if best.vector[: len(bound)] < bound:
                 break
             inside = self._inside(tier, unit)
             if inside in tried:
@@ -133,20 +135,27 @@ class Counting:
             tried.add(inside)
             other = self._filled(tier, unit, filling)
             is_proved &= other.fill.is_proved
-            best = min(best, other, key=_Filled.vector)
+            best = min(best, other, key=attrgetter("vector"))
         return Fill(best.fill.pods, is_proved)
 
     def _filled(self, tier: int, unit: int, filling: Filling) -> _Filled:
         found = fill(filling, tier, unit, self._num_pods)
-        return _Filled(unit, found, partial(self._columns_of, tier, filling, found))
+        return _Filled(self._vector(tier, unit, *filling.used(tier, found.pods)), found)
 
-    def _columns_of(self, tier: int, filling: Filling, found: Fill) -> list[Column]:
-        used, left = filling.used(tier, found.pods)
-        inside: dict[Key, list[Column]] = {
-            Key.DOMAINS: [partial(np.full_like, fill_value=n) for n in reversed(used)],
-            Key.FRAGMENTATION: [partial(np.full_like, fill_value=n) for n in left],
+    def _vector(self, tier: int, unit: int, used: list[int], left: list[int]) -> list[int]:
+        """Return what the preset compares of a unit of which so much is used and left inside."""
+        levels, rooms = self._levels, self._shape.rooms
+        start = levels.starts[tier][unit]
+        around = [int(rooms[at][levels.unit[at][start]]) for at in range(tier, levels.root)]
+        values: dict[Key, Sequence[int]] = {
+            Key.DOMAINS: used[::-1],
+            Key.SORT: [int(rule[tier][unit]) for rule in self._problem.sort_columns],
+            Key.SURPLUS: [int(rooms[tier][unit])],
+            Key.PARENT_SURPLUS: around[1:],
+            Key.FRAGMENTATION: [*left, *around],
+            Key.NAMES: [unit],
         }
-        return self._columns(tier, inside)
+        return [value for term in self._problem.order for value in values.get(term.key, ())]
 
     def _least_inside(self, tier: int, bounds: Bounds) -> dict[Key, list[Column]]:
         """Return what nothing inside a unit of a tier can be below."""
@@ -195,24 +204,11 @@ class Counting:
         return self._shape.rooms[outer][self._levels.unit[outer][starts]]
 
 
-class _Filled:
-    """A filled unit, and what it is compared by, worked out as far as it is asked for."""
+class _Filled(NamedTuple):
+    """A filled unit, and the numbers that it is compared by."""
 
-    def __init__(self, unit: int, fill: Fill, columns: Callable[[], list[Column]]) -> None:
-        self.unit, self.fill = unit, fill
-        self._make_columns = columns
-        self._known: list[int] = []
-
-    @cached_property
-    def _columns(self) -> list[Column]:
-        return self._make_columns()
-
-    def vector(self, length: int | None = None) -> list[int]:
-        """Return the first numbers that are compared, all of them by default."""
-        at = np.array([self.unit])
-        for column in self._columns[len(self._known) : length]:
-            self._known.append(int(column(at)[0]))
-        return self._known[:length]
+    vector: list[int]
+    fill: Fill
 
 
 def in_order(columns: Sequence[Column], units: Ints) -> Iterator[tuple[int, list[int]]]:

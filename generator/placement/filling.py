@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from generator.placement.capacity import Ints, Mask
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.levels import Levels
+from generator.placement.picking import MOST_SUMS, fewest_nodes
 
 WORD_BITS = 60
 """Costs of more bits are Python integers in an object array: as exact, and slower."""
@@ -225,7 +226,10 @@ class _Shares:
 
     def _of_nodes(self, unit: int, num_pods: int) -> dict[int, int]:
         """Return pods per node of a tier-1 unit: forced nodes first, then the fewest others."""
-        nodes = _Nodes.of(self._levels.children(1, unit), self._bounds)
+        span, high = self._levels.children(1, unit), self._bounds.high[0]
+        if self._bounds.low[0] is None and high is self._bounds.slots[0] and num_pods <= MOST_SUMS:
+            return self._of_free_nodes(span, high[span.start : span.stop].tolist(), num_pods)
+        nodes = _Nodes.of(span, self._bounds)
         pods = dict(zip(nodes.at.tolist(), nodes.low.tolist(), strict=True))
         rest = _pour(
             pods, nodes.at[nodes.is_forced], nodes.high[nodes.is_forced], num_pods - nodes.base
@@ -234,6 +238,15 @@ class _Shares:
             chosen = self._chosen(nodes, rest)
             _pour(pods, nodes.at[chosen], nodes.high[chosen], rest)
         return {at: count for at, count in pods.items() if count}
+
+    def _of_free_nodes(self, span: range, slots: list[int], num_pods: int) -> dict[int, int]:
+        """Return the same where nothing is forced and nodes hold as much as they have slots."""
+        self._effort.spend(1)
+        pods = {}
+        for at in fewest_nodes(slots, num_pods, is_tight=bool(self._left[0])):
+            pods[span[at]] = min(slots[at], num_pods)
+            num_pods -= pods[span[at]]
+        return pods
 
     def _chosen(self, nodes: _Nodes, num_pods: int) -> Ints:
         """Return the indices of further nodes that hold so many pods at the least cost."""

@@ -1,0 +1,41 @@
+"""Nodes are picked as an exhaustive choice picks them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.placement.picking import fewest_nodes
+
+SLOTS = st.lists(st.integers(0, 5), min_size=1, max_size=8).filter(any)
+
+
+def picked(slots: list[int], num_pods: int, *, is_tight: bool) -> list[int]:
+    """Return the first, in order, of the least choices."""
+    choices: list[tuple[int, ...]] = [
+        chosen
+        for many in range(1, len(slots) + 1)
+        for chosen in combinations(range(len(slots)), many)
+        if sum(slots[at] for at in chosen) >= num_pods
+    ]
+
+    def cost(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        return len(chosen), sum(slots[at] for at in chosen) if is_tight else 0, chosen
+
+    return list(min(choices, key=cost))
+
+
+@pytest.mark.parametrize("is_tight", [False, True])
+@settings(max_examples=100, deadline=None)
+@given(slots=SLOTS, draw=st.data())
+def test_it_picks_the_first_of_the_fewest_nodes(
+    is_tight: bool,  # noqa: FBT001 - a parameter of the test
+    slots: list[int],
+    draw: st.DataObject,
+) -> None:
+    num_pods = draw.draw(st.integers(1, sum(slots)))
+    found = fewest_nodes(slots, num_pods, is_tight=is_tight)
+    assert found == picked(slots, num_pods, is_tight=is_tight)
