@@ -25,7 +25,8 @@ def picked(slots: list[int], num_pods: int, *, is_tight: bool) -> list[int]:
     def cost(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
         return len(chosen), sum(slots[at] for at in chosen) if is_tight else 0, chosen
 
-    return list(min(choices, key=cost))
+    best = min(choices, key=cost)
+    return list(best)
 
 
 @pytest.mark.parametrize("is_tight", [False, True])
