@@ -39,7 +39,12 @@ MAX_TTL_S: Final = 86_400
 MAX_GROUPS: Final = 128
 MAX_RESOURCES: Final = 16
 MAX_RUNS: Final = 8192
-"""Of one group: what an object of the API server can hold."""
+"""Of one group, as its kind says."""
+MAX_RUNS_BYTES: Final = 1 << 20
+"""Of all runs as text: etcd takes objects of 1.5 MiB."""
+MAX_PLACES_BYTES: Final = 3 << 20
+"""Of the names of the nodes of all pods: an answer has 4 MiB at most."""
+_RUN_BYTES: Final = 32
 KEPT_S: Final = 600
 """An ended reservation is remembered so long, or for its TTL if that is longer."""
 MOST_HELD: Final = 4096
@@ -138,7 +143,7 @@ def _faults(wish: Wish) -> list[tuple[str, str]]:
     found = [
         (field, f"{problem}, got '{show(text)}'")
         for field, problem, pattern, text in faults
-        if not pattern.fullmatch(text)
+        if not (pattern.fullmatch(text) and text.isprintable())
     ]
     if request.gang == _UNNAMED:
         found.append(("gang", "expected a name: nodes are kept for a gang that can be told apart"))
@@ -156,8 +161,9 @@ def _faults(wish: Wish) -> list[tuple[str, str]]:
 def _group_faults(request: PlacementRequest) -> list[tuple[str, str]]:
     found = []
     for at, group in enumerate(request.groups):
-        if len(group.name) > _MAX_NAME:
-            found.append((f"groups[{at}].name", f"expected at most {_MAX_NAME} characters"))
+        if len(group.name) > _MAX_NAME or not group.name.isprintable():
+            problem = f"expected at most {_MAX_NAME} printable characters"
+            found.append((f"groups[{at}].name", problem))
         if len(group.request) > MAX_RESOURCES:
             problem = f"expected at most {MAX_RESOURCES} resources, got {len(group.request)}"
             found.append((f"groups[{at}].request", problem))
@@ -194,10 +200,9 @@ def reservation_of(
         HeldGroup(group.name, group.request, _runs(placement.assignment[group.name]))
         for group in wish.request.groups
     )
-    for at, group in enumerate(groups):
-        if len(group.runs) > MAX_RUNS:
-            problem = f"lies on {len(group.runs)} runs of nodes, more than {MAX_RUNS}"
-            return Refusal(RefusalKind.MALFORMED, problem, f"groups[{at}]")
+    problem = _too_large(groups)
+    if problem:
+        return Refusal(RefusalKind.MALFORMED, problem, "groups")
     return Reservation(
         id=wish.id,
         request_hash=hash_of(wish),
@@ -214,6 +219,19 @@ def reservation_of(
         epoch=epoch,
         expires_at=now + timedelta(seconds=wish.ttl_s),
     )
+
+
+def _too_large(groups: tuple[HeldGroup, ...]) -> str:
+    """Return why places cannot be kept, or not be told, empty where they can."""
+    runs = [run for group in groups for run in group.runs]
+    most = max(len(group.runs) for group in groups)
+    if most > MAX_RUNS:
+        return f"a group lies on {most} runs of nodes, more than {MAX_RUNS}"
+    if sum(len(run.node or "") + _RUN_BYTES for run in runs) > MAX_RUNS_BYTES:
+        return f"the places take more than {MAX_RUNS_BYTES} bytes to keep"
+    if sum(run.count * (len(run.node or "") + 2) for run in runs) > MAX_PLACES_BYTES:
+        return f"the places take more than {MAX_PLACES_BYTES} bytes to tell"
+    return ""
 
 
 def _runs(nodes: tuple[str | None, ...]) -> tuple[Run, ...]:

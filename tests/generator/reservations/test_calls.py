@@ -1,6 +1,8 @@
 """Reserve, Confirm and Release over a real loopback server: answers, codes, details, holders."""
 
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -140,6 +142,17 @@ def test_it_answers_what_is_infeasible_and_what_is_only_asked(service: Service) 
     trial = service.reserve(count=8, validate_only=True)
     assert (trial.HasField("reservation"), trial.placement.feasible) == (False, True)
     assert service.world.store.rows == {}
+
+
+def test_it_gives_each_slot_once_to_many_who_ask_at_once(service: Service) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda at: service.reserve(at, count=1), range(24)))
+        again = list(pool.map(lambda _: service.reserve(0, count=1), range(8)))
+    made = [one for one in answers if one.HasField("reservation")]
+    assert len(made) == 8
+    assert len({one.SerializeToString(deterministic=True) for one in again}) == 1
+    taken = Counter(node for one in made for row in one.placement.assignment for node in row.nodes)
+    assert taken == {"n0": 4, "n1": 4}
 
 
 FAULTS = [

@@ -5,10 +5,19 @@ from itertools import product
 
 import pytest
 
+from generator.placement.answer import Placement
 from generator.reservation_object import ReservationPhase as Phase
 from generator.reservations.records import Refusal, RefusalKind, Reservation
-from generator.reservations.rules import KEPT_S, STEPS, Step, is_forgotten, settled, stepped
-from tests.generator.reservations.worlds import NOON, World, id_of
+from generator.reservations.rules import (
+    KEPT_S,
+    STEPS,
+    Step,
+    is_forgotten,
+    reservation_of,
+    settled,
+    stepped,
+)
+from tests.generator.reservations.worlds import NOON, World, id_of, wish
 
 LATER = NOON + timedelta(seconds=10)
 
@@ -112,3 +121,29 @@ def test_it_refuses_callers_of_a_later_epoch() -> None:
     assert isinstance(refusal, Refusal)
     assert refusal.kind is RefusalKind.CHANGED
     assert isinstance(world.confirm(least_epoch=made.epoch), Reservation)
+
+
+NAMES = [f"node-{at:06}.{'x' * 200}" for at in range(5000)]
+
+
+@pytest.mark.parametrize(
+    ("groups", "why"),
+    [
+        pytest.param([["n1"] * 10**6], "bytes to tell", id="a million pods"),
+        pytest.param([["n1", "n2"] * 5000], "on 10000 runs of nodes", id="a group to and fro"),
+        pytest.param([NAMES] * 2, "bytes to keep", id="long names of many nodes"),
+    ],
+)
+def test_it_makes_nothing_that_could_not_be_kept_or_told(groups: list[list[str]], why: str) -> None:
+    rows = [{"name": f"g{at}", "count": len(nodes)} for at, nodes in enumerate(groups)]
+    placement = Placement(
+        is_feasible=True,
+        assignment={f"g{at}": tuple(nodes) for at, nodes in enumerate(groups)},
+        tier="leaf",
+        objective={},
+        is_proved=True,
+    )
+    found = reservation_of(wish(groups=rows), placement, now=NOON, epoch=1)
+    assert isinstance(found, Refusal)
+    assert (found.kind, found.field) == (RefusalKind.MALFORMED, "groups")
+    assert why in found.problem

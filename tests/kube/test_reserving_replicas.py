@@ -1,0 +1,173 @@
+"""`toponaut serve --kube` reserves: a leader that is killed, a successor, commands beside them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import grpc
+import pytest
+
+from generator.exits import Exit
+from generator.kube.resources import RESERVATIONS
+from generator.rpc.failures import FailureKind, failure_of
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from tests.generator.scenes import PAIRS, Scene, run
+from tests.kube.conftest import WRITER
+from tests.kube.reserving import clear
+from tests.kube.serving import DEADLINE_S, Cluster, Generator, serving
+from tests.lab.api_server import ApiServer
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+
+GPUS = {"nvidia.com/gpu": 8}
+GROUP = "scheduling.k8s.io/group-name"
+
+
+@pytest.fixture
+def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
+    clear(other_api)
+    yield made
+    other_api.revive()
+    clear(other_api)
+    made.clear()
+
+
+def spec(gang: str, count: int) -> pb.PlacementSpec:
+    request = pb.Resources(quantities=GPUS)
+    return pb.PlacementSpec(gang=gang, groups=[pb.Group(name="w", count=count, request=request)])
+
+
+class Caller:
+    """Calls one replica."""
+
+    def __init__(self, generator: Generator) -> None:
+        self._address = generator.address
+
+    def reserve(self, gang: str, count: int, id_: str = "") -> pb.ReserveResponse:
+        asked = pb.ReserveRequest(
+            request_id=id_ or str(uuid4()), spec=spec(gang, count), ttl_s=3600
+        )
+        with grpc.insecure_channel(self._address) as channel:
+            stub = placement_pb2_grpc.PlacementServiceStub(channel)
+            return stub.Reserve(asked, timeout=DEADLINE_S)
+
+    def confirm(self, id_: str) -> pb.Reservation:
+        with grpc.insecure_channel(self._address) as channel:
+            stub = placement_pb2_grpc.PlacementServiceStub(channel)
+            return stub.Confirm(pb.ConfirmRequest(id=id_), timeout=DEADLINE_S).reservation
+
+    def fits(self, count: int) -> bool:
+        with grpc.insecure_channel(self._address) as channel:
+            stub = placement_pb2_grpc.PlacementServiceStub(channel)
+            asked = pb.PlaceRequest(spec=spec("ns/other", count))
+            return bool(stub.Place(asked, timeout=DEADLINE_S).placement.feasible)
+
+
+def refusal(caller: Caller) -> tuple[FailureKind, str]:
+    with pytest.raises(grpc.RpcError) as caught:
+        caller.reserve("ns/x", 1)
+    failure = failure_of(caught.value)  # type: ignore[arg-type]  # it is a call, too
+    assert failure is not None
+    return failure.kind, failure.leader
+
+
+def place(cluster: Cluster, file: Path, count: int) -> bool:
+    file.write_text(
+        "apiVersion: toponaut.io/v1alpha1\nkind: PlacementRequest\nspec:\n  groups:\n"
+        f"  - {{name: w, count: {count}, request: {{nvidia.com/gpu: 8}}}}\n"
+    )
+    kubeconfig = cluster.api.kubeconfig(WRITER)
+    ran = run("place", "-f", file, "--kube", "--kubeconfig", kubeconfig, "-o", "json")
+    assert ran.code == Exit.OK, ran.err
+    return bool(ran.document["feasible"])
+
+
+def test_it_passes_every_reservation_on_when_a_leader_is_killed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    num = len(cluster.scene.hosts)
+    with serving(cluster, tmp_path) as first, serving(cluster, tmp_path) as second:
+        cluster.await_tree()
+        for one in (first, second):
+            one.await_event("tree published")
+        is_first = cluster.holder().startswith(first.name)
+        leader, follower = (first, second) if is_first else (second, first)
+        cluster.await_that(
+            lambda: refusal(Caller(follower)) == (FailureKind.NOT_LEADER, leader.address),
+            "the follower says whom to ask",
+        )
+        made = [Caller(leader).reserve(f"ns/g{at}", 2) for at in range(3)]
+        Caller(leader).confirm(made[0].reservation.id)
+        cluster.await_that(lambda: not Caller(follower).fits(num - 5), "the follower has seen it")
+        assert Caller(follower).fits(num - 6)
+        assert not place(cluster, tmp_path / "r.yaml", num - 5)
+        assert place(cluster, tmp_path / "r.yaml", num - 6)
+        leader.kill()
+        follower.await_event("leading")
+        caller = Caller(follower)
+        for at, before in enumerate(made):
+            again = caller.reserve(f"ns/g{at}", 2, before.reservation.id)
+            assert again.placement == before.placement
+            assert again.reservation.phase == (
+                pb.RESERVATION_PHASE_RESERVED if at else pb.RESERVATION_PHASE_CONFIRMED
+            )
+        assert not caller.reserve("ns/more", num - 5).HasField("reservation")
+        assert caller.confirm(made[1].reservation.id).phase == pb.RESERVATION_PHASE_CONFIRMED
+        cluster.await_that(
+            lambda: (
+                {one["status"]["epoch"] for one in cluster.items(RESERVATIONS)}
+                == {made[0].reservation.epoch + 1}
+            ),
+            "the successor has signed all of it",
+        )
+        kubeconfig = cluster.api.kubeconfig(WRITER)
+        ran = run("reservations", "--kube", "--kubeconfig", kubeconfig, "-o", "json")
+        assert len(ran.document) == 3
+
+
+def test_it_counts_pods_that_are_bound_and_what_was_reserved_for_them_once(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    num = len(cluster.scene.hosts)
+    with serving(cluster, tmp_path) as generator:
+        cluster.await_tree()
+        caller = Caller(generator)
+        gang = f"{cluster.namespace}/llm"
+        made = caller.reserve(gang, 2)
+        caller.confirm(made.reservation.id)
+        assert caller.fits(num - 2)
+        assert not caller.fits(num - 1)
+        cluster.run_gang()  # makes the service account that pods need
+        pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
+        limits = {name: str(n) for name, n in GPUS.items()}
+        for at, node in enumerate(made.placement.assignment[0].nodes):
+            metadata = {"name": f"llm-{at}", "annotations": {GROUP: "llm"}}
+            box = {"name": "c", "image": "i", "resources": {"limits": limits, "requests": limits}}
+            cluster.api.expect("POST", pods, {"metadata": metadata, "spec": {"containers": [box]}})
+            target = {"apiVersion": "v1", "kind": "Node", "name": node}
+            binding = {"metadata": {"name": f"llm-{at}"}, "target": target}
+            cluster.api.expect("POST", f"{pods}/llm-{at}/binding", binding)
+        path = RESERVATIONS.path(made.reservation.id)
+
+        def is_used_up() -> bool:
+            assert caller.fits(num - 2), "nothing is counted twice"
+            assert not caller.fits(num - 1), "nothing is counted never"
+            status = cluster.api.expect("GET", path)["status"]
+            return bool(status["phase"] == "released" and status["message"] == "its pods are bound")
+
+        cluster.await_that(is_used_up, "the pods have used it up")
+        assert caller.fits(num - 2)
+        assert not caller.fits(num - 1)
+
+
+def test_it_takes_a_deleted_object_for_released(cluster: Cluster, tmp_path: Path) -> None:
+    num = len(cluster.scene.hosts)
+    with serving(cluster, tmp_path) as generator:
+        cluster.await_tree()
+        caller = Caller(generator)
+        made = caller.reserve("ns/a", num)
+        assert not caller.fits(1)
+        cluster.api.expect("DELETE", RESERVATIONS.path(made.reservation.id))
+        cluster.await_that(lambda: caller.fits(num), "its nodes are free")
