@@ -16,7 +16,7 @@ from generator.inventory import Inventory, capacities
 from generator.options import parse_duration, parse_levels
 from generator.placement.capacity import RunningGang, Snapshot, build_snapshot
 from generator.reading import read_observation, read_tree
-from generator.requesting import Asked, read_asked, tell, tell_notes
+from generator.requesting import Asked, read_asked, tell, tell_notes, tell_unused
 from generator.reservations.holding import Kept, occupied
 from generator.store.access import Access
 from topology.errors import ParseError
@@ -97,6 +97,8 @@ def read_question(options: dict[str, Any]) -> Asked:
     asked = read_asked(file, sbatch, parse_levels(options["level"]))
     if asked.translation is not None:
         tell(asked.translation)
+    else:
+        tell_unused(asked.document)
     return asked
 
 

@@ -26,6 +26,8 @@ from topology.tree import API_VERSION
 
 _NAMES_SHOWN: Final = 12
 _SHELL: Final = "--sbatch"
+_UNUSED: Final = "options.arguments"
+"""Field of ours that is accepted, so that requests keep it, and changes nothing."""
 
 
 class Asked(NamedTuple):
@@ -142,6 +144,14 @@ def tell(translation: Translation) -> None:
     click.echo(f"understood as a request of {translation.system}", err=True)
     tell_notes(translation.notes)
     _tell_ignored(translation.ignored)
+
+
+def tell_unused(document: Mapping[str, Any]) -> None:
+    """Say on stderr what a request of ours holds without effect: arguments of Volcano's plugins."""
+    spec = document.get("spec")
+    options = spec.get("options") if isinstance(spec, dict) else None
+    if isinstance(options, dict) and options.get("arguments"):
+        _tell_ignored((Ignored(_UNUSED, Bearing.POSSIBLE),))
 
 
 def tell_notes(notes: Sequence[Note]) -> None:

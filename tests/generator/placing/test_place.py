@@ -327,3 +327,13 @@ def test_it_refuses_a_file_that_is_not_there(scene: Scene, tmp_path: Path) -> No
     ran = place_in(scene, tmp_path / "absent.yaml")
     assert ran.code == Exit.USAGE
     assert "absent.yaml: cannot be read: No such file" in ran.err
+
+
+def test_it_says_that_arguments_of_volcanos_plugin_change_nothing(
+    scene: Scene, tmp_path: Path
+) -> None:
+    options = {"arguments": {"weight": 10}}
+    ran = place_in(scene, write_request(tmp_path, preset="volcano", options=options))
+    assert ran.code == Exit.OK
+    assert "ignored: options.arguments" in ran.err
+    assert "ignored" not in place_in(scene, write_request(tmp_path, preset="volcano")).err
