@@ -6,12 +6,10 @@ from collections.abc import Collection, Iterable
 
 from topology.errors import show
 from topology.facts import Finding, FindingKind, Severity
-from topology.report import NeighborReport
+from topology.kept_reports import Report
 
 
-def ailing_findings(
-    reports: Iterable[NeighborReport], ailing: Collection[str]
-) -> tuple[Finding, ...]:
+def ailing_findings(reports: Iterable[Report], ailing: Collection[str]) -> tuple[Finding, ...]:
     """Return a finding per report whose agent is not ready; of nodes without one others tell.
 
     Args:
@@ -31,5 +29,5 @@ def ailing_findings(
             since=report.status.observed_at,
         )
         for report in reports
-        if report.spec.device is not None and report.metadata.name in ailing
+        if report.device_kind is not None and report.metadata.name in ailing
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -15,8 +15,9 @@ from generator.port_findings import PortMemory, port_findings
 from generator.subnets import refusals
 from generator.switch_reports import is_walked, walk_findings
 from topology.facts import Finding, sort_findings
-from topology.identity import Claim, Key, SweptClaims
+from topology.identity import Claim, FirstOwners, Key, SweptClaims
 from topology.incremental import Context, Known, Path, Wanted, learn
+from topology.owners import owners_of
 from topology.tree import TopologyTree
 
 
@@ -31,7 +32,7 @@ class Observation:
     """InfiniBand subnets whose cables are not known; the tree lacks what hangs on them."""
     planes: tuple[str, ...] = ()
     """The networks that have ports."""
-    owners: Mapping[Key, str] = field(default_factory=dict, compare=False, repr=False)
+    owners: FirstOwners = field(default_factory=dict[Key, str], compare=False, repr=False)
     """By id the node that has it, where nodes report: who had it first when another claims it."""
     path: Path = field(default=Path.WHOLE, compare=False)
     """How much was done anew for it."""
@@ -69,7 +70,7 @@ class FabricMemory:
         self.known: Known | None = None
         self.ports = PortMemory()
         self._listed: tuple[Inventory | None, tuple[Claim, ...]] = (None, ())
-        self._owners: Mapping[Key, str] = {}
+        self._owners: FirstOwners | None = None
 
     def claims(self, inputs: Inputs) -> tuple[Claim | SweptClaims, ...]:
         """Return all claims, those of the same inventory as the same objects."""
@@ -84,10 +85,10 @@ class FabricMemory:
         self.known = learn(self.claims(inputs), wanted=wanted, context=context, last=self.known)
         return self.known
 
-    def owners(self, known: Known) -> Mapping[Key, str]:
+    def owners(self, known: Known) -> FirstOwners:
         """Return who has which id: the same as before where no more than cables moved."""
-        if known.path is Path.WHOLE or not self._owners:
-            self._owners = known.fabric.owners()
+        if known.path is Path.WHOLE or self._owners is None:
+            self._owners = owners_of(known.fabric)
         return self._owners
 
 
@@ -95,7 +96,7 @@ def observe_fabric(
     inputs: Inputs,
     *,
     previous: TopologyTree | None = None,
-    first_owners: Mapping[Key, str] = MappingProxyType({}),
+    first_owners: FirstOwners = MappingProxyType({}),
     names_of_tiers: Sequence[str] = (),
     memory: FabricMemory | None = None,
 ) -> Observation | None:
@@ -117,7 +118,7 @@ def observe_fabric(
     found = known.inferred.inference
     told = port_findings(known.fabric, known.plane, inputs.reports, memory=memory.ports)
     findings = sort_findings([*found.findings, *told])
-    owners = memory.owners(known) if inputs.reports else {}
+    owners: FirstOwners = memory.owners(known) if inputs.reports else {}
     return Observation(
         found.tree, findings, inputs.unknown_subnets, known.split.names, owners, known.path
     )

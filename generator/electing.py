@@ -10,7 +10,7 @@ from generator.store.served import ServedStore
 from generator.sweepers import elect
 from topology.errors import ConfigError, KubeError, StoreError
 from topology.fabric_status import FabricStatus, parse_fabric, render_fabric
-from topology.report import NeighborReport
+from topology.kept_reports import Report
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +33,7 @@ class Elections:
         self._now = now
         self._problem: str | None = None
 
-    def hold(
-        self, reports: Iterable[NeighborReport], ailing: Collection[str] | None = None
-    ) -> None:
+    def hold(self, reports: Iterable[Report], ailing: Collection[str] | None = None) -> None:
         """Elect by what is reported now, and tell the agents; what goes wrong is logged once.
 
         Args:
@@ -51,7 +49,7 @@ class Elections:
             log.error("election failed", extra={"error": problem})
         self._problem = problem
 
-    def _hold(self, reports: Iterable[NeighborReport], ailing: Collection[str] | None) -> None:
+    def _hold(self, reports: Iterable[Report], ailing: Collection[str] | None) -> None:
         document = self._store.read_fabric()
         before = parse_fabric(document) if document else FabricStatus()
         found = elect(

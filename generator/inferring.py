@@ -11,14 +11,14 @@ from generator.intake import Intake
 from generator.inventory import Inventory
 from generator.reconcile.shape import DEFAULT_SHAPE, Shape
 from topology.errors import ParseError
-from topology.report import NeighborReport
+from topology.kept_reports import Report
 from topology.tree import TopologyTree
 
 
 class Evidence(NamedTuple):
     """All that a tree is made of."""
 
-    reports: tuple[NeighborReport, ...]
+    reports: tuple[Report, ...]
     inventory: Inventory | None
     shape: Shape = DEFAULT_SHAPE
 
@@ -86,7 +86,7 @@ def why_unknown(observation: Observation | None, plane: str) -> str:
     return "no node could be placed"
 
 
-def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:
+def _facts_of(reports: Iterable[Report]) -> list[object]:
     """Return all that the tree and the plan depend on, of reports.
 
     That is specs, who takes part in sweeping and how, ports that flap, and times where they
@@ -97,11 +97,11 @@ def _facts_of(reports: Iterable[NeighborReport]) -> list[object]:
     reports = tuple(reports)
     sweeps: dict[str, set[str]] = {}
     for report in reports:
-        if report.spec.sweep is not None:
-            sweeps.setdefault(report.spec.sweep.subnet, set()).add(report.spec.sweep.sweep_id)
+        if report.sweep is not None:
+            sweeps.setdefault(report.sweep.subnet, set()).add(report.sweep.sweep_id)
     return [
-        (report.metadata.name, report.spec, report.status.observed_at)
-        if report.spec.sweep is not None and len(sweeps[report.spec.sweep.subnet]) > 1
-        else (report.metadata.name, report.spec, report.status.sweeping, report.status.flapping)
+        (report.said, report.status.observed_at)
+        if report.sweep is not None and len(sweeps[report.sweep.subnet]) > 1
+        else (report.said, report.status.sweeping, report.status.flapping)
         for report in reports
     ]

@@ -29,8 +29,8 @@ from topology.errors import ConfigError, ParseError, show
 from topology.facts import Device, DeviceKind, Port
 from topology.identity import Claim, Origin, SweptClaims, spell_out
 from topology.ids import Id, IdKind
+from topology.kept_reports import Report
 from topology.plane_policy import COMPUTE
-from topology.report import NeighborReport
 from topology.sources.lldpcli import parse_chassis, parse_neighbors
 
 NO_SOURCE: Final = "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
@@ -70,7 +70,7 @@ class Inputs:
 
     claims: tuple[Claim | SweptClaims, ...] = ()
     """Without the inventory's."""
-    reports: tuple[NeighborReport, ...] = ()
+    reports: tuple[Report, ...] = ()
     inventory: Inventory | None = None
     problems: tuple[ParseError, ...] = ()
     unknown_subnets: tuple[str, ...] = ()

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from generator.shared_facts import FactPool
 from generator.subnets import expected_subnets
-from generator.sweeps import claims_of_sweep, parse_sweep
+from generator.sweeps import kept_claims, parse_sweep
 from topology.errors import ParseError, ReportError, show
 from topology.facts import Device, DeviceKind, Finding, FindingKind, Severity
-from topology.identity import Claim, Origin, SweptClaims
-from topology.ids import Id, IdKind
-from topology.report import NeighborReport, ReportSpec, SweepPart, device_of, join_sweep
+from topology.identity import Claim, SweptClaims
+from topology.ids import IdKind
+from topology.kept_reports import KeptReport, Report
+from topology.packed_claims import PackedClaim
+from topology.packed_devices import pack_device
+from topology.report import SweepPart, unpack_sweep
 
 STALE_PERIODS = 3
 """A report is stale when it is older than so many collection periods."""
@@ -46,7 +48,7 @@ class _Sweep:
 class _Told(NamedTuple):
     """What one report says of its device."""
 
-    spec: ReportSpec
+    said: Hashable
     claim: Claim
     problems: tuple[ParseError, ...]
 
@@ -69,9 +71,8 @@ class Intake:
         """Nothing was taken yet."""
         self._told: dict[str, _Told] = {}
         self._read: dict[str, _Read] = {}
-        self._pool = FactPool()
 
-    def take(self, reports: Iterable[NeighborReport]) -> Taken:
+    def take(self, reports: Iterable[Report]) -> Taken:
         """Return the claims of reports; of each subnet the newest sweep whose parts are all there.
 
         An incomplete or damaged sweep is a problem and never an empty fabric. Cost: O(facts) of
@@ -83,12 +84,12 @@ class Intake:
         for report in reports:
             name = report.metadata.name
             found = last.get(name)
-            if found is not None and (found.spec is report.spec or found.spec == report.spec):
+            if found is not None and found.said == report.said:
                 told[name] = found
-            elif (device := device_of(report)) is not None:
-                told[name] = _tell(report, self._pool.share(device))
-            elif report.spec.sweep is not None:
-                sweep = report.spec.sweep
+            elif (device := report.device) is not None:
+                told[name] = _tell(report, device)
+            elif report.sweep is not None:
+                sweep = report.sweep
                 key = (sweep.subnet, name.partition(".sweep.")[0], sweep.sweep_id)
                 parts[key].append((report.status.observed_at or "", sweep))
         self._told = told
@@ -98,9 +99,7 @@ class Intake:
         return Taken(
             (*(one.claim for one in told.values()), *(one for row in read for one in row.claims)),
             (*problems, *(error for row in read for error in row.errors)),
-            frozenset(
-                name for name, one in told.items() if one.claim.device.kind is DeviceKind.HOST
-            ),
+            frozenset(one.metadata.name for one in reports if one.device_kind is DeviceKind.HOST),
             tuple(sorted(awaited - self._read.keys())),
         )
 
@@ -132,7 +131,7 @@ class Intake:
         return [*read.values()]
 
 
-def take_reports(reports: Iterable[NeighborReport]) -> Taken:
+def take_reports(reports: Iterable[Report]) -> Taken:
     """Return the claims of reports, as an `Intake` takes them that took none before."""
     return Intake().take(reports)
 
@@ -145,31 +144,33 @@ def _read_sweep(sweep: _Sweep, last: _Read | None) -> _Read:
     """
     if last is not None and last.parts == sweep.parts:
         return last
-    parsed = parse_sweep(join_sweep(sweep.parts).encode(), source=sweep.title)
-    return _Read(sweep.parts, tuple(claims_of_sweep(parsed)), parsed.errors)
+    parsed = parse_sweep(unpack_sweep(sweep.parts), source=sweep.title)
+    return _Read(sweep.parts, tuple(kept_claims(parsed)), parsed.errors)
 
 
-def _tell(report: NeighborReport, device: Device) -> _Told:
+def _tell(report: Report, device: Device) -> _Told:
+    """Return what a device says, a host under its report's own name.
+
+    An agent may write no other report, but may say that it is another node.
+    """
     problems: list[ParseError] = []
-    claim = Claim(_bound(device, report.metadata.name, problems), Origin.REPORT)
-    return _Told(report.spec, claim, tuple(problems))
-
-
-def _bound(device: Device, name: str, problems: list[ParseError]) -> Device:
-    """Return a host under its report's own name: an agent may write no other, but may say so."""
-    if device.kind is not DeviceKind.HOST:
-        return device
+    name, is_host = report.metadata.name, device.kind is DeviceKind.HOST
     others = {one.value for one in device.ids if one.kind is IdKind.NODE_NAME} - {name}
-    if others:
+    if others and is_host:
         claimed = ", ".join(show(other) for other in sorted(others))
         problem = f"it claims to be node {claimed}; that claim does not count"
         problems.append(ParseError(problem, source=f"report {show(name, 253)}"))
-    ids = {one for one in device.ids if one.kind is not IdKind.NODE_NAME}
-    return replace(device, ids=tuple(sorted({*ids, Id(IdKind.NODE_NAME, name)})))
+    packed = (
+        report.facts.packed
+        if isinstance(report, KeptReport) and report.facts
+        else pack_device(device)
+    )
+    claim = PackedClaim(packed, device.name, node=name if is_host else None)
+    return _Told(report.said, claim, tuple(problems))
 
 
 def freshness_findings(
-    reports: Sequence[NeighborReport],
+    reports: Sequence[Report],
     *,
     listed: Collection[str],
     now: datetime,
@@ -187,18 +188,18 @@ def freshness_findings(
         period: how often agents collect; None where ages mean nothing, as in saved reports.
         advice: what to do about a report that is too old.
     """
-    names = {report.metadata.name for report in reports if report.spec.device is not None}
+    names = {report.metadata.name for report in reports if report.device_kind is not None}
     findings = [_silent(name) for name in sorted(set(listed) - names) if names]
     if period is not None:
         limit = STALE_PERIODS * period
         for report in reports:
             age = _age(report, now)
-            if age is not None and abs(age) > limit and report.spec.device is not None:
+            if age is not None and abs(age) > limit and report.device_kind is not None:
                 findings.append(_stale(report, age, advice))
     return findings
 
 
-def _age(report: NeighborReport, now: datetime) -> timedelta | None:
+def _age(report: Report, now: datetime) -> timedelta | None:
     try:
         observed = datetime.fromisoformat(report.status.observed_at or "")
     except ValueError:
@@ -219,7 +220,7 @@ def _silent(name: str) -> Finding:
     )
 
 
-def _stale(report: NeighborReport, age: timedelta, advice: str) -> Finding:
+def _stale(report: Report, age: timedelta, advice: str) -> Finding:
     name, age_s = report.metadata.name, int(age.total_seconds())
     what, advised = (
         (f"is {age_s} s old", advice)

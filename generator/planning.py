@@ -23,7 +23,7 @@ from generator.reconcile.shape import shape_of
 from generator.store.access import Access
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from topology.errors import InvariantError, KubeForbidden, ParseError, show
-from topology.report import NeighborReport
+from topology.kept_reports import Report
 from topology.tree import TopologyTree
 
 _SHOWN: Final = 5
@@ -139,7 +139,7 @@ def make_plan(sources: Sources, observed: Observed, *, policy: Policy) -> Plan:
 
 def coverage_of(
     inventory: Inventory | None,
-    reports: Sequence[NeighborReport],
+    reports: Sequence[Report],
     tree: TopologyTree,
     *,
     stale: Collection[str] = (),
@@ -155,8 +155,8 @@ def coverage_of(
     if inventory is None:
         return Coverage()
     listed = {node.name for node in inventory.nodes}
-    is_swept = any(report.spec.sweep is not None for report in reports)
-    fresh = {one.metadata.name for one in reports if one.spec.device is not None} - set(stale)
+    is_swept = any(report.sweep is not None for report in reports)
+    fresh = {one.metadata.name for one in reports if one.device_kind is not None} - set(stale)
     placed = set(tree.nodes) - (set() if is_swept else set(stale))
     return Coverage(len(listed), len(listed & (fresh | placed)))
 

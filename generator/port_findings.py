@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,20 +24,30 @@ from topology.facts import (
     PortState,
     Severity,
 )
+from topology.kept_reports import Report
 from topology.lazy_rows import rows_at
 from topology.planes import Plane
-from topology.report import NeighborReport, ReportPort
 
 _LISTENERS: Final = frozenset({"lldpd", "frames"})
 _SHOWN: Final = 4
+_MAX_POOLED: Final = 1 << 12
 _End: TypeAlias = tuple[str, str]
 """Node and port."""
+
+
+class _Up(NamedTuple):
+    """A port that has a link."""
+
+    name: str
+    hears: bool
+    """Anybody."""
+    firmware_lldp: bool | None
 
 
 class _Node(NamedTuple):
     """What one report of a host says of its ports."""
 
-    report: NeighborReport
+    report: Report
     """Of which it is; the same says the same."""
     name: str
     """The node's."""
@@ -45,7 +55,7 @@ class _Node(NamedTuple):
     """Names of the ports without a link."""
     linked: tuple[str, ...]
     """Names of those with one."""
-    up: tuple[ReportPort, ...]
+    up: tuple[_Up, ...]
     """Ethernet ports that have a link."""
     is_listening: bool
     """Somebody on that node listens for LLDP, and could."""
@@ -59,24 +69,35 @@ class PortMemory:
     def __init__(self) -> None:
         """Nothing was read yet."""
         self._nodes: dict[str, _Node] = {}
+        self._pool: dict[tuple[object, ...], tuple[Any, ...]] = {}
+        """Rows of ports that many nodes have alike."""
 
-    def nodes(self, reports: Iterable[NeighborReport]) -> list[_Node]:
+    def nodes(self, reports: Iterable[Report]) -> list[_Node]:
         """Return what each host says of its ports, and remember it for reports of these names."""
         found = []
         for report in reports:
-            device = report.spec.device
-            if device is not None and device.kind is DeviceKind.HOST:
+            if report.device_kind is DeviceKind.HOST:
                 last = self._nodes.get(report.metadata.name)
                 is_known = last is not None and last.report is report
-                found.append(last if last is not None and is_known else _node(report))
+                found.append(last if last is not None and is_known else self._read(report))
         self._nodes = {node.name: node for node in found}
         return found
+
+    def _read(self, report: Report) -> _Node:
+        if len(self._pool) > _MAX_POOLED:
+            self._pool = {}
+        node, pool = _node(report), self._pool
+        return node._replace(
+            down=pool.setdefault(node.down, node.down),
+            linked=pool.setdefault(node.linked, node.linked),
+            up=pool.setdefault(node.up, node.up),
+        )
 
 
 def port_findings(
     fabric: Fabric,
     plane: Plane,
-    reports: Sequence[NeighborReport],
+    reports: Sequence[Report],
     *,
     memory: PortMemory | None = None,
 ) -> Iterator[Finding]:
@@ -91,8 +112,9 @@ def port_findings(
     yield from _flapping_links(fabric, reports)
 
 
-def _node(report: NeighborReport) -> _Node:
-    ports = report.spec.ports
+def _node(report: Report) -> _Node:
+    device = report.device
+    ports = device.ports if device is not None else ()
     wired = [port for port in ports if port.medium is Medium.ETHERNET]
     working = {one.name for one in report.status.collectors if one.outcome == "ok"}
     return _Node(
@@ -100,7 +122,11 @@ def _node(report: NeighborReport) -> _Node:
         name=report.metadata.name,
         down=tuple(port.name for port in ports if port.state is PortState.DOWN),
         linked=tuple(port.name for port in ports if port.state is PortState.UP),
-        up=tuple(port for port in wired if port.state is PortState.UP),
+        up=tuple(
+            _Up(port.name, bool(port.neighbors), port.firmware_lldp)
+            for port in wired
+            if port.state is PortState.UP
+        ),
         is_listening=bool(working & _LISTENERS),
         hears=any(port.neighbors for port in wired),
     )
@@ -152,7 +178,7 @@ def _down(fabric: Fabric, at: int, fellows: str) -> Finding:
 
 
 def _deaf_ports(fabric: Fabric, plane: Plane, nodes: Sequence[_Node]) -> Iterator[Finding]:
-    hearing = Counter(port.name for node in nodes for port in node.up if port.neighbors)
+    hearing = Counter(port.name for node in nodes for port in node.up if port.hears)
     total = Counter(port.name for node in nodes for port in node.up)
     usual = {name for name, count in hearing.items() if 2 * count > total[name]}
     deaf = [
@@ -168,13 +194,13 @@ def _deaf_ports(fabric: Fabric, plane: Plane, nodes: Sequence[_Node]) -> Iterato
             yield _deaf([fabric.port_name(at) for at, _ in own], [port for _, port in own])
 
 
-def _is_deaf(port: ReportPort, node: _Node, usual: set[str]) -> bool:
+def _is_deaf(port: _Up, node: _Node, usual: set[str]) -> bool:
     """Whether a port should hear somebody: a port beside it does, or most of its fellows do."""
     expects = node.hears or port.name in usual or port.firmware_lldp is True
-    return expects and not port.neighbors
+    return expects and not port.hears
 
 
-def _deaf(ends: Sequence[PortName], ports: Sequence[ReportPort]) -> Finding:
+def _deaf(ends: Sequence[PortName], ports: Sequence[_Up]) -> Finding:
     names = [end.port for end in ends]
     listed = ", ".join(names[:_SHOWN]) + (
         f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -199,7 +225,7 @@ def _deaf(ends: Sequence[PortName], ports: Sequence[ReportPort]) -> Finding:
     )
 
 
-def _flapping_links(fabric: Fabric, reports: Iterable[NeighborReport]) -> Iterator[Finding]:
+def _flapping_links(fabric: Fabric, reports: Iterable[Report]) -> Iterator[Finding]:
     told = {
         (report.metadata.name, show(port)) for report in reports for port in report.status.flapping
     }

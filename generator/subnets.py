@@ -5,34 +5,23 @@ A subnet without a sweep is unknown, never empty.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from topology.facts import DeviceKind, Finding, FindingKind, Medium, PortState, Severity
+from topology.facts import Finding, FindingKind, Port, Severity
 from topology.identity import Claim
 from topology.ids import IdKind
-from topology.report import NeighborReport, ReportPort
+from topology.kept_reports import Report
 
 _GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID})
 
 
-def swept_ports(report: NeighborReport) -> Iterator[ReportPort]:
-    """Yield the ports of a host that are in a subnet."""
-    device = report.spec.device
-    if device is None or device.kind is not DeviceKind.HOST:
-        return
-    for port in report.spec.ports:
-        if port.medium is Medium.INFINIBAND and port.state is PortState.UP and port.subnet:
-            yield port
-
-
-def subnets_of(reports: Iterable[NeighborReport]) -> frozenset[str]:
+def subnets_of(reports: Iterable[Report]) -> frozenset[str]:
     """Return the subnets that hosts have ports in that are up."""
-    found = (port.subnet for report in reports for port in swept_ports(report))
-    return frozenset(subnet for subnet in found if subnet)
+    return frozenset(port.subnet for report in reports for port in report.swept_ports)
 
 
-def expected_subnets(reports: Iterable[NeighborReport]) -> frozenset[str]:
+def expected_subnets(reports: Iterable[Report]) -> frozenset[str]:
     """Return the subnets that nodes which take part in sweeping have ports in.
 
     One of them without a sweep is unknown. Where nobody takes part nobody is waited for.
@@ -42,7 +31,7 @@ def expected_subnets(reports: Iterable[NeighborReport]) -> frozenset[str]:
 
 
 def uncovered(
-    subnets: Collection[str], reports: Iterable[NeighborReport], swept: Iterable[Claim]
+    subnets: Collection[str], reports: Iterable[Report], swept: Iterable[Claim]
 ) -> tuple[str, ...]:
     """Return those of the subnets, sorted, of which no port is in what was swept.
 
@@ -60,13 +49,19 @@ def uncovered(
     covered = {
         port.subnet
         for report in reports
-        for port in swept_ports(report)
-        if any((one.type, one.value) in guids for one in port.ids)
+        for port in _ports_in_subnets(report)
+        if port.subnet and any((one.kind, one.value) in guids for one in port.ids)
     }
     return tuple(sorted(set(subnets) - covered))
 
 
-def refusals(reports: Iterable[NeighborReport], *, unknown: Collection[str]) -> list[Finding]:
+def _ports_in_subnets(report: Report) -> list[Port]:
+    names = {port.name for port in report.swept_ports}
+    device = report.device if names else None
+    return [port for port in device.ports if port.name in names] if device else []
+
+
+def refusals(reports: Iterable[Report], *, unknown: Collection[str]) -> list[Finding]:
     """Return a finding per node and subnet that let all of its queries time out.
 
     Args:
@@ -81,11 +76,9 @@ def refusals(reports: Iterable[NeighborReport], *, unknown: Collection[str]) -> 
     ]
 
 
-def _refused(report: NeighborReport, subnet: str, *, is_unknown: bool) -> Finding:
+def _refused(report: Report, subnet: str, *, is_unknown: bool) -> Finding:
     name = report.metadata.name
-    ports: Mapping[str, str] = {
-        port.subnet: port.name for port in reversed(list(swept_ports(report))) if port.subnet
-    }
+    ports: Mapping[str, str] = {port.subnet: port.name for port in reversed(report.swept_ports)}
     state = "nothing is known of its cables" if is_unknown else "its last good sweep still counts"
     return Finding(
         kind=FindingKind.SWEEP_REFUSED,

@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from generator.intake import STALE_PERIODS
-from generator.subnets import subnets_of, swept_ports
+from generator.subnets import subnets_of
 from topology.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRole
 from topology.ids import natural_key
-from topology.report import NeighborReport
+from topology.kept_reports import Report
 
 _STANDINGS: Final = (SweepRole.ELECTED, SweepRole.SPARE)
 _NUMBER: Final = re.compile(r"[1-9][0-9]?\Z")
@@ -42,7 +42,7 @@ class _Candidate(NamedTuple):
 
 
 def elect(
-    reports: Iterable[NeighborReport],
+    reports: Iterable[Report],
     *,
     previous: FabricStatus,
     now: datetime,
@@ -97,17 +97,15 @@ def _elect_of(candidates: Sequence[_Candidate]) -> list[Sweeper]:
     ]
 
 
-def _is_able(report: NeighborReport) -> bool:
+def _is_able(report: Report) -> bool:
     standing = report.status.sweeping
     return standing is not None and standing.able
 
 
-def _candidates(
-    report: NeighborReport, rank: int, standing: Mapping[_Seat, int]
-) -> Iterator[_Candidate]:
+def _candidates(report: Report, rank: int, standing: Mapping[_Seat, int]) -> Iterator[_Candidate]:
     failed = report.status.sweeping.failed if report.status.sweeping else ()
     seen: set[str] = set()
-    for position, port in enumerate(swept_ports(report)):
+    for position, port in enumerate(report.swept_ports):
         device, _, number = port.name.partition("/")
         if not (port.subnet and _LABEL.match(device) and _NUMBER.match(number)):
             continue
@@ -119,12 +117,12 @@ def _candidates(
         yield _Candidate(port.subnet in failed, now, rank, position, seat)
 
 
-def _counted(reports: Iterable[NeighborReport], known: Collection[str]) -> tuple[CountedSweep, ...]:
+def _counted(reports: Iterable[Report], known: Collection[str]) -> tuple[CountedSweep, ...]:
     """Return whose sweep of each subnet is whole and newest, by what its parts say."""
     parts: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     wholes: dict[str, tuple[str, str]] = {}
     for report in reports:
-        sweep = report.spec.sweep
+        sweep = report.sweep
         if sweep is None or sweep.subnet not in known:
             continue
         node = report.metadata.name.partition(".sweep.")[0]
@@ -138,7 +136,7 @@ def _counted(reports: Iterable[NeighborReport], known: Collection[str]) -> tuple
     )
 
 
-def _is_fresh(report: NeighborReport, now: datetime, limit: timedelta) -> bool:
+def _is_fresh(report: Report, now: datetime, limit: timedelta) -> bool:
     try:
         observed = datetime.fromisoformat(report.status.observed_at or "")
     except ValueError:

@@ -22,6 +22,7 @@ from generator.switch_reports import (
 from generator.switch_targets import Target
 from generator.switch_walks import Outcome, SwitchWalk
 from topology.ids import IdKind
+from topology.kept_reports import Report
 from topology.report import NeighborReport
 
 _MUTE: Final = "it answers, but no longer shows the tables of LLDP: check its LLDP agent"
@@ -53,7 +54,7 @@ class KeptReports:
         self._owners: dict[str, Target] = {}
         self._replaced: set[str] = set()
         """Reports that are to be withdrawn."""
-        self._stored: dict[str, NeighborReport] | None = None
+        self._stored: dict[str, Report] | None = None
 
     def __contains__(self, target: object) -> bool:
         """Return whether a switch ever told anything at an address."""
@@ -141,9 +142,10 @@ class KeptReports:
             self._stored = {
                 known.value: one
                 for one in walked
-                for known in (one.spec.device.ids if one.spec.device else ())
-                if known.type is IdKind.IP
+                for known in (one.device.ids if one.device else ())
+                if known.kind is IdKind.IP
             } | {one.metadata.name: one for one in walked}
         by_name = self._stored.get(report_name(found.device)) if found.device else None
         last = by_name or self._stored.get(found.target.address)
-        return last if last and last.metadata.name not in self._owners else None
+        is_free = last is not None and last.metadata.name not in self._owners
+        return last.spelled_out() if last is not None and is_free else None

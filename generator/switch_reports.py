@@ -10,6 +10,7 @@ from generator.switch_walks import Outcome, SwitchWalk
 from topology.errors import show
 from topology.facts import Device, Finding, FindingKind, Severity
 from topology.ids import IdKind
+from topology.kept_reports import Report
 from topology.report import CollectorOutcome, NeighborReport, ReportStatus, report_of
 
 COLLECTOR: Final = "snmp"
@@ -70,7 +71,7 @@ def has_lost_lldp(last: NeighborReport, walk: SwitchWalk) -> bool:
     return had_one and all(known.kind is not IdKind.CHASSIS_ID for known in now.ids)
 
 
-def is_walked(report: NeighborReport) -> bool:
+def is_walked(report: Report) -> bool:
     """Return whether a report is of a walk, and not an agent's."""
     return any(row.name == COLLECTOR for row in report.status.collectors)
 
@@ -80,7 +81,7 @@ def is_whole(report: NeighborReport) -> bool:
     return all(row.outcome == "ok" for row in report.status.collectors)
 
 
-def walk_findings(reports: Iterable[NeighborReport]) -> list[Finding]:
+def walk_findings(reports: Iterable[Report]) -> list[Finding]:
     """Return a finding per report whose switch did not tell everything the last time."""
     return [
         Finding(
@@ -89,7 +90,7 @@ def walk_findings(reports: Iterable[NeighborReport]) -> list[Finding]:
             port=None,
             severity=Severity.WARNING,
             message=(
-                f"Switch {show(report.spec.device.name or report.metadata.name)} was not walked "
+                f"Switch {show(device.name or report.metadata.name)} was not walked "
                 f"to the end: {row.message}. What it told before still counts. Check that it "
                 "answers SNMP."
             ),
@@ -97,7 +98,9 @@ def walk_findings(reports: Iterable[NeighborReport]) -> list[Finding]:
         )
         for report in reports
         for row in report.status.collectors
-        if row.name == COLLECTOR and row.outcome == "failed" and report.spec.device is not None
+        if row.name == COLLECTOR and row.outcome == "failed"
+        for device in (report.device,)
+        if device is not None
     ]
 
 

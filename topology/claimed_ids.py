@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, overload
 
 from topology.identity import Claim
@@ -41,6 +41,10 @@ class ClaimedIds(Sequence[Id]):
     def __getitem__(self, at: int | slice) -> Id | tuple[Id, ...]:
         """Return one of them, or some."""
         return self._all()[at]
+
+    def __iter__(self) -> Iterator[Id]:
+        """Yield all of them."""
+        return iter(self._all())
 
     def __eq__(self, other: object) -> bool:
         """Compare with any sequence of ids, as tuples compare."""

@@ -7,21 +7,20 @@ decided in `planes`, what they mean in `tiers`.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from topology.facts import DeviceKind, Finding, GpuDistance, Medium, PortName, PortState
-from topology.identity import Claim, Key, SweptClaims, strong_key
+from topology.identity import Claim, FirstOwners, SweptClaims
 from topology.ids import Id
 
 if TYPE_CHECKING:
     from topology.fabric_columns import FabricColumns
 
 
-_NOBODY: Final[Mapping[Key, str]] = MappingProxyType({})
+_NOBODY: Final[FirstOwners] = MappingProxyType({})
 
 
 class FabricDevice(NamedTuple):
@@ -87,15 +86,6 @@ class Fabric:
         found = self.ports[port]
         return PortName(self.devices[found.device].name, found.name)
 
-    def owners(self) -> dict[Key, str]:
-        """Return the node that has an id, for ids that one node alone has."""
-        found: dict[Key, set[str]] = defaultdict(set)
-        for device in self.devices:
-            for key in map(strong_key, device.ids if device.node else ()):
-                if key is not None and device.node:
-                    found[key].add(device.node)
-        return {key: next(iter(nodes)) for key, nodes in found.items() if len(nodes) == 1}
-
     def show_link(self, link: Link) -> str:
         """Return both ends of a link as a message names them."""
         ends = (self.port_name(link.a), self.port_name(link.b))
@@ -103,7 +93,7 @@ class Fabric:
 
 
 def build_fabric(
-    claims: Iterable[Claim | SweptClaims], *, first_owners: Mapping[Key, str] = _NOBODY
+    claims: Iterable[Claim | SweptClaims], *, first_owners: FirstOwners = _NOBODY
 ) -> Fabric:
     """Join claims to one fabric. The order of claims does not matter.
 

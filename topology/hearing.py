@@ -67,6 +67,10 @@ class Entries:
         self.keys.extend(map(hash, port_keys(neighbor.port_ids, neighbor.port_name)))
         self.key_stops.append(len(self.keys))
 
+    def forget_names(self) -> None:
+        """Keep no names of ports: they were looked up."""
+        del self.keys[:], self.key_stops[:]
+
     def keys_of(self, at: int) -> array[int]:
         """Return the hashes of the names of the port that an entry speaks of."""
         return self.keys[self.key_stops[at - 1] if at else 0 : self.key_stops[at]]

@@ -22,6 +22,14 @@ from topology.ids import Id, IdKind
 Key = tuple[str, str]
 
 
+class FirstOwners(Protocol):
+    """Who had which id in the last generation."""
+
+    def get(self, key: Key, /) -> str | None:
+        """Return the node that had an id, None where no single one had it."""
+        ...
+
+
 class Origin(IntEnum):
     """Who makes a claim; the lower, the more it weighs."""
 

@@ -9,7 +9,7 @@ more may have changed than it can tell. The result is the same as of all claims 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import compress
@@ -23,7 +23,7 @@ from topology.fabric import Fabric, build_fabric
 from topology.fabric_columns import columns_of
 from topology.facts import DeviceKind
 from topology.heard_links import NO_PORT
-from topology.identity import Claim, Key, SweptClaims
+from topology.identity import Claim, FirstOwners, SweptClaims
 from topology.inference import Inferred, infer_all
 from topology.joining import Joined, join_claims
 from topology.plane_policy import COMPUTE, PlanePolicy
@@ -66,7 +66,7 @@ class Context(NamedTuple):
 
     previous: TopologyTree | None = None
     """Whose names are carried over."""
-    first_owners: Mapping[Key, str] = MappingProxyType({})
+    first_owners: FirstOwners = MappingProxyType({})
     """By id the node that had it."""
 
 

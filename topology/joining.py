@@ -30,6 +30,7 @@ from topology.heard_links import HeardRows
 from topology.hearing import Entries, Hearing, Mention
 from topology.identity import (
     Claim,
+    FirstOwners,
     Key,
     Origin,
     SweptClaims,
@@ -82,9 +83,7 @@ class Joined:
     """By doubtful id the node that had it before."""
 
 
-def join_claims(
-    claims: Iterable[Claim | SweptClaims], *, first_owners: Mapping[Key, str]
-) -> Joined:
+def join_claims(claims: Iterable[Claim | SweptClaims], *, first_owners: FirstOwners) -> Joined:
     """Join claims to one fabric; the same whatever their order.
 
     Cost: O(n log n) in ports and neighbors, 40 µs each, and 150 bytes each while it lasts: claims

@@ -17,7 +17,7 @@ import numpy as np
 from topology.claimed_ids import ClaimedIds, keep_ids
 from topology.fabric_columns import Flags, Index, LinkColumns
 from topology.facts import Device, Neighbor
-from topology.heard_links import NO_PORT, HeardRows, confirmed_ports, pair_ends
+from topology.heard_links import NO_PORT, HeardRows, Numbers, pair_ends
 from topology.hearing import Entries, entries_of
 from topology.identity import Claim, Origin, claim_keys
 from topology.ids import Id, IdKind
@@ -69,17 +69,18 @@ def pair_entries(entities: Sequence[Entity], entries: Entries, order: Sequence[i
     """
     work = _Pairing(entities, entries, np.array(order, np.intp))
     work.number_ports()
+    entries.forget_names()
     num_claimed = len(work.table)
-    far = work.find_far_ends()
+    rows = work.rows(work.find_far_ends())
     table = work.table.table()
-    rows = work.rows(far)
+    cables = pair_ends(rows)
     is_confirmed = np.zeros(table.size, np.bool_)
-    is_confirmed[confirmed_ports(rows)] = True
+    is_confirmed[cables.confirmed_ports] = True
     return Paired(
         table=table,
         num_claimed=num_claimed,
         rows=rows,
-        links=pair_ends(rows, is_confirmed),
+        links=cables.links(is_confirmed),
         is_confirmed=is_confirmed,
         added=tuple(work.added),
         added_by=np.array(work.added_by, np.intp),
@@ -124,24 +125,24 @@ class _Boxes:
 
 class _Pairing:
     def __init__(self, entities: Sequence[Entity], entries: Entries, order: Index) -> None:
-        size = np.arange(len(entities) + 1)
+        size = np.arange(len(entities) + 1, dtype=np.int32)
         self.table = PortTableBuilder()
         self.boxes, self.keys = _Boxes(), KeyPairs()
         self.ids: list[tuple[Id, ...] | ClaimedIds] = []
         self.added: list[Neighbor] = []
         self.added_by: list[int] = []
         self._entities, self._entries, self._order = entities, entries, order
-        self._place = np.empty(len(order), np.intp)
+        self._place = np.empty(len(order), np.int32)
         self._place[order] = np.arange(len(order))
-        self._devices = np.array(entries.devices, np.intp)
-        self._peers = np.array(entries.peers, np.intp)
+        self._devices = np.array(entries.devices, np.int32)
+        self._peers = np.array(entries.peers, np.int32)
         self._starts = np.searchsorted(self._devices, size)
         """By entity where its own entries start."""
         self._by_peer = np.argsort(self._peers, kind="stable")
         self._peer_starts = np.searchsorted(self._peers[self._by_peer], size)
         self._first_ports = np.zeros(len(entities), np.intp)
-        self._near = np.full(len(entries), NO_PORT, np.intp)
-        self._told = np.full(len(entries), NO_PORT, np.intp)
+        self._near = np.full(len(entries), NO_PORT, np.int32)
+        self._told = np.full(len(entries), NO_PORT, np.int32)
         self._heard: tuple[int, list[Neighbor]] = (NO_PORT, [])
         """The entity asked for last, and its entries."""
 
@@ -184,7 +185,7 @@ class _Pairing:
         ]
         self._told[rows] = found
 
-    def find_far_ends(self) -> Index:
+    def find_far_ends(self) -> Numbers:
         """Return the port that each entry speaks of; those that nobody tells are added."""
         far = self._told.copy()
         missing = np.flatnonzero((self._told == NO_PORT) & (self._near != NO_PORT))
@@ -237,10 +238,10 @@ class _Pairing:
         own = PortNumbers().add_device(int(self._place[at]), (claim.device for claim in claims))
         return {key: SEVERAL if port == SEVERAL else first + port for key, port in own.items()}
 
-    def rows(self, far: Index) -> HeardRows:
+    def rows(self, far: Numbers) -> HeardRows:
         """Return all entries, given the ports that they speak of."""
         entries, place = self._entries, self._place
-        are_swept = np.array(entries.are_swept, np.intp)
+        are_swept = np.array(entries.are_swept, np.uint8)
         can_confirm = np.array([confirms(entity.claims) for entity in self._entities], np.bool_)
         return HeardRows(
             order=self._devices,

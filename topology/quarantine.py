@@ -15,7 +15,7 @@ from typing import Final
 
 from topology.errors import show
 from topology.facts import Device, DeviceKind, Finding, FindingKind, Neighbor, Port, Severity
-from topology.identity import Claim, Key, Origin, claim_keys, strong_key
+from topology.identity import Claim, FirstOwners, Key, Origin, claim_keys, strong_key
 from topology.ids import Id, IdKind, short_name
 from topology.suspects import MIN_HOSTS, claimant_of, find_suspects, neighbor_keys, node_of
 
@@ -82,7 +82,7 @@ class _Evidence:
         return found is not None and found.kind is DeviceKind.SWITCH
 
 
-def settle_disputes(claims: Iterable[Claim], first_owners: Mapping[Key, str]) -> Undisputed:
+def settle_disputes(claims: Iterable[Claim], first_owners: FirstOwners) -> Undisputed:
     """Take ids away from those that claim them against the evidence. Cost: O(ids + neighbors).
 
     Args:
@@ -124,7 +124,7 @@ def _is_doubtful(evidence: _Evidence, key: Key) -> bool:
     return is_host and evidence.is_contested(key, own)
 
 
-def _winner(evidence: _Evidence, key: Key, first_owners: Mapping[Key, str]) -> str | None:
+def _winner(evidence: _Evidence, key: Key, first_owners: FirstOwners) -> str | None:
     """Return whose a key is, empty for a switch that makes no claim; None where nothing tells."""
     claimants = evidence.claimants[key]
     if len(claimants) == 1:

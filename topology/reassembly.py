@@ -22,7 +22,7 @@ from topology.fabric_columns import (
     rate_column,
 )
 from topology.facts import Neighbor, Port, Source
-from topology.heard_links import HALF, NO_PORT, HeardRows, confirmed_ports, pair_ends
+from topology.heard_links import HALF, NO_PORT, HeardRows, Numbers, pair_ends
 from topology.identity import Claim
 from topology.joining import Joined, columns_of_ports, fabric_of
 from topology.pairing import confirms
@@ -235,9 +235,10 @@ class _Assembly:
         own = rows.where(np.flatnonzero(is_touched[rows.near] | is_touched[rows.far]))
         is_confirmed = is_confirmed.copy()
         is_confirmed[after] = False
-        found = confirmed_ports(own)
+        cables = pair_ends(own)
+        found = cables.confirmed_ports
         is_confirmed[found[is_touched[found]]] = True
-        fresh = pair_ends(own, is_confirmed)
+        fresh = cables.links(is_confirmed)
         kept = np.flatnonzero(~(is_touched[links.a] | is_touched[links.b]))
         merged = LinkColumns._make(
             np.concatenate([column[kept], new]) for column, new in zip(links, fresh, strict=True)
@@ -277,7 +278,6 @@ def _ports_among(*numbers: Index) -> Index:
     return are_ports
 
 
-def _renumber(ports: Index, numbers: Index) -> Index:
+def _renumber(ports: Numbers, numbers: Index) -> Numbers:
     """Return ports by their new numbers."""
-    found: Index = np.where(ports == NO_PORT, NO_PORT, numbers[ports])
-    return found
+    return np.where(ports == NO_PORT, NO_PORT, numbers[ports]).astype(np.int32)

@@ -11,8 +11,8 @@ import base64
 import binascii
 import hashlib
 import zlib
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -160,6 +160,25 @@ class ReportMetadata(BaseModel):
     name: Name
 
 
+class SweptPort(NamedTuple):
+    """A port of a host that is in an InfiniBand subnet."""
+
+    subnet: str
+    name: str
+    rdma_device: str | None
+
+
+def swept_ports_of(device: Device | None) -> tuple[SweptPort, ...]:
+    """Return the ports of a host that are in a subnet and up, in their order."""
+    if device is None or device.kind is not DeviceKind.HOST:
+        return ()
+    return tuple(
+        SweptPort(port.subnet, port.name, port.rdma_device)
+        for port in device.ports
+        if port.medium is Medium.INFINIBAND and port.state is PortState.UP and port.subnet
+    )
+
+
 class NeighborReport(WireModel):
     """One reporter's facts."""
 
@@ -168,6 +187,35 @@ class NeighborReport(WireModel):
     metadata: ReportMetadata
     spec: ReportSpec
     status: ReportStatus = ReportStatus()
+
+    @property
+    def device_kind(self) -> DeviceKind | None:
+        """What the reporting device is, None for a part of a sweep."""
+        return None if self.spec.device is None else self.spec.device.kind
+
+    @property
+    def sweep(self) -> SweepPart | None:
+        """The part of a sweep, None for a device."""
+        return self.spec.sweep
+
+    @property
+    def said(self) -> Hashable:
+        """All that it says, but not how and when that was found out."""
+        return self.metadata.name, self.spec
+
+    @property
+    def device(self) -> Device | None:
+        """The facts, None for a part of a sweep."""
+        return device_of(self)
+
+    @property
+    def swept_ports(self) -> tuple[SweptPort, ...]:
+        """The ports of a host that are in a subnet and up."""
+        return swept_ports_of(self.device)
+
+    def spelled_out(self) -> NeighborReport:
+        """Return itself."""
+        return self
 
 
 def parse_report(document: object) -> NeighborReport:
@@ -261,6 +309,15 @@ def join_sweep(parts: Iterable[SweepPart]) -> str:
     """Return the text of a complete set of parts of one sweep, in any order.
 
     Raises:
+        ReportError: as `unpack_sweep`.
+    """
+    return unpack_sweep(parts).decode("utf-8", "replace")
+
+
+def unpack_sweep(parts: Iterable[SweepPart]) -> bytes:
+    """Return the text of a complete set of parts as it was packed, in any order.
+
+    Raises:
         ReportError: parts are missing, differ in their sweep, are damaged, or unpack to more
             than a fabric can be.
     """
@@ -281,7 +338,7 @@ def join_sweep(parts: Iterable[SweepPart]) -> str:
         raise ReportError("sweep damaged or larger than any fabric")
     if hashlib.sha256(raw).hexdigest()[:16] != ordered[0].sweep_id:
         raise ReportError("sweep damaged: its hash does not match its id")
-    return raw.decode("utf-8", "replace")
+    return raw
 
 
 def _cap(text: str) -> str:

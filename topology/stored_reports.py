@@ -14,6 +14,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from topology.errors import ReportError
+from topology.kept_reports import Report
 from topology.report import (
     NeighborReport,
     ReportMetadata,
@@ -50,9 +51,9 @@ def withdrawn_part(name: str, subnet: str) -> NeighborReport:
     return NeighborReport(metadata=ReportMetadata(name=name), spec=ReportSpec(sweep=part))
 
 
-def is_withdrawn(report: NeighborReport) -> bool:
+def is_withdrawn(report: Report) -> bool:
     """Return whether it stands for a part that is not there."""
-    sweep = report.spec.sweep
+    sweep = report.sweep
     return sweep is not None and sweep.sweep_id == _WITHDRAWN and not sweep.facts
 
 

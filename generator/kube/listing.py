@@ -71,7 +71,10 @@ def _objects(
         if not isinstance(metadata, dict) or not version or not isinstance(items, list):
             raise KubeUnavailable(f"{request}: expected a list with its version")
         versions.append(str(version))
-        yield from items
         token = metadata.get("continue") or ""
+        del found
+        items.reverse()
+        while items:  # what was taken is dropped: a page is ten times its values
+            yield items.pop()
         if not token:
             return

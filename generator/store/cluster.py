@@ -25,12 +25,14 @@ from generator.reconcile.gangs import Gang
 from generator.reconcile.policy import APPROVED, policy_of, with_approval
 from generator.store.access import Access
 from generator.store.directory import ReadHyperNodes, ReadReports
+from generator.store.lean import LeanReader
 from generator.store.pods import gangs_of, parse_pod
 from generator.usage import less_usage, parse_pod_usage
 from topology.errors import KubeConflict, KubeNotFound, ParseError
 from topology.fabric_status import FABRIC_NAME
+from topology.kept_reports import KeptReport
 from topology.report import NeighborReport, render_report
-from topology.stored_reports import is_withdrawn, parse_stored_report
+from topology.stored_reports import is_withdrawn
 
 Value = TypeVar("Value")
 
@@ -44,6 +46,10 @@ UNENDED: Final = Paging(
     query=(("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="),)
 )
 """Of pods those that take something of a node."""
+
+
+SMALL_PAGES: Final = Paging(page=50)
+"""Of reports: one of a switch has 60 KB, and ten times that while it is decoded."""
 
 
 class NotOurs(KubeConflict):
@@ -76,7 +82,7 @@ def told_by(cache: Cache[Value], resource: Resource) -> Told[Value]:
     return Told(cache.values, problems, len(cache.values) + len(problems))
 
 
-def reports_of(told: Told[NeighborReport]) -> ReadReports:
+def reports_of(told: Told[KeptReport]) -> ReadReports:
     """Return what is known of the reports; a part that was withdrawn is as good as not there."""
     there = tuple(report for report in told.values if not is_withdrawn(report))
     return ReadReports(there, told.problems, told.num_objects)
@@ -115,7 +121,7 @@ class ClusterStore:
         Raises:
             KubeError: they cannot be listed.
         """
-        return reports_of(self._read(REPORTS, parse_stored_report))
+        return reports_of(self._read(REPORTS, LeanReader(), SMALL_PAGES))
 
     def read_hypernodes(self) -> ReadHyperNodes:
         """Return all HyperNodes, ours and foreign ones.

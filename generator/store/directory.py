@@ -34,6 +34,7 @@ from generator.reconcile.policy import policy_of, with_approval, without_approva
 from generator.store.documents import Document, parse_documents
 from topology.errors import ConfigError, ParseError, ReportError, StoreError, show
 from topology.fabric_status import FABRIC_KIND, FABRIC_NAME
+from topology.kept_reports import Report
 from topology.report import API_VERSION, NeighborReport, parse_report, render_report
 
 REPORTS: Final = "neighborreports"
@@ -53,7 +54,7 @@ Found = TypeVar("Found", NeighborReport, HyperNode)
 class ReadReports(NamedTuple):
     """The reports of a folder."""
 
-    reports: tuple[NeighborReport, ...]
+    reports: tuple[Report, ...]
     """One per name, sorted by it."""
     problems: tuple[ParseError, ...]
     num_files: int

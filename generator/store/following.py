@@ -23,6 +23,7 @@ from generator.outputs.hypernode import HyperNode, parse_manifest
 from generator.reconcile.gangs import Gang
 from generator.reservations.records import BoundPod
 from generator.store.cluster import (
+    SMALL_PAGES,
     UNENDED,
     ClusterStore,
     Told,
@@ -43,12 +44,14 @@ from generator.store.pods import (
 from generator.usage import less_usage
 from topology.errors import KubeUnavailable
 from topology.fabric_status import FABRIC_NAME
+from topology.kept_reports import KeptReport, keep_report
 from topology.report import NeighborReport
 
 Value = TypeVar("Value")
 
 _USUAL: Final = Settings()
 _UNENDED: Final = Settings(UNENDED)
+_REPORTS: Final = Settings(SMALL_PAGES)
 
 
 class _Follow(NamedTuple):
@@ -97,7 +100,7 @@ class FollowedCluster:
             on_change()
 
         follow = _Follow(transport, pace, tell)
-        self._reports: Reflector[NeighborReport] = follow(REPORTS, LeanReader())
+        self._reports: Reflector[KeptReport] = follow(REPORTS, LeanReader(), _REPORTS)
         self._nodes: Reflector[ListedNode] = follow(NODES, parse_kube_node)
         self._hypernodes: Reflector[HyperNode] = follow(HYPERNODES, parse_manifest)
         self._fabrics: Reflector[Mapping[str, Any]] = follow(FABRICS, _whole)
@@ -242,7 +245,7 @@ class FollowedCluster:
         """Write a report of a switch, unless only its time would be new."""
         known = {one.metadata.name: one for one in _known(REPORTS, self._reports).values}
         last = known.get(report.metadata.name)
-        if last is not None and _timeless(last) == _timeless(report):
+        if last is not None and _timeless(last) == _timeless(keep_report(report)):
             return False
         self._store.write_report(report)
         return True
@@ -276,9 +279,9 @@ def _whole(found: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind, **found}
 
 
-def _timeless(report: NeighborReport) -> tuple[object, ...]:
+def _timeless(report: KeptReport) -> tuple[object, ...]:
     """Return what a report says but for its time, which alone is no reason to write."""
-    return report.spec, report.status.model_copy(update={"observed_at": None})
+    return report.said, report.status.model_copy(update={"observed_at": None})
 
 
 def _own_writes(reflector: Reflector[Value]) -> OwnWrites[Value]:

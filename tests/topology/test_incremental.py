@@ -29,6 +29,7 @@ from tests.topology.changes import (
 )
 from topology.identity import Claim
 from topology.incremental import MAX_CHANGES, Context, Known, Path, Wanted, learn
+from topology.owners import owners_of
 from topology.plane_policy import PlanePolicy, PortRule
 from topology.synthetic import FabricKind, FabricSpec
 
@@ -62,7 +63,7 @@ def walk(claims: Claims, seed: int, *, num_changes: int = 6) -> Counter[Path]:
         for change in rng.choices(CHANGES, k=rng.choice((1, 1, 1, 3))):
             claims = change(claims, rng)
         trees = [known.inferred.tree, known.inferred.tree, known.inferred.previous, None]
-        owners = known.fabric.owners() if rng.random() < 0.5 else {}
+        owners = owners_of(known.fabric) if rng.random() < 0.5 else {}
         known = go_on(known, claims, Context(rng.choice(trees), owners))
         paths[known.path] += 1
     return paths

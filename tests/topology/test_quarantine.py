@@ -20,6 +20,7 @@ from topology.fabric import Fabric, build_fabric
 from topology.facts import Device, DeviceKind, FindingKind, Neighbor, Port
 from topology.identity import Claim, Key, Origin
 from topology.ids import Id, IdKind
+from topology.owners import owners_of
 
 GUID = "0002c903007b78b0"
 POD = [*star("leaf1", hosts(1, 4)), *star("leaf2", hosts(5, 8)), *mesh(["leaf1", "leaf2"], ["s1"])]
@@ -114,18 +115,22 @@ def test_an_id_stays_with_whom_had_it_first_where_no_cable_tells(first: str) -> 
 def test_the_last_generation_tells_who_had_an_id_first() -> None:
     guid = Id(IdKind.NODE_GUID, GUID)
     before = build_fabric([liar("h2", guid), liar("h3")])
-    assert before.owners()[IdKind.NODE_GUID, GUID] == "h2"
+    assert owners_of(before).get((IdKind.NODE_GUID, GUID)) == "h2"
     told = [liar("h1", guid), liar("h2", guid), liar("h3")]
-    after = build_fabric(told, first_owners=before.owners())
+    after = build_fabric(told, first_owners=owners_of(before))
     assert names_with(after, GUID) == ["h2"]
-    assert after.owners() == before.owners() | build_fabric([liar("h1")]).owners()
+    known = [owners_of(after).get((IdKind.NODE_NAME, name)) for name in ("h1", "h2", "h3", "h4")]
+    assert known == ["h1", "h2", "h3", None]
 
 
 def test_nobody_owns_what_two_claim() -> None:
     guid = Id(IdKind.NODE_GUID, GUID)
-    assert (IdKind.NODE_GUID, GUID) not in build_fabric(
-        [liar("h1", guid), liar("h2", guid)]
-    ).owners()
+    fabric = build_fabric([liar("h1", guid), liar("h2", guid)])
+    assert owners_of(fabric).get((IdKind.NODE_GUID, GUID)) is None
+
+
+def test_nobody_owns_anything_where_nobody_reports() -> None:
+    assert owners_of(build_fabric([])).get((IdKind.NODE_GUID, GUID)) is None
 
 
 def test_two_that_the_cables_confirm_alike_have_it_neither() -> None:

@@ -7,6 +7,7 @@ everything that is done with them. So objects are made only for who asks.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from mmap import mmap
@@ -26,12 +27,17 @@ from topology.sources.ibnetdiscover_names import (
 
 Index: TypeAlias = NDArray[np.intp]
 Guids: TypeAlias = NDArray[np.uint64]
+Places: TypeAlias = NDArray[np.uint32]
+"""In a text, in bytes."""
 
 RATES: Final[tuple[int | None, ...]] = (None, *sorted(set(RATES_BPS.values())))
 """Bits per second by rate code; code 0 is an unknown rate."""
 RATE_CODES: Final = {rate: code for code, rate in enumerate(RATES)}
 SWITCH, HCA, ROUTER = b"SHR"
 _HOSTS: Final = tuple(b"Hh")
+_NEAR: Final = 16
+"""Devices that are made together: the HCAs of a host or two, but no switches."""
+_MAX_NEAR_ROWS: Final = 64
 """Letters of nodes, as numbers; small ones name a CA or router by a port GUID, as -p does."""
 NOBODY: Final = 0
 """Letter of the peer of a port that nobody answered on, and GUID where none is told."""
@@ -85,10 +91,12 @@ class Texts:
 
     def __getitem__(self, place: tuple[int, int]) -> str:
         """Return the text between two places."""
-        start, stop = place
+        return self.raw(*place).decode("utf-8", "replace")
+
+    def raw(self, start: int, stop: int) -> bytes:
+        """Return the bytes between two places."""
         size = len(self.dump)
-        raw = self.dump[start:stop] if start < size else self.more[start - size : stop - size]
-        return raw.decode("utf-8", "replace")
+        return self.dump[start:stop] if start < size else self.more[start - size : stop - size]
 
 
 class SweepColumns:
@@ -142,6 +150,36 @@ class SweepColumns:
             return list(map(self.texts.__getitem__, places))
         raw = b"\n".join([dump[start:stop] for start, stop in places])  # no text holds one
         return raw.decode("utf-8", "replace").split("\n") if len(self) else []
+
+    def without_dump(self) -> SweepColumns:
+        """Return the same with no more than the descriptions of its text, each once.
+
+        The text of a large sweep is larger than all else. Cost: O(port lines), 0.5 µs each.
+        """
+        places: dict[bytes, int] = {}
+        kept = bytearray()
+
+        def move(starts: Places, stops: Places) -> tuple[Places, Places]:
+            moved = array("I")
+            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+                text = self.texts.raw(start, stop)
+                place = places.get(text)
+                if place is None:
+                    place = places[text] = len(kept)
+                    kept.extend(text)
+                moved.append(place)
+            first = np.array(moved, np.uint32)
+            return first, first + (stops - starts)
+
+        found = self.columns
+        own = move(found.text_starts, found.text_stops)
+        peers = move(found.peer_starts, found.peer_stops)
+        columns = Columns._make(np.array(column) for column in found)._replace(
+            text_starts=own[0], text_stops=own[1], peer_starts=peers[0], peer_stops=peers[1]
+        )
+        again = SweepColumns(columns, Texts(bytes(kept)))
+        again.row_stops = self.row_stops
+        return again
 
     def __contains__(self, key: object) -> bool:
         """Return whether there is a record of a node."""
@@ -293,6 +331,8 @@ class SweptDevices(Sequence[Device]):
     sweep: SweepColumns
     _builders: list[DeviceBuilder] = field(default_factory=list, repr=False)
     """One, once somebody looked."""
+    _recent: dict[int, tuple[Device, ...]] = field(default_factory=dict, repr=False)
+    """The devices around the one asked for last: neighbors by GUID are mostly asked for next."""
 
     @property
     def _builder(self) -> DeviceBuilder:
@@ -301,6 +341,10 @@ class SweptDevices(Sequence[Device]):
             aggregation = {f"{guid:016x}" for guid in found}
             self._builders.append(DeviceBuilder(self.sweep, aggregation))
         return self._builders[0]
+
+    def without_dump(self) -> SweptDevices:
+        """Return the same devices, keeping no more of the text than descriptions."""
+        return SweptDevices(self.sweep.without_dump())
 
     def names(self) -> list[str]:
         """Return what each device is called."""
@@ -322,7 +366,16 @@ class SweptDevices(Sequence[Device]):
         places = range(len(self))[at]
         if isinstance(places, range):
             return tuple(self._builder.build(self.sweep.records(places)))
-        return next(self._builder.build(self.sweep.records((places,))))
+        start = places - places % _NEAR
+        found = self._recent.get(start)
+        if found is None:
+            stop = min(start + _NEAR, len(self))
+            if self.sweep.columns.num_rows[start:stop].sum() > _MAX_NEAR_ROWS:
+                return next(self._builder.build(self.sweep.records((places,))))
+            found = tuple(self._builder.build(self.sweep.records(range(start, stop))))
+            self._recent.clear()
+            self._recent[start] = found
+        return found[places - start]
 
     def __iter__(self) -> Iterator[Device]:
         """Yield all devices; few of them are there at a time."""

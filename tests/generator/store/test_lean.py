@@ -1,4 +1,4 @@
-"""Reports that are kept say what reports say, with equal parts as one object."""
+"""Reports that are kept say what reports say, and have one object for what many have alike."""
 
 from pathlib import Path
 
@@ -8,60 +8,69 @@ from generator.store.directory import read_reports
 from generator.store.lean import LeanReader
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from topology.errors import ReportError
-from topology.report import NeighborReport, ReportId, render_report
+from topology.kept_reports import KeptReport, Report, keep_report
+from topology.report import CollectorOutcome, ReportStatus, SweepStanding, render_report
 from topology.stored_reports import parse_stored_report
 from topology.synthetic import FabricSpec
 
+STATUS = ReportStatus(
+    observed_at="2026-01-01T00:00:00Z",
+    collectors=(CollectorOutcome(name="lldpd", outcome="ok"),),
+    sweeping=SweepStanding(able=True),
+)
+
 
 @pytest.fixture(params=[RAILS, PAIRS], ids=["infiniband", "ethernet"])
-def reports(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[NeighborReport, ...]:
+def reports(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Report, ...]:
     spec: FabricSpec = request.param
     return read_reports(Scene.of(tmp_path, spec).reports()).reports
 
 
-def ids_of(report: NeighborReport) -> list[ReportId]:
-    device = report.spec.device
-    own = list(device.ids) if device else []
-    return own + [one for port in report.spec.ports for one in port.ids]
+def read(report: Report, reader: LeanReader, **status: object) -> KeptReport:
+    told = STATUS.model_copy(update=status)
+    whole = report.spelled_out().model_copy(update={"status": told})
+    return reader(render_report(whole))
 
 
-def test_it_says_the_same_as_a_report_that_is_not_lean(
-    reports: tuple[NeighborReport, ...],
-) -> None:
+def test_it_says_the_same_as_a_report_that_is_not_kept_so(reports: tuple[Report, ...]) -> None:
     reader = LeanReader()
     for report in reports:
-        document = render_report(report)
-        lean = reader(document)
-        assert lean == parse_stored_report(document)
-        assert hash(lean.spec) == hash(report.spec)
-        assert render_report(lean) == document
+        document = render_report(report.spelled_out())
+        plain, kept = parse_stored_report(document), reader(document)
+        assert kept.spelled_out() == plain
+        assert kept == keep_report(plain)
+        assert render_report(kept.spelled_out()) == document
+        for name in ("device", "device_kind", "sweep", "swept_ports", "status"):
+            assert getattr(kept, name) == getattr(plain, name), name
+        assert kept.metadata.name == plain.metadata.name
 
 
-def test_it_keeps_equal_parts_once(reports: tuple[NeighborReport, ...]) -> None:
-    report = next(one for one in reports if one.spec.ports)
-    found = ids_of(LeanReader()(render_report(report)))
-    assert len({id(one) for one in found}) == len(set(found)) < len(found)
-    texts = [one.value for one in found]
-    assert len({id(text) for text in texts}) == len(set(texts))
-
-
-def test_it_keeps_once_what_reports_have_in_common(reports: tuple[NeighborReport, ...]) -> None:
+def test_it_tells_what_is_said_anew_from_what_is_only_newer(reports: tuple[Report, ...]) -> None:
     reader = LeanReader()
-    documents = [render_report(one) for one in reports if one.spec.ports]
-    lean = [reader(document) for document in documents]
-    found = [one for report in lean for one in ids_of(report)]
-    assert len({id(one) for one in found}) == len(set(found)) < len(found)
+    first, again = read(reports[0], reader), read(reports[0], reader, observed_at="2026-02-01")
+    assert first.said == again.said
+    assert first != again
+    assert first.said != read(reports[1], reader).said
 
 
-def test_a_changed_copy_changes_nothing_else(reports: tuple[NeighborReport, ...]) -> None:
-    document = render_report(reports[0])
-    lean = LeanReader()(document)
-    other = lean.model_copy(update={"metadata": lean.metadata.model_copy(update={"name": "x"})})
-    assert other.metadata.name == "x"
-    assert render_report(lean) == document
-    assert LeanReader()(document).model_fields_set == set()
+def test_it_keeps_once_what_statuses_have_in_common(reports: tuple[Report, ...]) -> None:
+    reader = LeanReader()
+    first, same, later = (
+        read(report, reader, observed_at=time)
+        for report, time in zip(reports, ("t1", "t1", "t2"), strict=False)
+    )
+    assert first.status is same.status
+    assert later.status != first.status
+    assert later.status.collectors is first.status.collectors
+    assert later.status.sweeping is first.status.sweeping
 
 
-def test_it_refuses_what_is_no_report() -> None:
+def test_it_refuses_what_is_no_report_of_this_version() -> None:
     with pytest.raises(ReportError):
-        LeanReader()({"kind": "Pod"})
+        LeanReader()({"apiVersion": "toponaut.io/v1", "kind": "NeighborReport"})
+
+
+def test_it_leaves_out_the_fields_of_a_newer_version(reports: tuple[Report, ...]) -> None:
+    document = render_report(reports[0].spelled_out())
+    newer = {**document, "spec": {**document["spec"], "moods": ["calm"]}}
+    assert LeanReader()(newer) == LeanReader()(document)
