@@ -104,4 +104,7 @@ def call(
 
 
 def _document(message: Message) -> dict[str, Any]:
-    return MessageToDict(message, preserving_proto_field_name=True)
+    """Return a message with all its fields: that a gang does not fit must stand there."""
+    return MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )

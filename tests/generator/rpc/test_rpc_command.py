@@ -166,6 +166,13 @@ def test_it_refuses(
     assert not ran.out
 
 
+def test_it_says_that_a_gang_does_not_fit(address: str, question: Path) -> None:
+    question.write_text("{spec: {groups: [{name: w, count: 300}]}}")
+    placement = run("rpc", "Place", "--server", address, "-f", question).document["placement"]
+    assert placement["feasible"] is False
+    assert placement["assignment"] == []
+
+
 def test_it_wants_to_know_whom_to_call() -> None:
     ran = run("rpc", "GetTopology")
     assert ran.code == Exit.USAGE
