@@ -111,6 +111,13 @@ class Scene(NamedTuple):
     help="Which jobs may overtake the first that waits: none, those that do not delay it, any.",
 )
 @click.option(
+    "--joint/--one-by-one",
+    "is_joint",
+    default=True,
+    show_default=True,
+    help="Whether optimal plans jobs that start at one instant together.",
+)
+@click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Page with charts that is written besides.",
@@ -136,7 +143,7 @@ def jobs(
     _check_wish(options["wish"], scene.tree)
     names = presets or (Preset.OPTIMAL.value, BEST_FIT, FIRST_FIT)
     runs = [
-        _Run.of(scene, name, options["wish"]) for name in names
+        _Run.of(scene, name, options["wish"], is_joint=options["is_joint"]) for name in names
     ]  # a wrong preset is told before the first
     found = [_replayed(scene, run) for run in runs]
     if html is not None:
@@ -198,9 +205,9 @@ class _Run(NamedTuple):
     strategy: Strategy
 
     @classmethod
-    def of(cls, scene: Scene, name: str, wish: str | None) -> _Run:
+    def of(cls, scene: Scene, name: str, wish: str | None, *, is_joint: bool) -> _Run:
         cluster = Cluster(scene.tree, scene.slots)
-        return cls(name, cluster, make_strategy(name, cluster, wish=wish))
+        return cls(name, cluster, make_strategy(name, cluster, wish=wish, is_joint=is_joint))
 
 
 def _replayed(scene: Scene, run: _Run) -> Figures:

@@ -89,6 +89,8 @@ class _Run:
         self.strategy = strategy
         self.state = _State()
         self.starts: list[Start] = []
+        self.started: list[int] = []
+        """Index of the job of each start."""
         self.samples: list[Sample] = []
 
     def end_until(self, now: float) -> bool:
@@ -111,6 +113,7 @@ class _Run:
         if nodes is None:
             return False
         self.starts.append(self._started(at, fits, nodes, now))
+        self.started.append(at)
         self.cluster.take(nodes, pods.slots)
         self.strategy.start(str(at), pods, nodes)
         self.state.nodes[at] = nodes
@@ -132,6 +135,18 @@ class _Run:
             leaves=cluster.num_leaves(nodes),
             least_leaves=-(-pods.num // max(rooms[0], 1)),
         )
+
+    def rearrange(self, since: int) -> None:
+        """Let the strategy look again at the jobs that it has just started, all together."""
+        just = {str(self.started[at]): at for at in range(since, len(self.starts))}
+        for gang, nodes in self.strategy.rearranged(tuple(just)).items():
+            job, pods = int(gang), self.pods[int(gang)]
+            self.cluster.give(self.state.nodes[job], pods.slots)
+            self.cluster.take(nodes, pods.slots)
+            self.state.nodes[job] = nodes
+            self.starts[just[gang]] = self.starts[just[gang]]._replace(
+                height=self.cluster.height(nodes), leaves=self.cluster.num_leaves(nodes)
+            )
 
     def sample(self, now: float) -> None:
         """Note how the cluster stands; at one instant the last word counts."""
@@ -188,6 +203,8 @@ def replay(
             coming += 1
         before = len(run.starts)
         _schedule(run, now, backfill=backfill, only_from=None if has_room else first)
+        if len(run.starts) > before + 1:
+            run.rearrange(before)
         is_stuck = not run.state.ends and coming == len(jobs) and len(run.starts) == before
         if is_stuck and run.state.waiting:
             run.state.refused += 1

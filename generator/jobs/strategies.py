@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
 import numpy as np
 
 from generator.jobs.cluster import Cluster, Ints, Pods, per_domain
+from generator.placement.answer import Placement
 from generator.placement.capacity import (
     NodeSpec,
     RunningGang,
@@ -19,12 +20,15 @@ from generator.placement.capacity import (
     without_running,
 )
 from generator.placement.engine import place
+from generator.placement.joint import place_batch
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request
 from topology.tree import API_VERSION
 
 FIRST_FIT: Final = "first-fit"
 BEST_FIT: Final = "best-fit"
+JOINT_STEPS: Final = 1000
+"""Budget of planning what starts at one instant: far less than it takes to place it."""
 NAMES: Final = (*(preset.value for preset in Preset), BEST_FIT, FIRST_FIT)
 
 
@@ -37,17 +41,23 @@ class Strategy(Protocol):
     def start(self, gang: str, pods: Pods, nodes: Ints) -> None:
         """Learn that a job runs where it was placed."""
 
+    def rearranged(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
+        """Place jobs that have just started anew, together; return the nodes of those that move."""
+
     def end(self, gang: str) -> None:
         """Learn that a job has gone."""
 
 
-def make_strategy(name: str, cluster: Cluster, *, wish: str | None = None) -> Strategy:
+def make_strategy(
+    name: str, cluster: Cluster, *, wish: str | None = None, is_joint: bool = True
+) -> Strategy:
     """Return the strategy of a name of `NAMES` on a cluster that is empty yet.
 
     Args:
         name: of a preset, or one of the two others.
         cluster: all free.
         wish: tier that every gang prefers, for presets; some keep near only what wishes it.
+        is_joint: whether `optimal` plans gangs that start at one instant together.
 
     Raises:
         PlacementRequestError: the engine does not know the preset yet.
@@ -56,7 +66,7 @@ def make_strategy(name: str, cluster: Cluster, *, wish: str | None = None) -> St
         return Scan(cluster, first_fit)
     if name == BEST_FIT:
         return Scan(cluster, best_fit)
-    return Engine(cluster, Preset(name), wish)
+    return Engine(cluster, Preset(name), wish, is_joint=is_joint)
 
 
 class Scan:
@@ -75,6 +85,11 @@ class Scan:
     def start(self, gang: str, pods: Pods, nodes: Ints) -> None:
         """Keep nothing: the cluster knows."""
 
+    def rearranged(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
+        """Leave all where they are."""
+        del gangs
+        return {}
+
     def end(self, gang: str) -> None:
         """Keep nothing: the cluster knows."""
 
@@ -85,8 +100,12 @@ class Engine:
     Gangs may cross islands, as the two others do.
     """
 
-    def __init__(self, cluster: Cluster, preset: Preset, wish: str | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, preset: Preset, wish: str | None = None, *, is_joint: bool = True
+    ) -> None:
         """Begin with an empty cluster; gangs prefer the tier that is wished."""
+        self._is_joint = is_joint and preset is Preset.OPTIMAL
+        self._pods: dict[str, Pods] = {}
         slots = {"slots": cluster.slots}
         specs = {name: NodeSpec(name, slots) for name in cluster.tree.nodes}
         self._snapshot: Snapshot = build_snapshot(cluster.tree, specs)
@@ -101,12 +120,11 @@ class Engine:
         found = place(self._snapshot, request)
         if not found.is_feasible:
             return None
-        position = self._snapshot.position
-        names = (name for name in found.assignment["pods"] if name is not None)
-        return np.array([position[name] for name in names], dtype=np.int64)
+        return self._nodes(found)
 
     def start(self, gang: str, pods: Pods, nodes: Ints) -> None:
         """Take the slots off the snapshot."""
+        self._pods[gang] = pods
         specs, request = self._snapshot.specs, {"slots": pods.slots}
         held = [
             RunningPods(specs[at].name, request, num, "pods")
@@ -114,8 +132,33 @@ class Engine:
         ]
         self._snapshot = with_running(self._snapshot, RunningGang(gang, tuple(held)))
 
+    def rearranged(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
+        """Plan gangs jointly, where the preset does."""
+        if not self._is_joint:
+            return {}
+        before = self._snapshot
+        for gang in gangs:
+            before = without_running(before, gang)
+        requests = [replace(self._request(self._pods[gang]), gang=gang) for gang in gangs]
+        found = place_batch(before, requests, steps=JOINT_STEPS, keeps_tiers=True)
+        if not found.num_moved:
+            return {}
+        now = {gang: self._snapshot.running[gang] for gang in gangs}
+        self._snapshot = found.snapshot
+        return {
+            gang: self._nodes(placement)
+            for gang, placement in zip(gangs, found.placements, strict=True)
+            if found.snapshot.running[gang] != now[gang]
+        }
+
+    def _nodes(self, found: Placement) -> Ints:
+        position = self._snapshot.position
+        names = (name for name in found.assignment["pods"] if name is not None)
+        return np.array([position[name] for name in names], dtype=np.int64)
+
     def end(self, gang: str) -> None:
         """Give them back."""
+        self._pods.pop(gang, None)
         self._snapshot = without_running(self._snapshot, gang)
 
     def _request(self, pods: Pods) -> PlacementRequest:

@@ -62,9 +62,9 @@ class _Look:
 class Enrolling:
     """The members of one batch, and the tallies that they are on."""
 
-    def __init__(self, turn: Turn) -> None:
-        """Look at every gang."""
-        self._turn = turn
+    def __init__(self, turn: Turn, *, keeps_tiers: bool) -> None:
+        """Look at every gang; with `keeps_tiers` none may get a higher tier than in turn."""
+        self._turn, self._keeps_tiers = turn, keeps_tiers
         self._looks: dict[PlacementRequest, _Look] = {}
         rows = list(zip(turn.requests, turn.placements, strict=True))
         looks = [None if self._stays(*row) else self._look(row[0]) for row in rows]
@@ -125,7 +125,10 @@ class Enrolling:
         counts = least if pods is None else [len(row) for row in pods]
         if look.shapes and all(counts):
             views = [self.tallies.view(shape, look.kept) for shape in look.shapes]
-            cap = max(look.before.job_cap - 1 + self.tallies.lowest, 0)
+            highest = look.before.job_cap
+            if self._keeps_tiers and pods is not None:
+                highest = _tier(look, pods)
+            cap = max(highest - 1 + self.tallies.lowest, 0)
             price = NODE_PRICE * len(views) if self.tallies.lowest else 1
             return Gathered(tuple(map(Row, views, counts)), cap, price)
         worst = None if pods is None else measure(look.before, pods, 0)
@@ -145,6 +148,12 @@ def _only_shape(looks: Sequence[_Look]) -> Shape | None:
     is_plain = len(shapes) == 1 and all(look.kept is None for look in looks)
     only = next(iter(shapes), ())
     return only[0] if is_plain and len(only) == 1 else None
+
+
+def _tier(look: _Look, pods: Pods) -> int:
+    """Return the tier of the lowest unit around pods."""
+    placed = [at for row in pods for at in row]
+    return look.before.snapshot.levels.common(min(placed), max(placed))
 
 
 def _least(look: _Look, counts: Sequence[int]) -> int:

@@ -56,6 +56,7 @@ def place_batch(
     clock: Callable[[], float] | None = None,
     deadline_s: float | None = None,
     steps: int = STEPS,
+    keeps_tiers: bool = False,
 ) -> BatchPlacement:
     """Return the best places found for gangs that are to run together.
 
@@ -69,6 +70,8 @@ def place_batch(
         clock: seconds of a monotonic clock, for the deadlines of the requests and of the batch.
         deadline_s: of planning jointly; placing one after the other is never cut short.
         steps: budget of planning jointly, beside what each gang adds to it.
+        keeps_tiers: let no gang lie at a higher tier than one after the other, though others of
+            its priority would gain more than it loses.
 
     Raises:
         UnsupportedRequest: a request needs what the engine does not do yet.
@@ -82,7 +85,9 @@ def place_batch(
     if clock is not None and deadline_s is not None:
         effort = Effort(effort.steps, clock, begun + deadline_s)
     turn = _in_turn(snapshot, [requests[at] for at in queue], clock)
-    found = _settled(turn) if turn.is_settled else _rearranged(turn, effort)
+    found = (
+        _settled(turn) if turn.is_settled else _rearranged(turn, effort, keeps_tiers=keeps_tiers)
+    )
     placements = dict(zip(queue, found.placements, strict=True))
     return replace(found, placements=tuple(placements[at] for at in range(len(requests))))
 
@@ -124,9 +129,9 @@ def _settled(turn: Turn) -> BatchPlacement:
     return BatchPlacement(turn.placements, turn.after, span, span, num_moved=0, is_proved=True)
 
 
-def _rearranged(turn: Turn, effort: Effort) -> BatchPlacement:
+def _rearranged(turn: Turn, effort: Effort, *, keeps_tiers: bool) -> BatchPlacement:
     """Return the answer after gangs have made way for each other."""
-    enrolled = Enrolling(turn)
+    enrolled = Enrolling(turn, keeps_tiers=keeps_tiers)
     before = [member.place for member in enrolled.members]
     Rearranging(enrolled.members, enrolled.tallies, effort).run()
     after = [member.place for member in enrolled.members]

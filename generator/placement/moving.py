@@ -1,7 +1,7 @@
 """How a gang of a batch that is being planned is placed anew beside the others.
 
 Pods without bounds among each other are gathered on tallies. All others are searched as if they
-were asked for alone, and move only to what is as good for themselves as where they are.
+were asked for alone, and never lose a tier or a wish that they had.
 """
 
 from __future__ import annotations
@@ -36,11 +36,9 @@ OWN_KEYS = frozenset(
         Key.HISTOGRAM,
         Key.PREFERRED_MISSES,
         Key.NODE_MISSES,
-        Key.DOMAINS,
-        Key.SORT,
     }
 )
-"""Keys that say how good a place is for the gang itself, not for what is left."""
+"""Keys in which no gang that is searched gets worse; domains are in the span of the batch."""
 
 
 class Place(NamedTuple):

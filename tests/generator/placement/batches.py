@@ -1,0 +1,87 @@
+"""Batches of gangs on small clusters, and what is true of any answer to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from generator.placement.answer import Placement
+from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
+from generator.placement.request import PlacementRequest, parse_request
+from topology.tree import API_VERSION, DomainSpec, build_tree
+
+LEAF, SPINE = 1, 8
+"""What a domain of each tier counts in a span."""
+
+
+def snapshot_of(spines: Sequence[Sequence[Sequence[int]]], slots: int = 1) -> Snapshot:
+    """Return a cluster: per spine its leaves, per leaf what each node has free of its slots."""
+    specs: list[DomainSpec] = []
+    nodes: dict[str, NodeSpec] = {}
+    for spine, leaves in enumerate(spines):
+        specs.append(DomainSpec(f"spine-{spine}", 2, None))
+        for leaf, free in enumerate(leaves):
+            names = [f"node-{spine}-{leaf}-{at}" for at in range(len(free))]
+            for name, left in zip(names, free, strict=True):
+                nodes[name] = NodeSpec(name, {"slots": slots}, free={"slots": left})
+            specs.append(DomainSpec(f"leaf-{spine}-{leaf}", 1, f"spine-{spine}", tuple(names)))
+    return build_snapshot(build_tree(specs, tiers=("leaf", "spine")), nodes)
+
+
+def gang(name: str, *counts: int, slots: int = 1, **spec: Any) -> PlacementRequest:  # noqa: ANN401 - a document's
+    """Return a gang of groups of so many pods that may lie anywhere."""
+    groups = [
+        {"name": f"g{at}", "count": count, "request": {"slots": slots}}
+        for at, count in enumerate(counts)
+    ]
+    return request_of({"gang": name, "groups": groups} | spec)
+
+
+def request_of(spec: Mapping[str, Any]) -> PlacementRequest:
+    """Return the request of a spec, across islands."""
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "PlacementRequest",
+        "spec": {"across_islands": True, **spec},
+    }
+    return parse_request(document)
+
+
+def nodes_of(placement: Placement) -> list[str]:
+    """Return the node of every placed pod."""
+    return [node for row in placement.assignment.values() for node in row if node is not None]
+
+
+def span_of(placements: Sequence[Placement]) -> int:
+    """Return the leaves and spines in which gangs lie, by the names of their nodes."""
+    span = 0
+    for placement in placements:
+        paths = [node.split("-")[1:3] for node in nodes_of(placement)]
+        span += LEAF * len({(spine, leaf) for spine, leaf in paths})
+        span += SPINE * len({spine for spine, _ in paths})
+    return span
+
+
+def slots_taken(
+    requests: Sequence[PlacementRequest], placements: Sequence[Placement]
+) -> Counter[str]:
+    """Return what gangs take of each node."""
+    taken: Counter[str] = Counter()
+    for request, placement in zip(requests, placements, strict=True):
+        for group in request.groups if placement.is_feasible else ():
+            need = dict(group.request).get("slots", 0)
+            for node in placement.assignment[group.name]:
+                if node is not None:
+                    taken[node] += need
+    return taken
+
+
+def fits(
+    snapshot: Snapshot, requests: Sequence[PlacementRequest], placements: Sequence[Placement]
+) -> bool:
+    """Return whether no node gives more than it has free."""
+    taken = slots_taken(requests, placements)
+    return all(
+        count <= int(snapshot.free[0, snapshot.position[node]]) for node, count in taken.items()
+    )

@@ -1,0 +1,283 @@
+"""Batches: everybody keeps what they have one after the other, and together they span less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.placement.answer import Placement
+from generator.placement.capacity import RunningGang, RunningPods, Snapshot, with_running
+from generator.placement.capacity import without_running as without
+from generator.placement.engine import place, running_gang
+from generator.placement.gathering import fewest
+from generator.placement.joint import place_batch
+from generator.placement.request import PlacementRequest
+from tests.generator.placement.batches import fits, gang, nodes_of, snapshot_of, span_of
+from topology.errors import InvariantError
+
+LAW = settings(max_examples=60, deadline=None)
+FEW = 60
+"""Budget that keeps laws quick."""
+
+
+class JumpingClock:
+    """A clock that moves on by a second whenever it is read."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def __call__(self) -> float:
+        self._now_s += 1.0
+        return self._now_s
+
+
+def in_turn(snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> list[Placement]:
+    """Place gangs one after the other, by priority, then as given."""
+    found: dict[str, Placement] = {}
+    for request in sorted(requests, key=lambda request: -request.priority):
+        placement = place(snapshot, request)
+        found[request.gang] = placement
+        if placement.is_feasible:
+            snapshot = with_running(snapshot, running_gang(request, placement))
+    return [found[request.gang] for request in requests]
+
+
+def worth(
+    requests: Sequence[PlacementRequest], placements: Sequence[Placement]
+) -> list[tuple[int, int]]:
+    """Return (gangs without a place, span) per priority, the highest first."""
+    found = []
+    for priority in sorted({request.priority for request in requests}, reverse=True):
+        rows = [
+            placement
+            for request, placement in zip(requests, placements, strict=True)
+            if request.priority == priority
+        ]
+        found.append((sum(not row.is_feasible for row in rows), span_of(rows)))
+    return found
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[Snapshot, list[PlacementRequest]]:
+    """Draw a cluster of two spines and up to five gangs, plain ones and others."""
+    leaf = st.lists(st.integers(0, 2), min_size=2, max_size=3)
+    spines = draw(st.lists(st.lists(leaf, min_size=1, max_size=3), min_size=1, max_size=2))
+    requests = []
+    for at in range(draw(st.integers(1, 5))):
+        counts = draw(st.lists(st.integers(1, 5), min_size=1, max_size=2))
+        spec: dict[str, object] = {"priority": draw(st.sampled_from([0, 0, 5]))}
+        spec |= draw(
+            st.sampled_from(
+                [
+                    {},
+                    {},
+                    {"required": "leaf"},
+                    {"required": "spine"},
+                    {"strategies": [["leaf", "leaf"]]},
+                ]
+            )
+        )
+        requests.append(gang(f"gang-{at}", *counts, slots=draw(st.sampled_from([1, 1, 2])), **spec))
+    return snapshot_of(spines, slots=2), requests
+
+
+@LAW
+@given(batch=batches())
+def test_it_is_never_worse_than_one_after_the_other(
+    batch: tuple[Snapshot, list[PlacementRequest]],
+) -> None:
+    snapshot, requests = batch
+    single, found = in_turn(snapshot, requests), place_batch(snapshot, requests, steps=FEW)
+    for alone, jointly in zip(single, found.placements, strict=True):
+        assert jointly.is_feasible >= alone.is_feasible
+        assert len(nodes_of(jointly)) >= len(nodes_of(alone))
+    assert worth(requests, found.placements) <= worth(requests, single)
+    assert fits(snapshot, requests, found.placements)
+
+
+@LAW
+@given(batch=batches())
+def test_it_leaves_the_cluster_as_it_was_once_all_gangs_have_gone(
+    batch: tuple[Snapshot, list[PlacementRequest]],
+) -> None:
+    snapshot, requests = batch
+    after = place_batch(snapshot, requests, steps=FEW).snapshot
+    for request in requests:
+        after = without(after, request.gang)
+    assert np.array_equal(after.free, snapshot.free)
+    assert after.running == snapshot.running
+
+
+@LAW
+@given(batch=batches(), draw=st.data())
+def test_it_reads_no_order_between_gangs_of_different_priority(
+    batch: tuple[Snapshot, list[PlacementRequest]], draw: st.DataObject
+) -> None:
+    snapshot, requests = batch
+    queue = sorted(requests, key=lambda request: -request.priority)
+    rest = {
+        priority: [request for request in requests if request.priority == priority]
+        for priority in {request.priority for request in requests}
+    }
+    order = draw.draw(st.permutations([request.priority for request in requests]))
+    shuffled = [rest[priority].pop(0) for priority in order]
+    first = place_batch(snapshot, queue, steps=FEW)
+    second = place_batch(snapshot, shuffled, steps=FEW)
+    by_gang = dict(zip([request.gang for request in shuffled], second.placements, strict=True))
+    for request, placement in zip(queue, first.placements, strict=True):
+        assert by_gang[request.gang].assignment == placement.assignment
+
+
+@LAW
+@given(
+    leaves=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    more=st.integers(1, 3),
+    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=5),
+)
+def test_it_places_no_fewer_pods_where_there_is_more_room(
+    leaves: list[int], more: int, sizes: list[int]
+) -> None:
+    requests = [gang(f"gang-{at}", size) for at, size in enumerate(sizes)]
+    placed = []
+    for widths in (leaves, [*leaves, more]):
+        found = place_batch(snapshot_of([[[1] * width for width in widths]]), requests, steps=FEW)
+        placed.append(sum(len(nodes_of(row)) for row in found.placements))
+    assert placed[0] <= placed[1]
+
+
+@given(rooms=st.lists(st.integers(1, 9), min_size=1, max_size=7), draw=st.data())
+def test_it_finds_the_fewest_rooms_with_least_left_over(
+    rooms: list[int], draw: st.DataObject
+) -> None:
+    num_pods = draw.draw(st.integers(1, sum(rooms)))
+    best = min(
+        (count, sum(chosen))
+        for count in range(1, len(rooms) + 1)
+        for chosen in combinations(rooms, count)
+        if sum(chosen) >= num_pods
+    )
+    found = fewest(rooms, num_pods)
+    assert (len(found), sum(rooms[at] for at in found)) == best
+
+
+def test_it_fills_many_rooms_with_the_largest_and_one_that_is_tight() -> None:
+    rooms = [3] * 70 + [2, 1]
+    assert fewest(rooms, 10) == [0, 1, 2, 71]
+
+
+def test_it_spans_less_than_one_after_the_other() -> None:
+    snapshot = snapshot_of([[[1] * 3, [1] * 5], [[1] * 4]])
+    requests = [gang("first", 6), gang("second", 4), gang("third", 2)]
+    found = place_batch(snapshot, requests)
+    assert found.span == span_of(found.placements) <= found.single_span
+    assert found.single_span == span_of(in_turn(snapshot, requests))
+
+
+def test_it_finds_a_place_for_a_gang_that_the_one_before_shut_out() -> None:
+    snapshot = snapshot_of([[[2, 2], [1] * 5]], slots=2)
+    small, large = gang("small", 2, required="leaf"), gang("large", 2, slots=2, required="leaf")
+    assert [row.is_feasible for row in in_turn(snapshot, [small, large])] == [True, False]
+    found = place_batch(snapshot, [small, large])
+    assert [row.is_feasible for row in found.placements] == [True, True]
+    assert found.num_moved == 2
+    assert not any(row.is_proved for row in found.placements)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"preset": "kueue"}, id="of another preset"),
+        pytest.param({"strategies": [["leaf", "leaf"]]}, id="with strategies"),
+    ],
+)
+def test_it_leaves_a_gang_where_it_is(spec: dict[str, object]) -> None:
+    snapshot = snapshot_of([[[2, 2], [1] * 5]], slots=2)
+    small = gang("small", 2, **({"required": "leaf"} | spec))
+    large = gang("large", 2, slots=2, required="leaf")
+    single = in_turn(snapshot, [small, large])
+    found = place_batch(snapshot, [small, large])
+    assert found.placements[0].assignment == single[0].assignment
+    assert found.num_moved == 0
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        pytest.param([2, 1, 1], [True, True], id="to where it is as near together"),
+        pytest.param([1] * 5, [True, False], id="but to no higher tier"),
+    ],
+)
+def test_it_moves_a_gang_in_slices(second: list[int], expected: list[bool]) -> None:
+    snapshot = snapshot_of([[[2, 2], second]], slots=2)
+    slices = {"slices": [{"size": 1, "tier": "leaf"}]}
+    row = {"name": "g0", "count": 2, "request": {"slots": 1}, "required": "leaf"} | slices
+    requests = [gang("small", groups=[row]), gang("large", 2, slots=2, required="leaf")]
+    assert [row.is_feasible for row in in_turn(snapshot, requests)] == [True, False]
+    found = place_batch(snapshot, requests)
+    assert [row.is_feasible for row in found.placements] == expected
+
+
+def test_it_keeps_pods_that_run_beside_what_grows() -> None:
+    running = RunningGang("grows", (RunningPods("node-0-1-0", group="g0"),))
+    snapshot = with_running(snapshot_of([[[1] * 3, [1] * 3]]), running)
+    found = place_batch(snapshot, [gang("grows", 2), gang("other", 3)])
+    assert nodes_of(found.placements[0]) == ["node-0-1-1", "node-0-1-2"]
+    assert found.is_proved
+
+
+def test_it_evicts_as_one_after_the_other_does() -> None:
+    victim = RunningGang("victim", (RunningPods("node-0-0-0"), RunningPods("node-0-0-1")))
+    snapshot = with_running(snapshot_of([[[1, 1], [1, 0]]]), victim)
+    urgent = gang("urgent", 2, priority=9, required="leaf", preemption="topologyFirst")
+    found = place_batch(snapshot, [gang("calm", 1), urgent])
+    assert found.placements[1].victims == ("victim",)
+    assert "victim" not in found.snapshot.running
+    assert sorted(found.snapshot.running) == ["calm", "urgent"]
+
+
+def test_it_evicts_from_one_node_what_runs_on_two() -> None:
+    victim = RunningGang("victim", (RunningPods("node-0-0-0"), RunningPods("node-0-1-0")))
+    snapshot = with_running(snapshot_of([[[1, 1], [1, 0]]]), victim)
+    urgent = gang("urgent", 2, priority=9, required="leaf", preemption="topologyFirst")
+    found = place_batch(snapshot, [urgent])
+    assert found.placements[0].victims == ("victim@node-0-0-0",)
+    assert [row.node for row in found.snapshot.running["victim"].pods] == ["node-0-1-0"]
+
+
+def test_it_sees_what_is_reserved_for_others() -> None:
+    kept = RunningGang("kept", (RunningPods("node-0-0-0"), RunningPods("node-0-0-1")), priority=3)
+    snapshot = replace(snapshot_of([[[1] * 3, [1] * 3, [1] * 2]]), nominated={"kept": kept})
+    found = place_batch(snapshot, [gang("first", 4), gang("second", 2)])
+    taken = {node for row in found.placements for node in nodes_of(row)}
+    assert len(taken) == 6
+    assert not taken & {"node-0-0-0", "node-0-0-1"}
+
+
+def test_it_says_why_a_gang_that_fits_nowhere_has_no_place() -> None:
+    found = place_batch(snapshot_of([[[1] * 3]]), [gang("huge", 9), gang("small", 2)])
+    assert found.placements[0].reason is not None
+    assert found.placements[1].is_feasible
+    assert not found.is_proved
+
+
+def test_it_plans_nothing_jointly_once_the_time_is_up() -> None:
+    snapshot = snapshot_of([[[2, 2], [1] * 5]], slots=2)
+    small, large = gang("small", 2, required="leaf"), gang("large", 2, slots=2, required="leaf")
+    found = place_batch(snapshot, [small, large], clock=JumpingClock(), deadline_s=0.5)
+    assert [row.is_feasible for row in found.placements] == [True, False]
+
+
+def test_it_refuses_two_requests_for_one_gang() -> None:
+    with pytest.raises(InvariantError):
+        place_batch(snapshot_of([[[1]]]), [gang("same", 1), gang("same", 1)])
+
+
+def test_it_answers_an_empty_batch() -> None:
+    found = place_batch(snapshot_of([[[1]]]), [])
+    assert (found.placements, found.span, found.is_proved) == ((), 0, True)
