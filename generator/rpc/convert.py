@@ -203,6 +203,7 @@ def _options_message(row: Mapping[str, Any]) -> pb.Options:
         score_weight=None if is_of_nodes else weight,
         preferred_nodes=row["preferred_nodes"],
         ever_scheduled=row["ever_scheduled"],
+        spare_islands=row["spare_islands"],
     )
 
 
@@ -275,6 +276,7 @@ def _options_document(options: pb.Options) -> dict[str, Any]:
     document: dict[str, Any] = {
         "preferred_nodes": list(options.preferred_nodes),
         "ever_scheduled": options.ever_scheduled,
+        "spare_islands": options.spare_islands,
     }
     if options.HasField("score_weight"):
         if options.node_weights:

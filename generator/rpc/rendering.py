@@ -131,6 +131,7 @@ def _options_row(options: Options) -> dict[str, Any]:
     return {
         "preferred_nodes": list(options.preferred_nodes),
         "ever_scheduled": options.has_run_before,
+        "spare_islands": options.spares_islands,
         **_said(weight=weight),
     }
 

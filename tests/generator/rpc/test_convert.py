@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from generator.placement import wire
 from generator.placement.answer import Placement, render_placement
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
@@ -38,6 +39,25 @@ def test_it_keeps_a_request(document: dict[str, Any]) -> None:
 def test_it_says_a_request_as_a_document_that_gives_it_again(document: dict[str, Any]) -> None:
     request = parse_request(document)
     assert parse_request(render_request(request)) == request
+
+
+def test_it_forgets_no_field_of_a_document() -> None:
+    layer = {"size": 1, "tier": "leaf"}
+    group = {"name": "a", "count": 1, "required": "leaf", "leader_of": "b", "slices": [layer]}
+    parent = {"name": "p", "children": [group, {"name": "b", "count": 1}]}
+    rest = {"required": "spine", "deadline_s": 1.0, "options": {"weight": {"n": 1}}}
+    spec = {"groups": [parent], "sort": [{"resource": "gpu"}], **rest}
+    document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
+    found = render_request(parse_request(document))["spec"]
+    (outer,) = found["groups"]
+    inner = outer["children"][0]
+    unsaid = {"arguments"}  # they change no placement
+    assert set(found) == set(wire.Spec.model_fields)
+    assert set(outer) | set(inner) == set(wire.GroupRow.model_fields)
+    assert set(inner["slices"][0]) == set(wire.LayerRow.model_fields)
+    assert set(found["sort"][0]) == set(wire.SortRow.model_fields)
+    assert set(found["affinity"]) == set(wire.AffinityRow.model_fields)
+    assert set(found["options"]) == set(wire.OptionsRow.model_fields) - unsaid
 
 
 @settings(max_examples=60)

@@ -1073,10 +1073,13 @@ class Options(_message.Message):
     SCORE_WEIGHT_FIELD_NUMBER: _builtins.int
     PREFERRED_NODES_FIELD_NUMBER: _builtins.int
     EVER_SCHEDULED_FIELD_NUMBER: _builtins.int
+    SPARE_ISLANDS_FIELD_NUMBER: _builtins.int
     score_weight: _builtins.float
     """task-topology: factor of its scores; goes with no weights of nodes."""
     ever_scheduled: _builtins.bool
     """godel: the gang ran before, so that one pod is enough."""
+    spare_islands: _builtins.bool
+    """optimal: across islands the tightest ones come before fewer domains inside them."""
     @_builtins.property
     def node_weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """slurm-tree: weights of nodes, lighter ones first."""
@@ -1092,10 +1095,11 @@ class Options(_message.Message):
         score_weight: _builtins.float | None = ...,
         preferred_nodes: _abc.Iterable[_builtins.str] | None = ...,
         ever_scheduled: _builtins.bool = ...,
+        spare_islands: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight", "score_weight", b"score_weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight", "ever_scheduled", b"ever_scheduled", "node_weights", b"node_weights", "preferred_nodes", b"preferred_nodes", "score_weight", b"score_weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight", "ever_scheduled", b"ever_scheduled", "node_weights", b"node_weights", "preferred_nodes", b"preferred_nodes", "score_weight", b"score_weight", "spare_islands", b"spare_islands"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__score_weight: _TypeAlias = _typing.Literal["score_weight"]  # noqa: Y015
     _WhichOneofArgType__score_weight: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight"]  # noqa: Y015
