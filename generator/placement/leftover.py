@@ -14,9 +14,14 @@ class Leftover:
     def __init__(self, problem: Problem) -> None:
         """Begin with all that the snapshot has free."""
         self._problem = problem
-        self.slots = [shape.slots.copy() for shape in problem.shapes]
-        """Per shape: pods that still fit each node."""
+        self.slots = [shape.slots for shape in problem.shapes]
+        """Per shape: pods that still fit each node; those of the shape until something is taken."""
         self._used: dict[int, Counter[str]] = {}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was taken yet."""
+        return not self._used
 
     def copy(self) -> Leftover:
         """Return the same, to be changed apart; O(shapes × nodes)."""
@@ -46,6 +51,8 @@ class Leftover:
 
     def take(self, shape: int, at: int, count: int) -> None:
         """Put pods on a node; O(shapes)."""
+        if self.is_whole:
+            self.slots = [row.copy() for row in self.slots]
         used = Counter(self._used.get(at, Counter()))
         for name, need in self._problem.shapes[shape].request.items():
             used[name] += need * count

@@ -132,7 +132,7 @@ def _no_fit(problem: Problem) -> Reason:
     names = problem.snapshot.levels.tiers
     if len(problem.request.groups) > 1:
         return Reason(ReasonKind.NO_FIT, tier=names[tier])
-    rooms = Rooms(problem, 0, problem.shapes[0].slots)
+    rooms = Rooms(problem, 0, problem.shapes[0].rooms)
     needed = max(least_pods(problem), problem.request.groups[0].least)
     layer = _coarsest_layer(problem.request.groups[0])
     size, unit = (1, "pods") if layer is None else (layer.size, "slices")

@@ -20,27 +20,32 @@ class Rooms:
     """Counts per tier and unit for one group, as the leftover stands."""
 
     def __init__(
-        self, problem: Problem, group: int, slots: Ints, leader: Ints | None = None
+        self, problem: Problem, group: int, rooms: Sequence[Ints], leader: Ints | None = None
     ) -> None:
         """Count whole pods per node and roll them up.
 
         Args:
             problem: what is asked for.
             group: index of the group.
-            slots: pods of it that fit each node.
+            rooms: pods of it that fit, per tier and unit; or those of nodes alone.
             leader: of a group with a leader, pods of it that fit each node beside one leader,
                 `NONE_FITS` where no leader fits.
         """
         self.problem, self.group = problem, group
         levels = problem.snapshot.levels
         self._steps = _steps(problem, group)
-        self.slots, self.fits = [slots.copy()], [self._whole(slots, 0).copy()]
-        for tier, starts in enumerate(levels.starts[1:], start=1):
-            self.slots.append(np.add.reduceat(slots, starts))
-            below = np.add.reduceat(self.fits[-1], levels.first_child[tier][:-1])
-            self.fits.append(self._whole(below, tier))
+        self.slots = list(rooms)
+        for first in levels.first_child[len(rooms) :]:
+            self.slots.append(np.add.reduceat(self.slots[-1], first[:-1]))
+        self.fits = list(self.slots)
+        if self._steps:
+            self.fits = [self._whole(rooms[0], 0)]
+            for tier, first in enumerate(levels.first_child[1:], start=1):
+                below = np.add.reduceat(self.fits[-1], first[:-1])
+                self.fits.append(self._whole(below, tier))
         self.led = self.fits if leader is None else self._led(leader)
         self.has_leader = leader is not None
+        self._is_shared = True
 
     def _whole(self, counts: Ints, tier: int) -> Ints:
         """Return counts cut down to what multiples and slices of a tier allow."""
@@ -66,6 +71,10 @@ class Rooms:
     def take(self, at: int, count: int) -> None:
         """Take pods off a node, and off all domains around it."""
         levels = self.problem.snapshot.levels
+        if self._is_shared:
+            self.slots = [row.copy() for row in self.slots]
+            self.fits[:] = [row.copy() for row in self.fits]
+            self._is_shared = False
         for tier in range(levels.root + 1):
             unit = int(levels.unit[tier][at])
             self.slots[tier][unit] -= count

@@ -206,9 +206,10 @@ class Walker:
 
     def _rooms(self, scope: Scope, left: Leftover) -> Rooms:
         *leaders, group = scope.groups
-        slots = left.slots[self._problem.shape_of[group]]
+        shape = self._problem.shape_of[group]
+        rooms = self._problem.shapes[shape].rooms if left.is_whole else [left.slots[shape]]
         led = self._beside_leader(leaders[0], group, left) if leaders else None
-        return Rooms(self._problem, group, slots, led)
+        return Rooms(self._problem, group, rooms, led)
 
     def _beside_leader(self, leader: int, group: int, left: Leftover) -> Ints:
         """Return the pods that fit each node beside the leader, `NONE_FITS` where he does not."""
