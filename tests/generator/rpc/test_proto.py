@@ -11,9 +11,11 @@ import pytest
 from google.protobuf.descriptor import EnumDescriptor
 
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import topology_pb2 as tb
 
-TEXT = files("generator.rpc").joinpath("toponaut/v1/placement.proto").read_text()
-ENUMS = list(pb.DESCRIPTOR.enum_types_by_name.values())
+FILES = (pb.DESCRIPTOR, tb.DESCRIPTOR)
+TEXTS = [files("generator.rpc").joinpath(file.name).read_text() for file in FILES]
+ENUMS = [enum for file in FILES for enum in file.enum_types_by_name.values()]
 
 
 def screaming(name: str) -> str:
@@ -28,8 +30,8 @@ def test_it_prefixes_enum_values_and_gives_zero_no_meaning(enum: EnumDescriptor)
 
 
 def test_it_names_requests_and_responses_after_their_calls() -> None:
-    services = pb.DESCRIPTOR.services_by_name.values()
-    assert services
+    services = [service for file in FILES for service in file.services_by_name.values()]
+    assert len(services) == len(FILES)
     for service in services:
         assert service.name.endswith("Service")
         for call in service.methods:
@@ -37,15 +39,16 @@ def test_it_names_requests_and_responses_after_their_calls() -> None:
             assert call.output_type.name == f"{call.name}Response"
 
 
-def declarations() -> Iterator[tuple[str, str]]:
+def declarations(text: str) -> Iterator[tuple[str, str]]:
     """Yield every declaration with the line above it."""
-    lines = TEXT.splitlines()
+    lines = text.splitlines()
     for above, line in pairwise(lines):
         if re.match(r"\s*(service|message|enum|rpc|oneof|[\w.<>, ]+ = \d+;)", line):
             yield above.strip(), line.strip()
 
 
-def test_it_says_what_everything_means() -> None:
-    found = list(declarations())
+@pytest.mark.parametrize("text", TEXTS, ids=[file.name for file in FILES])
+def test_it_says_what_everything_means(text: str) -> None:
+    found = list(declarations(text))
     assert len(found) > len(ENUMS)
     assert not [line for above, line in found if not above.startswith("//")]
