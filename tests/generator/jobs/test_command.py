@@ -41,6 +41,19 @@ def test_it_compares_the_engine_with_two_others(trace: Path) -> None:
     assert found["optimal"]["leaves"] <= found["first-fit"]["leaves"]
 
 
+def test_it_places_jobs_one_by_one_on_demand(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    rows = [(2, 50), (3, 60), (5, 70), (6, 80)]
+    lines = "".join(f"0,{nodes},{seconds}\n" for nodes, seconds in rows)
+    file.write_text(f"submit_time_s,gpus,duration_s\n{lines}", encoding="utf-8")
+    words = ("--trace", file, "--fabric", "2x2x4", "--preset", "optimal", "-o", "json")
+    leaves = [
+        simulate(*words, mode).document["presets"][0]["leaves"]
+        for mode in ("--joint", "--one-by-one")
+    ]
+    assert leaves == [6, 7]
+
+
 def test_it_prints_a_row_for_each_preset(trace: Path) -> None:
     ran = simulate("--trace", trace, "--preset", "best-fit", "--preset", "first-fit")
     header, *rows = ran.out.splitlines()
