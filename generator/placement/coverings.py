@@ -41,8 +41,10 @@ def make_covering(levels: Levels, inner: int, tier: int, values: Ints) -> Coveri
     Cost: O(units), times their logarithm where they hold many pods.
     """
     first = np.append(np.searchsorted(levels.starts[inner], levels.starts[tier]), len(values))
+    around = levels.unit[tier]
+    run = around if inner == 0 else around[levels.starts[inner]]
     top = int(values.max(initial=0))
-    return _Counted.of(first, values, top) if top <= SMALL else _Sorted.of(first, values)
+    return _Counted.of(first, run, values, top) if top <= SMALL else _Sorted.of(first, run, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +61,7 @@ class _Counted:
     """Pods in these."""
 
     @classmethod
-    def of(cls, first: Ints, values: Ints, top: int) -> _Counted:
-        run = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    def of(cls, first: Ints, run: Ints, values: Ints, top: int) -> _Counted:
         counts = np.bincount(run * (top + 1) + values, minlength=(len(first) - 1) * (top + 1))
         return cls(first, top, *_summed(counts.reshape(-1, top + 1).T))
 
@@ -101,8 +102,7 @@ class _Sorted:
     """Pods in units up to each."""
 
     @classmethod
-    def of(cls, first: Ints, values: Ints) -> _Sorted:
-        run = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    def of(cls, first: Ints, run: Ints, values: Ints) -> _Sorted:
         ranked = values[np.lexsort((-values, run))]
         return cls(first, ranked, ranked.cumsum())
 
