@@ -22,9 +22,10 @@ from generator.exits import Exit
 from generator.guarding import Writing, always
 from generator.placement.capacity import Snapshot
 from generator.ports import Ports
-from generator.reservations.ledger import Reservations, ReservationStore
+from generator.reservations.ledger import Reservations
 from generator.reservations.records import BoundPod
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
+from generator.reservations.stores import ReservationStore
 from generator.rpc.publishing import Published
 from generator.rpc.reserving import ReservingCalls
 from generator.rpc.server import PlacementServer

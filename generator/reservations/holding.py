@@ -8,7 +8,7 @@ they were bound.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -68,7 +68,25 @@ class Kept(NamedTuple):
 NOTHING_KEPT: Final = Kept()
 
 
-def left_of(known: Iterable[Reservation], pods: Iterable[BoundPod]) -> dict[str, Left]:
+class Memo:
+    """What was worked out of reservations; looked at while they are the very same values."""
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.lefts: dict[str, tuple[Reservation, Left]] = {}
+        """Of gangs without pods."""
+        self.gangs: dict[tuple[str, str, int], tuple[Left, RunningGang]] = {}
+        """By id, gang and priority."""
+
+    def keep(self, known: Collection[str]) -> None:
+        """Forget all other reservations."""
+        self.lefts = {id_: row for id_, row in self.lefts.items() if id_ in known}
+        self.gangs = {key: row for key, row in self.gangs.items() if key[0] in known}
+
+
+def left_of(
+    known: Iterable[Reservation], pods: Iterable[BoundPod], *, memo: Memo | None = None
+) -> dict[str, Left]:
     """Return by id what each reservation still keeps; O(reservations + pods × groups of a node).
 
     A pod uses up one place of its gang's oldest reservation that has one on its node. A pod on
@@ -84,8 +102,24 @@ def left_of(known: Iterable[Reservation], pods: Iterable[BoundPod]) -> dict[str,
             of_gang[pod.gang].append(pod)
     found: dict[str, Left] = {}
     for gang, several in by_gang.items():
-        ordered = sorted(several, key=lambda one: (one.made_at, one.id))
-        found |= _left_of_gang(ordered, of_gang[gang])
+        if gang in of_gang:
+            ordered = sorted(several, key=lambda one: (one.made_at, one.id))
+            found |= _left_of_gang(ordered, of_gang[gang])
+        else:
+            found |= {one.id: _whole(one, memo) for one in several}
+    if memo is not None and len(memo.lefts) > 2 * len(found):
+        memo.keep(found.keys())
+    return found
+
+
+def _whole(one: Reservation, memo: Memo | None) -> Left:
+    """Return all that a reservation was made for."""
+    known = memo.lefts.get(one.id) if memo else None
+    if known is not None and known[0] is one:
+        return known[1]
+    found = Left(MappingProxyType(dict(_places(one))), 0, is_used_up=False)
+    if memo is not None:
+        memo.lefts[one.id] = (one, found)
     return found
 
 
@@ -154,7 +188,11 @@ def _fitting(pod: BoundPod, one: Reservation, places: Counter[tuple[str, int]]) 
 
 
 def nominations(
-    held: Iterable[Reservation], left: Mapping[str, Left], view: View = _EVERYBODY
+    held: Iterable[Reservation],
+    left: Mapping[str, Left],
+    *,
+    view: View = _EVERYBODY,
+    memo: Memo | None = None,
 ) -> dict[str, RunningGang]:
     """Return by id what each reservation keeps of the nodes, as the engine counts it.
 
@@ -162,20 +200,34 @@ def nominations(
         held: reservations that hold.
         left: of each by id.
         view: of the gang that is to be placed.
+        memo: of what was worked out before.
     """
     found = {}
     for one in sorted(held, key=lambda one: one.id):
         is_own = bool(view.gang) and one.gang == view.gang
         is_kept = view.giving_way is not None and one.priority > view.giving_way
         is_firm = is_own or is_kept or one.phase is ReservationPhase.CONFIRMED
-        found[one.id] = RunningGang(
-            gang=_NOBODY if is_own else one.gang,
-            pods=tuple(
-                RunningPods(node, dict(one.groups[at].request), count, one.groups[at].name)
-                for (node, at), count in sorted(left[one.id].pods.items())
-            ),
-            priority=BINDS_ALL if is_firm else one.priority,
-        )
+        gang = _NOBODY if is_own else one.gang
+        priority = BINDS_ALL if is_firm else one.priority
+        found[one.id] = _nomination(one, left[one.id], gang=gang, priority=priority, memo=memo)
+    return found
+
+
+def _nomination(
+    one: Reservation, left: Left, *, gang: str, priority: int, memo: Memo | None
+) -> RunningGang:
+    key = (one.id, gang, priority)
+    known = memo.gangs.get(key) if memo else None
+    if known is not None and known[0] is left:
+        return known[1]
+    requests = [dict(group.request) for group in one.groups]
+    rows = tuple(
+        RunningPods(node, requests[at], count, one.groups[at].name)
+        for (node, at), count in sorted(left.pods.items())
+    )
+    found = RunningGang(gang, rows, priority)
+    if memo is not None:
+        memo.gangs[key] = (left, found)
     return found
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from threading import Lock
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from generator.placement.answer import Placement
 from generator.placement.capacity import Snapshot
@@ -22,6 +22,7 @@ from generator.placement.engine import place, running_gang
 from generator.placement.request import PlacementRequest
 from generator.reservations.holding import (
     Left,
+    Memo,
     View,
     left_of,
     nominations,
@@ -43,13 +44,14 @@ from generator.reservations.rules import (
     MOST_KNOWN,
     Step,
     hash_of,
-    is_forgotten,
     placement_of,
     refused,
     reservation_of,
     settled,
     stepped,
 )
+from generator.reservations.stores import ReservationStore, StoreFenced
+from generator.reservations.upkeep import Writer, due_of, forgotten_of
 from topology.errors import KubeConflict, KubeError, KubeFenced, StoreError, show
 
 log = logging.getLogger(__name__)
@@ -59,48 +61,6 @@ ATTEMPTS: Final = 3
 MOST_AT_ONCE: Final = 100
 """Written in one go by `tick`, so that callers need not wait for all that is due."""
 _LEAST_S: Final = 0.01
-_USED_UP: Final = "its pods are bound"
-_LATE: Final = "written by a leader that was replaced"
-
-
-class StoreFenced(StoreError):  # noqa: N818 - reads as what happened
-    """Another server has taken over the store, so nothing more may be written to it."""
-
-
-class ReservationStore(Protocol):
-    """Keeps reservations. A write is there once it returns, also after a crash, and never by half.
-
-    Writing and reading for a write raise StoreError or KubeError.
-    """
-
-    @property
-    def epoch(self) -> int:
-        """What this writer signs with; a larger one than any writer before it had."""
-        ...
-
-    def why_not(self) -> Refusal | None:
-        """Return why nothing can be written here at the moment, None where it can."""
-        ...
-
-    def read(self) -> tuple[Reservation, ...]:
-        """Return what is known; the very same tuple where nothing changed. Never raises."""
-        ...
-
-    def refresh(self) -> None:
-        """Make certain that all is known that any writer before us wrote."""
-        ...
-
-    def taken_over(self) -> Collection[str]:
-        """Return the ids of all that stood when this writer began."""
-        ...
-
-    def put(self, changed: Sequence[Reservation]) -> None:
-        """Write these, in this order."""
-        ...
-
-    def forget(self, ids: Collection[str]) -> None:
-        """Delete ended ones."""
-        ...
 
 
 class Stand(NamedTuple):
@@ -156,6 +116,7 @@ class Reservations:
         self._clock = clock
         self._stand: Stand | None = None
         self._seen: _Seen | None = None
+        self._memo = Memo()
         self._placing = Lock()
         self._writing = Lock()
 
@@ -239,12 +200,15 @@ class Reservations:
             with self._writing:
                 self._store.refresh()
                 now = self._now()
-                due = self._due(now)[:MOST_AT_ONCE]
+                writer = Writer(self._store.epoch, frozenset(self._store.taken_over()))
+                known = self._store.read()
+                left = self._left(known, self._stand, now)
+                due = due_of(known, left, now=now, writer=writer)
                 if due:
-                    self._put(due)
-                forgotten = self._forgotten(now)[:MOST_AT_ONCE]
+                    self._put(due[:MOST_AT_ONCE])
+                forgotten = forgotten_of(known, left, now=now)
                 if forgotten:
-                    self._store.forget(forgotten)
+                    self._store.forget(forgotten[:MOST_AT_ONCE])
             self._problem = ""
         except (KubeError, StoreError) as error:
             if str(error) != self._problem:
@@ -302,7 +266,7 @@ class Reservations:
         self, view: View, state: _State, request: PlacementRequest, ends_at: float
     ) -> Placement:
         stand, held, left = state
-        snapshot = occupied(stand.snapshot, nominations(held, left, view))
+        snapshot = occupied(stand.snapshot, nominations(held, left, view=view, memo=self._memo))
         left_s = max(_LEAST_S, ends_at - self._clock())
         bounded = replace(request, deadline_s=min(left_s, request.deadline_s or left_s))
         return place(snapshot, bounded, clock=self._clock)
@@ -316,7 +280,7 @@ class Reservations:
         if isinstance(made, Refusal):
             return made
         held, left = self._held(stand)
-        others = nominations(held, left, view)
+        others = nominations(held, left, view=view, memo=self._memo)
         gone = outranked(stand.snapshot, running_gang(wish.request, placement), others)
         if gone is None:
             return None
@@ -370,37 +334,6 @@ class Reservations:
             return Refusal(RefusalKind.NOT_HOLDER, f"reservation {id_} is somebody else's")
         return found
 
-    def _due(self, now: datetime) -> list[Reservation]:
-        """Return what has to be written because of time, of pods, or of a former writer."""
-        epoch, taken = self._store.epoch, self._store.taken_over()
-        left = self._left(now)
-        found: list[Reservation] = []
-        for one in self._store.read():
-            after: Reservation | Refusal = settled(one, now=now, epoch=epoch)
-            if not one.holds(now):
-                pass
-            elif left[one.id].is_used_up:
-                # Its pods stay its own, even where the API server's clock is ahead of ours.
-                ended = max(now, left[one.id].last_bound or now)
-                after = stepped(one, Step.RELEASE, now=ended, epoch=epoch, message=_USED_UP)
-            elif one.epoch < epoch and one.id not in taken:
-                after = stepped(one, Step.RELEASE, now=now, epoch=epoch, message=_LATE)
-            elif one.epoch < epoch:
-                after = replace(one, epoch=epoch)
-            if isinstance(after, Reservation) and after is not one:
-                found.append(after)
-        return found
-
-    def _forgotten(self, now: datetime) -> list[str]:
-        """Return what need not be remembered; what tells whose pods are bound has to be yet."""
-        known, left = self._store.read(), self._left(now)
-        gangs = {one.gang for one in known if one.holds(now)}
-        return [
-            one.id
-            for one in known
-            if is_forgotten(one, now) and not (one.gang in gangs and left[one.id].num_bound)
-        ]
-
     def _occupied(self, stand: Stand) -> _Seen:
         now, known, seen = self._now(), self._store.read(), self._seen
         if seen is not None and seen.stand is stand and seen.known is known:
@@ -409,20 +342,25 @@ class Reservations:
                 return seen
         held = [one for one in known if one.holds(now)]
         ends = min((one.expires_at for one in held if one.expires_at), default=None)
-        left = left_of((settled(one, now=now, epoch=0) for one in known), stand.pods)
-        snapshot = occupied(stand.snapshot, nominations(held, left))
+        left = left_of(
+            (settled(one, now=now, epoch=0) for one in known), stand.pods, memo=self._memo
+        )
+        snapshot = occupied(stand.snapshot, nominations(held, left, memo=self._memo))
         self._seen = seen = _Seen(stand, known, now, ends, snapshot)
         return seen
 
     def _held(self, stand: Stand) -> tuple[list[Reservation], dict[str, Left]]:
         known, now = self._store.read(), self._now()
-        left = left_of((settled(one, now=now, epoch=0) for one in known), stand.pods)
+        left = left_of(
+            (settled(one, now=now, epoch=0) for one in known), stand.pods, memo=self._memo
+        )
         return [one for one in known if one.holds(now)], left
 
-    def _left(self, now: datetime) -> dict[str, Left]:
-        stand = self._stand
-        known = (settled(one, now=now, epoch=0) for one in self._store.read())
-        return left_of(known, stand.pods if stand else ())
+    def _left(
+        self, known: Sequence[Reservation], stand: Stand | None, now: datetime
+    ) -> dict[str, Left]:
+        rows = (settled(one, now=now, epoch=0) for one in known)
+        return left_of(rows, stand.pods if stand else (), memo=self._memo)
 
     def _find(self, id_: str) -> Reservation | None:
         return next((one for one in self._store.read() if one.id == id_), None)

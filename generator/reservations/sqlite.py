@@ -17,8 +17,8 @@ from threading import Lock
 from typing import Final
 
 from generator.reservations.documents import parse_whole, render_whole
-from generator.reservations.ledger import StoreFenced
 from generator.reservations.records import Refusal, Reservation
+from generator.reservations.stores import StoreFenced
 from topology.errors import ConfigError, StoreError, show
 
 FILE_NAME: Final = "reservations.sqlite"

@@ -6,9 +6,10 @@ import pytest
 
 from generator.placement.engine import place
 from generator.reservation_object import ReservationPhase as Phase
-from generator.reservations.ledger import MOST_AT_ONCE, StoreFenced
+from generator.reservations.ledger import MOST_AT_ONCE
 from generator.reservations.records import Refusal, RefusalKind, Reserved
 from generator.reservations.rules import KEPT_S, MOST_HELD
+from generator.reservations.stores import StoreFenced
 from tests.generator.reservations.worlds import World, cluster, id_of, request_of, wish
 from topology.errors import KubeConflict, KubeUnavailable, StoreError
 
