@@ -22,6 +22,7 @@ MOST_ROWS: Final = 4096
 PAGE_BYTES: Final = 2 * 1024 * 1024
 """Of rows, after which a page ends early: half of what a message may have."""
 _MOST_TOKEN_CHARS: Final = 65_536
+_MOST_PLACES: Final = 1 << 32
 _SIZE, _TOKEN = "page_size", "page_token"
 RowT = TypeVar("RowT", bound=Message)
 
@@ -96,14 +97,18 @@ def parse_token(request: Message, token: str, kinds: tuple[type, ...]) -> list[A
         digest, *place = json.loads(base64.b64decode(shown, altchars=b"-_", validate=True))
     except (ValueError, TypeError, RecursionError):
         digest, place = "", []
-    if len(place) != len(kinds) or any(
-        type(part) is not kind for part, kind in zip(place, kinds, strict=False)
-    ):
+    is_ours = len(place) == len(kinds) and all(map(_is_place, place, kinds))
+    if not is_ours:
         raise refused(FailureKind.INVALID_REQUEST, "no token of this server", _TOKEN)
     if digest != _digest(request):
         problem = "of another question: only the page may change"
         raise refused(FailureKind.INVALID_REQUEST, problem, _TOKEN)
     return place
+
+
+def _is_place(part: object, kind: type) -> bool:
+    """Return whether a part of a token is of a kind; numbers are rows."""
+    return type(part) is kind and (not isinstance(part, int) or 0 <= part < _MOST_PLACES)
 
 
 def _digest(request: Message) -> str:

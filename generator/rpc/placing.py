@@ -22,7 +22,7 @@ from generator.rpc.failures import Failure, FailureKind, RefusedError, refused
 from generator.rpc.paging import fill, parse_token, render_token, size_of, split
 from generator.rpc.parsing import Parsing
 from generator.rpc.publishing import Published
-from generator.rpc.room import height_of, room_for, tiers_of, units_at
+from generator.rpc.room import height_of, num_units, room_for, tiers_of, units_at
 from generator.rpc.seams import Reserving
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
@@ -130,17 +130,17 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             problem = f"the tree has no tier {show(tier)}"
             raise refused(FailureKind.INVALID_REQUEST, problem, "tier")
         room = room_for(snapshot, _pod_of(request), priority=request.priority)
-        units = units_at(room, height)
         page = fill(
             (
                 pb.DomainCapacity(
                     domain=one.name, nodes=one.num_nodes, usable_nodes=one.num_usable, pods=one.pods
                 )
-                for one in units[start:]
+                for one in units_at(room, height, start=start, most=size)
             ),
             size,
         )
         stop = start + len(page)
+        has_more = stop < num_units(snapshot, height)
         return pb.CapacityResponse(
             revision=revision,
             domains=page,
@@ -150,7 +150,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
                 )
                 for row in tiers_of(room)
             ],
-            next_page_token=render_token(request, [revision, stop]) if stop < len(units) else "",
+            next_page_token=render_token(request, [revision, stop]) if has_more else "",
         )
 
     def Reserve(  # noqa: N802 - gRPC's
@@ -326,7 +326,7 @@ def _start(request: pb.CapacityRequest, revision: str) -> int:
     if begun != revision:
         problem = "the tree is another one by now: begin anew"
         raise refused(FailureKind.PAGE_TOKEN_STALE, problem, "page_token")
-    return max(0, int(start))
+    return int(start)
 
 
 def _pod_of(request: pb.CapacityRequest) -> Group:

@@ -52,20 +52,26 @@ def room_for(snapshot: Snapshot, pod: Group, *, priority: int) -> Room:
     return Room(seen, usable, np.where(usable, seen.slots(dict(pod.request), most=0), 0))
 
 
-def units_at(room: Room, height: int) -> list[Unit]:
-    """Return the room in every domain of a tier, in tree order; height 0 are the nodes."""
+def num_units(snapshot: Snapshot, height: int) -> int:
+    """Return the number of domains of a tier; height 0 are the nodes."""
+    return len(_domains(snapshot, height))
+
+
+def units_at(room: Room, height: int, *, start: int, most: int) -> list[Unit]:
+    """Return the room in some domains of a tier, in tree order; O(nodes) for the sums."""
     snapshot = room.snapshot
     levels = snapshot.levels
-    starts, stops = levels.starts[height], levels.stops[height]
-    if not len(starts):
+    which = _domains(snapshot, height)[start : start + most]
+    if not len(which):
         return []
-    usable = np.add.reduceat(room.usable.astype(np.int64), starts)
-    pods = np.add.reduceat(room.pods, starts)
+    starts, stops = levels.starts[height], levels.stops[height]
+    usable = np.add.reduceat(room.usable.astype(np.int64), starts)[which]
+    pods = np.add.reduceat(room.pods, starts)[which]
+    sizes = stops[which] - starts[which]
+    names = [_name(snapshot, height, at) for at in which.tolist()]
     return [
-        Unit(
-            _name(snapshot, height, at), int(stops[at] - starts[at]), int(usable[at]), int(pods[at])
-        )
-        for at in _domains(snapshot, height).tolist()
+        Unit(*row)
+        for row in zip(names, sizes.tolist(), usable.tolist(), pods.tolist(), strict=True)
     ]
 
 

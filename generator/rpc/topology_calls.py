@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from threading import Event
+from threading import Event, Lock
 from typing import Final
 
 import grpc
@@ -33,6 +33,9 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
         """Keep where the tree is, and the clock of searches."""
         self._published = published
         self._clock = clock
+        self._looking = Lock()
+        """Held while one gang that waits is looked at: all of them wake at once, and calls for
+        placements must not come last."""
 
     def GetTopology(  # noqa: N802 - gRPC's
         self, request: pb.GetTopologyRequest, context: grpc.ServicerContext
@@ -44,7 +47,6 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
         if request.page_token:
             revision, start = parse_token(request, request.page_token, (str, int))
             seen = self._of_page(revision)
-        start = max(0, start)
         rows = fill(tree_rows(seen.tree, start), size)
         stop = start + len(rows)
         has_more = stop < num_rows(seen.tree)
@@ -78,8 +80,9 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
         was_feasible: bool | None = None
         for _ in self._turns(context):
             snapshot = known(self._published)
-            remaining_s = min(context.time_remaining(), SEARCH_S)
-            found = placed(snapshot, asked, remaining_s, clock=self._clock)
+            with self._looking:
+                remaining_s = min(context.time_remaining(), SEARCH_S)
+                found = placed(snapshot, asked, remaining_s, clock=self._clock)
             if found.is_feasible is not was_feasible:
                 yield pb.WatchFeasibleResponse(
                     placement=placement_message(found),

@@ -25,6 +25,8 @@ from generator.placement.request import parse_request
 from generator.plane_config import parse_planes
 from generator.rpc.answers import placement_message, placement_of
 from generator.rpc.convert import request_message, request_of
+from generator.rpc.failures import RefusedError
+from generator.rpc.paging import parse_token
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.store.documents import Document, parse_documents
 from generator.switch_targets import parse_switches
@@ -204,6 +206,8 @@ def _grpc(raw: bytes) -> None:
         request_of(pb.PlacementSpec.FromString(raw))
     with suppress(DecodeError, ValueError):
         placement_message(placement_of(pb.Placement.FromString(raw)))
+    with suppress(RefusedError):
+        parse_token(pb.CapacityRequest(), raw.decode("utf-8", "replace"), (str, int))
 
 
 def _switches(raw: bytes) -> None:

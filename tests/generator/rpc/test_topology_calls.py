@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterator
 
 import grpc
@@ -119,6 +121,23 @@ TOKENS = [
     pytest.param("W1tbW1tbW1tbW1tb" * 4000, id="very deep lists"),
     pytest.param("é", id="no ASCII"),
 ]
+
+
+@pytest.mark.parametrize("row", [-1, 10**30, 1.5, True, None], ids=str)
+def test_it_refuses_a_token_that_was_changed(stubs: Stubs, row: object) -> None:
+    first = stubs.topology.GetTopology(pb.GetTopologyRequest(page_size=1), timeout=SOON_S)
+    digest, revision, _ = json.loads(base64.urlsafe_b64decode(first.next_page_token))
+    token = base64.urlsafe_b64encode(json.dumps([digest, revision, row]).encode()).decode()
+    code, failure = failed(stubs.topology.GetTopology, pb.GetTopologyRequest(page_token=token))
+    assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, "page_token")
+
+
+def test_it_ends_with_a_page_beyond_the_last(stubs: Stubs) -> None:
+    first = stubs.topology.GetTopology(pb.GetTopologyRequest(page_size=1), timeout=SOON_S)
+    digest, revision, _ = json.loads(base64.urlsafe_b64decode(first.next_page_token))
+    token = base64.urlsafe_b64encode(json.dumps([digest, revision, 99]).encode()).decode()
+    page = stubs.topology.GetTopology(pb.GetTopologyRequest(page_token=token), timeout=SOON_S)
+    assert (len(page.domains), len(page.unplaced), page.next_page_token) == (0, 0, "")
 
 
 @pytest.mark.parametrize("token", TOKENS)
