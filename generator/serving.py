@@ -36,6 +36,7 @@ from generator.store.served import ServedStore
 from generator.switch_reports import is_walked
 from generator.switch_rounds import SwitchRounds
 from generator.telling import Noticed, Telling, Told
+from generator.tuning import settle
 from topology.errors import KubeUnavailable, ParseError
 from topology.facts import Finding
 from topology.tree import TopologyTree
@@ -195,6 +196,8 @@ class Rounds:
         self._snapshot = build_snapshot(tree, capacities(inventory, tree.nodes))
         self._publish(self._snapshot, world.bound)
         is_known = self._served is not None and self._served[0] == tree
+        if self._served is None:
+            settle()
         self._served = served
         if is_known:
             return  # what is free changes with each pod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ from topology.fabric_columns import (
 )
 from topology.facts import GpuDistance
 from topology.lazy_rows import LazyRows
+from topology.splicing import splice
 
-AnyT = TypeVar("AnyT", bound="np.generic[Any]")
 _Numbers = NDArray[np.int32]
 
 _DISTANCES: Final[tuple[GpuDistance | None, ...]] = (None, *GpuDistance)
@@ -75,18 +75,13 @@ class PortTable(NamedTuple):
         return PortNames(self.size, self._names_at, self._name_codes)
 
     def spliced(self, span: tuple[int, int], ports: Sequence[FabricPort]) -> PortTable:
-        """Return the table with other ports in a span. Cost: copies of the arrays."""
-        start, stop = span
+        """Return the table with other ports in a span. Cost: copies of the arrays that change."""
         builder = PortTableBuilder(self.texts)
         builder.extend(ports)
-        fresh = builder.table()
-
-        def splice(column: NDArray[AnyT], own: NDArray[AnyT]) -> NDArray[AnyT]:
-            return np.concatenate([column[:start], own, column[stop:]])
-
         *columns, _ = self
-        *others, texts = fresh
-        return PortTable(*map(splice, columns, others), texts)
+        *others, texts = builder.table()
+        spliced = (splice(column, span, own) for column, own in zip(columns, others, strict=True))
+        return PortTable(*spliced, texts)
 
     def _rows_at(self, places: Sequence[int]) -> Iterator[FabricPort]:
         chosen = np.fromiter(places, np.intp, len(places))

@@ -29,6 +29,7 @@ from topology.pairing import confirms
 from topology.port_numbers import far_port, port_row
 from topology.port_table import PortTable
 from topology.rehearing import Reheard
+from topology.splicing import splice
 
 AnyT = TypeVar("AnyT", bound="np.generic[Any]")
 
@@ -214,7 +215,7 @@ class _Assembly:
         rates = rate_column([slot.port.rate_bps for slot in self.redone.slots])
         columns: tuple[NDArray[Any], ...] = old
         return HeardRows._make(
-            np.concatenate([column[:start], fresh.astype(column.dtype), column[stop:]])
+            splice(column, (start, stop), fresh)
             for column, fresh in zip(columns, (*table, rates), strict=True)
         )
 
@@ -239,12 +240,8 @@ class _Assembly:
         found = cables.confirmed_ports
         is_confirmed[found[is_touched[found]]] = True
         fresh = cables.links(is_confirmed)
-        kept = np.flatnonzero(~(is_touched[links.a] | is_touched[links.b]))
-        merged = LinkColumns._make(
-            np.concatenate([column[kept], new]) for column, new in zip(links, fresh, strict=True)
-        )
-        order = np.argsort((merged.a << HALF) | merged.b, kind="stable")
-        return is_confirmed, LinkColumns._make(column[order] for column in merged)
+        is_old = is_touched[links.a] | is_touched[links.b]
+        return is_confirmed, _with_links(links, np.flatnonzero(is_old), fresh)
 
     def _table(self, tail: _Tail) -> PortTable:
         table, base = self.joined.table, self.joined.num_claimed
@@ -269,6 +266,21 @@ class _Assembly:
 
     def _owners(self) -> Index:
         return columns_of(self.joined.fabric).port_devices
+
+
+def _with_links(links: LinkColumns, gone: Index, fresh: LinkColumns) -> LinkColumns:
+    """Return links without some and with others, sorted; the very same where those are equal."""
+    if all(np.array_equal(was[gone], now) for was, now in zip(links, fresh, strict=True)):
+        return links
+    kept = np.delete(np.arange(len(links.a)), gone)
+    keys = (np.concatenate([links.a[kept], fresh.a]) << HALF) | np.concatenate(
+        [links.b[kept], fresh.b]
+    )
+    order = np.argsort(keys, kind="stable")
+    del keys
+    return LinkColumns._make(
+        np.concatenate([was[kept], now])[order] for was, now in zip(links, fresh, strict=True)
+    )
 
 
 def _ports_among(*numbers: Index) -> Index:

@@ -13,6 +13,7 @@ from generator.ports import Ports, new_metrics
 from generator.running import FolderGround, Ground, serve
 from generator.serve_options import ServeSettings, serve_options, settings_of
 from generator.signals import stop_signals
+from generator.tuning import tune_for_serving
 
 
 @click.command(name="serve")
@@ -37,6 +38,7 @@ def command(
     settings = settings_of(options)
     asked = port_settings_of(options, is_cluster=settings.cluster is not None)
     start_logging(log_format)
+    tune_for_serving()
     with stop_signals() as wait_for_stop:
         ground, ports = _open(settings, asked)
         serve(settings, ground, ports, wait_for_stop)

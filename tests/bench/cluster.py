@@ -47,6 +47,9 @@ from topology.tree import host_partitions
 
 NUM_NODES: Final = 10_000
 RAILS: Final = 8
+RADIX: Final = 128
+"""Ports of a switch at the rate of a host's: 51.2 Tb/s at 400 Gb/s. Of 64 ports three tiers join
+65,536 HCAs, so 10,000 nodes of eight would be given a fourth tier and three times the switches."""
 MAX_COLD_S: Final = 180.0
 MAX_RSS_BYTES: Final = 300 << 20
 MAX_REBUILD_S: Final = 1.0
@@ -71,6 +74,7 @@ class Figures(NamedTuple):
     """One measurement."""
 
     num_nodes: int
+    num_switches: int
     num_reports: int
     num_hypernodes: int
     cold_s: float
@@ -162,7 +166,7 @@ def measure_cluster(
     Raises:
         AssertionError: the HyperNodes are not what is cabled.
     """
-    spec = FabricSpec(FabricKind.RAIL, num_nodes, rails=RAILS, medium=medium)
+    spec = FabricSpec(FabricKind.RAIL, num_nodes, rails=RAILS, radix=RADIX, medium=medium)
     damaged = undamaged(build_wiring(spec))
     with _filled_server(damaged, say) as (api, reports, folder):
         say("starting the replica")
@@ -178,6 +182,7 @@ def measure_cluster(
                 rebuild_s, busy = _change(api, replica, client, reports[:1] * effort.changes)
             return Figures(
                 num_nodes,
+                len(damaged.wiring.switches),
                 len(reports),
                 num_hypernodes,
                 cold_s,
@@ -272,7 +277,7 @@ def text(found: Figures) -> str:
     """Return the figures as lines."""
     slower = found.busy_p99_s / found.rest_p99_s
     return (
-        f"{found.num_nodes} nodes, {found.num_reports} reports, "
+        f"{found.num_nodes} nodes, {found.num_switches} switches, {found.num_reports} reports, "
         f"{found.num_hypernodes} HyperNodes in a cluster:\n"
         f"  all HyperNodes {found.cold_s:.1f} s after the start (at most {MAX_COLD_S:g} s)\n"
         f"  {found.peak_rss_bytes / 2**20:.0f} MiB at most (bar {MAX_RSS_BYTES >> 20} MiB)\n"
