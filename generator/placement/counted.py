@@ -6,7 +6,7 @@ count the same at once write the same.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ class Counted:
             found = self._base.get(kind)
             return None if found is None else (found[0], found[1] | self._apart)
         return found
+
+    def kinds(self) -> Iterator[Hashable]:
+        """Yield the kinds of pods that it knows itself."""
+        yield from self._rows.copy()
 
     def keep(self, kind: Hashable, shape: Shape) -> None:
         """Remember what is true of the snapshot, and all but true of the one it is a view of."""

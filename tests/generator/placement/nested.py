@@ -156,8 +156,8 @@ def best(job: Job) -> tuple[int, ...] | None:
     """Return the best (pods, [victims], tier, parts, …) over all placements, None without any.
 
     What is compared is a prefix of the optimal order, by names of keys: pods placed, with
-    `fewestVictims` the pods evicted, job tier, group tier, histogram, preferred misses, wished
-    labels missed, domains per tier.
+    `fewestVictims` the pods evicted, in all and per priority, job tier, group tier, histogram,
+    preferred misses, wished labels missed, domains per tier.
     """
     calm = [_vector(job, rows, ()) for rows in _assignments(job, job.running) if _holds(job, rows)]
     if calm or "preemption" not in job.spec:
@@ -171,6 +171,11 @@ def best(job: Job) -> tuple[int, ...] | None:
         rows = (row for row in _assignments(job, left) if _holds(job, row))
         vectors += [_vector(job, row, gone) for row in rows]
     return min(vectors, default=None)
+
+
+def priorities(job: Job) -> list[int]:
+    """Return those of all that may be evicted, the highest first."""
+    return sorted({priority for priority, _ in job.running.values() if priority < 5}, reverse=True)
 
 
 def _victims(job: Job) -> Iterator[tuple[tuple[str, str], ...]]:
@@ -250,12 +255,10 @@ def _vector(job: Job, rows: Assignment, gone: tuple[tuple[str, str], ...]) -> tu
     everything = [node for row in rows.values() for node in row]
     parts = [job.common(row) for row in rows.values() if row]
     heights = range(len(job.tiers) - 1, -1, -1)
-    victims = sum(
-        on.count(node)
-        for name, (_, on) in job.running.items()
-        for gang, node in gone
-        if gang == name
-    )
+    victims = Counter[int]()
+    for gang, node in gone:
+        priority, on = job.running[gang]
+        victims[priority] += on.count(node)
     is_fewest = job.spec.get("preemption") == "fewestVictims"
     tier = job.common(everything)
     preferred = [job.tiers.index(name) for name in job.spec.get("preferred", ())]
@@ -268,7 +271,7 @@ def _vector(job: Job, rows: Assignment, gone: tuple[tuple[str, str], ...]) -> tu
     )
     return (
         -len(everything),
-        *([victims] if is_fewest else []),
+        *([victims.total(), *(victims[row] for row in priorities(job))] if is_fewest else []),
         tier,
         max(parts),
         *(parts.count(height) for height in heights),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from generator.placement.answer import Placement
 from generator.placement.engine import place
 from generator.placement.request import parse_request
-from tests.generator.placement.nested import Assignment, Job, best, jobs, traffic
+from tests.generator.placement.nested import Assignment, Job, best, jobs, priorities, traffic
 
 MANY = int(os.environ.get("TOPONAUT_RANDOM_JOBS", "50"))
 
@@ -24,10 +24,13 @@ def reached(job: Job, placement: Placement) -> tuple[int, ...]:
     is_fewest = job.spec.get("preemption") == "fewestVictims"
     histogram, domains = found["histogram"], found["domains"]
     assert isinstance(histogram, dict)
+    victims = found.get("victim_priorities", {})
     assert isinstance(domains, dict)
+    assert isinstance(victims, dict)
     numbers = [
         -_number(found["placed"]),
         *([found.get("victim_pods", 0)] if is_fewest else []),
+        *(victims.get(str(row), 0) for row in (priorities(job) if is_fewest else ())),
         tiers.index(str(found["job_tier"])),
         tiers.index(str(found["group_tier"])),
         *(histogram.get(tier, 0) for tier in reversed(tiers)),

@@ -1,0 +1,112 @@
+"""A snapshot that has changed many times answers as one that is made anew."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.placement.answer import render_placement
+from generator.placement.capacity import (
+    NodeSpec,
+    RunningGang,
+    RunningPods,
+    Snapshot,
+    build_snapshot,
+    with_nominated,
+    with_running,
+    without_running,
+)
+from generator.placement.counted import MOST_KINDS, MOST_STALE, Counted
+from generator.placement.engine import place, running_gang
+from generator.placement.presets import Preset
+from generator.placement.request import PlacementRequest
+from tests.generator.placement.documents import racks, request, workers
+
+TREE = racks(6, 8, 4, 6, per_block=2)
+SPECS = {
+    name: NodeSpec(name, {"slots": 2 + at % 3, "cpu": 8}, labels={"zone": "ab"[at % 2]})
+    for at, name in enumerate(TREE.nodes)
+}
+PRESETS = st.sampled_from([Preset.OPTIMAL, Preset.KUEUE, Preset.KOORDINATOR, Preset.KAI])
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> PlacementRequest:
+    """Draw one of few kinds of pods, in some number."""
+    row: dict[str, object] = {"request": {"slots": draw(st.integers(1, 2))}}
+    if draw(st.booleans()):
+        row["node_selector"] = {"zone": ["a"]}
+    return request(
+        groups=workers(draw(st.integers(1, 9)), **row), preset=draw(PRESETS).value, gang="asks"
+    )
+
+
+def fresh(snapshot: Snapshot) -> Snapshot:
+    return build_snapshot(TREE, SPECS, [*snapshot.running.values()], [*snapshot.nominated.values()])
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=st.lists(st.tuples(asked(), st.integers(0, 3)), min_size=2, max_size=8))
+def test_it_answers_as_if_all_were_counted_anew(steps: list[tuple[PlacementRequest, int]]) -> None:
+    snapshot = build_snapshot(TREE, SPECS)
+    for number, (question, change) in enumerate(steps):
+        found = place(snapshot, question)
+        assert render_placement(found) == render_placement(place(fresh(snapshot), question))
+        name = f"g{number}"
+        held = running_gang(question, found)
+        gang = RunningGang(name, held.pods)
+        if change == 0 and snapshot.running:
+            snapshot = without_running(snapshot, next(iter(snapshot.running)))
+        elif change == 1:
+            snapshot = with_nominated(snapshot, {name: gang})
+        elif found.is_feasible:
+            snapshot = with_running(snapshot, gang)
+
+
+def test_it_counts_only_the_nodes_that_changed() -> None:
+    snapshot = build_snapshot(TREE, SPECS)
+    place(snapshot, request(groups=workers(3)))
+    gang = RunningGang("g", (RunningPods("n0"), RunningPods("n3")))
+    changed = with_running(snapshot, gang)
+    place(changed, request(groups=workers(2)))
+    assert place(changed, request(groups=workers(24))).is_feasible
+    kinds = list(snapshot.counted.kinds())
+    assert len(kinds) == 1
+    assert list(changed.counted.kinds()) == kinds
+
+
+@pytest.mark.parametrize(
+    ("num_changed", "is_kept"),
+    [
+        pytest.param(3, True, id="it goes on from what is little behind"),
+        pytest.param(4, False, id="it lets go what is far behind"),
+    ],
+)
+def test_it_keeps_what_is_worth_it(num_changed: int, *, is_kept: bool) -> None:
+    snapshot = build_snapshot(TREE, SPECS)
+    place(snapshot, request(groups=workers(3)))
+    assert len(TREE.nodes) // MOST_STALE == 3
+    touched = frozenset(range(num_changed))
+    assert bool(list(snapshot.counted.changed(touched, len(TREE.nodes)).kinds())) == is_kept
+
+
+def test_it_knows_only_so_many_kinds_of_pods() -> None:
+    snapshot = build_snapshot(TREE, SPECS)
+    for slots in range(MOST_KINDS + 1):
+        place(snapshot, request(groups=workers(1, request={"cpu": 1, "slots": slots})))
+    assert len(list(snapshot.counted.kinds())) <= MOST_KINDS
+
+
+def test_it_tells_a_view_apart_from_what_it_is_a_view_of() -> None:
+    snapshot = build_snapshot(TREE, SPECS)
+    place(snapshot, request(groups=workers(3)))
+    (kind,) = snapshot.counted.kinds()
+    view = Counted(snapshot.counted, frozenset({1, 2}))
+    found, known = view.get(kind), snapshot.counted.get(kind)
+    assert found is not None
+    assert known is not None
+    assert found == (known[0], frozenset({1, 2}))
+    view.keep(kind, known[0])
+    assert view.get(kind) == (known[0], frozenset())
+    assert snapshot.counted.get(kind) == (known[0], frozenset({1, 2}))
