@@ -109,7 +109,8 @@ class FolderGround:
         """Do nothing: every write to a folder is whole or not there at all."""
 
     def leave(self) -> None:
-        """Do nothing."""
+        """Close what is open; nothing would be lost without it."""
+        self.reservations.close()
 
 
 class Running:

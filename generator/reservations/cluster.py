@@ -141,6 +141,11 @@ class ClusterReservations:
         reign = self._reign
         return reign.epoch if reign and reign.transitions == transitions else transitions
 
+    @property
+    def is_known(self) -> bool:
+        """Whether they were listed once, or cannot be, such as where the kind is not installed."""
+        return self._reflector.is_synced or bool(self._reflector.problem)
+
     def why_not(self) -> Refusal | None:
         """Return why nothing can be written here: another one leads, or the kind is missing."""
         if self._leadership.left_s() <= 0:

@@ -122,9 +122,11 @@ class Reservations:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The cluster with what is reserved at this moment, None until a tree is known."""
+        """The cluster with what is reserved at this moment, None until both are known."""
         stand = self._stand
-        return None if stand is None else self._occupied(stand).snapshot
+        if stand is None or not self._store.is_known:
+            return None
+        return self._occupied(stand).snapshot
 
     def publish(self, snapshot: Snapshot, pods: Sequence[BoundPod] = ()) -> None:
         """Take a new state of the cluster.
@@ -245,6 +247,7 @@ class Reservations:
             if wish.is_trial or not placement.is_feasible:
                 return Reserved(placement, None)
             with self._writing:
+                self._store.refresh()  # the lead may have passed on, and back, during the search
                 made = self._admitted(stand, wish, placement, view)
                 if made is not None:
                     return made

@@ -60,6 +60,11 @@ class SqliteReservations:
         """How often a server has opened the file."""
         return self._epoch
 
+    @property
+    def is_known(self) -> bool:
+        """Return that all is: it was read at the start."""
+        return True
+
     def why_not(self) -> Refusal | None:
         """Return None: nobody else leads."""
         return None

@@ -24,6 +24,11 @@ class ReservationStore(Protocol):
         """What this writer signs with; a larger one than any writer before it had."""
         ...
 
+    @property
+    def is_known(self) -> bool:
+        """Whether all was read once, or cannot be, which is no reason to place nothing."""
+        ...
+
     def why_not(self) -> Refusal | None:
         """Return why nothing can be written here at the moment, None where it can."""
         ...

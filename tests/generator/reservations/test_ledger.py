@@ -1,13 +1,14 @@
 """Reserving before a store: replays, capacity, priorities, bad wishes, failures of the store."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from generator.placement.engine import place
 from generator.reservation_object import ReservationPhase as Phase
-from generator.reservations.ledger import MOST_AT_ONCE
-from generator.reservations.records import Refusal, RefusalKind, Reserved
+from generator.reservations.ledger import MOST_AT_ONCE, Reservations
+from generator.reservations.records import LOCAL, Refusal, RefusalKind, Reserved
 from generator.reservations.rules import KEPT_S, MOST_HELD
 from generator.reservations.stores import StoreFenced
 from tests.generator.reservations.worlds import World, cluster, id_of, request_of, wish
@@ -325,3 +326,36 @@ def test_it_counts_what_is_kept(world: World) -> None:
     world.clock.pass_s(61)
     assert world.ledger.census().phases == {Phase.EXPIRED: 1, Phase.CONFIRMED: 1}
     assert world.ledger.census().amounts == {"slots": 2}
+
+
+def test_it_shows_nothing_before_it_knows_what_is_reserved(world: World) -> None:
+    world.store.is_known = False
+    assert world.ledger.snapshot is None
+    world.store.is_known = True
+    assert world.ledger.snapshot is world.base
+
+
+def test_it_tells_whenever_something_else_is_free(world: World) -> None:
+    told: list[int] = []
+    ledger = Reservations(
+        world.store,
+        now=world.clock.now,
+        clock=world.clock.seconds,
+        on_change=lambda: told.append(len(told)),
+    )
+    ledger.publish(world.base)
+    ledger.tick()
+    before = len(told)
+    changes: list[Callable[[], object]] = [
+        lambda: ledger.reserve(wish(1), budget_s=1.0),
+        lambda: ledger.release(id_of(1), holder=LOCAL),
+        lambda: ledger.reserve(wish(2), budget_s=1.0),
+        lambda: world.clock.pass_s(61),
+    ]
+    for number, change in enumerate(changes, 1):
+        change()
+        ledger.tick()
+        assert len(told) >= before + number
+    settled = len(told)
+    ledger.tick()
+    assert len(told) == settled, "at rest nobody is told"

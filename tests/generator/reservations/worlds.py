@@ -76,6 +76,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.rows: dict[str, Reservation] = {}
         self.epoch = 1
+        self.is_known = True
         self.refusal: Refusal | None = None
         self.error: StoreError | None = None
         self.writes: list[tuple[str, ...]] = []
