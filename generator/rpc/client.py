@@ -12,7 +12,9 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from generator.placement.answer import Placement
+from generator.placement.capacity import RunningGang
 from generator.placement.request import PlacementRequest
+from generator.rpc.anchoring import running_messages
 from generator.rpc.answers import assignment_of, objective_of, placement_of
 from generator.rpc.connection import (
     Connection,
@@ -59,13 +61,28 @@ class Candidate(NamedTuple):
 class PlacementClient(Connection):
     """Asks for placements."""
 
-    def place(self, request: PlacementRequest) -> Placement:
+    def place(
+        self,
+        request: PlacementRequest,
+        running: RunningGang | None = None,
+        *,
+        take_running: bool = False,
+    ) -> Placement:
         """Ask for a placement.
+
+        Args:
+            request: what is asked for.
+            running: pods of the gang that run already, and stay.
+            take_running: whether the server does not count them as taken by itself.
 
         Raises:
             TopologyError: as `ask`.
         """
-        message = pb.PlaceRequest(spec=request_message(request))
+        message = pb.PlaceRequest(
+            spec=request_message(request),
+            running=running_messages(running),
+            take_running=take_running,
+        )
         return self._placement(self.ask(self._stub.Place, message).placement)
 
     def place_batch(

@@ -16,6 +16,7 @@ from generator.placement.engine import place
 from generator.placement.grouping import Group
 from generator.placement.joint import BatchPlacement, place_batch
 from generator.placement.request import PlacementRequest, UnsupportedRequest
+from generator.rpc.anchoring import anchored
 from generator.rpc.answers import brief_message, placement_message
 from generator.rpc.convert import request_of
 from generator.rpc.failures import Failure, FailureKind, RefusedError, refused
@@ -76,7 +77,8 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         started = self._clock()
         try:
             asked = asked_of(request.spec, parse=self._parse)
-            placement = self._placed(known(self._published), asked, context)
+            snapshot = anchored(known(self._published), asked, request)
+            placement = self._placed(snapshot, asked, context)
         except BaseException as error:
             self._on_query(_failed_result(error), self._clock() - started)
             raise
@@ -102,7 +104,8 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         if not 0 <= request.max_candidates <= MOST_CANDIDATES:
             problem = f"expected 0 to {MOST_CANDIDATES}, got {request.max_candidates}"
             raise refused(FailureKind.INVALID_REQUEST, problem, "max_candidates")
-        asked, snapshot = asked_of(request.spec), known(self._published)
+        asked = asked_of(request.spec, parse=self._parse)
+        snapshot = anchored(known(self._published), asked, request)
         response = pb.CandidatesResponse()
         for _ in range(request.max_candidates or CANDIDATES):
             found = self._placed(snapshot, asked, context)

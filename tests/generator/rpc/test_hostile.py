@@ -131,6 +131,34 @@ def test_it_names_the_field_of(
     assert failure.field == f"{path}.{field}"
 
 
+@pytest.mark.parametrize(
+    ("rows", "field"),
+    [
+        pytest.param([pb.RunningPods()], "running[0].node", id="no node"),
+        pytest.param([pb.RunningPods(node="a1", count=-1)], "running[0].count", id="negative pods"),
+        pytest.param(
+            [pb.RunningPods(node="a1"), pb.RunningPods(node="a1", group="x")],
+            "running[1].group",
+            id="no group",
+        ),
+        pytest.param(
+            [pb.RunningPods(node="a1", request=pb.Resources(quantities={"gpu": 2**62}))],
+            "running[0].request.gpu",
+            id="a huge quantity",
+        ),
+        pytest.param([pb.RunningPods(node="a1")] * 5000, "running", id="very many rows"),
+    ],
+)
+def test_it_refuses_running_pods_with(stubs: Stubs, rows: list[pb.RunningPods], field: str) -> None:
+    code, failure = failed(stubs.placement.Place, pb.PlaceRequest(spec=spec(), running=rows))
+    assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, field)
+
+
+def test_it_bears_pods_on_nodes_that_nobody_knows(stubs: Stubs) -> None:
+    message = pb.PlaceRequest(spec=spec(), running=[pb.RunningPods(node="gone")])
+    assert stubs.placement.Place(message, timeout=SOON_S).placement.feasible
+
+
 def test_it_answers_that_an_unknown_tier_fits_nobody(stubs: Stubs) -> None:
     message = pb.PlaceRequest(spec=spec(required="x" * 1000))
     found = stubs.placement.Place(message, timeout=SOON_S)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from generator.placement.answer import Placement, render_placement
+from generator.placement.capacity import RunningGang, Snapshot, without_running
 from generator.placement.engine import place
 from generator.placement.request import UnsupportedRequest, parse_request
 from generator.rpc.client import PlacementClient
@@ -37,6 +40,32 @@ def test_it_answers_as_in_process(client: PlacementClient, vector: dict[str, Any
         pytest.skip("no request that a client would send")
     PUBLISHED.snapshot = snapshot = snapshot_of(vector)
     assert outcome(lambda: client.place(request)) == outcome(lambda: place(snapshot, request))
+
+
+GROWING = [
+    vector
+    for vector in VECTORS
+    for gang in vector.get("running", ())
+    if gang["gang"] == vector["request"].get("gang", "self")
+]
+
+
+@pytest.mark.parametrize("vector", GROWING, ids=lambda vector: vector["id"])
+def test_it_grows_near_pods_that_the_caller_names(
+    client: PlacementClient, vector: dict[str, Any]
+) -> None:
+    request = parse_request(document_of(vector))
+    whole = snapshot_of(vector)
+    gang = whole.running[request.gang]
+    PUBLISHED.snapshot = without_running(whole, request.gang)
+    expected = outcome(lambda: place(whole, request))
+    assert outcome(lambda: client.place(request, gang, take_running=True)) == expected
+    PUBLISHED.snapshot = replace(whole, running=MappingProxyType(_others(whole, request.gang)))
+    assert outcome(lambda: client.place(request, gang)) == expected
+
+
+def _others(snapshot: Snapshot, gang: str) -> dict[str, RunningGang]:
+    return {name: row for name, row in snapshot.running.items() if name != gang}
 
 
 def outcome(answer: Callable[[], Placement]) -> object:

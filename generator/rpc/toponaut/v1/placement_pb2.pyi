@@ -227,22 +227,72 @@ class PlaceRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SPEC_FIELD_NUMBER: _builtins.int
+    RUNNING_FIELD_NUMBER: _builtins.int
+    TAKE_RUNNING_FIELD_NUMBER: _builtins.int
+    take_running: _builtins.bool
+    """Whether what these take must be taken off yet: a server of a cluster sees pods, one of a
+    folder does not.
+    """
     @_builtins.property
     def spec(self) -> Global___PlacementSpec:
-        """What is asked for."""
+        """What is asked for: of a gang that runs in part, the pods that it lacks."""
+
+    @_builtins.property
+    def running(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunningPods]:
+        """Pods of the gang that run already: they stay, and the new ones go near them."""
 
     def __init__(
         self,
         *,
         spec: Global___PlacementSpec | None = ...,
+        running: _abc.Iterable[Global___RunningPods] | None = ...,
+        take_running: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["running", b"running", "spec", b"spec", "take_running", b"take_running"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlaceRequest: _TypeAlias = PlaceRequest  # noqa: Y015
+
+@_typing.final
+class RunningPods(_message.Message):
+    """Equal pods that run on one node."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    node: _builtins.str
+    """Name of the node."""
+    count: _builtins.int
+    """Number of pods, 1 where 0."""
+    group: _builtins.str
+    """Name of their group; absent: the gang's only one."""
+    @_builtins.property
+    def request(self) -> Global___Resources:
+        """What one pod takes; one of "slots" where absent."""
+
+    def __init__(
+        self,
+        *,
+        node: _builtins.str = ...,
+        request: Global___Resources | None = ...,
+        count: _builtins.int = ...,
+        group: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_group", b"_group", "group", b"group", "request", b"request"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_group", b"_group", "count", b"count", "group", b"group", "node", b"node", "request", b"request"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__group: _TypeAlias = _typing.Literal["group"]  # noqa: Y015
+    _WhichOneofArgType__group: _TypeAlias = _typing.Literal["_group", b"_group"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__group) -> _WhichOneofReturnType__group | None: ...
+
+Global___RunningPods: _TypeAlias = RunningPods  # noqa: Y015
 
 @_typing.final
 class PlaceResponse(_message.Message):
@@ -334,21 +384,31 @@ class CandidatesRequest(_message.Message):
 
     SPEC_FIELD_NUMBER: _builtins.int
     MAX_CANDIDATES_FIELD_NUMBER: _builtins.int
+    RUNNING_FIELD_NUMBER: _builtins.int
+    TAKE_RUNNING_FIELD_NUMBER: _builtins.int
     max_candidates: _builtins.int
     """Most sets that are wanted, 8 where 0; at most 64."""
+    take_running: _builtins.bool
+    """Whether what these take must be taken off yet."""
     @_builtins.property
     def spec(self) -> Global___PlacementSpec:
         """What is asked for."""
+
+    @_builtins.property
+    def running(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunningPods]:
+        """Pods of the gang that run already: they stay, and the new ones go near them."""
 
     def __init__(
         self,
         *,
         spec: Global___PlacementSpec | None = ...,
         max_candidates: _builtins.int = ...,
+        running: _abc.Iterable[Global___RunningPods] | None = ...,
+        take_running: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_candidates", b"max_candidates", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_candidates", b"max_candidates", "running", b"running", "spec", b"spec", "take_running", b"take_running"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
