@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,11 @@ class PortTable(NamedTuple):
     """Different ones."""
 
     @property
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """All arrays, in their order."""
+        return self[:-1]
+
+    @property
     def size(self) -> int:
         """How many ports there are."""
         return len(self.devices)
@@ -78,16 +83,15 @@ class PortTable(NamedTuple):
         """Return the table with other ports in a span. Cost: copies of the arrays that change."""
         builder = PortTableBuilder(self.texts)
         builder.extend(ports)
-        *columns, _ = self
-        *others, texts = builder.table()
-        spliced = (splice(column, span, own) for column, own in zip(columns, others, strict=True))
-        return PortTable(*spliced, texts)
+        fresh = builder.table()
+        pairs = zip(self.columns, fresh.columns, strict=True)
+        return PortTable._make((*(splice(was, span, now) for was, now in pairs), fresh.texts))
 
     def _rows_at(self, places: Sequence[int]) -> Iterator[FabricPort]:
         chosen = np.fromiter(places, np.intp, len(places))
-        *columns, texts = self
+        texts = self.texts
         for device, name, medium, state, bps, rdma, distance, eats, subnet in zip(
-            *(column[chosen].tolist() for column in columns), strict=True
+            *(column[chosen].tolist() for column in self.columns), strict=True
         ):
             yield FabricPort(
                 device,

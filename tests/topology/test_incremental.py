@@ -27,7 +27,7 @@ from tests.topology.changes import (
     unplugged,
     with_port,
 )
-from topology.identity import Claim
+from topology.identity import Claim, FirstOwners
 from topology.incremental import MAX_CHANGES, Context, Known, Path, Wanted, learn
 from topology.owners import owners_of
 from topology.plane_policy import PlanePolicy, PortRule
@@ -63,7 +63,7 @@ def walk(claims: Claims, seed: int, *, num_changes: int = 6) -> Counter[Path]:
         for change in rng.choices(CHANGES, k=rng.choice((1, 1, 1, 3))):
             claims = change(claims, rng)
         trees = [known.inferred.tree, known.inferred.tree, known.inferred.previous, None]
-        owners = owners_of(known.fabric) if rng.random() < 0.5 else {}
+        owners: FirstOwners = owners_of(known.fabric) if rng.random() < 0.5 else {}
         known = go_on(known, claims, Context(rng.choice(trees), owners))
         paths[known.path] += 1
     return paths
