@@ -24,6 +24,7 @@ from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import Transport
 from generator.reservations.documents import parse_whole, render_spec, render_status
 from generator.reservations.records import Refusal, RefusalKind, Reservation
+from generator.store.cluster import told_by
 from generator.store.own_writes import OwnWrites
 from topology.errors import ConfigError, KubeConflict, KubeError, KubeFenced, show
 
@@ -132,7 +133,7 @@ class ClusterReservations:
     @property
     def problems(self) -> tuple[str, ...]:
         """Which objects cannot be used, so that they hold nothing, and why."""
-        return tuple(str(one) for one in self._reflector.cache.problems)
+        return tuple(str(one) for one in told_by(self._reflector.cache, RESERVATIONS).problems)
 
     @property
     def epoch(self) -> int:

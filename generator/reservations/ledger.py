@@ -52,6 +52,7 @@ from generator.reservations.rules import (
 )
 from generator.reservations.stores import ReservationStore, StoreFenced
 from generator.reservations.upkeep import Writer, due_of, forgotten_of
+from generator.standing import Standing
 from topology.errors import KubeConflict, KubeError, KubeFenced, StoreError, show
 
 log = logging.getLogger(__name__)
@@ -110,6 +111,7 @@ class Reservations:
         self._store = store
         self._on_change = on_change
         self._told: Snapshot | None = None
+        self._unusable = Standing(log, "unusable reservation", level=logging.WARNING)
         self._problem = ""
         """Of the last tick, which is told once."""
         self._now = now
@@ -191,11 +193,12 @@ class Reservations:
         return self._step(id_, Step.RELEASE, holder=holder, least_epoch=least_epoch)
 
     def tick(self) -> None:
-        """Tell of changes, and write what is due where we may; failures are logged.
+        """Tell of changes, and write what is due where we may; what fails is logged, once.
 
         Due are ends, and our epoch on what was taken over.
         """
         self._notice()
+        self._unusable.update({text: {"problem": text} for text in self._store.problems})
         if self._store.why_not() is not None:
             return
         try:

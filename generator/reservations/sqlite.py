@@ -65,6 +65,11 @@ class SqliteReservations:
         """Return that all is: it was read at the start."""
         return True
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Return nothing: a file that holds what cannot be used is not opened."""
+        return ()
+
     def why_not(self) -> Refusal | None:
         """Return None: nobody else leads."""
         return None

@@ -29,6 +29,11 @@ class ReservationStore(Protocol):
         """Whether all was read once, or cannot be, which is no reason to place nothing."""
         ...
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is stored and cannot be used, so that it keeps nothing, and why."""
+        ...
+
     def why_not(self) -> Refusal | None:
         """Return why nothing can be written here at the moment, None where it can."""
         ...

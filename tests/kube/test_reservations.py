@@ -12,6 +12,7 @@ from generator.reservation_object import ReservationPhase as Phase
 from generator.reservations.records import Refusal, RefusalKind, Reservation, Reserved
 from generator.reservations.rules import KEPT_S
 from tests.kube.conftest import CRDS, connecting
+from tests.kube.examples import made
 from tests.kube.proxy import Fault, FaultProxy
 from tests.kube.reserving import DEADLINE_S, Replica, Seat, clear, reserving, stored
 from tests.lab.api_server import ApiServer
@@ -216,7 +217,12 @@ def test_it_says_that_the_kind_is_missing_and_goes_on_when_it_is_there(
             connecting(other_api) as transport,
             reserving(transport, Seat(), awaits=False) as replica,
         ):
-            assert replica.room() == 8, "placement goes on"
+            wait_until(
+                lambda: None if replica.ledger.snapshot else "nothing is known",
+                deadline_s=DEADLINE_S,
+                what="placement goes on",
+            )
+            assert replica.room() == 8
             wait_until(
                 lambda: (
                     None
@@ -235,3 +241,18 @@ def test_it_says_that_the_kind_is_missing_and_goes_on_when_it_is_there(
     finally:
         if other_api.request("GET", path).status == 404:
             other_api.install(crd)
+
+
+def test_it_counts_nothing_for_objects_that_it_cannot_use(api: ApiServer, leader: Replica) -> None:
+    odd = made(RESERVATIONS)
+    api.expect("POST", RESERVATIONS.path(), odd)
+    path = f"{RESERVATIONS.path(odd['metadata']['name'])}/status?fieldManager=person"
+    api.apply(path, odd)
+    wait_until(
+        lambda: None if leader.store.problems else "not told",
+        deadline_s=DEADLINE_S,
+        what="it is told",
+    )
+    (problem,) = leader.store.problems
+    assert "expected spec.requestId as its name" in problem
+    assert leader.made(8).holds(datetime.now(UTC))

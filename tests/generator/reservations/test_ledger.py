@@ -359,3 +359,15 @@ def test_it_tells_whenever_something_else_is_free(world: World) -> None:
     settled = len(told)
     ledger.tick()
     assert len(told) == settled, "at rest nobody is told"
+
+
+def test_it_tells_once_of_what_it_cannot_use(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    world.store.problems = ("PlacementReservation x: is odd",)
+    world.ledger.tick()
+    world.ledger.tick()
+    world.store.problems = ()
+    world.ledger.tick()
+    assert caplog.messages == ["unusable reservation appeared", "unusable reservation gone"]

@@ -77,6 +77,7 @@ class MemoryStore:
         self.rows: dict[str, Reservation] = {}
         self.epoch = 1
         self.is_known = True
+        self.problems: tuple[str, ...] = ()
         self.refusal: Refusal | None = None
         self.error: StoreError | None = None
         self.writes: list[tuple[str, ...]] = []
