@@ -1,0 +1,135 @@
+"""What a client tries again, how often, and for how long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import grpc
+import pytest
+
+from generator.kube.pacing import Backoff
+from generator.rpc.client import PlacementClient, Retries
+from generator.rpc.failures import Failure, FailureKind, status_of
+from generator.rpc.server import SERVICE
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from tests.generator.rpc.clusters import request_for
+from tests.generator.rpc.serving import SOON_S
+from topology.errors import TopologyError
+
+AT_ONCE = Retries(backoff=Backoff(first_s=0.001, limit_s=0.001))
+Ending = Failure | grpc.StatusCode | None
+"""How a call ends; None: with an answer."""
+
+
+class Scripted:
+    """Ends calls one after the other as it is told, the last ones with an answer."""
+
+    def __init__(self, *endings: Ending, details: str = "for a moment") -> None:
+        self.num_calls = 0
+        self._endings = list(endings)
+        self._details = details
+
+    def place(self, _: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:
+        self.num_calls += 1
+        ending = self._endings.pop(0) if self._endings else None
+        if isinstance(ending, Failure):
+            context.abort_with_status(status_of(ending))
+        if ending is not None:
+            context.abort(ending, self._details)
+        return pb.PlaceResponse(placement=pb.Placement(feasible=True))
+
+
+@contextmanager
+def calling(
+    script: Scripted, retries: Retries = AT_ONCE, timeout_s: float = SOON_S
+) -> Iterator[PlacementClient]:
+    server = grpc.server(ThreadPoolExecutor(1))
+    method = grpc.unary_unary_rpc_method_handler(
+        script.place, pb.PlaceRequest.FromString, pb.PlaceResponse.SerializeToString
+    )
+    handlers = grpc.method_handlers_generic_handler(SERVICE, {"Place": method})
+    server.add_generic_rpc_handlers((handlers,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with PlacementClient(f"127.0.0.1:{port}", timeout_s, retries=retries) as client:
+            yield client
+    finally:
+        server.stop(0).wait()
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        pytest.param(grpc.StatusCode.UNAVAILABLE, id="a server that is away"),
+        pytest.param(Failure(FailureKind.TREE_UNKNOWN, "no tree"), id="no tree yet"),
+        pytest.param(Failure(FailureKind.OVERLOADED, "too many"), id="too many streams"),
+        pytest.param(Failure(FailureKind.STOPPING, "stops"), id="a server that stops"),
+    ],
+)
+def test_it_tries_again(ending: Ending) -> None:
+    script = Scripted(ending, ending, ending)
+    with calling(script) as client:
+        assert client.place(request_for(1)).is_feasible
+    assert script.num_calls == AT_ONCE.most
+
+
+def test_it_tries_again_what_grpc_turned_away() -> None:
+    turned_away = grpc.StatusCode.RESOURCE_EXHAUSTED
+    script = Scripted(turned_away, details="Concurrent RPC limit exceeded!")
+    with calling(script) as client:
+        assert client.place(request_for(1)).is_feasible
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        pytest.param(grpc.StatusCode.RESOURCE_EXHAUSTED, id="a message that is too large"),
+        pytest.param(Failure(FailureKind.ANSWER_TOO_LARGE, "x"), id="an answer that is too large"),
+        pytest.param(Failure(FailureKind.INVALID_REQUEST, "x", "spec"), id="a wrong field"),
+        pytest.param(Failure(FailureKind.FORBIDDEN, "x"), id="a right that is missing"),
+        pytest.param(Failure(FailureKind.INTERNAL, "x"), id="a defect"),
+        pytest.param(grpc.StatusCode.DEADLINE_EXCEEDED, id="no time"),
+    ],
+)
+def test_it_tries_once(ending: Ending) -> None:
+    script = Scripted(ending)
+    with calling(script) as client, pytest.raises(TopologyError):
+        client.place(request_for(1))
+    assert script.num_calls == 1
+
+
+def test_it_gives_up_after_so_many_times() -> None:
+    script = Scripted(*[grpc.StatusCode.UNAVAILABLE] * 9)
+    with calling(script) as client, pytest.raises(TopologyError):
+        client.place(request_for(1))
+    assert script.num_calls == AT_ONCE.most
+
+
+def test_it_does_not_wait_beyond_its_deadline() -> None:
+    patient = Retries(most=9, backoff=Backoff(first_s=600.0, limit_s=600.0))
+    script = Scripted(*[grpc.StatusCode.UNAVAILABLE] * 9)
+    begun = time.monotonic()
+    with calling(script, patient) as client, pytest.raises(TopologyError):
+        client.place(request_for(1))
+    assert script.num_calls == 1
+    assert time.monotonic() - begun < SOON_S
+
+
+def test_it_waits_longer_and_longer_by_chance() -> None:
+    asked: list[tuple[float, float]] = []
+
+    def uniform(low: float, high: float) -> float:
+        asked.append((low, high))
+        return 0.0
+
+    retries = Retries(uniform=uniform)
+    script = Scripted(*[grpc.StatusCode.UNAVAILABLE] * 3)
+    with calling(script, retries) as client:
+        client.place(request_for(1))
+    highs = [high for _, high in asked]
+    assert highs == sorted(highs)
+    assert highs[0] * 4 == highs[-1]
