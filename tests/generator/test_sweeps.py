@@ -2,10 +2,11 @@
 
 import pytest
 
-from generator.sweeps import FAST_BYTES, claims_of_sweep, parse_sweep
+from generator.sweeps import FAST_BYTES, claims_of_sweep, kept_claims, parse_sweep
 from topology.facts import Parsed
 from topology.identity import Claim, SweptClaims, spell_out
 from topology.sources.ibnetdiscover import render_ibnetdiscover
+from topology.sources.ibnetdiscover_columns import SweptDevices
 from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
 
 SPEC = FabricSpec(FabricKind.RAIL, 8, rails=2, radix=8)
@@ -24,6 +25,26 @@ def test_the_claims_of_a_large_sweep_stay_together(sweep: bytes) -> None:
     assert {type(claim) for claim in one_by_one} == {Claim}
     assert [type(claim) for claim in together] == [SweptClaims]
     assert list(spell_out(together)) == one_by_one
+
+
+def test_claims_that_are_kept_say_the_same_without_the_text_of_the_dump(sweep: bytes) -> None:
+    large = parse_sweep(sweep + b"#" * FAST_BYTES, source="dump")
+    (kept,) = kept_claims(large)
+    assert isinstance(kept, SweptClaims)
+    assert isinstance(kept.devices, SweptDevices)
+    assert kept.devices == large.devices
+    assert len(kept.devices.sweep.texts.dump) < len(sweep) / 8
+    small = parse_sweep(sweep, source="dump")
+    assert kept_claims(small) == claims_of_sweep(small)
+
+
+@pytest.mark.parametrize("at", [0, 3, -1])
+def test_it_makes_one_device_of_a_large_sweep_as_all_of_them(sweep: bytes, at: int) -> None:
+    devices = parse_sweep(sweep + b"#" * FAST_BYTES, source="dump").devices
+    assert devices[at] == tuple(devices)[at]
+    assert devices[at:][:1] == (devices[at],)
+    with pytest.raises(IndexError):
+        devices[len(devices)]
 
 
 def test_nothing_claims_nothing() -> None:
