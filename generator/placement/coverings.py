@@ -71,14 +71,13 @@ class _Counted:
         return np.asarray(self.many[row, units] - rest // (row - self.top))
 
     def changed(self, values: Ints, wider: Iterable[int]) -> Covering | None:
+        units = list(wider)
+        inside = [values[self.first[unit] : self.first[unit + 1]] for unit in units]
+        if max(int(row.max()) for row in inside) > self.top:
+            return None
+        counts = np.array([np.bincount(row, minlength=self.top + 1) for row in inside])
         many, held = self.many.copy(), self.held.copy()
-        for unit in wider:
-            inside = values[self.first[unit] : self.first[unit + 1]]
-            if inside.max() > self.top:
-                return None
-            counts = np.bincount(inside, minlength=self.top + 1)
-            rows = _summed(counts[:, np.newaxis])
-            many[:, unit], held[:, unit] = rows[0][:, 0], rows[1][:, 0]
+        many[:, units], held[:, units] = _summed(counts.T)
         return _Counted(self.first, self.top, many, held)
 
 
