@@ -23,7 +23,7 @@ from generator.rpc.reserving import ReservingCalls
 from generator.rpc.server import LOOPBACK, PlacementServer, Security
 from generator.rpc.tls import ServerCertificates
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2, topology_pb2_grpc
 from tests.generator.reservations.worlds import World, cluster, id_of
 from tests.generator.rpc.proving import ANY_PORT, SOON_S, Pki, Tokens
 from topology.errors import StoreError
@@ -34,9 +34,10 @@ Stub = placement_pb2_grpc.PlacementServiceStub
 class Service:
     """A server over a world, and a caller of it."""
 
-    def __init__(self, world: World, stub: Stub) -> None:
+    def __init__(self, world: World, channel: grpc.Channel) -> None:
         self.world = world
-        self.stub = stub
+        self.channel = channel
+        self.stub = Stub(channel)
 
     def reserve(
         self,
@@ -73,6 +74,7 @@ class Service:
 @contextmanager
 def running(world: World, security: Security = LOOPBACK) -> Iterator[str]:
     published = Published(occupied=lambda: world.ledger.snapshot)
+    world.on_change = published.touch
     published.snapshot = world.base
     server = PlacementServer(
         ANY_PORT, published, security=security, reserving=ReservingCalls(world.ledger)
@@ -88,7 +90,7 @@ def service() -> Iterator[Service]:
     """Two nodes of four slots."""
     world = World(cluster(num_nodes=2, slots=4, per_leaf=2))
     with running(world) as address, grpc.insecure_channel(address) as channel:
-        yield Service(world, Stub(channel))
+        yield Service(world, channel)
 
 
 def failing(call: Any, *words: Any, **more: Any) -> grpc.Call:  # noqa: ANN401 - any call
@@ -121,6 +123,35 @@ def test_it_keeps_nodes_until_they_are_released(service: Service) -> None:
     assert service.release().phase == pb.RESERVATION_PHASE_RELEASED
     assert service.release().phase == pb.RESERVATION_PHASE_RELEASED
     assert service.fits(8, gang="ns/b")
+
+
+def test_it_counts_what_is_reserved_in_every_call(service: Service) -> None:
+    service.reserve(count=6, gang="ns/a")
+    group = pb.Group(name="w", count=3)
+    mine, other = (pb.PlacementSpec(gang=gang, groups=[group]) for gang in ("ns/a", "ns/b"))
+    batch = pb.PlaceBatchRequest(specs=[other, mine])
+    (answer,) = service.stub.PlaceBatch(iter([batch]), timeout=SOON_S)
+    assert [one.feasible for one in answer.placements] == [False, True]
+    sets = service.stub.Candidates(pb.CandidatesRequest(spec=other), timeout=SOON_S)
+    assert not sets.candidates
+    assert service.stub.Candidates(pb.CandidatesRequest(spec=mine), timeout=SOON_S).candidates
+    room = service.stub.Capacity(pb.CapacityRequest(), timeout=SOON_S)
+    assert [one.pods for one in room.tiers][-1] == 2
+    room = service.stub.Capacity(pb.CapacityRequest(priority=1), timeout=SOON_S)
+    assert [one.pods for one in room.tiers][-1] == 8
+
+
+def test_it_wakes_who_waits_for_what_is_reserved(service: Service) -> None:
+    service.reserve(count=8, gang="ns/a")
+    spec = pb.PlacementSpec(gang="ns/b", groups=[pb.Group(name="w", count=8)])
+    watch = topology_pb2_grpc.TopologyServiceStub(service.channel).WatchFeasible(
+        topology_pb2.WatchFeasibleRequest(spec=spec), timeout=SOON_S
+    )
+    answers = (row.placement.feasible for row in watch)
+    assert not next(answers)
+    service.release()
+    assert next(answers)
+    watch.cancel()
 
 
 def test_it_takes_a_minute_where_no_time_is_named(service: Service) -> None:
@@ -286,6 +317,6 @@ def test_it_knows_holders_by_their_certificate(tmp_path: Path) -> None:
         running(world, Security(ServerCertificates(files).credentials)) as address,
         grpc.secure_channel(address, proof) as channel,
     ):
-        Service(world, Stub(channel)).reserve()
+        Service(world, channel).reserve()
     (row,) = world.store.rows.values()
     assert row.holder not in ("", LOCAL)

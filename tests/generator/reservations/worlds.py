@@ -1,6 +1,6 @@
 """A small cluster, clocks that stand still, and a store of reservations in memory."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -122,13 +122,23 @@ class World:
         self.store = MemoryStore()
         self.clock = Clock()
         self.base = cluster() if snapshot is None else snapshot
+        self.on_change: Callable[[], None] | None = None
         self.ledger = self.open()
 
     def open(self) -> Reservations:
         """Return a fresh writer over the same store."""
-        made = Reservations(self.store, now=self.clock.now, clock=self.clock.seconds)
+        made = Reservations(
+            self.store,
+            now=self.clock.now,
+            clock=self.clock.seconds,
+            on_change=self._tell,
+        )
         made.publish(self.base)
         return made
+
+    def _tell(self) -> None:
+        if self.on_change is not None:
+            self.on_change()
 
     def reserve(self, number: int = 1, **more: Any) -> Reserved | Refusal:  # noqa: ANN401 - of a wish
         return self.ledger.reserve(wish(number, **more), budget_s=PLENTY_S)
