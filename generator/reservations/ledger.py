@@ -251,7 +251,7 @@ class Reservations:
                 return Reserved(placement, None)
             with self._writing:
                 self._store.refresh()  # the lead may have passed on, and back, during the search
-                made = self._admitted(stand, wish, placement, view)
+                made = self._admitted(self._stand or stand, wish, placement, view)
                 if made is not None:
                     return made
         return Refusal(RefusalKind.CHANGED, "others were quicker; try again")

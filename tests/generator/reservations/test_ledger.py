@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from generator.placement.capacity import NodeSpec, build_snapshot
 from generator.placement.engine import place
 from generator.reservation_object import ReservationPhase as Phase
 from generator.reservations.ledger import MOST_AT_ONCE, Reservations
@@ -180,6 +181,25 @@ def test_it_places_anew_where_its_nodes_are_gone_meanwhile(world: World) -> None
         return found
 
     other = World(cluster(**SMALL)).made(9, gang="ns/z", count=4)
+    world.ledger._placed = meddled  # type: ignore[method-assign]  # noqa: SLF001 - as above
+    made = world.made(count=4)
+    assert len(calls) == 2
+    assert {run.node for group in made.groups for run in group.runs} == {"n1"}
+
+
+def test_it_places_anew_where_pods_came_to_its_nodes_meanwhile(world: World) -> None:
+    original = world.ledger._placed  # noqa: SLF001 - the moment between placing and writing
+    calls: list[object] = []
+
+    def meddled(stand: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
+        found = original(stand, request, ends_at)
+        if not calls:
+            nodes = {"n0": NodeSpec("n0", {"slots": 4}, free={"slots": 0})}
+            nodes["n1"] = NodeSpec("n1", {"slots": 4})
+            world.ledger.publish(build_snapshot(world.base.tree, nodes))
+        calls.append(found)
+        return found
+
     world.ledger._placed = meddled  # type: ignore[method-assign]  # noqa: SLF001 - as above
     made = world.made(count=4)
     assert len(calls) == 2
