@@ -1,11 +1,21 @@
 """What is made of pods: who runs with whom, and which agents are well."""
 
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from generator.reconcile.gangs import Gang
-from generator.store.pods import RunningPod, ailing_agents, gangs_of, parse_pod
+from generator.reservations.records import BoundPod
+from generator.store.pods import (
+    RunningPod,
+    ailing_agents,
+    gangs_of,
+    parse_bound_pod,
+    parse_followed_pod,
+    parse_pod,
+)
 
 AGENT = {"app.kubernetes.io/name": "toponaut", "app.kubernetes.io/component": "agent"}
 
@@ -85,3 +95,50 @@ def test_it_tells_which_agents_are_not_well() -> None:
     seen = [agent("n1", "True"), agent("n2", "False"), agent("n3", "False"), agent("n3", "True")]
     seen.append(parse_pod(pod("n4", labels=AGENT)))
     assert ailing_agents(one for one in seen if one) == {"n2", "n4"}
+
+
+MARKED = {"scheduling.k8s.io/group-name": "llm"}
+MADE, BOUND = "2026-07-01T12:00:00Z", "2026-07-01T12:00:09Z"
+
+
+def bound(*conditions: object, made: object = MADE) -> BoundPod | None:
+    found = pod(annotations=MARKED, creationTimestamp=made)
+    found["spec"]["containers"] = [{"resources": {"requests": {"cpu": "500m"}}}]
+    found["status"] = {"phase": "Pending", "conditions": list(conditions)}
+    return parse_bound_pod(found)
+
+
+def scheduled(status: str = "True", time: object = BOUND) -> dict[str, object]:
+    return {"type": "PodScheduled", "status": status, "lastTransitionTime": time}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "made", "since"),
+    [
+        pytest.param([scheduled()], MADE, BOUND, id="a condition tells it"),
+        pytest.param([], MADE, MADE, id="nothing but its age does"),
+        pytest.param([scheduled("False")], MADE, MADE, id="it waited for long"),
+        pytest.param([{"type": "Ready", "status": "True"}, "junk"], MADE, MADE, id="others do"),
+        pytest.param([scheduled(time="soon")], MADE, None, id="the time is none"),
+        pytest.param([scheduled(time="2026-07-01T12:00:00")], MADE, None, id="it has no zone"),
+        pytest.param([], None, None, id="nothing does"),
+    ],
+)
+def test_it_tells_since_when_a_pod_has_its_node_where(
+    conditions: list[object], made: object, since: str | None
+) -> None:
+    found = bound(*conditions, made=made)
+    assert found is not None
+    assert (found.gang, found.node) == ("train/llm", "n1")
+    assert found.amounts["cpu"] == Decimal("0.5")
+    assert found.since == (None if since is None else datetime.fromisoformat(since))
+
+
+def test_it_counts_a_pod_that_is_bound_before_it_runs() -> None:
+    found = pod(annotations=MARKED)
+    followed = parse_followed_pod(found)
+    assert followed is not None
+    assert (followed.running, followed.bound is None) == (None, False)
+    assert parse_bound_pod(found | {"spec": {}}) is None
+    assert parse_bound_pod(pod()) is None, "it is in no gang"
+    assert parse_bound_pod(found | {"status": {"phase": "Failed"}}) is None
