@@ -120,7 +120,7 @@ class Enrolling:
     def _needs(self, request: PlacementRequest) -> tuple[Need, ...]:
         return tuple(self.tallies.need(dict(group.request)) for group in request.groups)
 
-    def _mover(self, request: PlacementRequest, look: _Look, pods: Pods | None) -> Mover:
+    def _mover(self, request: PlacementRequest, look: _Look, pods: Pods | None) -> Mover | None:
         least = [group.count if group.least == group.count else 0 for group in request.groups]
         counts = least if pods is None else [len(row) for row in pods]
         if look.shapes and all(counts):
@@ -131,6 +131,8 @@ class Enrolling:
             cap = max(highest - 1 + self.tallies.lowest, 0)
             price = NODE_PRICE * len(views) if self.tallies.lowest else 1
             return Gathered(tuple(map(Row, views, counts)), cap, price)
+        if self.tallies.lowest == 0:
+            return None  # a search wants nodes, and these tallies tell of leaves alone
         worst = None if pods is None else measure(look.before, pods, 0)
         nameless = replace(request, gang=NOBODY)
         return Searched(look.before.snapshot, nameless, look.kept, self._needs(request), worst)

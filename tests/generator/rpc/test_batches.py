@@ -82,6 +82,13 @@ def test_it_answers_what_does_not_fit_and_goes_on(client: PlacementClient) -> No
     assert [row.is_feasible for row in found] == [False, True]
 
 
+def test_it_gives_elastic_gangs_what_is_left(client: PlacementClient) -> None:
+    groups = [{"name": "w", "count": 1_000_000, "min": 0}]
+    found = list(client.place_batch(gang(f"g{number}", 1, groups=groups) for number in range(3)))
+    assert [row.is_feasible for row in found] == [True, False, False]
+    assert len({*found[0].assignment["w"]} - {None}) == SNAPSHOT.num_nodes
+
+
 def test_it_keeps_nothing_for_another_stream(client: PlacementClient) -> None:
     request = gang("x", 4)
     (found,) = client.place_batch([request], explain=True)
