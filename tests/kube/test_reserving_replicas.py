@@ -1,17 +1,23 @@
 """`toponaut serve --kube` reserves: a leader that is killed, a successor, commands beside them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import grpc
 import pytest
 
+from generator.clock import utc_now
 from generator.exits import Exit
 from generator.kube.resources import RESERVATIONS
+from generator.reservations.documents import render_spec, render_status
+from generator.reservations.records import HeldGroup, Run
 from generator.rpc.failures import FailureKind, failure_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from tests.generator.reservations.worlds import World
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.conftest import WRITER
 from tests.kube.reserving import clear
@@ -171,3 +177,31 @@ def test_it_takes_a_deleted_object_for_released(cluster: Cluster, tmp_path: Path
         assert not caller.fits(1)
         cluster.api.expect("DELETE", RESERVATIONS.path(made.reservation.id))
         cluster.await_that(lambda: caller.fits(num), "its nodes are free")
+
+
+def test_it_offers_no_better_place_that_is_reserved(cluster: Cluster) -> None:
+    pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
+    cluster.run_gang()  # makes the service account that pods need
+    far = (cluster.scene.hosts[-1], cluster.scene.hosts[0])
+    limits = {name: str(n) for name, n in GPUS.items()}
+    for at, host in enumerate(far):
+        metadata = {"name": f"llama-{at}", "annotations": {GROUP: "llama"}}
+        box = {"name": "c", "image": "i", "resources": {"limits": limits, "requests": limits}}
+        spec = {"nodeName": host, "containers": [box]}
+        cluster.api.expect("POST", pods, {"metadata": metadata, "spec": spec})
+    words = ("where", f"{cluster.namespace}/llama", "--kube", "-o", "json")
+    kubeconfig = cluster.api.kubeconfig(WRITER)
+    assert run(*words, "--kubeconfig", kubeconfig).document["better"]["tier"] == "leaf"
+    runs = tuple(Run(name, 1) for name in cluster.scene.hosts if name not in far)
+    one = World().made(1, gang="ns/other", groups=[{"name": "w", "count": 1}])
+    group = HeldGroup("w", tuple(GPUS.items()), runs)
+    one = replace(one, groups=(group,), expires_at=utc_now() + timedelta(hours=1))
+    document = render_spec(one)
+    cluster.api.expect("POST", RESERVATIONS.path(), document)
+    status = {key: document[key] for key in ("apiVersion", "kind", "metadata")}
+    status["status"] = render_status(one)
+    path = f"{RESERVATIONS.path(one.id)}/status?fieldManager=person"
+    cluster.api.apply(path, status)
+    ran = run(*words, "--kubeconfig", kubeconfig)
+    assert ran.code == Exit.OK, ran.err
+    assert ran.document["better"] is None
