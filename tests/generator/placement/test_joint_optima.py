@@ -1,0 +1,86 @@
+"""Batches against the least spans that CP-SAT has proved: fixtures/joint, by `make referee`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from generator.placement.joint import place_batch
+from generator.placement.request import PlacementRequest
+from tests.generator.placement.batches import fits, nodes_of, request_of, snapshot_of, span_of
+from tests.repository import ROOT
+
+FILES = sorted((ROOT / "fixtures" / "joint").glob("*.json"))
+MOST_GAP = 0.04
+MOST_MEAN_GAP = 0.015
+LEAST_INSTANCES = 200
+
+
+class Solved(NamedTuple):
+    """One instance and its answer."""
+
+    seed: str
+    gap: float
+    single_gap: float
+
+
+def instances(file: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(file.read_text())["instances"]
+    return found
+
+
+def requests_of(instance: dict[str, Any]) -> list[PlacementRequest]:
+    return [
+        request_of(
+            {
+                "gang": row["name"],
+                **({"required": row["required"]} if row["required"] else {}),
+                "groups": [
+                    {"name": f"g{at}", "count": n["count"], "request": {"slots": n["slots"]}}
+                    for at, n in enumerate(row["groups"])
+                ],
+            }
+        )
+        for row in instance["gangs"]
+    ]
+
+
+def solved(instance: dict[str, Any]) -> Solved:
+    """Place a batch, and check all of the answer but how good it is."""
+    snapshot = snapshot_of(instance["spines"], instance["slots"])
+    requests = requests_of(instance)
+    found = place_batch(snapshot, requests)
+    for request, row, placement in zip(requests, instance["gangs"], found.placements, strict=True):
+        assert len(nodes_of(placement)) == sum(group.count for group in request.groups)
+        parts = {"leaf": 3, "spine": 2}.get(row["required"], 0)
+        assert len({tuple(node.split("-")[:parts]) for node in nodes_of(placement)}) == 1
+    assert fits(snapshot, requests, found.placements)
+    assert found.span == span_of(found.placements)
+    least = instance["least_span"]
+    return Solved(instance["seed"], found.span / least - 1, found.single_span / least - 1)
+
+
+def test_it_has_instances_of_every_size_and_load() -> None:
+    rows = [row for file in FILES for row in instances(file)]
+    assert len(rows) >= LEAST_INSTANCES
+    assert {file.stem.rpartition("-")[2] for file in FILES} == {"75", "95"}
+    assert {len(row["gangs"]) for row in rows} == set(range(1, 9))
+    num_leaves = {sum(map(len, row["spines"])) for row in rows}
+    assert (min(num_leaves), max(num_leaves)) == (2, 16)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_it_is_near_the_proved_optimum(file: Path) -> None:
+    found = [solved(instance) for instance in instances(file)]
+    gaps = [row.gap for row in found]
+    assert min(gaps) >= 0, "nothing spans less than what is proved to be the least"
+    assert max(gaps) <= MOST_GAP, [row for row in found if row.gap > MOST_GAP]
+    assert sum(gaps) / len(gaps) <= MOST_MEAN_GAP
+
+
+def test_it_is_further_from_it_one_after_the_other() -> None:
+    found = [solved(row) for row in instances(ROOT / "fixtures" / "joint" / "uneven-95.json")]
+    assert sum(row.gap for row in found) < sum(row.single_gap for row in found)
