@@ -65,8 +65,9 @@ class Counting:
             return None
         fitting = self._best_histograms(tier, fitting)
         bounds = self._bounds(self._worst_tier(tier, fitting[:1]), tier)
-        has_left = any(term.key is Key.FRAGMENTATION for term in self._problem.order)
-        filling = Filling(self._levels, bounds, self._effort, counts_left=has_left)
+        keys = {term.key for term in self._problem.order}
+        keys -= set() if self._problem.spares_islands else {Key.ISLANDS}
+        filling = Filling(self._levels, bounds, self._effort, keys=keys)
         best = self._best_filled(tier, fitting, filling)
         if self._wanted == 1:
             parts = [[at for at, count in sorted(best.pods.items()) for _ in range(count)]]
@@ -175,7 +176,9 @@ class Counting:
         """
         root = self._levels.root
         around = [partial(self._around, tier, outer) for outer in range(tier, root)]
+        is_island = self._problem.spares_islands and tier == root - 1
         columns: dict[Key, list[Column]] = {
+            Key.ISLANDS: [self._shape.rooms[tier].__getitem__] if is_island else [],
             Key.DOMAINS: inside[Key.DOMAINS],
             Key.SORT: [rule[tier].__getitem__ for rule in self._problem.sort_columns],
             Key.SURPLUS: [self._shape.rooms[tier].__getitem__],

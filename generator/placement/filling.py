@@ -8,6 +8,7 @@ than the budget allows, children are filled fullest first and the answer is not 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from generator.placement.capacity import Ints, Mask
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.levels import Levels
 from generator.placement.picking import MOST_SUMS, fewest_nodes
+from generator.placement.presets import Key
 
 WORD_BITS = 60
 """Costs of more bits are Python integers in an object array: as exact, and slower."""
@@ -58,11 +60,12 @@ class Filling:
     """What all domains of a tier share: bounds, and how what lies inside is compared."""
 
     def __init__(
-        self, levels: Levels, bounds: Bounds, effort: Effort, *, counts_left: bool
+        self, levels: Levels, bounds: Bounds, effort: Effort, *, keys: Collection[Key]
     ) -> None:
-        """Keep the arguments; `counts_left` says whether the preset compares fragmentation."""
+        """Keep the arguments; `keys` are those that are compared."""
         self.levels, self.bounds, self.effort = levels, bounds, effort
-        self.counts_left = counts_left
+        self.counts_left = Key.FRAGMENTATION in keys
+        self.counts_islands = Key.ISLANDS in keys
 
     def used(self, tier: int, pods: dict[int, int]) -> tuple[list[int], list[int]]:
         """Return per tier below one the units that some pods use, and the slots left in them."""
@@ -104,12 +107,18 @@ class _Shares:
         self._levels, self._bounds = filling.levels, filling.bounds
         self._effort, self._num_pods = filling.effort, num_pods
         self._used, self._left = [0] * tier, [0] * tier
+        self._island = 0
         bits = num_pods.bit_length() + 1
-        room = int(self._bounds.slots[tier][unit]).bit_length() + 1 if filling.counts_left else 0
+        size = int(self._bounds.slots[tier][unit]).bit_length() + 1
+        room = size if filling.counts_left else 0
         for at in range(tier):
             self._used[at] = 1 << (room * tier + bits * at)
             self._left[at] = 1 << (room * (tier - 1 - at)) if filling.counts_left else 0
         total = (bits + room) * tier
+        if filling.counts_islands and tier == filling.levels.root:
+            self._island = self._used[tier - 1]
+            self._used[tier - 1] <<= size
+            total += size
         self._dtype: type = np.int64 if total < WORD_BITS else object
         slower = 1 if self._dtype is np.int64 else OBJECT_SLOWDOWN
         self._per_step = ADDITIONS_PER_STEP // slower
@@ -179,7 +188,10 @@ class _Shares:
             cost: Ints = np.full(most + 1, self._never, dtype=self._dtype)
             inside = inside[: most + 1]
             cost[: len(inside)] = inside
-            cost[1:] += self._used[tier] + self._left[tier] * int(self._bounds.slots[tier][unit])
+            slots = int(self._bounds.slots[tier][unit])
+            cost[1:] += self._used[tier] + self._left[tier] * slots
+            if tier == self._levels.root - 1:
+                cost[1:] += self._island * slots
             if tier >= self._bounds.worst:
                 cost[np.arange(most + 1) % self._bounds.size > 0] = self._never
             low = self._bounds.low[tier]

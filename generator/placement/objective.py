@@ -122,6 +122,14 @@ def _parent_surplus(row: _Measured) -> tuple[int, ...]:
     return tuple(row.left_in(tier, int(levels.unit[tier][first])) for tier in tiers)
 
 
+def _islands(row: _Measured) -> tuple[int, ...]:
+    top = row.problem.root - 1
+    if row.job < top or not row.problem.spares_islands:
+        return 0, 0
+    rooms = row.problem.shapes[row.problem.largest].rooms[top]
+    return len(row.used[top]), int(rooms[row.used[top]].sum())
+
+
 def _fragmentation(row: _Measured) -> tuple[int, ...]:
     return tuple(
         sum(row.left_in(tier, int(unit)) for unit in units) for tier, units in enumerate(row.used)
@@ -140,6 +148,7 @@ _MEASURES: Mapping[Key, Callable[[_Measured], tuple[int, ...]]] = MappingProxyTy
         ),
         Key.PREFERRED_MISSES: lambda row: (_misses(row.problem, row.pods, row.job),),
         Key.NODE_MISSES: lambda row: (_node_misses(row.problem, row.pods),),
+        Key.ISLANDS: _islands,
         Key.DOMAINS: lambda row: tuple(len(units) for units in reversed(row.used)),
         Key.SORT: lambda row: tuple(
             int(rule[row.job][row.domain]) for rule in row.problem.sort_columns
@@ -287,9 +296,11 @@ def _misses(problem: Problem, pods: Sequence[Sequence[int]], job: int) -> int:
     return misses
 
 
-def _unasked(problem: Problem) -> frozenset[Key]:
-    """Return keys that measure what the request does not speak of."""
+def _unasked(problem: Problem, objective: Objective) -> frozenset[Key]:
+    """Return keys that measure what the request does not speak of, or what did not happen."""
     unasked = set()
+    if not any(objective.values[Key.ISLANDS]):
+        unasked.add(Key.ISLANDS)
     if not problem.sort_columns:
         unasked.add(Key.SORT)
     if problem.node_weights is None:
@@ -305,9 +316,10 @@ def render_objective(problem: Problem, objective: Objective) -> dict[str, object
     """Return the keys that the preset compares, in its order, tiers by name."""
     tiers = problem.snapshot.levels.tiers
     found: dict[str, object] = {}
+    unasked = _unasked(problem, objective)
     for term in problem.order:
         values = objective.values[term.key]
-        if term.key in _unasked(problem):
+        if term.key in unasked:
             continue
         if term.key in {Key.JOB_TIER, Key.GROUP_TIER}:
             found[term.key.value] = tiers[values[0]]
@@ -321,7 +333,7 @@ def render_objective(problem: Problem, objective: Objective) -> dict[str, object
         elif term.key is Key.VICTIM_PRIORITIES and problem.eviction is not None:
             rows_of = zip(problem.eviction.priorities, values, strict=True)
             found[term.key.value] = {str(priority): count for priority, count in rows_of if count}
-        elif term.key in {Key.PARENT_SURPLUS, Key.SORT, Key.NODE_WEIGHTS}:
+        elif term.key in {Key.ISLANDS, Key.PARENT_SURPLUS, Key.SORT, Key.NODE_WEIGHTS}:
             found[term.key.value] = list(values)
         else:
             found[term.key.value] = values[0]

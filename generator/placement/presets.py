@@ -50,6 +50,11 @@ class Key(StrEnum):
     """Preferred tiers that are not kept, counted over the job and its groups."""
     NODE_MISSES = "node_misses"
     """Wished labels that nodes lack, counted over pods."""
+    ISLANDS = "islands"
+    """Where islands are to be spared: top domains that a job uses, and their slots.
+
+    0, 0 of a job that lies below them.
+    """
     DOMAINS = "domains"
     """Per tier, coarsest first: domains used."""
     SORT = "sort"
@@ -380,6 +385,7 @@ PRESETS: MappingProxyType[Preset, Rules] = MappingProxyType(
                 Term(Key.HISTOGRAM),
                 Term(Key.PREFERRED_MISSES),
                 Term(Key.NODE_MISSES),
+                Term(Key.ISLANDS),
                 Term(Key.DOMAINS),
                 Term(Key.SORT),
                 Term(Key.SURPLUS),

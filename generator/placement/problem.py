@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+
 from generator.placement.capacity import Ints, Snapshot
 from generator.placement.evicting import Evictable
 from generator.placement.levels import CLUSTER
@@ -82,6 +83,11 @@ class Problem:
     def root(self) -> int:
         """Height of `cluster`."""
         return self.snapshot.levels.root
+
+    @property
+    def spares_islands(self) -> bool:
+        """Whether a job leaves islands whole rather than the domains in them."""
+        return self.request.options.spares_islands and self.root > 1
 
     @property
     def order(self) -> tuple[Term, ...]:

@@ -79,6 +79,8 @@ class Options(NamedTuple):
     """Godel's: nodes that steer which domains are tried."""
     has_run_before: bool = False
     """Godel's: one pod is then enough."""
+    spares_islands: bool = False
+    """`optimal`'s: the tightest top domains come before fewer domains inside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,7 @@ def _options(row: wire.OptionsRow) -> Options:
         score_weight=weight if isinstance(weight, float) else None,
         preferred_nodes=tuple(row.preferred_nodes),
         has_run_before=row.ever_scheduled,
+        spares_islands=row.spare_islands,
     )
 
 

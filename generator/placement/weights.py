@@ -112,7 +112,7 @@ class Weights:
         num_pods = sum(pods)
         if num_pods == 0 or tier == self._problem.root:
             return 0
-        cost = self._of(Key.DOMAINS, tier)
+        cost = self._of(Key.DOMAINS, tier) + self._of_island(tier, unit)
         cost += self._of(Key.FRAGMENTATION, tier) * int(self._before[tier][unit])
         if unit in self._own_units[tier]:
             cost += self._of(Key.EXISTING, tier) * num_pods
@@ -124,6 +124,12 @@ class Weights:
             )
             cost -= self._of(Key.TRAFFIC, 0) * weight * together
         return cost
+
+    def _of_island(self, tier: int, unit: int) -> int:
+        """Return what using a top domain costs where islands are to be spared."""
+        if tier != self._problem.root - 1 or not self._problem.spares_islands:
+            return 0
+        return self._of(Key.ISLANDS, 0) + self._of(Key.ISLANDS, 1) * int(self._before[tier][unit])
 
     def of_domain(self, tier: int, unit: int) -> int:
         """Return what taking a unit as the job's domain costs: comparable between units of a tier.
@@ -150,6 +156,7 @@ def _tiers_of(problem: Problem, key: Key) -> Iterable[int]:
     root, eviction, weights = problem.root, problem.eviction, problem.node_weights
     several = {
         Key.EXISTING: reversed(range(root)),
+        Key.ISLANDS: range(2),
         Key.DOMAINS: reversed(range(root)),
         Key.HISTOGRAM: reversed(range(root + 1)),
         Key.PARENT_SURPLUS: range(1, root),

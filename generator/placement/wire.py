@@ -86,6 +86,8 @@ class OptionsRow(_Row):
     """godel: nodes that steer which domains are tried."""
     ever_scheduled: bool = False
     """godel: the gang ran before, so that one pod is enough."""
+    spare_islands: bool = False
+    """optimal: the tightest top domains come before fewer domains inside them."""
     arguments: dict[str, Any] = {}
     """volcano: of its plugin; they weigh scores and change no placement of ours."""
 

@@ -54,6 +54,7 @@ class Scene:
     preferred: tuple[int, ...] = ()
     strategies: tuple[tuple[int, int], ...] = ()
     has_cluster: bool = True
+    spares_islands: bool = False
     limits: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -240,6 +241,7 @@ def keys(scene: Scene, pods: Pods, strategy: int) -> dict[Key, tuple[int, ...]]:
         Key.NODE_MISSES: (0,),
         Key.SORT: (),
         Key.TRAFFIC: (0,),
+        Key.ISLANDS: _islands(scene, job, used[scene.root - 1]),
         Key.DOMAINS: tuple(len(used[tier]) for tier in down),
         Key.SURPLUS: (room(job, {domain}),),
         Key.PARENT_SURPLUS: tuple(room(tier, around(tier)) for tier in range(job + 1, scene.root)),
@@ -248,6 +250,19 @@ def keys(scene: Scene, pods: Pods, strategy: int) -> dict[Key, tuple[int, ...]]:
             next(at for at, node in enumerate(scene.nodes) if scene.unit(node, job) == domain),
         ),
     }
+
+
+def _islands(scene: Scene, job: int, used: set[Unit]) -> tuple[int, int]:
+    """Islands that a job uses and is to spare; without tiers there are none."""
+    largest, top = _largest(scene), scene.root - 1
+    if job < top or top == 0 or not scene.spares_islands:
+        return 0, 0
+    rooms = [
+        scene.slots[node] // largest.need
+        for node in scene.nodes
+        if scene.unit(node, top) in used and _fits(scene, largest, node)
+    ]
+    return len(used), sum(rooms)
 
 
 def _misses(scene: Scene, pods: Pods, job: int) -> int:

@@ -85,6 +85,7 @@ def scenes(draw: st.DrawFn, *, most_nodes: int = 6) -> Scene:
         preferred=tuple(draw(st.lists(tier, max_size=1))),
         strategies=tuple(draw(st.lists(st.tuples(tier, tier), max_size=4))),
         has_cluster=draw(st.booleans()),
+        spares_islands=draw(st.booleans()),
         limits=draw(st.dictionaries(st.integers(0, depth), st.integers(1, 3), max_size=1))
         if draw(st.integers(0, 5)) == 0
         else {},
@@ -158,6 +159,7 @@ def document_of(scene: Scene, preset: Preset) -> dict[str, Any]:
         "strategies": [[names[a], names[b]] for a, b in scene.strategies],
         "max_domains": {names[tier]: most for tier, most in scene.limits.items()},
         "across_islands": scene.has_cluster,
+        "options": {"spare_islands": scene.spares_islands},
     }
     if scene.required is not None:
         spec["required"] = names[scene.required]
