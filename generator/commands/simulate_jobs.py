@@ -20,7 +20,7 @@ from generator.jobs.figures import Figures, figures_of
 from generator.jobs.page import HEADER, render_page, table_row
 from generator.jobs.philly import make_philly
 from generator.jobs.replay import Backfill, replay
-from generator.jobs.strategies import BEST_FIT, FIRST_FIT, NAMES, Strategy, make_strategy
+from generator.jobs.strategies import BEST_FIT, FIRST_FIT, NAMES, Strategy, Ways, make_strategy
 from generator.jobs.trace import Job, Trace, parse_trace, scale
 from generator.options import parse_share
 from generator.placement.presets import Preset
@@ -118,6 +118,13 @@ class Scene(NamedTuple):
     help="Whether optimal plans jobs that start at one instant together.",
 )
 @click.option(
+    "--spare-islands/--no-spare-islands",
+    "spares_islands",
+    default=True,
+    show_default=True,
+    help="Whether optimal fills the tightest top domains rather than fewer leaves.",
+)
+@click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Page with charts that is written besides.",
@@ -141,9 +148,10 @@ def jobs(
     trace = _read_trace(options["trace"], options["num_jobs"], options["seed"])
     scene = _scene(trace, options)
     _check_wish(options["wish"], scene.tree)
+    ways = Ways(is_joint=options["is_joint"], spares_islands=options["spares_islands"])
     names = presets or (Preset.OPTIMAL.value, BEST_FIT, FIRST_FIT)
     runs = [
-        _Run.of(scene, name, options["wish"], is_joint=options["is_joint"]) for name in names
+        _Run.of(scene, name, options["wish"], ways) for name in names
     ]  # a wrong preset is told before the first
     found = [_replayed(scene, run) for run in runs]
     if html is not None:
@@ -205,9 +213,9 @@ class _Run(NamedTuple):
     strategy: Strategy
 
     @classmethod
-    def of(cls, scene: Scene, name: str, wish: str | None, *, is_joint: bool) -> _Run:
+    def of(cls, scene: Scene, name: str, wish: str | None, ways: Ways) -> _Run:
         cluster = Cluster(scene.tree, scene.slots)
-        return cls(name, cluster, make_strategy(name, cluster, wish=wish, is_joint=is_joint))
+        return cls(name, cluster, make_strategy(name, cluster, wish=wish, ways=ways))
 
 
 def _replayed(scene: Scene, run: _Run) -> Figures:

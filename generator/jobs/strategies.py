@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -32,6 +32,18 @@ JOINT_STEPS: Final = 1000
 NAMES: Final = (*(preset.value for preset in Preset), BEST_FIT, FIRST_FIT)
 
 
+class Ways(NamedTuple):
+    """How `optimal` goes about a mix of jobs."""
+
+    is_joint: bool = True
+    """Whether gangs that start at one instant are planned together."""
+    spares_islands: bool = True
+    """Whether the tightest top domains come before fewer leaves in them."""
+
+
+USUAL: Final = Ways()
+
+
 class Strategy(Protocol):
     """Chooses nodes for a job that has room in the cluster."""
 
@@ -49,7 +61,7 @@ class Strategy(Protocol):
 
 
 def make_strategy(
-    name: str, cluster: Cluster, *, wish: str | None = None, is_joint: bool = True
+    name: str, cluster: Cluster, *, wish: str | None = None, ways: Ways = USUAL
 ) -> Strategy:
     """Return the strategy of a name of `NAMES` on a cluster that is empty yet.
 
@@ -57,7 +69,7 @@ def make_strategy(
         name: of a preset, or one of the two others.
         cluster: all free.
         wish: tier that every gang prefers, for presets; some keep near only what wishes it.
-        is_joint: whether `optimal` plans gangs that start at one instant together.
+        ways: of `optimal`.
 
     Raises:
         PlacementRequestError: the engine does not know the preset yet.
@@ -66,7 +78,7 @@ def make_strategy(
         return Scan(cluster, first_fit)
     if name == BEST_FIT:
         return Scan(cluster, best_fit)
-    return Engine(cluster, Preset(name), wish, is_joint=is_joint)
+    return Engine(cluster, Preset(name), wish, ways=ways)
 
 
 class Scan:
@@ -101,10 +113,10 @@ class Engine:
     """
 
     def __init__(
-        self, cluster: Cluster, preset: Preset, wish: str | None = None, *, is_joint: bool = True
+        self, cluster: Cluster, preset: Preset, wish: str | None = None, *, ways: Ways
     ) -> None:
         """Begin with an empty cluster; gangs prefer the tier that is wished."""
-        self._is_joint = is_joint and preset is Preset.OPTIMAL
+        self._ways = ways if preset is Preset.OPTIMAL else Ways(is_joint=False)
         self._pods: dict[str, Pods] = {}
         slots = {"slots": cluster.slots}
         specs = {name: NodeSpec(name, slots) for name in cluster.tree.nodes}
@@ -134,7 +146,7 @@ class Engine:
 
     def rearranged(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
         """Plan gangs jointly, where the preset does."""
-        if not self._is_joint:
+        if not self._ways.is_joint:
             return {}
         before = self._snapshot
         for gang in gangs:
@@ -170,7 +182,12 @@ class Engine:
                 "request": {"slots": pods.slots},
                 "preferred": self._preferred,
             }
-            spec = {"preset": self._preset.value, "groups": [group], "across_islands": True}
+            spec = {
+                "preset": self._preset.value,
+                "groups": [group],
+                "across_islands": True,
+                "options": {"spare_islands": self._ways.spares_islands},
+            }
             document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
             self._requests[pods] = parse_request(document)
         return self._requests[pods]

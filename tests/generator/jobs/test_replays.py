@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from generator.jobs.cluster import Pods, pods_of
 from generator.jobs.fabrics import is_shape, tree_of_shape
 from generator.jobs.replay import Backfill, Start, replay
-from generator.jobs.strategies import BEST_FIT, FIRST_FIT, best_fit, first_fit, make_strategy
+from generator.jobs.strategies import (
+    BEST_FIT,
+    FIRST_FIT,
+    Ways,
+    best_fit,
+    first_fit,
+    make_strategy,
+)
 from generator.jobs.trace import Job
 from tests.generator.jobs.scenes import SLOTS, cluster, jobs, replayed
 from topology.errors import ConfigError
@@ -152,7 +159,7 @@ TOGETHER = jobs((0, 2, 50), (0, 3, 60), (0, 5, 70), (0, 6, 80))
 @pytest.mark.parametrize(("is_joint", "leaves"), [(True, 6), (False, 7)])
 def test_it_plans_jointly_what_starts_at_one_instant(is_joint: bool, leaves: int) -> None:  # noqa: FBT001 - a case
     empty = cluster("2x2x4")
-    found = replay(TOGETHER, empty, make_strategy(OPTIMAL, empty, is_joint=is_joint))
+    found = replay(TOGETHER, empty, make_strategy(OPTIMAL, empty, ways=Ways(is_joint=is_joint)))
     assert sum(start.leaves for start in found.starts) == leaves
     assert all(start.start_s == 0 for start in found.starts)
     assert (empty.num_free, int(empty.free.min())) == (16 * SLOTS, SLOTS)
@@ -162,6 +169,6 @@ def test_it_gives_no_job_a_higher_tier_for_the_sake_of_others() -> None:
     heights = []
     for is_joint in (True, False):
         empty = cluster("2x2x4")
-        found = replay(TOGETHER, empty, make_strategy(OPTIMAL, empty, is_joint=is_joint))
+        found = replay(TOGETHER, empty, make_strategy(OPTIMAL, empty, ways=Ways(is_joint=is_joint)))
         heights.append([start.height for start in found.starts])
     assert all(one <= other for one, other in zip(*heights, strict=True))
