@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -57,12 +57,9 @@ class EdgeRows(LazyRows[Edge]):
 
     def __init__(self, columns: EdgeColumns) -> None:
         """Keep the arrays; rows are made when somebody looks."""
-        super().__init__(len(columns.a), self._make_rows)
+        # Rows that referred to themselves would keep their arrays until a collection.
+        super().__init__(len(columns.a), partial(_make_rows, columns))
         self.columns: Final = columns
-
-    def _make_rows(self, places: Sequence[int]) -> Iterator[Edge]:
-        chosen = np.fromiter(places, np.intp, len(places))
-        return map(Edge, *(column[chosen].tolist() for column in self.columns))
 
     def where(self, is_kept: Flags) -> EdgeRows:
         """Return some of the links."""
@@ -78,6 +75,11 @@ class EdgeRows(LazyRows[Edge]):
         """Either end to the other to number of links."""
         a, b, _, _ = self.columns
         return count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
+
+
+def _make_rows(columns: EdgeColumns, places: Sequence[int]) -> Iterator[Edge]:
+    chosen = np.fromiter(places, np.intp, len(places))
+    return map(Edge, *(column[chosen].tolist() for column in columns))
 
 
 def edge_columns(edges: Sequence[Edge]) -> EdgeColumns:

@@ -4,6 +4,7 @@ Fabrics of all kinds, whole and damaged, reported by hosts, by switches too, lis
 that change their state, hear others, are entangled with each other, and go.
 """
 
+import gc
 import random  # noqa: TID251 - for annotations
 from collections import Counter
 from collections.abc import Callable
@@ -146,3 +147,17 @@ def test_it_takes_an_equal_report_for_the_same() -> None:
         Claim(claim.device, claim.origin) for claim in claims if isinstance(claim, Claim)
     )
     assert learn(copies, context=Context(known.inferred.tree), last=known).path is Path.NOTHING
+
+
+def test_it_leaves_nothing_that_waits_for_a_collection() -> None:
+    claims = all_reports(built(SPECS["rails"]))
+    changed = moved(claims, dice(3))
+    known = learn(claims)
+    gc.collect()
+    gc.disable()
+    try:
+        known = learn(changed, last=known)
+        known = learn(claims, last=known)
+        assert gc.collect() == 0, "arrays of the generation before are still there"
+    finally:
+        gc.enable()
