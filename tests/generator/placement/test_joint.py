@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,9 +197,9 @@ def test_it_finds_a_place_for_a_gang_that_the_one_before_shut_out() -> None:
         pytest.param({"strategies": [["leaf", "leaf"]]}, id="with strategies"),
     ],
 )
-def test_it_leaves_a_gang_where_it_is(spec: dict[str, object]) -> None:
+def test_it_leaves_a_gang_where_it_is(spec: dict[str, Any]) -> None:
     snapshot = snapshot_of([[[2, 2], [1] * 5]], slots=2)
-    small = gang("small", 2, **({"required": "leaf"} | spec))
+    small = gang("small", 2, required="leaf", **spec)
     large = gang("large", 2, slots=2, required="leaf")
     single = in_turn(snapshot, [small, large])
     found = place_batch(snapshot, [small, large])
