@@ -17,4 +17,4 @@ def test_it_measures_a_small_cluster() -> None:
     assert said[0] == "writing 72 nodes and 73 reports"
     assert (found.num_nodes, found.num_reports, found.num_hypernodes) == (72, 73, 3)
     assert found.rest_p99_s > 0
-    assert text(found).startswith("72 nodes, 32 switches, 73 reports, 3 HyperNodes in a cluster:\n")
+    assert text(found).startswith("72 nodes, 24 switches, 73 reports, 3 HyperNodes in a cluster:\n")
