@@ -21,6 +21,7 @@ from topology.report import NeighborReport, parse_report
 
 MAC = "b8:ce:f6:00:00:01"
 DEADLINE_S = 30
+LEFT_OUT = "round left out, the one before goes on"
 
 
 class RunningAgent:
@@ -94,7 +95,8 @@ def test_it_publishes_until_it_is_told_to_stop(lldpcli: Path, number: signal.Sig
         exit_code, events = agent.stop(number)
     assert exit_code == 0
     assert events[0] == "agent started"
-    assert events[-1] == "agent stopping"
+    # A round that was left out on a slow machine may be told of at the very end.
+    assert [event for event in events if event != LEFT_OUT][-1] == "agent stopping"
     assert events.count("report published") == 1
     assert [file.name for file in agent.reports.iterdir()] == ["node01.yaml"]
 

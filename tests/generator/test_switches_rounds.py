@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from generator.app import Periods, report_findings
 from generator.inputs import Inputs
-from generator.store.directory import DirectoryStore
-from generator.switch_rounds import MAX_UNCHANGED, SwitchRounds
+from generator.switch_rounds import MAX_UNCHANGED
 from generator.switch_targets import Target
-from tests.generator.switchboard import FakeSession, mac, switch_rows
-from topology.errors import ConfigError, StoreError, SwitchSilent
+from tests.generator.switch_walking import NOON, PERIOD, SILENT, Walking, name, outcome
+from tests.generator.switchboard import FakeSession, switch_rows
+from topology.errors import ConfigError
 from topology.facts import FindingKind
-from topology.report import NeighborReport
 from topology.sources.lldp_mib_tables import (
     BASE_SPANS,
-    LLDP,
     REMOTE_STATS,
     STATS_SPAN,
     SYS_UP_TIME,
@@ -32,10 +28,6 @@ from topology.sources.lldp_mib_tables import (
     WalkRow,
 )
 
-NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
-PERIOD = timedelta(seconds=60)
-SILENT = SwitchSilent("no answer")
-
 
 def counting(rows: list[WalkRow], *, changed: int = 500, up_time: int = 9000) -> list[WalkRow]:
     """Return the tables of a switch that also counts changes of its neighbors."""
@@ -43,75 +35,11 @@ def counting(rows: list[WalkRow], *, changed: int = 500, up_time: int = 9000) ->
     return sorted([*rows, ((*SYS_UP_TIME, 0), up_time), *stats], key=lambda row: row[0])
 
 
-class Walking:
-    """Rounds on switches that are not there, a minute apart."""
-
-    def __init__(self, root: Path, *addresses: str, **config: object) -> None:
-        self.root = root
-        self.seconds = 0.0
-        self.session = FakeSession({})
-        self.store = DirectoryStore(root / "store")
-        self.write(*addresses, **config)
-        self.rounds = self.start()
-
-    def write(self, *addresses: str, **config: object) -> None:
-        secret = self.root / "community"
-        secret.write_text("cables\n")
-        secret.chmod(0o600)
-        group = {"addresses": addresses, "communityFile": "community"}
-        (self.root / "switches.yaml").write_text(json.dumps({"switches": [group], **config}))
-
-    def start(self) -> SwitchRounds:
-        @asynccontextmanager
-        async def opened() -> AsyncIterator[FakeSession]:
-            yield self.session
-
-        return SwitchRounds(
-            self.root / "switches.yaml",
-            store=self.store,
-            period=PERIOD,
-            deadline=timedelta(seconds=20),
-            now=lambda: NOON + timedelta(seconds=self.seconds),
-            clock=lambda: self.seconds,
-            open_session=opened,
-        )
-
-    def tick(
-        self,
-        tables: Mapping[str, list[WalkRow]],
-        *,
-        failing: Mapping[str, SwitchSilent] | None = None,
-    ) -> list[str]:
-        """Run a round and return the addresses that were asked anything."""
-        self.session = FakeSession(tables, failures=failing or {})
-        self.rounds.tick()
-        self.seconds += PERIOD.total_seconds()
-        return self.session.walked
-
-    @property
-    def reports(self) -> dict[str, NeighborReport]:
-        read = self.store.read_reports()
-        assert not read.problems
-        return {report.metadata.name: report for report in read.reports}
-
-    def findings(self) -> list[tuple[FindingKind, str]]:
-        return [(one.kind, one.device) for one in self.rounds.findings()]
-
-
 @pytest.fixture
 def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     caplog.set_level(logging.INFO)
     yield caplog
     assert not [row for row in caplog.records if row.exc_info]
-
-
-def name(number: int) -> str:
-    return f"switch-{mac(number).hex()}"
-
-
-def outcome(report: NeighborReport) -> tuple[str, str]:
-    (row,) = report.status.collectors
-    return row.outcome, row.message
 
 
 def test_it_keeps_a_report_per_switch_in_the_store(
@@ -336,68 +264,3 @@ def test_it_is_a_finding_that_a_switch_fails_or_that_nobody_walks_it(tmp_path: P
     assert found(99, Periods(PERIOD)) == [failed]
     assert found(4, Periods(PERIOD, 2 * PERIOD)) == [failed]
     assert [device for device, _ in found(8, Periods(PERIOD, 2 * PERIOD))] == [name(1), name(2)]
-
-
-def test_it_lets_the_report_of_a_replaced_switch_go(tmp_path: Path) -> None:
-    walking = Walking(tmp_path, "10.0.0.1", "10.0.0.2")
-    walking.tick({"10.0.0.1": switch_rows(1, [(2, "")]), "10.0.0.2": switch_rows(2)})
-    walking.tick({"10.0.0.2": switch_rows(2)}, failing={"10.0.0.1": SILENT})
-    walking.seconds += 60
-    walking.tick({"10.0.0.1": switch_rows(3, [(2, "")]), "10.0.0.2": switch_rows(2)})
-    assert set(walking.reports) == {name(2), name(3)}
-
-
-def test_it_lets_the_report_of_a_switch_go_that_was_replaced_before_its_start(
-    tmp_path: Path,
-) -> None:
-    walking = Walking(tmp_path, "10.0.0.1")
-    walking.tick({"10.0.0.1": switch_rows(1)})
-    walking.rounds = walking.start()
-    walking.tick({"10.0.0.1": switch_rows(2)})
-    assert set(walking.reports) == {name(2)}
-
-
-def test_it_keeps_both_switches_that_traded_their_addresses(tmp_path: Path) -> None:
-    walking = Walking(tmp_path, "10.0.0.1", "10.0.0.2")
-    walking.tick({"10.0.0.1": switch_rows(1), "10.0.0.2": switch_rows(2)})
-    for _ in range(2):
-        walking.tick({"10.0.0.1": switch_rows(2), "10.0.0.2": switch_rows(1)})
-    assert set(walking.reports) == {name(1), name(2)}
-    assert {outcome(report) for report in walking.reports.values()} == {("ok", "")}
-
-
-def test_it_lets_a_report_go_once_the_store_lets_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quiet: pytest.LogCaptureFixture
-) -> None:
-    walking = Walking(tmp_path, "10.0.0.1")
-    walking.tick({"10.0.0.1": switch_rows(1)})
-
-    def refuse(name: str) -> None:
-        raise StoreError(f"cannot remove {name}: it is held")
-
-    with monkeypatch.context() as refusing:
-        refusing.setattr(walking.store, "withdraw_report", refuse)
-        walking.tick({"10.0.0.1": switch_rows(2)})
-    assert set(walking.reports) == {name(1), name(2)}
-    walking.tick({"10.0.0.1": switch_rows(2)})
-    assert set(walking.reports) == {name(2)}
-    assert quiet.messages == ["switch problem appeared", "switch problem gone"]
-
-
-def test_it_keeps_whom_a_switch_heard_while_its_lldp_agent_is_dead(tmp_path: Path) -> None:
-    walking = Walking(tmp_path, "10.0.0.1")
-    walking.tick({"10.0.0.1": switch_rows(1, [(2, "")])})
-    before = walking.reports[name(1)]
-    bare = [row for row in switch_rows(1) if row[0][: len(LLDP)] != LLDP]
-    assert bare
-    for rounds in (walking.rounds, walking.start()):
-        walking.rounds = rounds
-        walking.tick({"10.0.0.1": bare})
-        (after,) = walking.reports.values()
-        assert after.spec == before.spec
-        assert outcome(after) == ("failed", outcome(after)[1])
-        assert "no longer shows the tables of LLDP" in outcome(after)[1]
-    walking.tick({"10.0.0.1": switch_rows(1)})
-    (after,) = walking.reports.values()
-    assert outcome(after) == ("ok", "")
-    assert not any(port.neighbors for port in after.spec.ports)

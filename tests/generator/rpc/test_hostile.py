@@ -1,34 +1,28 @@
-"""Callers that send nonsense, send nothing, take nothing, vanish, or come all at once."""
+"""Callers that send nonsense, send nothing, take nothing, or vanish."""
 
 from __future__ import annotations
 
-import logging
-import multiprocessing
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from multiprocessing.connection import Connection
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import grpc
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2
 
-from generator.placement.capacity import build_snapshot
 from generator.rpc.calls import Calls
-from generator.rpc.client import PlacementClient, TopologyClient
+from generator.rpc.client import PlacementClient
 from generator.rpc.convert import request_message
-from generator.rpc.failures import FailureKind, failure_of
+from generator.rpc.failures import FailureKind
 from generator.rpc.limits import MAX_MESSAGE_BYTES, MAX_OTHER_STREAMS, MAX_STREAMS, NUM_THREADS
 from generator.rpc.publishing import Published
 from generator.rpc.server import PlacementServer
 from generator.rpc.stalling import Stalling
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
-from tests.generator.rpc.clusters import place_message, request_for, snapshot_of, tree_of
+from tests.generator.rpc.clusters import place_message, request_for, snapshot_of
 from tests.generator.rpc.serving import ANY_PORT, SOON_S, Stubs, failed, serving
 
 PLACE = "/toponaut.v1.PlacementService/Place"
@@ -379,106 +373,3 @@ def test_it_frees_the_places_of_a_caller_that_vanished(
             next(one)
         assert not is_watched(stubs)
     assert until(lambda: is_watched(stubs))
-
-
-def test_it_tells_a_slow_reader_the_newest_tree(published: Published) -> None:
-    wide = [f"node-{number:0200}" for number in range(1500)]
-    with serving(published) as server, TopologyClient(server.address, SOON_S) as client:
-        watch = client.watch(SOON_S)
-        next(watch)
-        for number in range(30):
-            tree = tree_of((*wide, f"last-{number}"), ("b1",))
-            published.snapshot = build_snapshot(tree, {})
-        told = 0
-        for seen in watch:
-            told += 1
-            if seen.tree == tree_of((*wide, "last-29"), ("b1",)):
-                break
-        watch.close()
-    assert told < 30
-
-
-def test_it_wakes_nobody_after_its_end(
-    published: Published, caplog: pytest.LogCaptureFixture
-) -> None:
-    with serving(published) as server, grpc.insecure_channel(server.address) as channel:
-        watch = Stubs(channel).topology.WatchTopology(tb.WatchTopologyRequest(), timeout=SOON_S)
-        next(watch)
-    with caplog.at_level(logging.WARNING):
-        published.snapshot = snapshot_of(("c1",))
-    assert not caplog.records
-
-
-def serve(pipe: Connection) -> None:
-    """Serve in a process of its own; answer each word with the most memory that was in use."""
-    nodes = tuple(f"n{number:04}" for number in range(500))
-    server = PlacementServer(ANY_PORT, Published(snapshot_of(nodes[:250], nodes[250:])))
-    pipe.send(server.address)
-    while pipe.recv() != "end":
-        pipe.send(peak_bytes())
-    server.stop(deadline_s=0)
-
-
-def peak_bytes() -> int:
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    (peak,) = (line for line in lines if line.startswith("VmHWM:"))
-    return int(peak.split()[1]) * 1024
-
-
-@contextmanager
-def apart() -> Iterator[tuple[str, Callable[[], int]]]:
-    """Yield the address of a server in another process, and what asks for its memory."""
-    context = multiprocessing.get_context("spawn")
-    pipe, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(theirs,))
-    process.start()
-
-    def peak() -> int:
-        pipe.send("peak")
-        return cast("int", pipe.recv())
-
-    try:
-        yield pipe.recv(), peak
-    finally:
-        pipe.send("end")
-        process.join(SOON_S)
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-@pytest.mark.parametrize(
-    ("raw", "num", "fine"),
-    [
-        pytest.param(
-            place_message(request_for(300)).SerializeToString(),
-            1000,
-            grpc.StatusCode.OK,
-            id="a thousand callers",
-        ),
-        pytest.param(
-            pb.PlaceRequest(spec=spec(gang="x" * 3 * MIB)).SerializeToString(),
-            250,
-            grpc.StatusCode.INVALID_ARGUMENT,
-            id="three megabytes each",
-        ),
-    ],
-)
-def test_it_keeps_its_memory_bounded_whatever_comes_at_once(
-    raw: bytes, num: int, fine: grpc.StatusCode
-) -> None:
-    with apart() as (address, peak), ExitStack() as stack:
-        options = (("grpc.use_local_subchannel_pool", 1),)
-        channels = [
-            stack.enter_context(grpc.insecure_channel(address, options=options)) for _ in range(10)
-        ]
-        methods: list[Raw] = [channel.unary_unary(PLACE) for channel in channels]
-        methods[0](place_message(request_for(1)).SerializeToString(), timeout=SOON_S)
-        before = peak()
-        calls = [methods[at % 10].future(raw, timeout=4 * SOON_S) for at in range(num)]
-        codes = Counter(call.code() for call in calls)
-        assert set(codes) <= {fine, grpc.StatusCode.RESOURCE_EXHAUSTED}, codes
-        assert codes[fine] >= NUM_THREADS
-        for call in calls:
-            failure = failure_of(call)
-            assert failure is None or failure.kind is FailureKind.INVALID_REQUEST
-        assert peak() - before < 400 * MIB
-        assert methods[0](place_message(request_for(1)).SerializeToString(), timeout=SOON_S)
