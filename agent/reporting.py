@@ -19,8 +19,8 @@ from topology.report import (
     ReportStatus,
     SweepStanding,
     report_of,
-    split_sweep,
 )
+from topology.sweep_parts import split_sweep
 
 
 def build_reports(

@@ -59,10 +59,10 @@ def figures_of(outcome: RoundOutcome) -> Iterator[Figure]:
 
 def reserved_figures(census: Census) -> Iterator[Figure]:
     """Yield what is reserved at a moment."""
-    phases = {(phase.value,): census.phases.get(phase, 0) for phase in ReservationPhase}
+    phases: Samples = {(phase.value,): census.phases.get(phase, 0) for phase in ReservationPhase}
     yield Figure("reservations", _RESERVATIONS, ("state",), phases)
     told = _told(tuple(sorted(census.amounts)))
-    amounts = {(name,): census.amounts[name] for name in told}
+    amounts: Samples = {(name,): census.amounts[name] for name in told}
     yield Figure("reserved_capacity", _RESERVED, ("resource",), amounts)
 
 

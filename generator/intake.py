@@ -17,7 +17,8 @@ from topology.ids import IdKind
 from topology.kept_reports import KeptReport, Report
 from topology.packed_claims import PackedClaim
 from topology.packed_devices import pack_device
-from topology.report import SweepPart, unpack_sweep
+from topology.report import SweepPart
+from topology.sweep_parts import unpack_sweep
 
 STALE_PERIODS = 3
 """A report is stale when it is older than so many collection periods."""

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from topology.errors import ConfigError, show
 from topology.facts import Medium
-from topology.report import NeighborReport, render_report, report_of, split_sweep
+from topology.report import NeighborReport, render_report, report_of
 from topology.sources.ibnetdiscover_text import render_ibnetdiscover
+from topology.sweep_parts import split_sweep
 from topology.synthetic import (
     Damaged,
     FabricSpec,

@@ -121,9 +121,11 @@ class SweptClaims:
     def __iter__(self) -> Iterator[Claim]:
         """Yield each as a claim of its own."""
         devices = self.devices
-        is_told = isinstance(devices, NamedDevices)
-        names = devices.names() if is_told else [device.name for device in devices]
-        return (SweptClaim(devices, at, name) for at, name in enumerate(names))
+        if isinstance(devices, NamedDevices):
+            names = devices.names()
+        else:
+            names = [device.name for device in devices]
+        return (SweptClaim(self.devices, at, name) for at, name in enumerate(names))
 
 
 def spell_out(claims: Iterable[Claim | SweptClaims]) -> Iterator[Claim]:

@@ -7,10 +7,6 @@ the status. A sweep of an InfiniBand subnet is a numbered set of reports of the 
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import zlib
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
@@ -34,15 +30,9 @@ from topology.wire_model import WireModel
 API_VERSION: Final = "toponaut.io/v1alpha1"
 REPORT_KIND: Final = "NeighborReport"
 MAX_TEXT = 512  # an LLDP string is at most 511 bytes on the wire
-MAX_CHUNK_BYTES = 192 * 1024  # of compressed facts; base64 makes that 256 KiB
-MAX_SWEEP_BYTES = 1 << 30  # unpacked; 100k HCAs need about 100 MB
 MAX_PARTS = 4096
 MAX_RATE_BPS = 10**15  # sums over all cables of a fabric stay within 64 bits
 MAX_NUMA_NODE = 65_535  # Linux knows 1024 at most
-MAX_RATIO = 100
-"""Unpacked to packed; sweeps of real fabrics have up to 20, and a bomb of zeros 1000."""
-SMALL_SWEEP_BYTES = 1 << 20
-"""What a sweep may unpack to whatever its ratio."""
 MAX_SUBNETS = 64  # that one node has ports in
 
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
@@ -273,72 +263,6 @@ def device_of(report: NeighborReport) -> Device | None:
         ids=_ids_in(device.ids),
         ports=tuple(_port_in(port) for port in report.spec.ports),
     )
-
-
-def split_sweep(text: str, *, node: str, subnet: str, first: int = 0) -> list[NeighborReport]:
-    """Return the numbered reports `NODE.sweep.<i>` that carry one sweep's canonical text.
-
-    Args:
-        text: as `render_ibnetdiscover` makes it.
-        node: that swept.
-        subnet: its prefix.
-        first: number of the first report; a node may sweep several subnets.
-    """
-    raw = text.encode(errors="replace")
-    packed = zlib.compress(raw, 9)
-    pieces = [packed[k : k + MAX_CHUNK_BYTES] for k in range(0, len(packed), MAX_CHUNK_BYTES)]
-    sweep_id = hashlib.sha256(raw).hexdigest()[:16]
-    return [
-        NeighborReport(
-            metadata=ReportMetadata(name=f"{node}.sweep.{first + part}"),
-            spec=ReportSpec(
-                sweep=SweepPart(
-                    subnet=subnet,
-                    sweep_id=sweep_id,
-                    part=part,
-                    of=len(pieces),
-                    facts=base64.b64encode(piece).decode("ascii"),
-                )
-            ),
-        )
-        for part, piece in enumerate(pieces)
-    ]
-
-
-def join_sweep(parts: Iterable[SweepPart]) -> str:
-    """Return the text of a complete set of parts of one sweep, in any order.
-
-    Raises:
-        ReportError: as `unpack_sweep`.
-    """
-    return unpack_sweep(parts).decode("utf-8", "replace")
-
-
-def unpack_sweep(parts: Iterable[SweepPart]) -> bytes:
-    """Return the text of a complete set of parts as it was packed, in any order.
-
-    Raises:
-        ReportError: parts are missing, differ in their sweep, are damaged, or unpack to more
-            than a fabric can be.
-    """
-    ordered = sorted(parts, key=lambda part: part.part)
-    if not ordered or [part.part for part in ordered] != list(range(ordered[0].of)):
-        have = len(ordered)
-        raise ReportError(f"sweep incomplete: {have} of {ordered[0].of if have else '?'} parts")
-    if len({(part.subnet, part.sweep_id, part.of) for part in ordered}) > 1:
-        raise ReportError("parts of different sweeps")
-    try:
-        packed = b"".join(base64.b64decode(part.facts, validate=True) for part in ordered)
-        unpacker = zlib.decompressobj()
-        limit = min(MAX_SWEEP_BYTES, max(SMALL_SWEEP_BYTES, MAX_RATIO * len(packed)))
-        raw = unpacker.decompress(packed, limit)
-    except (binascii.Error, ValueError, zlib.error) as error:
-        raise ReportError(f"sweep damaged: {error}") from error
-    if unpacker.unconsumed_tail or not unpacker.eof:
-        raise ReportError("sweep damaged or larger than any fabric")
-    if hashlib.sha256(raw).hexdigest()[:16] != ordered[0].sweep_id:
-        raise ReportError("sweep damaged: its hash does not match its id")
-    return raw
 
 
 def _cap(text: str) -> str:

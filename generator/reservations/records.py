@@ -21,7 +21,8 @@ LOCAL: Final = "local"
 """The holder where callers are not asked who they are."""
 
 
-class Run(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Run:
     """Pods of consecutive ranks on one node."""
 
     node: str | None

@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 
 from agent.parts import outdated_parts, place_parts
 from topology.errors import InvariantError, ReportError
-from topology.report import (
-    NeighborReport,
-    ReportMetadata,
-    ReportSpec,
-    SweepPart,
-    join_sweep,
-    split_sweep,
-)
+from topology.report import NeighborReport, ReportMetadata, ReportSpec, SweepPart
+from topology.sweep_parts import split_sweep, unpack_sweep
 
 Stored = dict[int, SweepPart | None]
 
@@ -125,7 +119,7 @@ def is_whole(files: Mapping[int, SweepPart | None]) -> bool:
             by_sweep.setdefault(part.sweep_id, []).append(part)
     for parts in by_sweep.values():
         try:
-            join_sweep(parts)
+            unpack_sweep(parts)
         except ReportError:
             continue
         return True

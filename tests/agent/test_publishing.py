@@ -15,7 +15,8 @@ from agent.destination import Change
 from agent.publishing import ReportFolder, document_of, render_document
 from topology.errors import StoreError
 from topology.facts import Device, DeviceKind, Port
-from topology.report import NeighborReport, ReportStatus, parse_report, report_of, split_sweep
+from topology.report import NeighborReport, ReportStatus, parse_report, report_of
+from topology.sweep_parts import split_sweep
 
 
 def report_with(*ports: str, at: str | None = "2026-01-02T03:04:05Z") -> NeighborReport:

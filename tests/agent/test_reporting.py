@@ -21,11 +21,11 @@ from topology.report import (
     MAX_TEXT,
     SweepStanding,
     device_of,
-    join_sweep,
     parse_report,
     render_report,
     report_of,
 )
+from topology.sweep_parts import unpack_sweep
 
 SETTINGS = settings_for(Path("/x"), node_name="n1", hostname="Host.example")
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
@@ -198,7 +198,7 @@ FOUND = Collected(sweeps=(Sweep("fe80000000000000", "the fabric"),))
 def test_it_adds_the_numbered_reports_of_a_sweep() -> None:
     _, *parts = build_reports(SETTINGS, [attempted("ib_sweep", Outcome.OK, FOUND)], now=NOW)
     assert [part.metadata.name for part in parts] == ["n1.sweep.0"]
-    assert join_sweep(part.spec.sweep for part in parts if part.spec.sweep) == "the fabric"
+    assert unpack_sweep(part.spec.sweep for part in parts if part.spec.sweep) == b"the fabric"
     assert parts[0].status.observed_at == "2026-01-02T03:04:05Z"
 
 

@@ -17,8 +17,9 @@ from generator.kube.resources import NODES, REPORTS
 from tests.generator.scenes import kube_node
 from tests.lab.api_server import ADMIN, ApiServer
 from topology.facts import Medium
-from topology.report import NeighborReport, render_report, report_of, split_sweep
+from topology.report import NeighborReport, render_report, report_of
 from topology.sources.ibnetdiscover_text import render_ibnetdiscover
+from topology.sweep_parts import split_sweep
 from topology.synthetic import Damaged, report_claims, subnet_of, sweep_devices
 
 _THREADS: Final = 6

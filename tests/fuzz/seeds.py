@@ -21,7 +21,8 @@ from topology.fabric_status import (
 )
 from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.ids import Id, IdKind
-from topology.report import render_report, report_of, split_sweep
+from topology.report import render_report, report_of
+from topology.sweep_parts import split_sweep
 from topology.tree import DomainSpec, Unplaced, build_tree, render_tree
 
 FIXTURES: Final = ROOT / "fixtures"

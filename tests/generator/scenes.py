@@ -14,8 +14,9 @@ from click.testing import CliRunner
 from generator.cli import cli
 from generator.store.directory import DirectoryStore
 from topology.facts import Medium
-from topology.report import report_of, split_sweep
+from topology.report import report_of
 from topology.sources.ibnetdiscover_text import render_ibnetdiscover
+from topology.sweep_parts import split_sweep
 from topology.synthetic import (
     Damaged,
     FabricKind,

@@ -70,7 +70,7 @@ class Walking:
     def reports(self) -> dict[str, NeighborReport]:
         read = self.store.read_reports()
         assert not read.problems
-        return {report.metadata.name: report for report in read.reports}
+        return {report.metadata.name: report.spelled_out() for report in read.reports}
 
     def findings(self) -> list[tuple[FindingKind, str]]:
         return [(one.kind, one.device) for one in self.rounds.findings()]

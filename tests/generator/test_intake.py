@@ -25,8 +25,8 @@ from topology.report import (
     parse_report,
     render_report,
     report_of,
-    split_sweep,
 )
+from topology.sweep_parts import split_sweep
 from topology.synthetic import report_claims
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -45,7 +45,7 @@ class Cluster:
         """Let agents report what a scene holds, and nothing else; equal ones are not written."""
         reports = DirectoryStore(scene.store()).read_reports().reports
         for report in reports:
-            self.write_report(report)
+            self.write_report(report.spelled_out())
         self.forget(
             {one["metadata"]["name"] for one in self.items(REPORTS)}.difference(
                 report.metadata.name for report in reports

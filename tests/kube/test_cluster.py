@@ -41,7 +41,7 @@ class Cluster:
             made = api.expect("POST", NODES.path(), node | {"status": {}})
             api.expect("PUT", f"{NODES.path(name)}/status", made | {"status": node["status"]})
         for report in read_reports(scene.reports()).reports:
-            rendered = render_report(report)
+            rendered = render_report(report.spelled_out())
             made = api.expect("POST", REPORTS.path(), rendered)
             path = f"{REPORTS.path(report.metadata.name)}/status"
             api.expect("PUT", path, made | {"status": rendered.get("status", {})})

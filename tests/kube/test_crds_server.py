@@ -20,7 +20,8 @@ from topology.fabric_status import (
     SweepRole,
     render_fabric,
 )
-from topology.report import render_report, split_sweep
+from topology.report import render_report
+from topology.sweep_parts import split_sweep
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

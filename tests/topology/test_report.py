@@ -27,12 +27,11 @@ from topology.report import (
     NeighborReport,
     SweepPart,
     device_of,
-    join_sweep,
     parse_report,
     render_report,
     report_of,
-    split_sweep,
 )
+from topology.sweep_parts import split_sweep, unpack_sweep
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 MACS = st.integers(1, 2**24).map(lambda number: f"02:00:00:{number >> 16 & 255:02x}:00:01")
@@ -192,7 +191,7 @@ def parts_of(text: str) -> list[SweepPart]:
 @given(st.text(max_size=200))
 def test_it_joins_what_it_split(text: str) -> None:
     kept = text.encode(errors="replace").decode()
-    assert join_sweep(parts_of(text)) == kept
+    assert unpack_sweep(parts_of(text)).decode() == kept
 
 
 def test_it_joins_many_parts_in_any_order() -> None:
@@ -200,7 +199,7 @@ def test_it_joins_many_parts_in_any_order() -> None:
     text = rng.randbytes(300_000).hex()
     parts = parts_of(text)
     assert len(parts) > 1
-    assert join_sweep(parts[::-1]) == text
+    assert unpack_sweep(parts[::-1]).decode() == text
 
 
 BIG = split_sweep(
@@ -233,4 +232,4 @@ def changed(**fields: object) -> list[SweepPart]:
 )
 def test_it_refuses_a_sweep(parts: list[SweepPart], problem: str) -> None:
     with pytest.raises(ReportError, match=problem):
-        join_sweep(parts)
+        unpack_sweep(parts)

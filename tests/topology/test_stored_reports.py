@@ -9,8 +9,9 @@ import pytest
 
 from generator.intake import take_reports
 from topology.errors import ReportError
-from topology.report import parse_report, render_report, split_sweep
+from topology.report import parse_report, render_report
 from topology.stored_reports import is_withdrawn, parse_stored_report, withdrawn_part
+from topology.sweep_parts import split_sweep
 
 REPORT: dict[str, Any] = {
     "apiVersion": "toponaut.io/v1alpha1",

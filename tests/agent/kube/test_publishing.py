@@ -21,15 +21,9 @@ from topology.errors import (
 )
 from topology.facts import Device, DeviceKind, Neighbor, Port, Source
 from topology.ids import Id, IdKind
-from topology.report import (
-    CollectorOutcome,
-    NeighborReport,
-    ReportStatus,
-    SweepPart,
-    report_of,
-    split_sweep,
-)
+from topology.report import CollectorOutcome, NeighborReport, ReportStatus, SweepPart, report_of
 from topology.stored_reports import is_withdrawn, parse_stored_report
+from topology.sweep_parts import split_sweep
 
 SUBNET = "fe80000000000000"
 AWAY = KubeUnavailable("away")

@@ -169,7 +169,7 @@ def test_it_does_not_begin_with_reports_that_are_too_old(tmp_path: Path) -> None
     day = Day(tmp_path, SMALL, is_listed=True)
     for report in day.store.read_reports().reports:
         status = report.status.model_copy(update={"observed_at": NOON.isoformat()})
-        day.store.write_report(report.model_copy(update={"status": status}))
+        day.store.write_report(report.spelled_out().model_copy(update={"status": status}))
     day.now = NOON + timedelta(minutes=4)
     day.tick()
     assert day.files() == {}

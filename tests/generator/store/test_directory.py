@@ -18,6 +18,7 @@ from tests.generator.reconcile.cluster import hypernode
 from topology.errors import StoreError
 from topology.facts import Device, DeviceKind, Neighbor, Port, Source
 from topology.ids import Id, IdKind
+from topology.kept_reports import Report
 from topology.report import NeighborReport, ReportStatus, render_report, report_of
 
 TREE = [
@@ -34,7 +35,7 @@ def report(name: str, *, at: str | None = None, port: str = "eth0") -> NeighborR
     return report_of(device, name=name, status=ReportStatus(observed_at=at))
 
 
-def names(reports: tuple[NeighborReport, ...]) -> list[str]:
+def names(reports: tuple[Report, ...]) -> list[str]:
     return [found.metadata.name for found in reports]
 
 
@@ -278,7 +279,9 @@ def test_it_settles_two_reports_of_one_name(
     for file, one in (("1.yaml", first), ("2.yaml", second)):
         (tmp_path / file).write_text(json.dumps(render_report(one)))
     read = read_reports(tmp_path)
-    assert [found.spec.ports[0].name for found in read.reports] == ([kept] if kept else [])
+    assert [found.spelled_out().spec.ports[0].name for found in read.reports] == (
+        [kept] if kept else []
+    )
     assert [str(one) for one in read.problems] == [
         f"{tmp_path}/1.yaml: a is also in 2.yaml; {verdict}"
     ]
