@@ -32,7 +32,7 @@ def kept_claims(parsed: Parsed) -> list[Claim | SweptClaims]:
     """Return a sweep's devices as claims that stay: without the text that they were read from."""
     if isinstance(parsed.devices, tuple):
         return claims_of_sweep(parsed)
-    from topology.sources.ibnetdiscover_columns import SweptDevices  # noqa: PLC0415 - with numpy
+    from topology.sources.ibnetdiscover_swept import SweptDevices  # noqa: PLC0415 - with numpy
 
     devices = parsed.devices
     kept = devices.without_dump() if isinstance(devices, SweptDevices) else devices

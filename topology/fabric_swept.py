@@ -35,7 +35,7 @@ from topology.facts import Medium, PortState, sort_findings
 from topology.identity import SweptClaims
 from topology.lazy_rows import LazyRows
 from topology.sources.ibnetdiscover_columns import HCA, NOBODY, RATES, SweepColumns
-from topology.sources.ibnetdiscover_columns import SweptDevices as SweptClaimDevices
+from topology.sources.ibnetdiscover_swept import SweptDevices as SweptClaimDevices
 from topology.swept_devices import SweptDevices, join_nodes
 from topology.swept_strays import AddedPort, Places, place_strays
 

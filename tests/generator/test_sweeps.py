@@ -6,7 +6,7 @@ from generator.sweeps import FAST_BYTES, claims_of_sweep, kept_claims, parse_swe
 from topology.facts import Parsed
 from topology.identity import Claim, SweptClaims, spell_out
 from topology.sources.ibnetdiscover import render_ibnetdiscover
-from topology.sources.ibnetdiscover_columns import SweptDevices
+from topology.sources.ibnetdiscover_swept import SweptDevices
 from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
 
 SPEC = FabricSpec(FabricKind.RAIL, 8, rails=2, radix=8)

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from mmap import mmap
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.facts import Device
-from topology.sources.ibnetdiscover_devices import DeviceBuilder, Key, Record, Row
+from topology.sources.ibnetdiscover_devices import Key, Record, Row
 from topology.sources.ibnetdiscover_names import (
     AGGREGATION_DEVID,
     RATES_BPS,
-    host_names,
-    switch_name,
 )
 
 Index: TypeAlias = NDArray[np.intp]
@@ -34,10 +31,6 @@ RATES: Final[tuple[int | None, ...]] = (None, *sorted(set(RATES_BPS.values())))
 """Bits per second by rate code; code 0 is an unknown rate."""
 RATE_CODES: Final = {rate: code for code, rate in enumerate(RATES)}
 SWITCH, HCA, ROUTER = b"SHR"
-_HOSTS: Final = tuple(b"Hh")
-_NEAR: Final = 16
-"""Devices that are made together: the HCAs of a host or two, but no switches."""
-_MAX_NEAR_ROWS: Final = 64
 """Letters of nodes, as numbers; small ones name a CA or router by a port GUID, as -p does."""
 NOBODY: Final = 0
 """Letter of the peer of a port that nobody answered on, and GUID where none is told."""
@@ -322,69 +315,3 @@ class ColumnStore:
         return Columns._make(
             _column(self._whole, at)[spans[at >= NUM_NODE_COLUMNS]] for at in range(len(_TYPES))
         )
-
-
-@dataclass(frozen=True, slots=True)
-class SweptDevices(Sequence[Device]):
-    """The devices of a sweep, sorted by GUID; made when somebody looks at them."""
-
-    sweep: SweepColumns
-    _builders: list[DeviceBuilder] = field(default_factory=list, repr=False)
-    """One, once somebody looked."""
-    _recent: dict[int, tuple[Device, ...]] = field(default_factory=dict, repr=False)
-    """The devices around the one asked for last: neighbors by GUID are mostly asked for next."""
-
-    @property
-    def _builder(self) -> DeviceBuilder:
-        if not self._builders:
-            found = self.sweep.columns.guids[self.sweep.aggregation()].tolist()
-            aggregation = {f"{guid:016x}" for guid in found}
-            self._builders.append(DeviceBuilder(self.sweep, aggregation))
-        return self._builders[0]
-
-    def without_dump(self) -> SweptDevices:
-        """Return the same devices, keeping no more of the text than descriptions."""
-        return SweptDevices(self.sweep.without_dump())
-
-    def names(self) -> list[str]:
-        """Return what each device is called."""
-        is_host = np.isin(self.sweep.columns.letters, _HOSTS)
-        hosts = host_names(self.sweep.descriptions())
-        told = zip(self.sweep.descriptions(), hosts, is_host.tolist(), strict=True)
-        return [host if is_own else switch_name(text) for text, (host, _), is_own in told]
-
-    def __len__(self) -> int:
-        """Return the number of devices, without making them."""
-        return len(self.sweep)
-
-    @overload
-    def __getitem__(self, at: int) -> Device: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Device, ...]: ...
-    def __getitem__(self, at: int | slice) -> Device | tuple[Device, ...]:
-        """Return one device, or some."""
-        places = range(len(self))[at]
-        if isinstance(places, range):
-            return tuple(self._builder.build(self.sweep.records(places)))
-        start = places - places % _NEAR
-        found = self._recent.get(start)
-        if found is None:
-            stop = min(start + _NEAR, len(self))
-            if self.sweep.columns.num_rows[start:stop].sum() > _MAX_NEAR_ROWS:
-                return next(self._builder.build(self.sweep.records((places,))))
-            found = tuple(self._builder.build(self.sweep.records(range(start, stop))))
-            self._recent.clear()
-            self._recent[start] = found
-        return found[places - start]
-
-    def __iter__(self) -> Iterator[Device]:
-        """Yield all devices; few of them are there at a time."""
-        return self._builder.build(self.sweep.records())
-
-    def __eq__(self, other: object) -> bool:
-        """Compare with any sequence of devices, as tuples compare."""
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        """Return the hash of the devices as a tuple."""
-        return hash(tuple(self))

@@ -222,9 +222,9 @@ class DeviceBuilder:
         """
         if key[0] == "H" and key[1] in self._aggregation:
             return DeviceKind.AGGREGATION
-        is_told = key[0] == "H" and key in self._records
-        if key[0] in "Hh" and description == AGGREGATION_TEXT and not is_told:
-            return DeviceKind.AGGREGATION
+        if key[0] in "Hh" and description == AGGREGATION_TEXT:
+            is_told = key[0] == "H" and key in self._records
+            return _KINDS[key[0]] if is_told else DeviceKind.AGGREGATION
         return _KINDS[key[0]]
 
 

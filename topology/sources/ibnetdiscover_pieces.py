@@ -18,13 +18,13 @@ from topology.sources.ibnetdiscover_columns import (
     Columns,
     ColumnStore,
     SweepColumns,
-    SweptDevices,
     Texts,
     columns_of,
     split_last,
 )
 from topology.sources.ibnetdiscover_fast import read_piece
 from topology.sources.ibnetdiscover_lines import LineReader
+from topology.sources.ibnetdiscover_swept import SweptDevices
 from topology.sources.ibnetdiscover_words import NotPlain
 
 PIECE_BYTES: Final = 2 << 20

@@ -10,10 +10,11 @@ from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
 from topology.facts import Parsed
+from topology.sources import ibnetdiscover_swept
 from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
-from topology.sources.ibnetdiscover_columns import SweptDevices
 from topology.sources.ibnetdiscover_fast import read_piece
 from topology.sources.ibnetdiscover_pieces import NumpyReader
+from topology.sources.ibnetdiscover_swept import MAX_KEPT, SweptDevices
 from topology.sources.ibnetdiscover_words import NotPlain
 from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
 
@@ -241,3 +242,16 @@ def test_devices_are_counted_without_being_made(sweep: bytes) -> None:
     assert devices[0] == parse_ibnetdiscover(sweep).devices[0]
     assert devices[-2:] == tuple(devices)[-2:]
     assert hash(devices) == hash(tuple(devices))
+
+
+@pytest.mark.parametrize("most", [0, MAX_KEPT], ids=["a large sweep", "a small sweep"])
+def test_devices_are_the_same_whether_they_are_kept_or_made_for_each_who_asks(
+    sweep: bytes, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ibnetdiscover_swept, "MAX_KEPT", most)
+    careful = parse_ibnetdiscover(sweep).devices
+    devices = parse_ibnetdiscover(sweep, fast=PIECES).devices
+    assert tuple(devices) == careful
+    assert [devices[at] for at in range(len(careful))] == list(careful)
+    assert [devices[at] for at in reversed(range(len(careful)))] == list(reversed(careful))
+    assert devices[3:9] == careful[3:9]
