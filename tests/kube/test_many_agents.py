@@ -51,6 +51,7 @@ class LabCluster(Cluster):
         self.api = with_volcano(api)
         self.namespace = account_in(api)
         self.truth = host_partitions(derive_truth(undamaged(wiring)))
+        self.clear()
         for host in wiring.hosts:
             self.add_node(host.name)
 
