@@ -1,6 +1,8 @@
-"""What every test folder shares: golden files, and one policy for property tests."""
+"""What every test folder shares: golden files, how much is logged, a policy for property tests."""
 
+import logging
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,3 +30,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def golden(request: pytest.FixtureRequest) -> Golden:
     """Compare with a file, or rewrite it."""
     return Golden(is_rewriting=bool(request.config.getoption("--golden")))
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """Undo what a program that ran in this process has set: all else would log as it does."""
+    root = logging.getLogger()
+    before = root.level
+    yield
+    root.setLevel(before)
