@@ -348,19 +348,14 @@ class Reservations:
                 return seen
         held = [one for one in known if one.holds(now)]
         ends = min((one.expires_at for one in held if one.expires_at), default=None)
-        left = left_of(
-            (settled(one, now=now, epoch=0) for one in known), stand.pods, memo=self._memo
-        )
+        left = self._left(known, stand, now)
         snapshot = occupied(stand.snapshot, nominations(held, left, memo=self._memo))
         self._seen = seen = _Seen(stand, known, now, ends, snapshot)
         return seen
 
     def _held(self, stand: Stand) -> tuple[list[Reservation], dict[str, Left]]:
         known, now = self._store.read(), self._now()
-        left = left_of(
-            (settled(one, now=now, epoch=0) for one in known), stand.pods, memo=self._memo
-        )
-        return [one for one in known if one.holds(now)], left
+        return [one for one in known if one.holds(now)], self._left(known, stand, now)
 
     def _left(
         self, known: Sequence[Reservation], stand: Stand | None, now: datetime

@@ -32,9 +32,9 @@ def placement_message(placement: Placement) -> pb.Placement:
     """Return an answer as a message."""
     message = pb.Placement(
         feasible=placement.is_feasible,
-        assignment=_assignment(placement),
+        assignment=assignment_messages(placement),
         tier=placement.tier,
-        objective=[_term_message(name, value) for name, value in placement.objective.items()],
+        objective=objective_messages(placement),
         proved=placement.is_proved,
         victims=placement.victims,
         alternatives=[
@@ -62,7 +62,7 @@ def brief_message(placement: Placement) -> pb.Placement:
         return placement_message(placement)
     return pb.Placement(
         feasible=True,
-        assignment=_assignment(placement),
+        assignment=assignment_messages(placement),
         tier=placement.tier,
         proved=placement.is_proved,
         victims=placement.victims,
@@ -95,7 +95,8 @@ def placement_of(message: pb.Placement) -> Placement:
     )
 
 
-def _assignment(placement: Placement) -> list[pb.Assignment]:
+def assignment_messages(placement: Placement) -> list[pb.Assignment]:
+    """Return the nodes of each group as messages."""
     return [
         pb.Assignment(group=group, nodes=[node or "" for node in nodes])
         for group, nodes in placement.assignment.items()
@@ -105,6 +106,11 @@ def _assignment(placement: Placement) -> list[pb.Assignment]:
 def assignment_of(rows: Iterable[pb.Assignment]) -> Mapping[str, tuple[str | None, ...]]:
     """Return the node of each pod per group."""
     return MappingProxyType({row.group: tuple(node or None for node in row.nodes) for row in rows})
+
+
+def objective_messages(placement: Placement) -> list[pb.ObjectiveTerm]:
+    """Return what was compared as messages."""
+    return [_term_message(name, value) for name, value in placement.objective.items()]
 
 
 def objective_of(terms: Iterable[pb.ObjectiveTerm]) -> Mapping[str, object]:

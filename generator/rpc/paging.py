@@ -48,16 +48,7 @@ def size_of(request: Paged) -> int:
 
 def fill(rows: Iterable[RowT], size: int) -> list[RowT]:
     """Return the first rows: one at least, if there is any, and no more than a page may hold."""
-    page: list[RowT] = []
-    num_bytes = 0
-    for row in rows:
-        num_bytes += row.ByteSize()
-        if page and num_bytes > PAGE_BYTES:
-            break
-        page.append(row)
-        if len(page) == size:
-            break
-    return page
+    return next(split(rows, size), [])
 
 
 def split(rows: Iterable[RowT], size: int = PAGE_ROWS) -> Iterator[list[RowT]]:
@@ -65,11 +56,12 @@ def split(rows: Iterable[RowT], size: int = PAGE_ROWS) -> Iterator[list[RowT]]:
     page: list[RowT] = []
     num_bytes = 0
     for row in rows:
-        if page and (len(page) == size or num_bytes + row.ByteSize() > PAGE_BYTES):
+        row_bytes = row.ByteSize()
+        if page and (len(page) == size or num_bytes + row_bytes > PAGE_BYTES):
             yield page
             page, num_bytes = [], 0
         page.append(row)
-        num_bytes += row.ByteSize()
+        num_bytes += row_bytes
     if page:
         yield page
 

@@ -17,7 +17,12 @@ from generator.placement.grouping import Group
 from generator.placement.joint import BatchPlacement, place_batch
 from generator.placement.request import PlacementRequest, UnsupportedRequest
 from generator.rpc.anchoring import anchored
-from generator.rpc.answers import brief_message, placement_message
+from generator.rpc.answers import (
+    assignment_messages,
+    brief_message,
+    objective_messages,
+    placement_message,
+)
 from generator.rpc.convert import request_of
 from generator.rpc.failures import Failure, FailureKind, RefusedError, refused
 from generator.rpc.paging import fill, parse_token, render_token, size_of, split
@@ -230,9 +235,10 @@ def known(published: Published) -> Snapshot:
     Raises:
         RefusedError: there is none yet.
     """
-    if published.snapshot is None:
+    snapshot = published.snapshot
+    if snapshot is None:
         raise refused(FailureKind.TREE_UNKNOWN, "the tree is not known yet; try again")
-    return published.snapshot
+    return snapshot
 
 
 def asked_of(
@@ -313,13 +319,12 @@ def _closed(snapshot: Snapshot, columns: Sequence[int]) -> Snapshot:
 
 
 def _candidate(snapshot: Snapshot, found: Placement, columns: Sequence[int]) -> pb.Candidate:
-    message = placement_message(found)
     return pb.Candidate(
         nodes=[snapshot.specs[at].name for at in columns],
-        assignment=message.assignment,
-        tier=message.tier,
-        objective=message.objective,
-        proved=message.proved,
+        assignment=assignment_messages(found),
+        tier=found.tier or "",
+        objective=objective_messages(found),
+        proved=found.is_proved,
     )
 
 
