@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -64,8 +63,8 @@ def command(
         sources = sources._replace(plane=asked.request(None).plane)
     scene = read_scene(sources, tree)
     request = fitted(asked, scene.inventory).request(None)
-    bounded = replace(request, deadline_s=min(timeout, request.deadline_s or timeout))
     chosen = [Preset(name) for name in preset] or list(Preset)
+    bounded = request.within(timeout)
     rows = compare(snapshot_of(scene, running), bounded, chosen, clock=time.monotonic)
     form = output or ("text" if sys.stdout.isatty() else "json")
     print_document(render_compared(rows), form, text=lambda: _text(rows))

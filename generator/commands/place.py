@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -94,5 +93,4 @@ def _ask(server: Server, request: PlacementRequest, timeout_s: float) -> Placeme
 def _place(
     scene: Scene, request: PlacementRequest, *, running: str | None, timeout_s: float
 ) -> Placement:
-    bounded = replace(request, deadline_s=min(timeout_s, request.deadline_s or timeout_s))
-    return place(snapshot_of(scene, running), bounded, clock=time.monotonic)
+    return place(snapshot_of(scene, running), request.within(timeout_s), clock=time.monotonic)

@@ -8,7 +8,7 @@ name the field.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -111,6 +111,10 @@ class PlacementRequest:
     traffic: tuple[tuple[str, str, int], ...]
     """(group, group, weight per pair of pods)."""
     options: Options
+
+    def within(self, budget_s: float) -> PlacementRequest:
+        """Return the request with so many seconds for its search, if it does not ask for fewer."""
+        return replace(self, deadline_s=min(budget_s, self.deadline_s or budget_s))
 
 
 def parse_request(document: Mapping[str, Any]) -> PlacementRequest:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import random  # noqa: TID251 - this is an edge: it spreads retries
 from collections.abc import Iterable, Mapping
-from contextlib import closing
-from time import monotonic
 from typing import Any, NamedTuple
 
 from generator.clock import utc_now
-from generator.kube.applier import Patience, insist
-from generator.kube.cache import Cache
-from generator.kube.credentials import find_credentials
-from generator.kube.listing import refill
-from generator.kube.pacing import Ending, Pace
 from generator.kube.resources import RESERVATIONS
-from generator.kube.transport import KubeTransport
 from generator.reservations.cluster import parse_stored
 from generator.reservations.holding import Kept, left_of, nominations
 from generator.reservations.records import BoundPod, Reservation
 from generator.reservations.rules import settled
 from generator.store.access import Access
-from generator.store.cluster import told_by
+from generator.store.cluster import open_cluster
 from generator.store.pods import parse_bound_pod
 from topology.errors import ConfigError, KubeForbidden, KubeNotFound, ParseError
 
@@ -41,19 +32,12 @@ def read_all(access: Access, environ: Mapping[str, str]) -> Known:
         ConfigError: there are no credentials, or they are no use.
         KubeError: they cannot be listed.
     """
-    load = find_credentials(kubeconfig=access.kubeconfig, context=access.context, environ=environ)
-    cache = Cache(parse_stored)
-    pace = Pace(Ending(), monotonic, random.SystemRandom().uniform)
-    with closing(KubeTransport(load)) as transport:
+    with open_cluster(access, environ) as store:
         try:
-            insist(
-                lambda: refill(cache, transport, RESERVATIONS),
-                pace=pace,
-                patience=Patience(attempts=4),
-            )
+            told = store.read(RESERVATIONS, parse_stored)
         except KubeNotFound:
             return Known((), ())
-    told, now = told_by(cache, RESERVATIONS), utc_now()
+    now = utc_now()
     found = (one.reservation for one in told.values if one.reservation is not None)
     return Known(tuple(settled(one, now=now, epoch=one.epoch) for one in found), told.problems)
 

@@ -11,7 +11,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from threading import Lock
 from typing import Final, NamedTuple
@@ -274,8 +273,7 @@ class Reservations:
         stand, held, left = state
         snapshot = occupied(stand.snapshot, nominations(held, left, view=view, memo=self._memo))
         left_s = max(_LEAST_S, ends_at - self._clock())
-        bounded = replace(request, deadline_s=min(left_s, request.deadline_s or left_s))
-        return place(snapshot, bounded, clock=self._clock)
+        return place(snapshot, request.within(left_s), clock=self._clock)
 
     def _admitted(
         self, stand: Stand, wish: Wish, placement: Placement, view: View

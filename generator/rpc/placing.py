@@ -213,7 +213,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         started = self._clock()
         budget_s = context.time_remaining() * (1 - REPLY_SHARE)
         share_s = budget_s * IN_TURN_SHARE / max(len(requests), 1)
-        bounded = [_bounded(one, share_s) for one in requests]
+        bounded = [one.within(share_s) for one in requests]
         try:
             found = place_batch(snapshot, bounded, clock=self._clock, deadline_s=budget_s)
         except PlacementRequestError as error:
@@ -273,13 +273,9 @@ def placed(
     """
     budget_s = max(remaining_s * (1 - REPLY_SHARE), 0.0)
     try:
-        return place(snapshot, _bounded(asked, budget_s), clock=clock)
+        return place(snapshot, asked.within(budget_s), clock=clock)
     except PlacementRequestError as error:
         raise refusal_of(error, "spec") from error
-
-
-def _bounded(asked: PlacementRequest, budget_s: float) -> PlacementRequest:
-    return replace(asked, deadline_s=min(budget_s, asked.deadline_s or budget_s))
 
 
 def refusal_of(error: PlacementRequestError, path: str) -> RefusedError:

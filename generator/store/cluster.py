@@ -121,7 +121,7 @@ class ClusterStore:
         Raises:
             KubeError: they cannot be listed.
         """
-        return reports_of(self._read(REPORTS, LeanReader(), SMALL_PAGES))
+        return reports_of(self.read(REPORTS, LeanReader(), SMALL_PAGES))
 
     def read_hypernodes(self) -> ReadHyperNodes:
         """Return all HyperNodes, ours and foreign ones.
@@ -129,7 +129,7 @@ class ClusterStore:
         Raises:
             KubeError: they cannot be listed.
         """
-        return ReadHyperNodes(*self._read(HYPERNODES, parse_manifest))
+        return ReadHyperNodes(*self.read(HYPERNODES, parse_manifest))
 
     def read_nodes(self) -> Inventory:
         """Return the nodes with what a job may use of them.
@@ -137,7 +137,7 @@ class ClusterStore:
         Raises:
             KubeError: they cannot be listed.
         """
-        found = self._read(NODES, parse_kube_node)
+        found = self.read(NODES, parse_kube_node)
         return Inventory(found.values, found.problems)
 
     def read_free(self) -> Inventory:
@@ -147,7 +147,7 @@ class ClusterStore:
             KubeError: nodes or pods cannot be listed.
         """
         inventory = self.read_nodes()
-        pods = self._read(PODS, parse_pod_usage, UNENDED)
+        pods = self.read(PODS, parse_pod_usage, UNENDED)
         left = less_usage(inventory, pods.values)
         return left._replace(problems=(*left.problems, *pods.problems))
 
@@ -157,7 +157,7 @@ class ClusterStore:
         Raises:
             KubeError: they cannot be listed.
         """
-        return self._read(PODS, dict, UNENDED).values
+        return self.read(PODS, dict, UNENDED).values
 
     def write_report(self, report: NeighborReport) -> None:
         """Write a report of a switch: what it says, then how that was found out.
@@ -238,7 +238,7 @@ class ClusterStore:
         Raises:
             KubeError: pods cannot be listed.
         """
-        found = self._read(PODS, parse_pod, RUNNING).values
+        found = self.read(PODS, parse_pod, RUNNING).values
         return gangs_of(pod for pod in found if pod is not None)
 
     def read_fabric(self) -> Mapping[str, Any] | None:
@@ -324,7 +324,12 @@ class ClusterStore:
             return None
         return decode(str(request), body)
 
-    def _read(self, resource: Resource, parse: Parse[Value], paging: Paging = USUAL) -> Told[Value]:
+    def read(self, resource: Resource, parse: Parse[Value], paging: Paging = USUAL) -> Told[Value]:
+        """Return all objects of a kind.
+
+        Raises:
+            KubeError: they cannot be listed.
+        """
         cache = Cache(parse)
         self._insist(lambda: refill(cache, self._transport, resource, paging=paging))
         return told_by(cache, resource)
