@@ -7,9 +7,9 @@ within the deadline; a watch goes on where it was cut.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from generator.placement.answer import Placement
 from generator.placement.capacity import RunningGang
@@ -41,6 +41,8 @@ __all__ = [
     "TopologyClient",
 ]
 
+_Message = TypeVar("_Message")
+_Value = TypeVar("_Value")
 GANGS: Final = 256
 """Of one message of a batch."""
 _RESUMED_S: Final = 0.5
@@ -83,7 +85,8 @@ class PlacementClient(Connection):
             running=running_messages(running),
             take_running=take_running,
         )
-        return self._placement(self.ask(self._stub.Place, message).placement)
+        found = self.ask(self._stub.Place, message).placement
+        return _read(placement_of, found, self.address)
 
     def place_batch(
         self, requests: Iterable[PlacementRequest], *, explain: bool = False
@@ -100,7 +103,7 @@ class PlacementClient(Connection):
             self._stub.PlaceBatch, _batches(requests, explain=explain), self.timeout_s
         ):
             for placement in response.placements:
-                yield self._placement(placement)
+                yield _read(placement_of, placement, self.address)
 
     def candidates(self, request: PlacementRequest, most: int = 0) -> tuple[Candidate, ...]:
         """Ask for sets of nodes, best first; empty where there is none.
@@ -155,12 +158,6 @@ class PlacementClient(Connection):
     @property
     def _stub(self) -> placement_pb2_grpc.PlacementServiceStub:
         return placement_pb2_grpc.PlacementServiceStub(self.channel)
-
-    def _placement(self, message: pb.Placement) -> Placement:
-        try:
-            return placement_of(message)
-        except ValueError as error:
-            raise _other_version(self.address, error) from error
 
 
 class TopologyClient(Connection):
@@ -225,10 +222,7 @@ class TopologyClient(Connection):
         message = tb.WatchFeasibleRequest(spec=request_message(request))
         try:
             for response in self.stream(self._stub.WatchFeasible, message, timeout_s):
-                try:
-                    yield placement_of(response.placement)
-                except ValueError as error:
-                    raise _other_version(self.address, error) from error
+                yield _read(placement_of, response.placement, self.address)
         except LateServerError:
             return
 
@@ -242,10 +236,7 @@ class TopologyClient(Connection):
         request = tb.ListFindingsRequest(kinds=kinds)
         while True:
             page = self.ask(self._stub.ListFindings, request)
-            try:
-                found += map(finding_of, page.findings)
-            except ValueError as error:
-                raise _other_version(self.address, error) from error
+            found += [_read(finding_of, message, self.address) for message in page.findings]
             request.page_token = page.next_page_token
             if not page.next_page_token:
                 return tuple(found)
@@ -263,5 +254,10 @@ def _batches(
         yield pb.PlaceBatchRequest(specs=specs, explain=explain)
 
 
-def _other_version(address: str, error: ValueError) -> PlacementServerError:
-    return PlacementServerError(f"the server at {address} is of another version: {error}")
+def _read(read: Callable[[_Message], _Value], message: _Message, address: str) -> _Value:
+    """Return what a message says; a server of another version may say what we cannot read."""
+    try:
+        return read(message)
+    except ValueError as error:
+        problem = f"the server at {address} is of another version: {error}"
+        raise PlacementServerError(problem) from error
