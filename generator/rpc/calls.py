@@ -37,6 +37,7 @@ _SPARE_THREADS: Final = 8
 _CALL_BYTES: Final = 4096
 """What gRPC itself keeps of a call, about."""
 _BROKEN: Final = Failure(FailureKind.INTERNAL, "internal error; the server's log tells more")
+_NO_SUCH_MESSAGE: Final = Failure(FailureKind.INVALID_REQUEST, "what was sent is no such message")
 Method: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Details: TypeAlias = grpc.HandlerCallDetails
 
@@ -44,10 +45,13 @@ Details: TypeAlias = grpc.HandlerCallDetails
 class _Form(NamedTuple):
     """How a method is called."""
 
+    name: str
+    """gRPC's, with that of its service."""
     behavior: Callable[[Any, Any], Any]
     parse: Callable[[bytes], Any]
     serialize: Callable[[Any], bytes]
     is_ours: bool
+    takes_many: bool
 
 
 class Calls(grpc.ServerInterceptor):
@@ -81,24 +85,20 @@ class Calls(grpc.ServerInterceptor):
         found = continuation(handler_call_details)
         if found is None:
             return None
-        name = handler_call_details.method
-        form = _form_of(found, is_ours=name.startswith(OURS))
+        form = _form_of(handler_call_details.method, found)
         if not found.request_streaming and not found.response_streaming:
-            return grpc.stream_unary_rpc_method_handler(partial(self._answer, name, form))
-
-        def streamed(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-            return self._stream(name, form, requests, context, is_many=found.request_streaming)
-
+            return grpc.stream_unary_rpc_method_handler(partial(self._answer, form))
+        streamed = partial(self._stream, form)
         streamed.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # as gRPC's own health service has it
         return grpc.stream_stream_rpc_method_handler(streamed)
 
     def _answer(
-        self, name: str, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
+        self, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> bytes:
         """Answer a call of one message by another."""
-        answer = self._request(name, form, requests, context)
+        answer = self._request(form, requests, context)
         if not isinstance(answer, Failure):
-            answer = _answered(name, form, answer, context)
+            answer = _answered(form, answer, context)
         if not isinstance(answer, Failure):
             answer = self._sendable(answer, context)
         if isinstance(answer, Failure):
@@ -106,11 +106,11 @@ class Calls(grpc.ServerInterceptor):
         return answer
 
     def _request(
-        self, name: str, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
+        self, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Any | Failure:  # noqa: ANN401 - any message
         """Return the message of a call, or why it gets no answer."""
         if form.is_ours and context.time_remaining() > MAX_DEADLINE_S:
-            self._on_refused(name)
+            self._on_refused(form.name)
             problem = "set a deadline of an hour at most: it is the time that the search may take"
             return Failure(FailureKind.DEADLINE_MISSING, problem)
         with self._stalling.watched(context):
@@ -120,8 +120,8 @@ class Calls(grpc.ServerInterceptor):
         try:
             return form.parse(raw)
         except DecodeError:
-            self._on_refused(name)
-            return Failure(FailureKind.INVALID_REQUEST, "what was sent is no such message")
+            self._on_refused(form.name)
+            return _NO_SUCH_MESSAGE
 
     def _sendable(self, answer: bytes, context: grpc.ServicerContext) -> bytes | Failure:
         """Return an answer that the caller will take soon, or there is room to wait for that."""
@@ -145,13 +145,7 @@ class Calls(grpc.ServerInterceptor):
         return answer
 
     def _stream(
-        self,
-        name: str,
-        form: _Form,
-        requests: Iterator[bytes],
-        context: grpc.ServicerContext,
-        *,
-        is_many: bool,
+        self, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[bytes]:
         """Yield the answers of a stream, where there is room for one more."""
         most = MAX_STREAMS if form.is_ours else MAX_OTHER_STREAMS
@@ -162,25 +156,19 @@ class Calls(grpc.ServerInterceptor):
             failure = Failure(FailureKind.OVERLOADED, f"{most} streams are open already")
             context.abort_with_status(status_of(failure))
         try:
-            yield from self._answers(name, form, requests, context, is_many=is_many)
+            yield from self._answers(form, requests, context)
         finally:
             with self._lock:
                 self._num_streams[form.is_ours] -= 1
 
     def _answers(
-        self,
-        name: str,
-        form: _Form,
-        requests: Iterator[bytes],
-        context: grpc.ServicerContext,
-        *,
-        is_many: bool,
+        self, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[bytes]:
-        first = self._request(name, form, requests, context)
+        first = self._request(form, requests, context)
         failure = first if isinstance(first, Failure) else None
         if failure is None:
-            argument = _Messages(first, requests, form.parse) if is_many else first
-            for answer in _streamed(name, form, argument, context):
+            argument = _Messages(first, requests, form.parse) if form.takes_many else first
+            for answer in _streamed(form, argument, context):
                 if isinstance(answer, Failure):
                     failure = answer
                     break
@@ -207,31 +195,36 @@ class _Messages(Iterator[object]):
         return self._parse(next(self._rest))
 
 
-def _form_of(method: Method, *, is_ours: bool) -> _Form:
+def _form_of(name: str, method: Method) -> _Form:
     behavior = (
         method.unary_unary or method.unary_stream or method.stream_unary or method.stream_stream
     )
     parse, serialize = method.request_deserializer, method.response_serializer
     if behavior is None or parse is None or serialize is None:
         raise InvariantError("a method without behavior or messages")
-    return _Form(cast("Callable[[Any, Any], Any]", behavior), parse, serialize, is_ours)
+    return _Form(
+        name,
+        cast("Callable[[Any, Any], Any]", behavior),
+        parse,
+        serialize,
+        is_ours=name.startswith(OURS),
+        takes_many=method.request_streaming,
+    )
 
 
-def _answered(
-    name: str, form: _Form, request: object, context: grpc.ServicerContext
-) -> bytes | Failure:
+def _answered(form: _Form, request: object, context: grpc.ServicerContext) -> bytes | Failure:
     """Return what a method answers; what goes wrong inside is ours to read, not the caller's."""
     try:
         return form.serialize(form.behavior(request, context))
     except RefusedError as error:
         return error.failure
     except Exception:  # see above
-        log.exception("call failed", extra={"method": name})
+        log.exception("call failed", extra={"method": form.name})
         return _BROKEN
 
 
 def _streamed(
-    name: str, form: _Form, argument: object, context: grpc.ServicerContext
+    form: _Form, argument: object, context: grpc.ServicerContext
 ) -> Iterator[bytes | Failure]:
     """Yield what a method answers, at the end perhaps why it answers no more."""
     try:
@@ -244,9 +237,9 @@ def _streamed(
     except RefusedError as error:
         yield error.failure
     except DecodeError:
-        yield Failure(FailureKind.INVALID_REQUEST, "what was sent is no such message")
+        yield _NO_SUCH_MESSAGE
     except Exception:  # see above
-        log.exception("call failed", extra={"method": name})
+        log.exception("call failed", extra={"method": form.name})
         yield _BROKEN
 
 
