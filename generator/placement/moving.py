@@ -15,7 +15,7 @@ import numpy as np
 from generator.placement.capacity import Ints, Snapshot
 from generator.placement.counted import Counted
 from generator.placement.effort import Effort, EffortSpent
-from generator.placement.gathering import Row, fewest, gather, gather_mixed
+from generator.placement.gathering import Row, fewest, fill, gather, gather_mixed
 from generator.placement.objective import Objective
 from generator.placement.presets import Key
 from generator.placement.problem import Problem, build_problem
@@ -167,9 +167,7 @@ def spread_out(
     levels, slots = problem.snapshot.levels, problem.shapes[0].slots
     for leaf, pods in sorted(found.items()):
         start, stop = int(levels.starts[1][leaf]), int(levels.stops[1][leaf])
-        rooms, left = slots[start:stop].tolist(), pods
-        for at in fewest(rooms, pods):
-            count = min(rooms[at], left)
+        rooms = slots[start:stop].tolist()
+        for at, count in fill(rooms, fewest(rooms, pods), pods).items():
             nodes += [start + at] * count
-            left -= count
     return (tuple(nodes),)
