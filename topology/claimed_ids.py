@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, overload
 
 from topology.identity import Claim
 from topology.ids import Id
+from topology.lazy_rows import ActsAsTuple
 
 _FEW: Final = 6
 """Ids that a device keeps: a switch has two or three, a host of eight HCAs has thirty-four."""
 
 
-class ClaimedIds(Sequence[Id]):
-    """The sorted ids that claims tell of a device; compares and hashes as the tuple of them."""
+class ClaimedIds(ActsAsTuple[Id]):
+    """The sorted ids that claims tell of a device."""
 
     __slots__ = ("_claims", "_told")
 
@@ -41,18 +42,6 @@ class ClaimedIds(Sequence[Id]):
     def __getitem__(self, at: int | slice) -> Id | tuple[Id, ...]:
         """Return one of them, or some."""
         return self._all()[at]
-
-    def __iter__(self) -> Iterator[Id]:
-        """Yield all of them."""
-        return iter(self._all())
-
-    def __eq__(self, other: object) -> bool:
-        """Compare with any sequence of ids, as tuples compare."""
-        return isinstance(other, Sequence) and self._all() == tuple(other)
-
-    def __hash__(self) -> int:
-        """Return the hash of the ids as a tuple."""
-        return hash(self._all())
 
     def __repr__(self) -> str:
         """Show them as the tuple of them."""

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Generic, TypeVar, overload
+from typing import Final, TypeVar, overload
 
 _Row = TypeVar("_Row")
 _MANY: Final = 8
 """One row in so many asked for singly: then all are made, because the rest will be, too."""
 
 
-class LazyRows(Sequence[_Row], Generic[_Row]):
-    """A sequence that compares and hashes as the tuple of its rows."""
+class ActsAsTuple(Sequence[_Row]):
+    """A sequence that makes its rows when asked; compares and hashes as the tuple of them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _all(self) -> tuple[_Row, ...]:
+        """Return all rows; always the same."""
+
+    def __iter__(self) -> Iterator[_Row]:
+        """Yield all rows."""
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with any sequence, as tuples compare."""
+        return isinstance(other, Sequence) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        """Return the hash of the rows as a tuple."""
+        return hash(self._all())
+
+
+class LazyRows(ActsAsTuple[_Row]):
+    """Rows of which some may be made alone, and all are kept once they are made."""
 
     def __init__(self, size: int, make: Callable[[Sequence[int]], Iterator[_Row]]) -> None:
         """Keep how rows are made.
@@ -55,18 +78,6 @@ class LazyRows(Sequence[_Row], Generic[_Row]):
         if self._rows is not None:
             return [self._rows[at] for at in places]
         return list(self._make(places))
-
-    def __iter__(self) -> Iterator[_Row]:
-        """Yield all rows."""
-        return iter(self._all())
-
-    def __eq__(self, other: object) -> bool:
-        """Compare with any sequence of rows, as tuples compare."""
-        return isinstance(other, Sequence) and self._all() == tuple(other)
-
-    def __hash__(self) -> int:
-        """Return the hash of the rows as a tuple."""
-        return hash(self._all())
 
 
 def rows_at(rows: Sequence[_Row], places: Sequence[int]) -> Sequence[_Row]:
