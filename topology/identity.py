@@ -59,11 +59,19 @@ class Claim:
 class MadeClaim(Claim):
     """A claim whose device is made for each who asks; it equals one that has this device."""
 
-    __slots__ = ()
+    __slots__ = ("_name",)
 
-    def __init__(self, origin: Origin) -> None:
-        """Take note of who claims; what, a subclass tells."""
+    _name: str
+
+    def __init__(self, origin: Origin, name: str) -> None:
+        """Take note of who claims, and how the device is called; what, a subclass tells."""
         object.__setattr__(self, "origin", origin)
+        object.__setattr__(self, "_name", name)
+
+    @property
+    def name(self) -> str:
+        """What the device is called."""
+        return self._name
 
     def __eq__(self, other: object) -> bool:
         """Compare with any claim."""
@@ -79,23 +87,16 @@ class MadeClaim(Claim):
 class SweptClaim(MadeClaim):
     """One device of a sweep."""
 
-    __slots__ = ("_at", "_devices", "_name")
+    __slots__ = ("_at", "_devices")
 
     _at: int
     _devices: Sequence[Device]
-    _name: str
 
     def __init__(self, devices: Sequence[Device], at: int, name: str) -> None:
         """Keep where it is, and what it is called."""
-        super().__init__(Origin.SWEEP)
+        super().__init__(Origin.SWEEP, name)
         object.__setattr__(self, "_devices", devices)
         object.__setattr__(self, "_at", at)
-        object.__setattr__(self, "_name", name)
-
-    @property
-    def name(self) -> str:
-        """What the device is called."""
-        return self._name
 
     @property
     def device(self) -> Device:

@@ -13,11 +13,10 @@ from topology.packed_devices import unpack_device
 class PackedClaim(MadeClaim):
     """What a device reports of itself."""
 
-    __slots__ = ("_name", "_node", "packed")
+    __slots__ = ("_node", "packed")
 
     packed: bytes
     """By `pack_device`."""
-    _name: str
     _node: str | None
 
     def __init__(self, packed: bytes, name: str, *, node: str | None) -> None:
@@ -28,9 +27,8 @@ class PackedClaim(MadeClaim):
             name: of the device.
             node: under whose name alone it stands; None: under those that it says.
         """
-        super().__init__(Origin.REPORT)
+        super().__init__(Origin.REPORT, name)
         object.__setattr__(self, "packed", packed)
-        object.__setattr__(self, "_name", name)
         object.__setattr__(self, "_node", node)
 
     @property
@@ -38,11 +36,6 @@ class PackedClaim(MadeClaim):
         """The device, made anew. Cost: that of `unpack_device`."""
         device = unpack_device(self.packed)
         return device if self._node is None else bound_to(device, self._node)
-
-    @property
-    def name(self) -> str:
-        """What the device is called."""
-        return self._name
 
     def __eq__(self, other: object) -> bool:
         """Compare with any claim; with another of this kind without spelling them out."""
