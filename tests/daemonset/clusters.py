@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
 
 from tests.daemonset.tools import CHART, NAMESPACE, find_tool, run
-from tests.lab.api_server import ApiServer
+from tests.lab.api_server import ApiServer, find_assets
 
 # Made by the server itself, at times of its own; the chart makes none of these.
 _SERVERS = frozenset(
@@ -27,6 +28,14 @@ _SERVERS = frozenset(
 _SPACES = frozenset(
     ("namespaces", name) for name in ("default", "kube-node-lease", "kube-public", "kube-system")
 )
+
+
+@contextmanager
+def bare_cluster(folder: Path) -> Iterator[ApiServer]:
+    """Yield a server with Volcano's kinds, as it is before Toponaut."""
+    with ApiServer(find_assets("programs"), folder) as server:
+        server.install_all(find_assets("crds"))
+        yield server
 
 
 class Release:

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from generator.kube.resources import HYPERNODES, NODES
-from tests.daemonset.clusters import inventory
+from tests.daemonset.clusters import bare_cluster, inventory
 from tests.daemonset.test_installing import leave_traces
 from tests.daemonset.tools import find_tool
-from tests.lab.api_server import ApiServer, find_assets
+from tests.lab.api_server import ApiServer
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
@@ -57,9 +56,7 @@ def written(section: str) -> list[str]:
 @pytest.fixture
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A cluster with Volcano's kinds, as it is before Toponaut."""
-    with ApiServer(find_assets("programs"), tmp_path_factory.mktemp("fresh")) as server:
-        for file in sorted(find_assets("crds").iterdir()):
-            server.install(yaml.safe_load(file.read_text()))
+    with bare_cluster(tmp_path_factory.mktemp("fresh")) as server:
         yield server
 
 

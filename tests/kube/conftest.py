@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-import yaml
 
 from generator.kube.credentials import load_kubeconfig
 from generator.kube.transport import KubeTransport
@@ -80,8 +79,7 @@ def through(proxy: FaultProxy, api: ApiServer) -> Iterator[KubeTransport]:
 
 def with_volcano(api: ApiServer) -> ApiServer:
     """Install Volcano's kinds, unless they are there."""
-    for file in sorted(find_assets("crds").iterdir()):
-        api.install(yaml.safe_load(file.read_text()))
+    api.install_all(find_assets("crds"))
     return api
 
 
@@ -97,8 +95,7 @@ def connecting(api: ApiServer, url: str = "") -> Iterator[KubeTransport]:
 
 
 def _prepare(server: ApiServer) -> None:
-    for file in sorted(CRDS.glob("*.yaml")):
-        server.install(yaml.safe_load(file.read_text()))
+    server.install_all(CRDS)
     binding = {
         "metadata": {"name": WRITER},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "all"},

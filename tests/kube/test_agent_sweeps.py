@@ -49,8 +49,7 @@ def own_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server whose one Fabric object is these tests' own."""
     folder = tmp_path_factory.mktemp("sweeps-api")
     with ApiServer(find_assets("programs"), folder, users=[WRITER]) as server:
-        for file in sorted(CRDS.glob("*.yaml")):
-            server.install(yaml.safe_load(file.read_text()))
+        server.install_all(CRDS)
         allowed = {
             "metadata": {"name": WRITER},
             "rules": [{"apiGroups": ["toponaut.io"], "resources": ["*"], "verbs": ["get", "list"]}],

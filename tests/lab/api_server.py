@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import pytest
+import yaml
 
 from tests.lab.audit import POLICY, Write, read_writes
 from tests.lab.certificates import write_certificates
@@ -221,6 +222,11 @@ class ApiServer:
             listed = f"/apis/{group}/{version['name']}/{plural}?limit=1"
             # For a moment after it is established the path is still unknown.
             wait_until(partial(self._refused, listed), deadline_s=20, what=listed)
+
+    def install_all(self, folder: Path) -> None:
+        """Install the definitions of a folder, unless they are there."""
+        for file in sorted(folder.glob("*.yaml")):
+            self.install(yaml.safe_load(file.read_text()))
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End the server; etcd stays. SIGKILL is a crash."""
