@@ -1,4 +1,4 @@
-"""The options by which a command asks a running server instead of reading files."""
+"""The options by which a command asks a running server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ class Server(NamedTuple):
     proof: Proof
 
 
-_OPTIONS: Final = (
-    click.option("--server", help="HOST:PORT of a `toponaut serve` to ask instead."),
+_PROOF: Final = (
     click.option("--ca-file", type=_FILE, help="Authority of the server's certificate."),
     click.option("--token-file", type=_FILE, help="Bearer token for the server, as it asks for."),
     click.option("--client-cert", type=_FILE, help="Certificate for the server, as it asks for."),
@@ -30,11 +29,16 @@ _OPTIONS: Final = (
 )
 
 
-def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a click command the options of a server to ask."""
-    for decorate in reversed(_OPTIONS):
-        command = decorate(command)
-    return command
+def server_options(purpose: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what gives a click command the options of a server, and says what it is for."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(_PROOF):
+            command = option(command)
+        named = click.option("--server", help=f"HOST:PORT of a `toponaut serve` {purpose}.")
+        return named(command)
+
+    return decorate
 
 
 def server_of(options: dict[str, Any]) -> Server | None:

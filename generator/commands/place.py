@@ -38,7 +38,7 @@ from generator.server_options import Server, server_of, server_options
     help="Order of preferences, instead of the request's own.",
 )
 @cluster_options
-@server_options
+@server_options("to ask instead")
 @timeout_option
 @click.option("--check", is_flag=True, help="Exit with 5 when there is no placement.")
 @output_option

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     help="Request as JSON or YAML; - is stdin. Without it all fields have their defaults. "
     "PlaceBatch takes several documents. A PlacementRequest stands for a spec.",
 )
-@server_options
+@server_options("to call")
 @click.option(
     "--timeout",
     type=parse_duration,
