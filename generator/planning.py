@@ -167,9 +167,11 @@ def previous_tree(observed: Sequence[HyperNode]) -> TopologyTree | None:
     return tree_of_hypernodes(ours).tree if ours else None
 
 
-def plan_towards(
-    observation: Observation, observed: Sequence[HyperNode]
-) -> tuple[tuple[Action, ...], tuple[ParseError, ...]]:
+Planned = tuple[tuple[Action, ...], tuple[ParseError, ...]]
+"""Actions in their order, and what stands in the way."""
+
+
+def plan_towards(observation: Observation, observed: Sequence[HyperNode]) -> Planned:
     """Return the actions towards a tree's HyperNodes, and what stands in their way.
 
     A tree without any domain is a sweep that failed or captures that miss, not a fabric without

@@ -154,11 +154,11 @@ def _down_ports(fabric: Fabric, plane: Plane, nodes: Sequence[_Node]) -> Iterato
         fabric, {(node.name, show(name)) for node in nodes for name in node.down if name in odd}
     )
     links = columns_of(fabric).links
-    ends = np.concatenate([links.a, links.b])
-    linked = set(np.intersect1d(ends, list(places.values())).tolist())
+    is_linked = np.zeros(len(fabric.ports), bool)
+    is_linked[links.a] = is_linked[links.b] = True
     by_shown = {show(name): (up[name], up[name] + down[name] - 1) for name in odd}
     for (_, name), at in sorted(places.items(), key=lambda row: row[1]):
-        if at in plane.ports and at not in linked:
+        if at in plane.ports and not is_linked[at]:
             yield _down(fabric, at, "{} of {}".format(*by_shown[name]))
 
 

@@ -24,9 +24,10 @@ from generator.inputs import Inputs
 from generator.intake import freshness_findings
 from generator.inventory import Inventory, ListedNode, capacities
 from generator.outcome import OnRound, RoundOutcome
+from generator.outputs.hypernode import HyperNode
 from generator.placement.capacity import Snapshot, build_snapshot
 from generator.plane_config import PlaneChoice
-from generator.planning import coverage_of, plan_towards, previous_tree, unknown_of
+from generator.planning import Planned, coverage_of, plan_towards, previous_tree, unknown_of
 from generator.reconcile.gangs import Gang
 from generator.reconcile.guard import Coverage
 from generator.reservations.records import BoundPod
@@ -112,6 +113,8 @@ class Rounds:
             tuple[TopologyTree, tuple[ListedNode, ...] | None, tuple[BoundPod, ...]] | None
         ) = None
         self._snapshot: Snapshot | None = None
+        self._planned: tuple[object, Planned] | None = None
+        """The last plan, and what it was made of."""
 
     def tick(self) -> float | None:
         """Run one round; whatever goes wrong is logged and the next round tries again.
@@ -211,7 +214,7 @@ class Rounds:
             why = "spec.outputs of the Fabric object asks for no HyperNodes"
             self._guarding.hold_back(why, reason="NotWanted")
             return None, ()
-        actions, conflicts = plan_towards(observation, observed)
+        actions, conflicts = self._plan(observation, observed)
         unknown = unknown_of(observation)
         if conflicts and unknown:
             self._guarding.hold_back(unknown)
@@ -223,6 +226,13 @@ class Rounds:
             # lead to the HyperNodes that stand.
             self._tree = observation.tree
         return wait_s, conflicts
+
+    def _plan(self, observation: Observation, observed: tuple[HyperNode, ...]) -> Planned:
+        """Return what to do, worked out anew only where what it depends on is another."""
+        asked = (observation.tree, observation.unknown_subnets, observed)
+        if self._planned is None or self._planned[0] != asked:
+            self._planned = asked, plan_towards(observation, observed)
+        return self._planned[1]
 
     def _coverage(self, tree: TopologyTree, world: World) -> Coverage:
         reports = world.reports.reports

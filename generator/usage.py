@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from generator.inventory import SLOTS, Inventory, ListedNode
@@ -20,6 +21,7 @@ from topology.errors import ConfigError, show
 PODS: Final = "pods"
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 Amounts = dict[str, Decimal]
+_NOTHING: Final[Mapping[str, Decimal]] = MappingProxyType({})
 
 
 class PodUsage(NamedTuple):
@@ -53,20 +55,55 @@ def _shared(amounts: tuple[tuple[str, Decimal], ...]) -> Mapping[str, Decimal]:
     return dict(amounts)
 
 
+class _Left(NamedTuple):
+    """What pods leave of one node."""
+
+    node: ListedNode
+    taken: Mapping[str, Decimal]
+    left: ListedNode
+
+
+class Leavings:
+    """What pods left of nodes last, so that only nodes are counted again where that changed."""
+
+    def __init__(self) -> None:
+        """Nothing was counted yet."""
+        self._known: dict[str, _Left] = {}
+        self._last: Inventory | None = None
+
+    def of(self, inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inventory:
+        """Return the nodes with what pods leave of them; less than nothing is nothing.
+
+        The very same value where it is as last time. Cost: O(pods + nodes), and O(resources) for
+        each node that changed.
+        """
+        taken: dict[str, Amounts] = {}
+        for usage in usages:
+            if usage is not None:
+                _add(taken.setdefault(usage.node, {}), usage.amounts)
+        known = self._known
+        found = [
+            _left(node, taken.get(node.name, {}), known.get(node.name)) for node in inventory.nodes
+        ]
+        self._known = {one.node.name: one for one in found}
+        left = inventory._replace(nodes=tuple(one.left for one in found))
+        if self._last != left:
+            self._last = left
+        return self._last
+
+
 def less_usage(inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inventory:
-    """Return the nodes with what pods leave of them; less than nothing is nothing.
-
-    Cost: O(pods + nodes × resources).
-    """
-    taken: dict[str, Amounts] = {}
-    for usage in usages:
-        if usage is not None:
-            _add(taken.setdefault(usage.node, {}), usage.amounts)
-    nodes = (_less(node, taken.get(node.name, {})) for node in inventory.nodes)
-    return inventory._replace(nodes=tuple(nodes))
+    """Return the nodes with what pods leave of them, as `Leavings` does, once."""
+    return Leavings().of(inventory, usages)
 
 
-def _less(node: ListedNode, taken: Amounts) -> ListedNode:
+def _left(node: ListedNode, taken: Mapping[str, Decimal], last: _Left | None) -> _Left:
+    if last is not None and last.node is node and last.taken == taken:
+        return last
+    return _Left(node, taken or _NOTHING, _less(node, taken))
+
+
+def _less(node: ListedNode, taken: Mapping[str, Decimal]) -> ListedNode:
     free = {
         name: max(0, num - int(taken.get(name, Decimal(0)).to_integral_value(ROUND_CEILING)))
         for name, num in node.spec.idle.items()

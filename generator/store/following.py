@@ -41,7 +41,7 @@ from generator.store.pods import (
     gangs_of,
     parse_followed_pod,
 )
-from generator.usage import less_usage
+from generator.usage import Leavings
 from topology.errors import KubeUnavailable
 from topology.fabric_status import FABRIC_NAME
 from topology.kept_reports import KeptReport, keep_report
@@ -105,6 +105,7 @@ class FollowedCluster:
         self._hypernodes: Reflector[HyperNode] = follow(HYPERNODES, parse_manifest)
         self._fabrics: Reflector[Mapping[str, Any]] = follow(FABRICS, _whole)
         self._pods: Reflector[FollowedPod | None] = follow(PODS, parse_followed_pod, _UNENDED)
+        self._leavings = Leavings()
         self._own_hypernodes: OwnWrites[HyperNode] = _own_writes(self._hypernodes)
         self._own_fabrics: OwnWrites[Mapping[str, Any]] = _own_writes(self._fabrics)
         self._threads = [
@@ -170,14 +171,14 @@ class FollowedCluster:
         return reports_of(_known(REPORTS, self._reports))
 
     def read_inventory(self) -> Inventory:
-        """Return the nodes with what the pods there leave of them.
+        """Return the nodes with what the pods there leave of them; for one thread.
 
         Raises:
             KubeUnavailable: nodes or pods were never listed.
         """
         nodes, pods = _known(NODES, self._nodes), _known(PODS, self._pods)
         inventory = Inventory(nodes.values, (*nodes.problems, *pods.problems))
-        return less_usage(inventory, (pod.usage for pod in pods.values if pod is not None))
+        return self._leavings.of(inventory, (pod.usage for pod in pods.values if pod is not None))
 
     def read_bound(self) -> tuple[BoundPod, ...]:
         """Return the pods of gangs that have a node.
