@@ -146,9 +146,6 @@ def find_cables(fabric: Fabric, *, managed_by: frozenset[int] | None = None) -> 
     is_turned = from_switch & is_host[b]
     of_hosts = np.flatnonzero(is_used & ((is_host[a] & to_switch) | is_turned))
     is_turned = is_turned[of_hosts]
-    rates = np.full(len(columns.rates), UNKNOWN_RATE)
-    told = np.flatnonzero(is_used & ~between & (links.rates != UNKNOWN_RATE))
-    rates[np.stack(ends, axis=1)[told].ravel()] = np.repeat(links.rates[told], 2)
     sides = [(left[of_hosts], right[of_hosts]) for left, right in ((a, b), ends)]
     low = [np.where(is_turned, right, left) for left, right in sides]
     high = [np.where(is_turned, left, right) for left, right in sides]
@@ -160,8 +157,22 @@ def find_cables(fabric: Fabric, *, managed_by: frozenset[int] | None = None) -> 
         ),
         hosts=tuple(np.flatnonzero(is_host).tolist()),
         host_ports=np.flatnonzero(is_host[columns.port_devices] & ~is_nvlink),
-        rates=np.where(columns.rates == UNKNOWN_RATE, rates, columns.rates),
+        rates=_told_rates(columns, np.flatnonzero(is_used & ~between)),
     )
+
+
+def _told_rates(columns: FabricColumns, links: Index) -> Rates:
+    """Return the rates of ports; what only these links tell is filled in, which is rare."""
+    cables = columns.links
+    links = links[cables.rates[links] != UNKNOWN_RATE]
+    ports = np.stack((cables.a[links], cables.b[links]), axis=1).ravel()
+    told = np.repeat(cables.rates[links], 2)
+    is_new = columns.rates[ports] == UNKNOWN_RATE
+    if not is_new.any():
+        return columns.rates
+    rates = columns.rates.copy()
+    rates[ports[is_new]] = told[is_new]
+    return rates
 
 
 def is_management_port(port: FabricPort) -> bool:

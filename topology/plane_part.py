@@ -17,6 +17,7 @@ from topology.joining import link_rows
 from topology.lazy_rows import LazyRows, rows_at
 from topology.plane_cables import EdgeColumns, EdgeRows, edge_columns
 from topology.planes import Plane
+from topology.port_set import PortSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +77,13 @@ def part_of(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> Plan
     cut = _Cut(fabric, devices, ports)
     ends = edge_columns(plane.host_edges)
     edges = np.flatnonzero(is_host[ends.a])
-    own_ports = [at for at in np.flatnonzero(is_own).tolist() if at in plane.ports]
     part = Plane(
         name=plane.name,
         hosts=tuple(np.searchsorted(devices, hosts).tolist()),
         switches=tuple(np.searchsorted(devices, switches).tolist()),
         host_edges=cut.edges(EdgeColumns(*(column[edges] for column in ends))),
         switch_edges=EdgeRows(EdgeColumns(*(np.zeros(0, np.intp) for _ in ends))),
-        ports=frozenset(np.searchsorted(ports, own_ports).tolist()),
+        ports=PortSet((is_own & plane.ports.are_in)[ports]),
     )
     return PlanePart(cut.make(LinkColumns._make(column[chosen] for column in links)), part, devices)
 

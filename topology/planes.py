@@ -40,6 +40,7 @@ from topology.plane_policy import (
     Share,
     share_of,
 )
+from topology.port_set import PortSet
 from topology.port_shares import PortShares
 
 _USUAL = (COMPUTE, STORAGE, MANAGEMENT)
@@ -57,7 +58,7 @@ class Plane:
     host_edges: Sequence[Edge]
     """`a` is the host, `b` the switch. As arrays: `plane_cables.edge_columns`."""
     switch_edges: Sequence[Edge]
-    ports: frozenset[int]
+    ports: PortSet
     """Ports of hosts that the policy puts into this plane, linked or not."""
 
 
@@ -92,7 +93,7 @@ class Split:
             switches=tuple(sorted(reached)),
             host_edges=host_edges,
             switch_edges=switch_edges.where(_are_in(switch_edges.columns.a, reached)),
-            ports=frozenset(np.flatnonzero(are_own).tolist()),
+            ports=PortSet(are_own),
         )
 
     def _table(self) -> PortShares:

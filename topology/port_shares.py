@@ -18,7 +18,7 @@ class PortShares(Mapping[int, Share]):
 
     def __init__(self, num_ports: int) -> None:
         """Start with no port in any plane."""
-        self._codes = np.full(num_ports, _NONE)
+        self._codes = np.full(num_ports, _NONE, np.int16)
         self._kinds: dict[Share, int] = {}
 
     def put(self, share: Share, ports: Index) -> None:

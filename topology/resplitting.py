@@ -29,6 +29,7 @@ from topology.plane_cables import (
 from topology.plane_default import WEAK, plane_in_name, share_host
 from topology.plane_policy import COMPUTE, Share, Why
 from topology.planes import Plane, Split
+from topology.port_set import PortSet
 from topology.port_shares import PortShares
 from topology.reassembly import Rejoined
 
@@ -102,10 +103,11 @@ def replane(plane: Plane, found: Resplit, rejoined: Rejoined) -> Plane:
     """
     split, moves = found
     numbers, num_ports = rejoined.numbers, len(rejoined.joined.is_confirmed)
-    was = np.fromiter(plane.ports, np.intp, len(plane.ports))
-    now = was if numbers is None else numbers[was]
-    is_own = np.zeros(num_ports, np.bool_)
-    is_own[now[now != NO_PORT]] = True
+    is_own = plane.ports.are_in
+    if numbers is not None:
+        now = numbers[plane.ports.numbers]
+        is_own = np.zeros(num_ports, np.bool_)
+        is_own[now[now != NO_PORT]] = True
     edges = split.cables.host_edges
     edges = edges.where(is_own[edges.columns.a_port])
     moved = np.concatenate([moves.gone.a_port, moves.come.a_port])
@@ -114,8 +116,7 @@ def replane(plane: Plane, found: Resplit, rejoined: Rejoined) -> Plane:
     switch_edges = plane.switch_edges
     if numbers is not None:
         switch_edges = _renumbered(switch_edges, numbers)
-    is_same = np.array_equal(was, now)
-    ports = plane.ports if is_same else frozenset(np.flatnonzero(is_own).tolist())
+    ports = plane.ports if numbers is None else PortSet(is_own)
     return replace(plane, host_edges=edges, switch_edges=switch_edges, ports=ports)
 
 

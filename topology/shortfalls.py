@@ -69,8 +69,7 @@ def _hosts(fabric: Fabric, plane: Plane, grouping: Grouping, astray: set[int]) -
     size = len(fabric.devices)
     num_links = np.bincount(edge_columns(plane.host_edges).a, minlength=size).tolist()
     columns = columns_of(fabric)
-    is_spare = np.zeros(len(columns.port_devices), np.bool_)
-    is_spare[list(plane.ports)] = True
+    is_spare = plane.ports.are_in.copy()
     is_spare[columns.links.a] = is_spare[columns.links.b] = False
     spare: dict[int, list[int]] = defaultdict(list)
     for port in np.flatnonzero(is_spare).tolist():

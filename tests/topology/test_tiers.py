@@ -2,6 +2,7 @@
 
 import random  # noqa: TID251 - shuffles, from the seed that hypothesis draws
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from topology.overlap import Side, join_switches
 from topology.plane_cables import Edge
 from topology.planes import Plane
+from topology.port_set import PortSet
 from topology.ranks import rank_switches
 from topology.tiers import Grouping, group_switches
 
@@ -96,7 +98,7 @@ def plane_of(host_links: list[tuple[int, int]], switch_links: list[tuple[int, in
         switches=tuple(sorted({at for _, at in host_links}.union(*switch_links))),
         host_edges=tuple(Edge(host, switch, 0, 0) for host, switch in host_links),
         switch_edges=tuple(Edge(one, other, 0, 0) for one, other in switch_links),
-        ports=frozenset(),
+        ports=PortSet(np.zeros(0, np.bool_)),
     )
 
 
