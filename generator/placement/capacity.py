@@ -57,6 +57,8 @@ class RunningPods:
     count: int = 1
     group: str | None = None
     """None: of the gang's only group."""
+    indices: tuple[int, ...] = ()
+    """Index of each pod in its group; empty where they tell none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +316,10 @@ def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
     if len({row.node for row in rows}) == len(rows):
         return tuple(sorted(rows, key=_node))
     return tuple(
-        sorted(rows, key=lambda row: (row.node, row.group or "", sorted(row.request.items())))
+        sorted(
+            rows,
+            key=lambda row: (row.node, row.group or "", sorted(row.request.items()), row.indices),
+        )
     )
 
 

@@ -17,6 +17,8 @@ def choices(problem: Problem, effort: Effort) -> Iterator[tuple[int, ...]]:
     Cost: a step for each total that whole slices cannot make up, and for each set of groups left
     out. Raises EffortSpent when the budget ends.
     """
+    if problem.stray is not None:
+        return
     rows = [_row(problem, at) for at in range(len(problem.request.groups))]
     optional = [at for at, group in enumerate(problem.request.groups) if group.is_optional]
     if not all(rows[at] for at in range(len(rows)) if at not in optional):

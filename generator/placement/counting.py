@@ -33,7 +33,8 @@ Column = Callable[[Ints], Ints]
 
 def is_countable(problem: Problem, kinds: Collection[PartType]) -> bool:
     """Return whether counting decides a problem exactly."""
-    is_free = not (problem.own or problem.rules or problem.limits or problem.pairs)
+    bounds = (problem.own, problem.rules, problem.remainders, problem.limits, problem.pairs)
+    is_free = not any(bounds)
     is_plain = (
         is_free
         and problem.shapes[0].misses is None

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from generator.placement.problem import Problem
+from generator.placement.slicing import filled
 from generator.placement.tiers import height
 
 
@@ -13,12 +14,19 @@ def keeps_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
     """Return whether limits, rules on domains and required tiers hold; O(pods × rules)."""
     levels = problem.snapshot.levels
     placed = [at for row in pods for at in row]
+    if problem.stray is not None:
+        return False
     if any(len(set(levels.unit[at][placed].tolist())) > most for at, most in problem.limits):
         return False
     for rule in problem.rules:
         held = [*pods[rule.group], *problem.own_of[rule.group]]
         counts = Counter(levels.unit[rule.tier][held].tolist())
         if any(n % rule.multiple or n > (rule.most or n) for n in counts.values()):
+            return False
+    for row in problem.remainders:
+        held = [*pods[row.group], *problem.own_of[row.group]]
+        counts = Counter(levels.unit[row.tier][held].tolist())
+        if sum(n % row.size for n in counts.values()) > len(held) % row.size:
             return False
     return _keeps_tiers(problem, pods) and all(
         _keeps_slices(problem, group, list(row)) for group, row in enumerate(pods)
@@ -27,10 +35,17 @@ def keeps_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
 
 def _keeps_slices(problem: Problem, group: int, row: list[int]) -> bool:
     """Return whether no slice of the last layer is torn; rules tell of the others."""
-    layers = problem.request.groups[group].slices
-    if not layers or layers[-1].tier is None or problem.own:
+    layers, levels = problem.request.groups[group].slices, problem.snapshot.levels
+    pieces = problem.pieces(group, len(row)) if layers else ()
+    if any(
+        piece.tier is not None
+        and levels.common(min(held), max(held)) > height(problem.snapshot, piece.tier)
+        for piece, held in filled(pieces, row)
+    ):
+        return False
+    if pieces or not layers or layers[-1].tier is None or problem.own:
         return True
-    size, unit_of = layers[-1].size, problem.snapshot.levels.unit[problem.floor(group)]
+    size, unit_of = layers[-1].size, levels.unit[problem.floor(group)]
     if layers[-1].is_indexed:
         parts = [row[at : at + size] for at in range(0, len(row), size)]
         return all(len(set(unit_of[part].tolist())) == 1 for part in parts)

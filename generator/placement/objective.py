@@ -224,16 +224,15 @@ def _pairs_together(others: Ints, units: Ints, counts: Ints, *, same: bool) -> i
 
 
 def part_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
-    """Return the tier of every part; running pods count in a part that is a whole group."""
+    """Return the tier of every part; running pods count in whole groups, and by index."""
     levels = problem.snapshot.levels
     found = []
     for index, row in enumerate(pods):
         start = 0
-        for size in problem.part_sizes(index, len(row)):
-            part = list(row[start : start + size])
+        sizes = problem.part_sizes(index, len(row))
+        for size, own in zip(sizes, problem.own_in_parts(index, len(row)), strict=True):
+            part = [*row[start : start + size], *own]
             start += size
-            if not problem.request.groups[index].slices:
-                part += problem.own_of[index]
             found.append(levels.common(min(part), max(part)))
     return found
 

@@ -20,7 +20,7 @@ class State(NamedTuple):
     loose: tuple[int, ...]
     """Pods per shape that wait for their part."""
     used: tuple[int, ...]
-    """Units used per limited tier."""
+    """Units used per limited tier, then pods over whole slices per layer with a short one."""
 
 
 class Packing:

@@ -10,6 +10,7 @@ import numpy as np
 from generator.placement.capacity import Ints, Snapshot
 from generator.placement.evicting import Evictable
 from generator.placement.levels import CLUSTER
+from generator.placement.own import own_positions, stray_tier
 from generator.placement.parts import Part, PartType, set_type
 from generator.placement.presets import FEWEST_VICTIMS, PRESETS, VICTIMS, Key, Term
 from generator.placement.request import (
@@ -18,10 +19,11 @@ from generator.placement.request import (
     PlacementRequest,
     Roles,
     SortRule,
-    UnsupportedRequest,
 )
 from generator.placement.shapes import Shape, build_shapes, pair_weights
-from generator.placement.tiers import height, uses_tiers
+from generator.placement.slicing import Piece, Ranked, cut, leaves
+from generator.placement.tiers import height
+from generator.placement.unit_rules import Remainder, UnitRule, remainders, unit_rules
 
 NO_ROLES = Roles()
 
@@ -33,15 +35,6 @@ class NodeWeights(NamedTuple):
     """Distinct ones, the heaviest first."""
     rank: Ints
     """Per node: index of its weight."""
-
-
-class UnitRule(NamedTuple):
-    """What the pods of a group in one unit of a tier, running ones included, must keep."""
-
-    tier: int
-    multiple: int
-    most: int | None
-    group: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +56,12 @@ class Problem:
     """Positions of the gang's running pods, one entry per pod, sorted."""
     own_of: tuple[tuple[int, ...], ...]
     """The same per group."""
+    stray: str | None
+    """A tier of slices of which a running pod has no domain: then nothing makes them whole."""
+    ranked: tuple[Ranked, ...]
+    """Per group: the running pods that tell their index."""
     rules: tuple[UnitRule, ...]
+    remainders: tuple[Remainder, ...]
     limits: tuple[tuple[int, int], ...]
     """(tier, most units used)."""
     strategies: tuple[tuple[int, int], ...]
@@ -128,9 +126,31 @@ class Problem:
         first = next(term.key for term in self.order if term.key not in early)
         return first is Key.JOB_TIER
 
+    def pieces(self, group: int, count: int) -> tuple[Piece, ...]:
+        """Return the slices of so many pods where their indices say it, else nothing.
+
+        Where all pods are new, order is enough: but for coarse slices, of which one may be short.
+        """
+        layers = self.request.groups[group].slices
+        coarse = any(layer.is_indexed and layer.has_short for layer in layers[:-1])
+        if not (coarse or (self.own and any(layer.is_indexed for layer in layers))):
+            return ()
+        return cut(layers, self.ranked[group], count)
+
+    def own_in_parts(self, group: int, count: int) -> list[tuple[int, ...]]:
+        """Return per part of a group the positions of the running pods that belong to it."""
+        pieces = self.pieces(group, count)
+        if pieces:
+            return [piece.own for piece in leaves(pieces)]
+        own = () if self.request.groups[group].slices else self.own_of[group]
+        return [own] * len(self.part_sizes(group, count))
+
     def part_sizes(self, group: int, count: int) -> tuple[int, ...]:
         """Return how many pods each part of a group has when `count` of it are placed."""
         layers = self.request.groups[group].slices
+        pieces = self.pieces(group, count) if layers else ()
+        if pieces:
+            return tuple(piece.size for piece in leaves(pieces))
         size = layers[-1].size if layers else count
         whole, short = divmod(count, size) if count else (0, 0)
         return (size,) * whole + ((short,) if short else ())
@@ -155,10 +175,38 @@ class Problem:
         return found
 
     def _parts_of(self, group: int, counts: tuple[int, ...], part_cap: int) -> list[Part]:
-        return [
+        count, row = counts[group], self.request.groups[group]
+        pieces = self.pieces(group, count)
+        parts = self._of_pieces(group, pieces, part_cap) or [
             Part(self._part_type(group, size, part_cap), group)
-            for size in self.part_sizes(group, counts[group])
+            for size in self.part_sizes(group, count)
         ]
+        if row.required is None or not row.slices or len(counts) == 1:
+            return parts
+        return self._around(parts, self._group_cap(row), self.own_of[group], group)
+
+    def _of_pieces(self, group: int, pieces: tuple[Piece, ...], part_cap: int) -> list[Part]:
+        """Return slices by index as parts, those of coarse layers as sets."""
+        found: list[Part] = []
+        for piece in pieces:
+            cap = self.root if piece.tier is None else height(self.snapshot, piece.tier)
+            if piece.pieces:
+                inside = self._of_pieces(group, piece.pieces, part_cap)
+                found += self._around(inside, cap, piece.own, group)
+                continue
+            kind = self._part_type(group, piece.size, min(part_cap, cap))
+            owner = group if piece.own else -1
+            found.append(Part(kind._replace(anchors=piece.anchors, owner=owner), group))
+        return found
+
+    def _around(self, parts: list[Part], cap: int, own: tuple[int, ...], group: int) -> list[Part]:
+        """Return parts of a group, and its running pods, as one part within a tier."""
+        if not parts or cap == self.root:
+            return parts
+        anchors = (own[0], own[-1]) if own else None
+        owner = group if own else -1
+        kind = set_type(parts, cap=cap, anchors=anchors, preferred=(), owner=owner)
+        return [Part(kind, -1, tuple(parts))]
 
     def _in_set(self, at: int, members: list[Part]) -> list[Part]:
         """Return the parts as one part where the set bounds them, else as they are."""
@@ -239,10 +287,8 @@ def build_problem(
 
     Raises:
         UnknownTier: the request names a tier that the tree lacks.
-        UnsupportedRequest: it wants what is not done yet beside running pods of its own.
     """
-    own, own_of = _own_positions(snapshot, request)
-    _check_own(request, own_of)
+    own, own_of, ranked = own_positions(snapshot, request)
     shapes, shape_of = build_shapes(snapshot, request)
     fewest = [shape.total for shape in shapes]
     return Problem(
@@ -255,7 +301,10 @@ def build_problem(
         preferred=_job_preferred(snapshot, request),
         own=own,
         own_of=own_of,
-        rules=_unit_rules(snapshot, request, has_own=bool(own)),
+        stray=stray_tier(snapshot, request, own_of),
+        ranked=ranked,
+        rules=unit_rules(snapshot, request, has_own=bool(own)),
+        remainders=remainders(snapshot, request, has_own=bool(own)),
         limits=tuple((height(snapshot, tier), most) for tier, most in request.limits),
         strategies=_strategies(snapshot, request),
         pairs=_pairs(request, shape_of),
@@ -297,44 +346,9 @@ def _sort_column(snapshot: Snapshot, rule: SortRule) -> tuple[Ints, ...]:
 
 def without_anchors(problem: Problem) -> Problem:
     """Return the problem as if nothing of the gang ran and slices began with the new pods."""
-    return replace(problem, own=(), own_of=((),) * len(problem.own_of), rules=())
-
-
-def _own_positions(
-    snapshot: Snapshot, request: PlacementRequest
-) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Return where pods of the gang run: all of them, and those of each group."""
-    ignores = PRESETS[request.preset].ignores_own_without_tiers and not uses_tiers(request)
-    if ignores and request.across_islands:
-        return (), ((),) * len(request.groups)
-    gang = snapshot.running.get(request.gang)
-    if gang is None:
-        return (), ((),) * len(request.groups)
-    rows = [
-        (snapshot.position[pods.node], pods.group)
-        for pods in gang.pods
-        if pods.node in snapshot.position
-        for _ in range(pods.count)
-    ]
-    own = tuple(sorted(at for at, _ in rows))
-    if len(request.groups) == 1:
-        return own, (own,)
-    of_groups = (
-        tuple(sorted(at for at, name in rows if name == group.name)) for group in request.groups
-    )
-    return own, tuple(of_groups)
-
-
-def _check_own(request: PlacementRequest, own_of: tuple[tuple[int, ...], ...]) -> None:
-    """Refuse slices that running pods would have to be counted into one by one."""
-    if not any(own_of):
-        return
-    for index, (group, own) in enumerate(zip(request.groups, own_of, strict=True)):
-        bound = [layer for layer in group.slices if layer.tier is not None]
-        is_hard = any(layer.has_short or layer.is_indexed for layer in bound)
-        if own and bound and is_hard:
-            path = f"groups[{index}].slices"
-            raise UnsupportedRequest(path, "are not supported yet beside running pods of the group")
+    nothing: tuple[tuple[()], ...] = ((),) * len(problem.own_of)
+    alone = replace(problem, own=(), own_of=nothing, ranked=nothing, stray=None)
+    return replace(alone, rules=(), remainders=())
 
 
 def _job_cap(snapshot: Snapshot, request: PlacementRequest) -> int:
@@ -356,23 +370,6 @@ def _job_preferred(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, 
     """Return the tiers wished for the job; those of an only group are the job's."""
     alone = request.groups[0].preferred if len(request.groups) == 1 else ()
     return tuple(height(snapshot, tier) for tier in (*request.preferred, *alone))
-
-
-def _unit_rules(
-    snapshot: Snapshot, request: PlacementRequest, *, has_own: bool
-) -> tuple[UnitRule, ...]:
-    rules: list[UnitRule] = []
-    for index, group in enumerate(request.groups):
-        rules += [UnitRule(height(snapshot, t), n, None, index) for t, n in group.multiples]
-        for at, layer in enumerate(group.slices):
-            if layer.tier is None:
-                continue
-            is_capped = at == len(group.slices) - 1 and not has_own
-            multiple = 1 if layer.has_short or is_capped else layer.size
-            most = layer.size if layer.is_spread else None
-            if multiple > 1 or most is not None:
-                rules.append(UnitRule(height(snapshot, layer.tier), multiple, most, index))
-    return tuple(rules)
 
 
 def _strategies(snapshot: Snapshot, request: PlacementRequest) -> tuple[tuple[int, int], ...]:

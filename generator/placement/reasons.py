@@ -18,6 +18,7 @@ from generator.placement.effort import Effort
 from generator.placement.problem import Problem, build_problem, without_anchors
 from generator.placement.request import Group, PlacementRequest, SliceLayer
 from generator.placement.rooms import Rooms
+from generator.placement.slicing import all_pieces
 from generator.placement.solve import solve
 from generator.placement.tiers import UnknownTier, height, named_tiers
 
@@ -60,10 +61,17 @@ def no_domain(problem: Problem) -> Reason | None:
 
 def _conflict(problem: Problem) -> Reason | None:
     """Return the required tier that the gang's own running pods break already."""
+    if problem.stray is not None:
+        return Reason(ReasonKind.CONFLICT, tier=problem.stray)
     levels, request = problem.snapshot.levels, problem.request
     scopes = [(request.required, problem.own)]
     scopes += [
         (group.required, own) for group, own in zip(request.groups, problem.own_of, strict=True)
+    ]
+    scopes += [
+        (piece.tier, piece.own)
+        for at, group in enumerate(request.groups)
+        for piece in all_pieces(problem.pieces(at, max(group.least, 1)))
     ]
     for tier, own in scopes:
         if tier and own and levels.common(own[0], own[-1]) > height(problem.snapshot, tier):

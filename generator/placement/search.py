@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from operator import gt
+from operator import add, gt
 from typing import NamedTuple
 
 from generator.placement.capacity import Ints
@@ -21,7 +21,8 @@ from generator.placement.effort import Effort, EffortSpent
 from generator.placement.found import Found
 from generator.placement.packing import Packing, State
 from generator.placement.parts import Part, PartType, PlacedPart, all_types, type_key
-from generator.placement.problem import Problem, UnitRule
+from generator.placement.problem import Problem
+from generator.placement.unit_rules import UnitRule
 from generator.placement.weights import Weights
 
 
@@ -71,17 +72,21 @@ class Search:
         self._wanted = [counted[kind] for kind in self._types]
         self._contents = Contents(self._types, self._wanted, len(problem.shapes))
         self._weights = Weights(problem, sum(part.kind.size for part in parts))
+        self._pods = self._contents.of_job
         self._most_used = [most for _, most in problem.limits]
+        self._most_used += [
+            (len(problem.own_of[row.group]) + self._pods[problem.shape_of[row.group]]) % row.size
+            for row in problem.remainders
+        ]
         self._rooms: dict[tuple[tuple[int, ...], int], tuple[list[int], list[int]]] = {}
         self._tables: dict[int, _Table] = {}
         self._goals: dict[int, tuple[int, State] | None] = {}
         self._kinds: dict[tuple[int, int], int] = {}
         self._kind_of: dict[tuple[object, ...], int] = {}
         self._empty = State(
-            (0,) * len(self._types), (0,) * len(problem.shapes), (0,) * len(problem.limits)
+            (0,) * len(self._types), (0,) * len(problem.shapes), (0,) * len(self._most_used)
         )
         self._packing = Packing(self._contents, self._empty, self._most_used)
-        self._pods = self._contents.of_job
 
     def best(self, tier: int, units: Ints) -> Found | None:
         """Return the best placement whose domain is one of these units of a tier.
@@ -280,20 +285,28 @@ class Search:
         parts, room = self._room(state.done, above=tier + 1)
         if any(map(gt, state.loose, room)) or any(map(gt, state.done, parts)):
             return None
-        levels, problem = self._problem.snapshot.levels, self._problem
-        pods = self._contents.per_shape(state.done, state.loose)
+        problem, pods = self._problem, self._contents.per_shape(state.done, state.loose)
         for rule in problem.rules:
             if rule.tier == tier:
-                own = sum(levels.unit[tier][at] == unit for at in problem.own_of[rule.group])
-                if not self._keeps(rule, int(own), pods):
+                own = self._own_in(tier, unit, rule.group)
+                if not self._keeps(rule, own, pods):
                     return None
-        used = tuple(
-            n + (at == tier and any(pods))
-            for n, (at, _) in zip(state.used, problem.limits, strict=True)
-        )
-        if any(n > most for n, (_, most) in zip(used, problem.limits, strict=True)):
+        more = [int(at == tier and any(pods)) for at, _ in problem.limits]
+        more += [
+            (self._own_in(tier, unit, row.group) + pods[problem.shape_of[row.group]]) % row.size
+            if row.tier == tier
+            else 0
+            for row in problem.remainders
+        ]
+        used = tuple(map(add, state.used, more))
+        if any(map(gt, used, self._most_used)):
             return None
         return State(state.done, state.loose, used)
+
+    def _own_in(self, tier: int, unit: int, group: int) -> int:
+        """Return how many running pods of a group are in a unit."""
+        of_node = self._problem.snapshot.levels.unit[tier]
+        return sum(int(of_node[at]) == unit for at in self._problem.own_of[group])
 
     def _holds(self, tier: int, unit: int, kind: PartType) -> bool:
         of_node = self._problem.snapshot.levels.unit[tier]

@@ -9,13 +9,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, count, islice
+from typing import NamedTuple
 
 from generator.placement.presets import PRESETS, Direction, Key, Preset
 
 Unit = tuple[object, ...]
 Pods = list[list[tuple[str, ...]]]
 """Per group the nodes of every part."""
+
+
+class Layer(NamedTuple):
+    """One layer of slices."""
+
+    size: int
+    tier: int | None
+    has_short: bool = False
+    is_indexed: bool = False
+
+
+class Own(NamedTuple):
+    """A running pod of the job."""
+
+    group: str
+    node: str
+    rank: int | None = None
+    """Its index in the group, where it tells one."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +44,17 @@ class Leaf:
     name: str
     count: int
     least: int
-    size: int | None = None
-    """Of a slice; None: the group is one part."""
-    slice_tier: int | None = None
-    has_short: bool = False
+    layers: tuple[Layer, ...] = ()
+    """Coarse to fine; none: the group is one part."""
     required: int | None = None
     preferred: tuple[int, ...] = ()
     need: int = 1
     """Slots per pod."""
     zone: str | None = None
+
+    @property
+    def floor(self) -> int:
+        return (self.layers[-1].tier or 0) if self.layers else 0
 
 
 @dataclass(frozen=True)
@@ -48,8 +69,7 @@ class Scene:
     """Free, the gang's running pods taken off."""
     zones: dict[str, str]
     groups: tuple[Leaf, ...]
-    own: tuple[tuple[str, str], ...] = ()
-    """(group, node) per running pod."""
+    own: tuple[Own, ...] = ()
     required: int | None = None
     preferred: tuple[int, ...] = ()
     strategies: tuple[tuple[int, int], ...] = ()
@@ -83,8 +103,28 @@ class Scene:
             if len({self.unit(node, tier) for node in nodes}) == 1
         )
 
+    def pods_of(self, group: Leaf) -> list[Own]:
+        return [pod for pod in self.own if pod.group == group.name or len(self.groups) == 1]
+
     def own_of(self, group: Leaf) -> list[str]:
-        return [node for name, node in self.own if name == group.name or len(self.groups) == 1]
+        return [pod.node for pod in self.pods_of(group)]
+
+    def slices_of(self, group: Leaf, pods: int) -> list[tuple[int, ...]]:
+        """Per new pod the numbers of its slices; by index, or else one after the other."""
+        taken = {pod.rank for pod in self.pods_of(group)}
+        indices = islice((index for index in count() if index not in taken), pods)
+        found: list[tuple[int, ...]] = []
+        for index in indices:
+            key: tuple[int, ...] = ()
+            for layer in group.layers:
+                if layer.is_indexed:
+                    key = (*key, index // layer.size)
+            last = group.layers[-1]
+            if not last.is_indexed:
+                before = sum(row[: len(key)] == key for row in found)
+                key = (*key, before // last.size)
+            found.append(key)
+        return found
 
 
 def best_vector(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
@@ -108,23 +148,25 @@ def _extended(scene: Scene, pods: Pods, left: dict[str, int]) -> Iterator[Pods]:
             yield pods
         return
     group = scene.groups[len(pods)]
-    for count in range(group.least, group.count + 1):
-        sizes = part_sizes(group, count)
-        whole = bool(scene.own) or group.has_short or count % (group.size or 1) == 0
-        if whole:
+    for num in range(group.least, group.count + 1):
+        sizes = part_sizes(scene, group, num)
+        whole = (layer.has_short or num % layer.size == 0 for layer in group.layers)
+        if scene.own or all(whole):
             for parts, rest in _parts(scene, group, sizes, left):
                 yield from _extended(scene, [*pods, parts], rest)
 
 
-def part_sizes(group: Leaf, count: int) -> list[int]:
-    size = group.size or max(count, 1)
-    return [size] * (count // size) + ([count % size] if count % size else [])
+def part_sizes(scene: Scene, group: Leaf, num: int) -> list[int]:
+    if not group.layers:
+        return [num] if num else []
+    return list(Counter(scene.slices_of(group, num)).values())
 
 
 def _parts(
     scene: Scene, group: Leaf, sizes: list[int], left: dict[str, int]
 ) -> Iterator[tuple[list[tuple[str, ...]], dict[str, int]]]:
-    """Yield nodes per part; parts of one size in one order only."""
+    """Yield nodes per part; parts of one size in one order only, unless indices tell them apart."""
+    is_told = any(layer.is_indexed for layer in group.layers)
     open_nodes = [
         node for node in scene.nodes if group.zone in (None, scene.zones[node]) and left[node]
     ]
@@ -137,7 +179,7 @@ def _parts(
             return
         size = sizes[len(done)]
         for part in combinations_with_replacement(open_nodes, size):
-            if done and len(done[-1]) == size and part < done[-1]:
+            if not is_told and done and len(done[-1]) == size and part < done[-1]:
                 continue
             rest = dict(left)
             for node in part:
@@ -151,7 +193,7 @@ def _parts(
 def holding(scene: Scene, pods: Pods) -> list[int]:
     """Return the first strategy that holds as a list, empty where a rule is broken."""
     placed = [node for parts in pods for part in parts for node in part]
-    job = scene.common(placed + [node for _, node in scene.own])
+    job = scene.common(placed + [pod.node for pod in scene.own])
     tiers = [tier for tier, _ in _part_tiers(scene, pods)]
     named = scene.required == scene.root or any(a == scene.root for a, _ in scene.strategies)
     if job == scene.root and not (scene.has_cluster or named):
@@ -177,23 +219,59 @@ def _keeps(scene: Scene, group: Leaf, parts: list[tuple[str, ...]]) -> bool:
     held = [node for part in parts for node in part] + scene.own_of(group)
     if group.required is not None and held and scene.common(held) > group.required:
         return False
-    if group.size is None or group.slice_tier is None:
-        return True
-    counts = Counter(scene.domain(node, group.slice_tier) for node in held)
-    over = sum(count % group.size for count in counts.values())
-    return None not in counts and over <= (len(held) % group.size if group.has_short else 0)
+    return all(
+        _keeps_index(scene, group, parts, at)
+        if layer.is_indexed
+        else _keeps_layer(scene, layer, held)
+        for at, layer in enumerate(group.layers)
+        if layer.tier is not None
+    )
+
+
+def _keeps_layer(scene: Scene, layer: Layer, held: list[str]) -> bool:
+    counts = Counter(scene.domain(node, layer.tier or 0) for node in held)
+    over = sum(num % layer.size for num in counts.values())
+    return None not in counts and over <= (len(held) % layer.size if layer.has_short else 0)
+
+
+def _keeps_index(scene: Scene, group: Leaf, parts: list[tuple[str, ...]], at: int) -> bool:
+    """Whether every slice that gets new pods lies in one domain, its running pods too."""
+    placed = [node for part in parts for node in part]
+    rank = sum(layer.is_indexed for layer in group.layers[:at])
+    layer = group.layers[at]
+    domains: dict[int, set[Unit | None]] = {}
+    for node, key in zip(placed, scene.slices_of(group, len(placed)), strict=True):
+        domains.setdefault(key[rank], set()).add(scene.domain(node, layer.tier or 0))
+    for pod in scene.pods_of(group):
+        if pod.rank is not None and pod.rank // layer.size in domains:
+            domains[pod.rank // layer.size].add(scene.domain(pod.node, layer.tier or 0))
+    return all(len(row) == 1 and None not in row for row in domains.values())
 
 
 def _part_tiers(scene: Scene, pods: Pods) -> list[tuple[int, int]]:
     """Return (tier, tier that counts) per part."""
     found = []
     for group, parts in zip(scene.groups, pods, strict=True):
-        own = [] if group.size else scene.own_of(group)
-        for part in parts:
+        for part, own in zip(parts, _own_parts(scene, group, parts), strict=True):
             tier = scene.common([*part, *own])
-            floor = (group.slice_tier or 0) if group.size else 0
-            found.append((tier, max(tier, floor)))
+            found.append((tier, max(tier, group.floor)))
     return found
+
+
+def _own_parts(scene: Scene, group: Leaf, parts: list[tuple[str, ...]]) -> list[list[str]]:
+    """Per part the nodes of the running pods in it: of a whole group, or of a slice by index."""
+    if not group.layers:
+        return [scene.own_of(group)] * len(parts)
+    last = group.layers[-1]
+    keys = list(dict.fromkeys(scene.slices_of(group, sum(map(len, parts)))))
+    return [
+        [
+            pod.node
+            for pod in scene.pods_of(group)
+            if last.is_indexed and pod.rank is not None and pod.rank // last.size == key[-1]
+        ]
+        for key in keys
+    ]
 
 
 def vector(scene: Scene, preset: Preset, pods: Pods, strategy: int) -> tuple[int, ...]:
@@ -208,7 +286,7 @@ def vector(scene: Scene, preset: Preset, pods: Pods, strategy: int) -> tuple[int
 
 def keys(scene: Scene, pods: Pods, strategy: int) -> dict[Key, tuple[int, ...]]:
     placed = [node for parts in pods for part in parts for node in part]
-    own = [node for _, node in scene.own]
+    own = [pod.node for pod in scene.own]
     job = scene.common(placed + own)
     counted = [tier for _, tier in _part_tiers(scene, pods)]
     down = range(scene.root - 1, -1, -1)
@@ -288,9 +366,11 @@ def _left(scene: Scene, pods: Pods, node: str) -> int:
 
 
 def _fits(scene: Scene, group: Leaf, node: str) -> bool:
-    is_bound = group.size is not None and group.slice_tier is not None
-    has_tier = not is_bound or scene.domain(node, group.slice_tier or 0) is not None
-    return has_tier and group.zone in (None, scene.zones[node])
+    tiers = [layer.tier for layer in group.layers if layer.tier is not None]
+    return all(scene.domain(node, tier) is not None for tier in tiers) and group.zone in (
+        None,
+        scene.zones[node],
+    )
 
 
 def _largest(scene: Scene) -> Leaf:

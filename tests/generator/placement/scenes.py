@@ -14,11 +14,12 @@ from generator.placement.capacity import (
     build_snapshot,
 )
 from generator.placement.presets import Preset
-from tests.generator.placement.referee import Leaf, Scene
+from tests.generator.placement.referee import Layer, Leaf, Own, Scene
 from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 
 TIERS = ("leaf", "spine", "core")
 Paths = dict[str, tuple[int | None, ...]]
+RANKS = st.one_of(st.none(), st.integers(0, 5))
 
 
 def tree_of(paths: Paths, tiers: tuple[str, ...]) -> TopologyTree:
@@ -62,6 +63,39 @@ def paths(draw: st.DrawFn, *, most_nodes: int) -> Paths:
 
 
 @st.composite
+def growing_scenes(draw: st.DrawFn, *, most_nodes: int = 5) -> Scene:
+    """Draw a cluster with room, and a job in slices of which some pods run."""
+    found = draw(paths(most_nodes=most_nodes))
+    depth = len(next(iter(found.values())))
+    tree = tree_of(found, TIERS[:depth])
+    groups = [
+        Leaf(
+            f"g{at}",
+            count=(count := draw(st.integers(1, 3))),
+            least=draw(st.sampled_from([count, 1])),
+            layers=draw(_layers(depth, 4)),
+            required=draw(st.sampled_from([None, None, depth])),
+        )
+        for at in range(draw(st.sampled_from([1, 1, 2])))
+    ]
+    own = st.builds(
+        Own,
+        st.sampled_from([group.name for group in groups]),
+        st.sampled_from(tree.nodes),
+        RANKS,
+    )
+    return Scene(
+        nodes=tree.nodes,
+        paths=found,
+        slots={node: draw(st.integers(1, 3)) for node in found},
+        zones=dict.fromkeys(found, "a"),
+        groups=tuple(groups),
+        own=tuple(draw(st.lists(own, min_size=1, max_size=4))),
+        has_cluster=True,
+    )
+
+
+@st.composite
 def scenes(draw: st.DrawFn, *, most_nodes: int = 6) -> Scene:
     """Draw a cluster and a job that the referee can try in full."""
     found = draw(paths(most_nodes=most_nodes))
@@ -71,16 +105,16 @@ def scenes(draw: st.DrawFn, *, most_nodes: int = 6) -> Scene:
     tier = st.integers(0, depth + 1)
     is_many = draw(st.booleans())
     groups = tuple(draw(_groups(depth, is_many=is_many)))
-    own = draw(st.lists(st.sampled_from(tree.nodes), max_size=2)) if draw(st.booleans()) else []
-    if any(group.slice_tier is not None and (is_many or group.has_short) for group in groups):
-        own = []
+    own: list[str] = []
+    if draw(st.booleans()):
+        own = draw(st.lists(st.sampled_from(tree.nodes), max_size=3))
     return Scene(
         nodes=tree.nodes,
         paths=found,
         slots=slots,
         zones={node: draw(st.sampled_from("ab")) for node in found},
         groups=groups,
-        own=tuple((draw(st.sampled_from(groups)).name, node) for node in own),
+        own=tuple(Own(draw(st.sampled_from(groups)).name, node, draw(RANKS)) for node in own),
         required=draw(st.one_of(st.none(), st.none(), tier)),
         preferred=tuple(draw(st.lists(tier, max_size=1))),
         strategies=tuple(draw(st.lists(st.tuples(tier, tier), max_size=4))),
@@ -101,6 +135,7 @@ def _groups(draw: st.DrawFn, depth: int, *, is_many: bool) -> list[Leaf]:
                 name=f"g{at}",
                 count=(count := draw(st.integers(1, 2))),
                 least=draw(st.sampled_from([count, count, 1])),
+                layers=draw(_layers(depth, count)) if draw(st.integers(0, 3)) == 0 else (),
                 required=draw(st.sampled_from([None, None, 1, depth])),
                 preferred=tuple(draw(st.lists(st.integers(0, depth), max_size=1))),
                 need=draw(st.sampled_from([1, 1, 1, 2])),
@@ -108,21 +143,19 @@ def _groups(draw: st.DrawFn, depth: int, *, is_many: bool) -> list[Leaf]:
             )
             for at in range(draw(st.integers(2, 3)))
         ]
-    size = draw(st.sampled_from([None, 1, 2, 2, 3]))
-    has_short = size is not None and draw(st.booleans())
-    slice_tier = draw(st.sampled_from([None, None, 0, 1, depth])) if size else None
     count = draw(st.integers(1, 5))
-    if size and not has_short:
-        count = max(count // size, 1) * size
+    layers = draw(_layers(depth, count)) if draw(st.integers(0, 4)) else ()
+    whole = [layer.size for layer in layers if not layer.has_short]
+    if draw(st.booleans()) and whole:
+        count = max(count // whole[0], 1) * whole[0]
+    tier = max((layer.tier or 0 for layer in layers), default=0)
     return [
         Leaf(
             name="g0",
             count=count,
             least=draw(st.sampled_from([count, count, count, 1])),
-            size=size,
-            slice_tier=slice_tier,
-            has_short=has_short,
-            required=max(row, slice_tier or 0)
+            layers=layers,
+            required=max(row, tier)
             if (row := draw(st.sampled_from([None, None, 1, depth])))
             else None,
             zone=draw(st.sampled_from([None, None, None, "a"])),
@@ -130,11 +163,22 @@ def _groups(draw: st.DrawFn, depth: int, *, is_many: bool) -> list[Leaf]:
     ]
 
 
+@st.composite
+def _layers(draw: st.DrawFn, depth: int, count: int) -> tuple[Layer, ...]:
+    """Draw one layer of slices, or two."""
+    size = draw(st.sampled_from([1, 2, 2, 3]))
+    tiers = st.sampled_from([None, None, 0, 1, depth])
+    fine = Layer(size, draw(tiers), draw(st.booleans()), draw(st.booleans()))
+    if count <= size or draw(st.booleans()):
+        return (fine,)
+    return (Layer(2 * size, draw(tiers), draw(st.booleans()), draw(st.booleans())), fine)
+
+
 def snapshot_of(scene: Scene) -> Snapshot:
     """Return the engine's view of a scene's cluster."""
     own: dict[str, int] = {}
-    for _, node in scene.own:
-        own[node] = own.get(node, 0) + 1
+    for pod in scene.own:
+        own[pod.node] = own.get(pod.node, 0) + 1
     nodes = {
         node: NodeSpec(
             node,
@@ -143,7 +187,10 @@ def snapshot_of(scene: Scene) -> Snapshot:
         )
         for node in scene.nodes
     }
-    pods = tuple(RunningPods(node, {"slots": 1}, 1, group) for group, node in scene.own)
+    pods = tuple(
+        RunningPods(pod.node, {"slots": 1}, 1, pod.group, () if pod.rank is None else (pod.rank,))
+        for pod in scene.own
+    )
     running = [RunningGang("job", pods)] if pods else []
     return build_snapshot(tree_of(scene.paths, TIERS[: scene.root - 1]), nodes, running)
 
@@ -178,9 +225,10 @@ def _group_row(group: Leaf, names: tuple[str, ...]) -> dict[str, Any]:
         row["required"] = names[group.required]
     if group.zone is not None:
         row["node_selector"] = {"zone": group.zone}
-    if group.size is not None:
-        layer: dict[str, Any] = {"size": group.size}
-        layer |= {"remainder": "short"} if group.has_short else {}
-        layer |= {} if group.slice_tier is None else {"tier": names[group.slice_tier]}
-        row["slices"] = [layer]
+    row["slices"] = [
+        {"size": layer.size, "indexed": layer.is_indexed}
+        | ({"remainder": "short"} if layer.has_short else {})
+        | ({} if layer.tier is None else {"tier": names[layer.tier]})
+        for layer in group.layers
+    ]
     return row

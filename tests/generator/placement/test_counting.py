@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from generator.placement.request import parse_request
 from generator.placement.search import Search
 from generator.placement.solve import Finder, candidates, solve
 from tests.generator.placement.documents import cluster, racks, request, workers
-from tests.generator.placement.referee import Leaf, Scene
+from tests.generator.placement.referee import Layer, Leaf, Scene
 from tests.generator.placement.scenes import TIERS, document_of, paths, snapshot_of, tree_of
 
 STEPS = 10_000_000
@@ -34,19 +33,19 @@ def homogeneous(draw: st.DrawFn) -> Scene:
     found = draw(paths(most_nodes=12))
     depth = len(next(iter(found.values())))
     size, many = draw(st.integers(1, 4)), draw(st.integers(1, 6))
+    layers = (Layer(size, draw(st.sampled_from([None, None, 1, depth]))),)
     group = Leaf(
         name="g0",
         count=size * many,
         least=size * many,
-        size=draw(st.sampled_from([size, size, None])),
-        slice_tier=draw(st.sampled_from([None, None, 1, depth])),
+        layers=draw(st.sampled_from([layers, layers, ()])),
     )
     return Scene(
         nodes=tree_of(found, TIERS[:depth]).nodes,
         paths=found,
         slots={node: draw(st.integers(0, 5)) for node in found},
         zones=dict.fromkeys(found, "a"),
-        groups=(replace(group, slice_tier=group.slice_tier if group.size else None),),
+        groups=(group,),
         strategies=((depth + 1, draw(st.integers(0, depth + 1))),),
     )
 

@@ -1,4 +1,4 @@
-"""Answers as documents, islands, tiers by number, and what is not supported."""
+"""Answers as documents, islands, and tiers by number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from generator.placement.answer import render_placement
 from generator.placement.capacity import NodeSpec, build_snapshot
 from generator.placement.engine import place
-from generator.placement.request import UnsupportedRequest
 from tests.generator.placement.documents import cluster, racks, request, workers
 from topology.tree import build_tree
 
@@ -94,22 +93,6 @@ def test_it_grows_a_gang_beside_its_pods_whatever_else_is_emptier() -> None:
     found = place(snapshot, request(gang="job", groups=workers(2)))
     assert found.assignment == {"workers": ("n2", "n3")}
     assert found.objective["existing"] == {"block": 2, "rack": 2, "node": 0}
-
-
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        pytest.param(
-            {"gang": "job", "groups": workers(2, slices=[{"size": 2, "tier": 1, "indexed": True}])},
-            "groups[0].slices",
-            id="indexed slices beside running pods",
-        ),
-    ],
-)
-def test_it_refuses_what_it_cannot_answer_exactly(spec: dict[str, object], field: str) -> None:
-    with pytest.raises(UnsupportedRequest) as caught:
-        place(cluster(racks(3, 3), job=["n0"]), request(**spec))
-    assert caught.value.field == field
 
 
 def test_it_keeps_slices_with_a_tier_together_rather_than_using_more_nodes() -> None:

@@ -27,7 +27,7 @@ def parts_of(scene: Scene, placement: Placement) -> referee.Pods:
     for group in scene.groups:
         nodes = [node for node in placement.assignment[group.name] if node is not None]
         parts: list[tuple[str, ...]] = []
-        for size in referee.part_sizes(group, len(nodes)):
+        for size in referee.part_sizes(scene, group, len(nodes)):
             parts.append(tuple(nodes[:size]))
             nodes = nodes[size:]
         found.append(parts)

@@ -47,7 +47,7 @@ def test_it_keeps_every_rule_without_proof(scene: Scene) -> None:
     for group, row in zip(scene.groups, rough.pods, strict=True):
         names = [problem.snapshot.specs[at].name for at in row]
         starts = [0]
-        for size in referee.part_sizes(group, len(names)):
+        for size in referee.part_sizes(scene, group, len(names)):
             starts.append(starts[-1] + size)
         cuts = pairwise(starts)
         pods.append([tuple(names[start:stop]) for start, stop in cuts])
