@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 MOST_SUMS = 4096
@@ -15,26 +14,23 @@ def fewest_nodes(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list
     If `is_tight`, no other ones as few leave less free. Among equals the first ones are taken, so
     that of nodes with equal slots no more than the fewest need a look. Sums of slots are bits.
     """
-    count = total = 0
-    for many in sorted(slots, reverse=True):
+    count = total = last = 0
+    for last in sorted(slots, reverse=True):
+        total, count = total + last, count + 1
         if total >= num_pods:
             break
-        total, count = total + many, count + 1
-    met = Counter[int]()
-    kept = [at for at, many in enumerate(slots) if many and _nth(met, many) <= count]
-    if len(met) == 1:
+    kept = _kept(slots, max(num_pods - total + last, 1), count)
+    top = slots[kept[0]]
+    if all(slots[at] == top for at in kept):
         return kept[:count]
-    sums = [[1] + [0] * count]
-    for at in reversed(kept):
-        after = sums[-1]
-        more = (after[num] | after[num - 1] << slots[at] for num in range(1, count + 1))
-        sums.append([1, *more])
-    over = sums[-1][count] >> num_pods
+    width = count * max(slots) + 1
+    sums = _sums([slots[at] for at in kept], count, width)
+    over = sums[-1] >> count * width + num_pods
     goal = num_pods + (over & -over).bit_length() - 1 if is_tight else num_pods
     chosen: list[int] = []
     for at, rows in zip(kept, sums[-2::-1], strict=True):
         rest = goal - slots[at]
-        reached = rows[count - 1] >> max(rest, 0)
+        reached = (rows >> (count - 1) * width & (1 << width) - 1) >> max(rest, 0)
         if reached & 1 and rest >= 0 if is_tight else reached:
             chosen.append(at)
             goal, count = rest, count - 1
@@ -43,6 +39,24 @@ def fewest_nodes(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list
     return chosen
 
 
-def _nth(met: Counter[int], value: int) -> int:
-    met[value] += 1
-    return met[value]
+def _kept(slots: Sequence[int], least: int, most: int) -> list[int]:
+    """Return the nodes that hold enough to be among the fewest: so many of equal ones, in order."""
+    left = dict.fromkeys(slots, most)
+    kept = []
+    for at, many in enumerate(slots):
+        if many >= least and left[many]:
+            left[many] -= 1
+            kept.append(at)
+    return kept
+
+
+def _sums(slots: Sequence[int], most: int, width: int) -> list[int]:
+    """Return per number of last nodes, from none on, what some of them hold.
+
+    Bit `num * width + total` tells whether `num` of them, up to `most`, hold so many pods.
+    """
+    mask = (1 << (most + 1) * width) - 1
+    sums = [1]
+    for many in reversed(slots):
+        sums.append((sums[-1] | sums[-1] << width + many) & mask)
+    return sums
