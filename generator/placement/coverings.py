@@ -15,8 +15,14 @@ import numpy as np
 from generator.placement.capacity import Ints
 from generator.placement.levels import Levels
 
+NONE: Ints = np.empty(0, dtype=np.int64)
 SMALL = 64
 """Pods per unit up to which units are counted by what they hold; else they are sorted by it."""
+
+
+def least(units: Ints, values: Ints) -> Ints:
+    """Return the units with the least value, in order."""
+    return units[values == values[values.argmin()]] if len(units) > 1 else units
 
 
 class Covering(Protocol):
@@ -24,6 +30,15 @@ class Covering(Protocol):
 
     def fewest(self, units: Ints, num_pods: int) -> Ints:
         """Return per wider unit the fewest that hold so many pods, which all of them must."""
+
+    def thriftiest(self, num_pods: int) -> Ints:
+        """Return the wider units that hold so many pods in the fewest; none where none does."""
+
+    def tightest(self, num_pods: int) -> tuple[int, Ints]:
+        """Return the least, not below so many, that a unit holds, and the wider ones with such.
+
+        Without any where no unit holds so many.
+        """
 
     def changed(self, values: Ints, wider: Iterable[int]) -> Covering | None:
         """Return it once units inside some wider ones hold other numbers; None: make it anew."""
@@ -49,26 +64,51 @@ def make_covering(levels: Levels, inner: int, tier: int, values: Ints) -> Coveri
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """Units by the number of pods that they hold."""
+    """Units by the number of pods that they hold.
+
+    What the fullest k units hold together is concave in k: the least of `lines[r] + k * (top - r)`
+    over all r. So it is so many pods where no line is below them.
+    """
 
     first: Ints
     """Where the units inside each wider one begin, and where the last ones end."""
     top: int
     """Most pods that one unit may hold."""
-    many: Ints
-    """Shape (top + 1, wider units); row k: units that hold more than `top - k`."""
-    held: Ints
-    """Pods in these."""
+    lines: Ints
+    """Shape (top + 1, wider units); row r less the one before: units that hold more than `top - r`.
+
+    The last row: pods in all units.
+    """
 
     @classmethod
     def of(cls, first: Ints, run: Ints, values: Ints, top: int) -> _Counted:
         counts = np.bincount(run * (top + 1) + values, minlength=(len(first) - 1) * (top + 1))
-        return cls(first, top, *_summed(counts.reshape(-1, top + 1).T))
+        return cls(first, top, _lines(counts.reshape(-1, top + 1).T))
 
     def fewest(self, units: Ints, num_pods: int) -> Ints:
-        row = (self.held[:, units] >= num_pods).argmax(axis=0) - 1
-        rest = num_pods - self.held[row, units]
-        return np.asarray(self.many[row, units] - rest // (row - self.top))
+        if self.top <= 1:
+            return np.full(len(units), num_pods)
+        slopes = np.arange(self.top, 0, -1)[:, np.newaxis]
+        return np.asarray(-((self.lines[:-1, units] - num_pods) // slopes).min(axis=0))
+
+    def thriftiest(self, num_pods: int) -> Ints:
+        if not self.top:
+            return NONE
+        fewest = -(-num_pods // self.top)
+        needed = num_pods - fewest * np.arange(self.top, -1, -1)[:, np.newaxis]
+        found = np.flatnonzero((self.lines - needed).min(axis=0) >= 0)
+        if len(found):
+            return found
+        units = np.flatnonzero(self.lines[-1] >= num_pods)
+        return least(units, self.fewest(units, num_pods))
+
+    def tightest(self, num_pods: int) -> tuple[int, Ints]:
+        many = np.diff(self.lines[: max(self.top - num_pods + 2, 0)], axis=0, prepend=0)
+        for row in range(len(many) - 1, 0, -1):
+            found = np.flatnonzero(many[row] > many[row - 1])
+            if len(found):
+                return self.top - row + 1, found
+        return 0, NONE
 
     def changed(self, values: Ints, wider: Iterable[int]) -> Covering | None:
         units = list(wider)
@@ -76,18 +116,16 @@ class _Counted:
         if max(int(row.max()) for row in inside) > self.top:
             return None
         counts = np.array([np.bincount(row, minlength=self.top + 1) for row in inside])
-        many, held = self.many.copy(), self.held.copy()
-        many[:, units], held[:, units] = _summed(counts.T)
-        return _Counted(self.first, self.top, many, held)
+        lines = self.lines.copy()
+        lines[:, units] = _lines(counts.T)
+        return _Counted(self.first, self.top, lines)
 
 
-def _summed(counts: Ints) -> tuple[Ints, Ints]:
-    """Return `many` and `held` of units counted by what they hold, from nothing on."""
-    fullest = counts[:0:-1]
-    pods = fullest * np.arange(len(fullest), 0, -1)[:, np.newaxis]
-    nothing = np.zeros((1, counts.shape[1]), dtype=np.int64)
-    many, held = (np.concatenate([nothing, row.cumsum(axis=0)]) for row in (fullest, pods))
-    return many, held
+def _lines(counts: Ints) -> Ints:
+    """Return the lines of units counted by what they hold, from nothing on."""
+    lines = np.zeros_like(counts)
+    counts[:0:-1].cumsum(axis=0).cumsum(axis=0, out=lines[1:])
+    return lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +147,20 @@ class _Sorted:
         start = self.first[units]
         before = self.sums[start] - self.ranked[start]
         return np.searchsorted(self.sums, before + num_pods) - start + 1
+
+    def thriftiest(self, num_pods: int) -> Ints:
+        start, end = self.first[:-1], self.first[1:] - 1
+        held = self.sums[end] - self.sums[start] + self.ranked[start]
+        units = np.flatnonzero(held >= num_pods)
+        return least(units, self.fewest(units, num_pods))
+
+    def tightest(self, num_pods: int) -> tuple[int, Ints]:
+        enough = self.ranked[self.ranked >= num_pods]
+        if not len(enough):
+            return 0, NONE
+        value = int(enough.min())
+        at = np.flatnonzero(self.ranked == value)
+        return value, np.unique(np.searchsorted(self.first, at, side="right") - 1)
 
     def changed(self, values: Ints, wider: Iterable[int]) -> Covering | None:
         ranked = self.ranked.copy()

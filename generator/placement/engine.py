@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -23,7 +23,8 @@ from generator.placement.choices import widest
 from generator.placement.deferred import DeferredMapping, DeferredRows
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.evicting import evictable, freed
-from generator.placement.objective import broken, render_objective
+from generator.placement.objective import broken, measure, render_objective
+from generator.placement.plain import plain_pods
 from generator.placement.presets import Key
 from generator.placement.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
@@ -117,6 +118,9 @@ def _answered(
         return _infeasible(refusal)
     time = _Time.of(request, clock)
     snapshot = seen_by(snapshot, request.gang, request.priority)
+    pods = plain_pods(snapshot, request)
+    if pods is not None:
+        return _plain_answer(snapshot, request, pods)
     problem = build_problem(snapshot, request)
     if snapshot.num_nodes == 0:
         return _infeasible(reasons.no_domain(problem) or Reason(ReasonKind.NO_FIT))
@@ -130,6 +134,37 @@ def _answered(
     if not is_proved:
         return _infeasible(Reason(ReasonKind.NO_FIT), is_proved=False)
     return _explained(problem, time.effort(EXPLAINING_STEPS))
+
+
+def _plain_answer(
+    snapshot: Snapshot, request: PlacementRequest, pods: tuple[int, ...]
+) -> Placement:
+    """Return the answer of a plain gang; the problem is stated when somebody asks why."""
+
+    @cache
+    def explained() -> tuple[Problem, Solution]:
+        problem = build_problem(snapshot, request)
+        return problem, Solution((pods,), measure(problem, (pods,), 0), is_proved=True)
+
+    def objective() -> Mapping[str, object]:
+        problem, found = explained()
+        return render_objective(problem, found.objective)
+
+    def domains() -> Sequence[DomainVerdict]:
+        problem, found = explained()
+        return verdicts(problem, tier, found)
+
+    specs, tier = snapshot.specs, int(pods[0] != pods[-1])
+    return Placement(
+        is_feasible=True,
+        assignment=MappingProxyType(
+            {request.groups[0].name: tuple([specs[at].name for at in pods])}
+        ),
+        tier=snapshot.levels.tiers[tier],
+        objective=DeferredMapping(objective),
+        is_proved=True,
+        domains=DeferredRows(domains),
+    )
 
 
 def _solved(problem: Problem, time: _Time) -> tuple[Solution | None, bool]:

@@ -1,0 +1,119 @@
+"""A plain gang is answered straight from counts, as the whole engine answers it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.placement.answer import render_placement
+from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
+from generator.placement.effort import Effort
+from generator.placement.engine import answer_of, place
+from generator.placement.plain import plain_pods
+from generator.placement.problem import build_problem
+from generator.placement.solve import solve
+from tests.generator.placement.documents import cluster, racks, request, workers
+
+TREE = racks(4, 3, 4, 1, 5, 2, per_block=2)
+MANY = 70
+"""Slots of a node, beyond what is counted by number."""
+STEPS = 10**6
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Snapshot:
+    """Draw nodes with few or many slots, one of them outside the tree."""
+    each = MANY if draw(st.booleans()) else 1
+    names = [*TREE.nodes, "outside"]
+    slots = draw(st.lists(st.integers(0, 4), min_size=len(names), max_size=len(names)))
+    rows = zip(names, slots, strict=True)
+    return build_snapshot(TREE, {n: NodeSpec(n, {"slots": each * many}) for n, many in rows})
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> list[dict[str, object]]:
+    """Draw a group that a node or a rack may hold, with or without slices and tiers."""
+    row: dict[str, object] = {"request": {"slots": draw(st.sampled_from([1, 2, MANY]))}}
+    size = draw(st.integers(1, 4))
+    count = size * draw(st.integers(1, 5))
+    tier = st.sampled_from(["node", "rack", "block"])
+    if draw(st.booleans()):
+        row["slices"] = [{"size": size, "tier": draw(tier)}]
+    elif draw(st.booleans()):
+        row["required"] = draw(tier)
+    if draw(st.booleans()):
+        row["preferred"] = ["rack"]
+    return workers(count, **row)
+
+
+@settings(max_examples=150, deadline=None)
+@given(snapshot=clusters(), row=groups())
+def test_it_answers_as_the_whole_engine_does(
+    snapshot: Snapshot, row: list[dict[str, object]]
+) -> None:
+    asked = request(groups=row)
+    found = plain_pods(snapshot, asked)
+    if found is None:
+        return
+    problem = build_problem(snapshot, asked)
+    best = solve(problem, Effort(STEPS))
+    assert best is not None
+    assert (found,) == best.pods
+    assert render_placement(place(snapshot, asked)) == render_placement(answer_of(problem, best))
+
+
+@pytest.mark.parametrize(
+    ("row", "pods"),
+    [
+        pytest.param({"count": 1}, (11,), id="it places a pod on the tightest node"),
+        pytest.param({"count": 4}, (7, 8, 9, 10), id="it places pods in the tightest rack"),
+        pytest.param(
+            {"count": 4, "slices": [{"size": 2, "tier": "rack"}]},
+            (7, 8, 9, 10),
+            id="it places slices that share a rack",
+        ),
+        pytest.param({"count": 6}, None, id="it leaves gangs beyond a rack to the whole engine"),
+        pytest.param(
+            {"count": 4, "required": "node"}, None, id="it leaves tiers that are too narrow"
+        ),
+        pytest.param(
+            {"count": 4, "slices": [{"size": 2}]}, None, id="it leaves slices without a tier"
+        ),
+        pytest.param(
+            {"count": 4, "slices": [{"size": 2, "tier": "node"}]}, None, id="it leaves small slices"
+        ),
+    ],
+)
+def test_it_knows_what_is_plain(row: dict[str, object], pods: tuple[int, ...] | None) -> None:
+    snapshot = cluster(TREE)
+    assert plain_pods(snapshot, request(groups=[{"name": "workers", **row}])) == pods
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"preset": "volcano"}, id="another preset"),
+        pytest.param({"gang": "runs"}, id="running pods"),
+        pytest.param({"max_domains": {"rack": 1}}, id="a limit"),
+        pytest.param({"options": {"spare_islands": True}}, id="islands to spare"),
+        pytest.param({"strategies": [["rack", "rack"]]}, id="strategies"),
+        pytest.param({"groups": [*workers(1), {"name": "v", "count": 1}]}, id="several groups"),
+        pytest.param({"groups": workers(1, multiple_of={"rack": 1})}, id="multiples"),
+    ],
+)
+def test_it_leaves_to_the_whole_engine(spec: dict[str, object]) -> None:
+    snapshot = cluster(TREE, runs=["n0"])
+    assert plain_pods(snapshot, request(**spec)) is None
+
+
+def test_it_prefers_the_rack_that_is_left_with_least_on_the_nodes_used() -> None:
+    slots = {"n0": 3, "n1": 1, "n2": 2, "n3": 0, "n4": 2, "n5": 2, "n6": 2}
+    nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
+    snapshot = build_snapshot(racks(4, 3), nodes)
+    assert plain_pods(snapshot, request(groups=workers(4))) == (0, 0, 0, 1)
+    assert place(snapshot, request(groups=workers(4))).objective["fragmentation"] == {
+        "node": 0,
+        "rack": 2,
+        "block": 8,
+    }
