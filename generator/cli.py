@@ -6,11 +6,14 @@ and small commands do not pay for numpy or gRPC.
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import io
+import os
 import sys
-from typing import Final
+from pathlib import Path
+from typing import Final, TextIO
 
 import click
 
@@ -24,6 +27,8 @@ _SOURCES: Final = (
     *("store", "tree", "server"),
 )
 """Parameters of commands that say what to read, or whom to ask."""
+_UNWRITTEN: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""How stdout fails; what fails of files and sockets is an error of our own by then."""
 _COMMANDS: Final = {
     "tree": "The tiered tree that the cables say.",
     "planes": "Which networks there are, and whose ports are in which.",
@@ -137,9 +142,21 @@ def main(name: str = "toponaut") -> None:
     # Facts are many small immutable objects without cycles; at its default threshold the
     # collector takes nearly half of the time to read 65k HCAs and finds nothing.
     gc.set_threshold(200_000, 20, 20)
+    sys.stdout = sys.stdout or _nowhere()  # None where it is closed: nobody wants the answer
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: a locale may be ASCII
-    cli(prog_name=name)
+    try:
+        cli(prog_name=name)
+    except OSError as error:
+        if error.errno not in _UNWRITTEN:
+            raise
+        sys.stdout = _nowhere()  # else what is left in it would be tried again at the end
+        click.echo(f"error: cannot write the answer: {error.strerror}", err=True)
+        sys.exit(Exit.INTERNAL)
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 if __name__ == "__main__":

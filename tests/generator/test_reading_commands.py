@@ -267,6 +267,22 @@ def test_it_prints_under_a_locale_that_knows_ascii_only(tmp_path: Path) -> None:
     assert done.returncode in (Exit.SKIPPED, Exit.NOTHING)
 
 
+@pytest.mark.parametrize("words", [["schema", "tree"], ["tree", "--help"]])
+def test_it_says_in_one_line_that_there_is_no_room_for_its_answer(words: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = program(*words, stdout=full.fileno())
+    assert done.returncode == Exit.INTERNAL
+    assert done.stderr == b"error: cannot write the answer: No space left on device\n"
+
+
+def test_it_answers_by_its_code_where_stdout_is_closed(rails: Scene) -> None:
+    words = [sys.executable, "-m", "generator", "findings", "--check", str(rails.sweep())]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *words], check=False, capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (Exit.OK, b"")
+
+
 def test_it_ends_quietly_when_its_reader_has_gone(rails: Scene) -> None:
     near, far = os.pipe()
     os.close(near)
