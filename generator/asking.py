@@ -6,7 +6,15 @@ import sys
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from generator.inputs import read_bytes
 from generator.placement.capacity import RunningGang, RunningPods
@@ -30,8 +38,22 @@ Natural = Annotated[int, Field(ge=0, strict=True)]
 class _PodsRow(_Row):
     node: Name
     request: dict[Name, Natural] = {"slots": 1}
-    count: Annotated[int, Field(ge=1, strict=True)] = 1
+    count: Annotated[int, Field(ge=1, strict=True)] | None = None
     group: Name | None = None
+    indices: tuple[Natural, ...] = ()
+
+    @field_validator("indices")
+    @classmethod
+    def _one_each(cls, indices: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        count = info.data.get("count")
+        if indices and count not in {None, len(indices)}:
+            raise ValueError(f"expected {count}, got {len(indices)}")
+        return indices
+
+    def pods(self) -> RunningPods:
+        """Return the pods, one where nothing tells how many."""
+        count = self.count or len(self.indices) or 1
+        return RunningPods(self.node, self.request, count, self.group, self.indices)
 
 
 class _GangRow(_Row):
@@ -66,9 +88,7 @@ def read_running(file: str) -> tuple[RunningGang, ...]:
     return tuple(
         RunningGang(
             gang=row.gang,
-            pods=tuple(
-                RunningPods(pods.node, pods.request, pods.count, pods.group) for pods in row.pods
-            ),
+            pods=tuple(pods.pods() for pods in row.pods),
             priority=row.priority,
             preemptible=row.preemptible,
             min=row.min,

@@ -38,11 +38,7 @@ def compare(
     *,
     clock: Callable[[], float] | None = None,
 ) -> tuple[Compared, ...]:
-    """Return the answers of presets in their order; each has the request's deadline to itself.
-
-    Raises:
-        UnsupportedRequest: the request needs what the engine does not do yet.
-    """
+    """Return the answers of presets in their order; each has the request's deadline to itself."""
     return tuple(_compared(snapshot, replace(request, preset=preset), clock) for preset in presets)
 
 

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from functools import cache, partial
+from functools import cached_property, partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -86,9 +86,6 @@ def place(
         request: what is asked for.
         clock: seconds of a monotonic clock, to keep `deadline_s`; without it only the number of
             steps is bounded.
-
-    Raises:
-        UnsupportedRequest: the request needs what the engine does not do yet.
     """
     asked = _question(snapshot, request)
     known = snapshot.answers.get(asked)
@@ -140,31 +137,40 @@ def _plain_answer(
     snapshot: Snapshot, request: PlacementRequest, pods: tuple[int, ...]
 ) -> Placement:
     """Return the answer of a plain gang; the problem is stated when somebody asks why."""
-
-    @cache
-    def explained() -> tuple[Problem, Solution]:
-        problem = build_problem(snapshot, request)
-        return problem, Solution((pods,), measure(problem, (pods,), 0), is_proved=True)
-
-    def objective() -> Mapping[str, object]:
-        problem, found = explained()
-        return render_objective(problem, found.objective)
-
-    def domains() -> Sequence[DomainVerdict]:
-        problem, found = explained()
-        return verdicts(problem, tier, found)
-
-    specs, tier = snapshot.specs, int(pods[0] != pods[-1])
+    why = _Why(snapshot, request, pods)
+    specs = snapshot.specs
+    names = tuple([specs[at].name for at in pods])
     return Placement(
         is_feasible=True,
-        assignment=MappingProxyType(
-            {request.groups[0].name: tuple([specs[at].name for at in pods])}
-        ),
-        tier=snapshot.levels.tiers[tier],
-        objective=DeferredMapping(objective),
+        assignment=MappingProxyType({request.groups[0].name: names}),
+        tier=snapshot.levels.tiers[why.tier],
+        objective=DeferredMapping(why.objective),
         is_proved=True,
-        domains=DeferredRows(domains),
+        domains=DeferredRows(why.domains),
     )
+
+
+class _Why:
+    """What explains the answer of a plain gang."""
+
+    def __init__(
+        self, snapshot: Snapshot, request: PlacementRequest, pods: tuple[int, ...]
+    ) -> None:
+        self._snapshot, self._request, self._pods = snapshot, request, pods
+        self.tier = int(pods[0] != pods[-1])
+
+    @cached_property
+    def _solved(self) -> tuple[Problem, Solution]:
+        problem, pods = build_problem(self._snapshot, self._request), (self._pods,)
+        return problem, Solution(pods, measure(problem, pods, 0), is_proved=True)
+
+    def objective(self) -> Mapping[str, object]:
+        problem, found = self._solved
+        return render_objective(problem, found.objective)
+
+    def domains(self) -> Sequence[DomainVerdict]:
+        problem, found = self._solved
+        return verdicts(problem, self.tier, found)
 
 
 def _solved(problem: Problem, time: _Time) -> tuple[Solution | None, bool]:

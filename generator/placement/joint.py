@@ -74,7 +74,6 @@ def place_batch(
             its priority would gain more than it loses.
 
     Raises:
-        UnsupportedRequest: a request needs what the engine does not do yet.
         InvariantError: two requests name one gang.
     """
     if len({request.gang for request in requests}) < len(requests):

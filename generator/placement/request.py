@@ -1,8 +1,7 @@
 """Placement requests: the frozen form that the engine works on, and how a document becomes one.
 
-A document that makes no sense raises PlacementRequestError. What makes sense but cannot be granted
-beside the pods that run raises its subclass UnsupportedRequest when it is asked of a cluster. Both
-name the field.
+A document that makes no sense raises PlacementRequestError, which names the field. What makes sense
+and cannot be granted is an answer.
 """
 
 from __future__ import annotations
@@ -30,13 +29,8 @@ __all__ = [
     "Roles",
     "SliceLayer",
     "SortRule",
-    "UnsupportedRequest",
     "parse_request",
 ]
-
-
-class UnsupportedRequest(PlacementRequestError):  # noqa: N818 - reads as what it is
-    """A request that makes sense, with a wish that this engine does not know how to grant yet."""
 
 
 class Eviction(StrEnum):

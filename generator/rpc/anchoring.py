@@ -46,6 +46,7 @@ def running_messages(gang: RunningGang | None) -> list[pb.RunningPods]:
             request=pb.Resources(quantities=dict(row.request)),
             count=row.count,
             group=row.group,
+            indices=row.indices,
         )
         for row in (gang.pods if gang else ())
     ]
@@ -64,7 +65,18 @@ def _pods_of(row: pb.RunningPods, groups: Iterable[str], path: str) -> RunningPo
             problem = f"expected names with 0 to {MOST_QUANTITY}, got {quantity}"
             raise _wrong(f"{path}.request.{show(name)}", problem)
     group = row.group if row.HasField("group") else None
-    return RunningPods(row.node, request, row.count or 1, group)
+    return RunningPods(row.node, request, _count_of(row, path), group, tuple(row.indices))
+
+
+def _count_of(row: pb.RunningPods, path: str) -> int:
+    """Return how many pods there are; they tell an index each, or none does."""
+    if not row.indices:
+        return row.count or 1
+    if row.count not in {0, len(row.indices)}:
+        raise _wrong(f"{path}.indices", f"expected {row.count}, got {len(row.indices)}")
+    if any(index < 0 for index in row.indices) or len(row.indices) > MOST_PODS:
+        raise _wrong(f"{path}.indices", f"expected at most {MOST_PODS} of 0 or more")
+    return len(row.indices)
 
 
 def _wrong(field: str, problem: str) -> RefusedError:

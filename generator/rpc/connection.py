@@ -12,7 +12,6 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar
 import grpc
 
 from generator.kube.pacing import Backoff
-from generator.placement.request import UnsupportedRequest
 from generator.rpc.address import loopback_address, open_address
 from generator.rpc.failures import PASSING, Failure, FailureKind, failure_of
 from generator.rpc.faults import quiet_faults
@@ -135,8 +134,7 @@ class Connection:
         What fails for a moment is tried again, a little later each time, within the deadline.
 
         Raises:
-            PlacementRequestError: the server refuses the request; UnsupportedRequest where it
-                makes sense but cannot be granted yet.
+            PlacementRequestError: the server refuses the request.
             ConfigError: nobody answers at the address, or it is not this service, or the file of
                 the token cannot be read.
             PlacementServerError: the server gave no answer in time, knows no tree yet, or failed.
@@ -195,8 +193,6 @@ class Connection:
         match failure.kind:
             case FailureKind.INVALID_REQUEST:
                 return PlacementRequestError(field or "spec", problem)
-            case FailureKind.UNSUPPORTED_REQUEST:
-                return UnsupportedRequest(field or "spec", problem)
             case _:
                 return RefusedCallError(f"the server at {self.address}: {problem}", failure.kind)
 

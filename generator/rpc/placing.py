@@ -15,7 +15,7 @@ from generator.placement.counted import Counted
 from generator.placement.engine import place
 from generator.placement.grouping import Group
 from generator.placement.joint import BatchPlacement, place_batch
-from generator.placement.request import PlacementRequest, UnsupportedRequest
+from generator.placement.request import PlacementRequest
 from generator.rpc.anchoring import anchored
 from generator.rpc.answers import (
     assignment_messages,
@@ -214,10 +214,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         budget_s = context.time_remaining() * (1 - REPLY_SHARE)
         share_s = budget_s * IN_TURN_SHARE / max(len(requests), 1)
         bounded = [one.within(share_s) for one in requests]
-        try:
-            found = place_batch(snapshot, bounded, clock=self._clock, deadline_s=budget_s)
-        except PlacementRequestError as error:
-            raise refusal_of(error, "specs") from error
+        found = place_batch(snapshot, bounded, clock=self._clock, deadline_s=budget_s)
         took_s = (self._clock() - started) / max(len(requests), 1)
         for one in found.placements:
             self._on_query(_result_of(one), took_s)
@@ -266,23 +263,14 @@ def asked_of(
 def placed(
     snapshot: Snapshot, asked: PlacementRequest, remaining_s: float, *, clock: Callable[[], float]
 ) -> Placement:
-    """Return the best placement that is found in most of the time that remains.
-
-    Raises:
-        RefusedError: it makes sense, but cannot be granted yet.
-    """
+    """Return the best placement that is found in most of the time that remains."""
     budget_s = max(remaining_s * (1 - REPLY_SHARE), 0.0)
-    try:
-        return place(snapshot, asked.within(budget_s), clock=clock)
-    except PlacementRequestError as error:
-        raise refusal_of(error, "spec") from error
+    return place(snapshot, asked.within(budget_s), clock=clock)
 
 
 def refusal_of(error: PlacementRequestError, path: str) -> RefusedError:
-    """Return what ends a call whose request is wrong, or cannot be granted yet."""
-    is_unsupported = isinstance(error, UnsupportedRequest)
-    kind = FailureKind.UNSUPPORTED_REQUEST if is_unsupported else FailureKind.INVALID_REQUEST
-    return refused(kind, error.problem, f"{path}.{error.field}")
+    """Return what ends a call whose request is wrong."""
+    return refused(FailureKind.INVALID_REQUEST, error.problem, f"{path}.{error.field}")
 
 
 def _result_of(placement: Placement) -> QueryResult:

@@ -61,7 +61,7 @@ class ReservingCalls:
         """Place a gang and keep its nodes.
 
         Raises:
-            RefusedError: the gang is malformed, or cannot be granted yet.
+            RefusedError: the gang is malformed.
         """
         wish = Wish(
             id=request.request_id,

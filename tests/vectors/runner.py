@@ -7,36 +7,21 @@ from typing import Any
 
 from generator.placement.answer import render_placement
 from generator.placement.engine import place
-from generator.placement.request import UnsupportedRequest, parse_request
+from generator.placement.request import parse_request
 from tests.vectors.scenes import document_of, snapshot_of
 from topology.errors import PlacementRequestError
 
 
-def answer_all(
-    vectors: Iterable[Mapping[str, Any]], preset: str | None = None
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return answers by vector id, and why the others have none."""
-    answers: dict[str, Any] = {}
-    skipped: dict[str, str] = {}
-    for vector in vectors:
-        try:
-            answers[vector["id"]] = answer(vector, preset)
-        except UnsupportedRequest as error:
-            skipped[vector["id"]] = str(error)
-    return answers, skipped
+def answer_all(vectors: Iterable[Mapping[str, Any]], preset: str | None = None) -> dict[str, Any]:
+    """Return answers by vector id."""
+    return {vector["id"]: answer(vector, preset) for vector in vectors}
 
 
 def answer(vector: Mapping[str, Any], preset: str | None = None) -> dict[str, Any]:
-    """Return the answer to one vector; a malformed request is one too.
-
-    Raises:
-        UnsupportedRequest: the engine does not do that yet.
-    """
+    """Return the answer to one vector; a malformed request is one too."""
     snapshot = snapshot_of(vector)
     try:
         request = parse_request(document_of(vector, preset))
-    except UnsupportedRequest:
-        raise
     except PlacementRequestError as error:
         return {"feasible": False, "reason": {"kind": "invalid", "field": error.field}}
     return render_placement(place(snapshot, request))

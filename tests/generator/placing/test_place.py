@@ -194,6 +194,27 @@ def test_it_counts_the_pods_that_run(scene: Scene, tmp_path: Path) -> None:
     assert set(ran.document["assignment"]["w"]) | {nodes[0]} == set(home)
 
 
+def test_it_keeps_new_pods_in_the_slices_of_those_that_run(scene: Scene, tmp_path: Path) -> None:
+    file = write_request(tmp_path, groups=[{"name": "w", "count": 4}])
+    near = place_in(scene, file, "-o", "json").document["assignment"]["w"]
+    far = next(node for node in sorted(scene.hosts) if node not in near)
+    slices = [{"size": 2, "tier": "leaf", "indexed": True}]
+    group = {"name": "w", "count": 2, "slices": slices}
+    file = write_request(tmp_path, groups=[group], across_islands=True)
+    ends = []
+    for indices in ((0, 3), (3, 0)):
+        pods = [
+            {"node": node, "indices": [index]}
+            for node, index in zip((near[0], far), indices, strict=True)
+        ]
+        running = tmp_path / "running.yaml"
+        running.write_text(json.dumps([{"gang": "self", "pods": pods}]))
+        ran = place_in(scene, file, "--running", running, "-o", "json")
+        ends.append(ran.document["assignment"]["w"])
+    assert ends[0] == list(reversed(ends[1]))
+    assert ends[0][0] in near
+
+
 def test_it_reads_skipped_input_aloud(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, PAIRS)
     (scene.reports() / "bad.yaml").write_bytes(b"")
@@ -278,6 +299,11 @@ def test_it_names_file_and_field_of(
         pytest.param(b"- {gang: a}\n", "0.pods: ", id="a gang without pods"),
         pytest.param(b"- {gang: a, pods: [{node: n, count: 0}]}\n", "count", id="no pods at all"),
         pytest.param(b"- {gang: a, pods: [], color: red}\n", "color", id="an unknown field"),
+        pytest.param(
+            b"- {gang: a, pods: [{node: n, count: 2, indices: [1]}]}\n",
+            "0.pods.0.indices: expected 2, got 1",
+            id="fewer indices than pods",
+        ),
     ],
 )
 def test_it_refuses_running_gangs_that_are(

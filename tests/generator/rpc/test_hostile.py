@@ -141,6 +141,14 @@ def test_it_names_the_field_of(
             id="a huge quantity",
         ),
         pytest.param([pb.RunningPods(node="a1")] * 5000, "running", id="very many rows"),
+        pytest.param(
+            [pb.RunningPods(node="a1", count=2, indices=[1])],
+            "running[0].indices",
+            id="fewer indices than pods",
+        ),
+        pytest.param(
+            [pb.RunningPods(node="a1", indices=[-1])], "running[0].indices", id="an index below 0"
+        ),
     ],
 )
 def test_it_refuses_running_pods_with(stubs: Stubs, rows: list[pb.RunningPods], field: str) -> None:

@@ -15,9 +15,9 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from generator.placement.capacity import RunningGang, RunningPods, build_snapshot
+from generator.placement.capacity import RunningGang, RunningPods
 from generator.placement.engine import place
-from generator.placement.request import PlacementRequest, UnsupportedRequest
+from generator.placement.request import PlacementRequest
 from generator.rpc.client import PlacementClient, PlacementServerError
 from generator.rpc.failures import FailureKind, failure_of
 from generator.rpc.limits import MAX_CALLS, MAX_MESSAGE_BYTES
@@ -139,18 +139,16 @@ def test_it_names_the_field_that_is_wrong(channel: grpc.Channel) -> None:
     assert (failure.kind, failure.field) == (FailureKind.INVALID_REQUEST, "spec.groups[0].count")
 
 
-def test_it_tells_requests_that_it_cannot_grant_yet_from_wrong_ones(
-    client: PlacementClient, channel: grpc.Channel, published: Published
+def test_it_gives_pods_the_slices_of_running_ones_by_their_indices(
+    client: PlacementClient,
 ) -> None:
-    running = RunningGang("self", (RunningPods("a1"),))
-    published.snapshot = build_snapshot(SNAPSHOT.tree, {}, [running])
-    layer = pb.SliceLayer(size=1, tier="leaf", indexed=True)
-    group = pb.Group(name="w", count=1, slices=[layer])
-    bad = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[group]))
-    assert failed_call(channel, bad, timeout=SOON_S).code() is grpc.StatusCode.UNIMPLEMENTED
-    layers = [{"size": 1, "tier": "leaf", "indexed": True}]
-    with pytest.raises(UnsupportedRequest):
-        client.place(request_for(1, groups=[{"name": "w", "count": 1, "slices": layers}]))
+    slices = [{"size": 2, "tier": "leaf", "indexed": True}]
+    request = request_for(2, groups=[{"name": "w", "count": 2, "slices": slices}])
+    for first, second in (("a1", "b1"), ("b1", "a1")):
+        pods = (RunningPods(first, indices=(0,)), RunningPods(second, indices=(3,)))
+        found = client.place(request, RunningGang("self", pods), take_running=True)
+        leaves = [str(node)[0] for node in found.assignment["w"]]
+        assert leaves == [first[0], second[0]]
 
 
 def test_it_gives_the_search_no_more_than_the_call_has_left(published: Published) -> None:

@@ -266,15 +266,20 @@ class RunningPods(_message.Message):
     REQUEST_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
+    INDICES_FIELD_NUMBER: _builtins.int
     node: _builtins.str
     """Name of the node."""
     count: _builtins.int
-    """Number of pods, 1 where 0."""
+    """Number of pods; where 0, as many as indices, else 1."""
     group: _builtins.str
     """Name of their group; absent: the gang's only one."""
     @_builtins.property
     def request(self) -> Global___Resources:
         """What one pod takes; one of "slots" where absent."""
+
+    @_builtins.property
+    def indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Index of each pod in its group, which indexed slices go by; none, or as many as pods."""
 
     def __init__(
         self,
@@ -283,10 +288,11 @@ class RunningPods(_message.Message):
         request: Global___Resources | None = ...,
         count: _builtins.int = ...,
         group: _builtins.str | None = ...,
+        indices: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_group", b"_group", "group", b"group", "request", b"request"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_group", b"_group", "count", b"count", "group", b"group", "node", b"node", "request", b"request"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_group", b"_group", "count", b"count", "group", b"group", "indices", b"indices", "node", b"node", "request", b"request"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__group: _TypeAlias = _typing.Literal["group"]  # noqa: Y015
     _WhichOneofArgType__group: _TypeAlias = _typing.Literal["_group", b"_group"]  # noqa: Y015

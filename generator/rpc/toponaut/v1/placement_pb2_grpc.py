@@ -84,8 +84,8 @@ class PlacementServiceServicer:
 
     def Place(self, request, context):
         """Finds the best placement of one gang, or says why there is none. Nothing is reserved.
-        INVALID_ARGUMENT: malformed, or no deadline. UNIMPLEMENTED: makes sense, but cannot be granted
-        yet. UNAVAILABLE: the tree is not known yet. RESOURCE_EXHAUSTED: too many calls at once.
+        INVALID_ARGUMENT: malformed, or no deadline. UNAVAILABLE: the tree is not known yet.
+        RESOURCE_EXHAUSTED: too many calls at once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -39,8 +39,8 @@ class PlacementServiceStub:
     def __new__(cls, channel: _aio.Channel) -> PlacementServiceAsyncStub: ...
     Place: _grpc.UnaryUnaryMultiCallable[_placement_pb2.PlaceRequest, _placement_pb2.PlaceResponse]
     """Finds the best placement of one gang, or says why there is none. Nothing is reserved.
-    INVALID_ARGUMENT: malformed, or no deadline. UNIMPLEMENTED: makes sense, but cannot be granted
-    yet. UNAVAILABLE: the tree is not known yet. RESOURCE_EXHAUSTED: too many calls at once.
+    INVALID_ARGUMENT: malformed, or no deadline. UNAVAILABLE: the tree is not known yet.
+    RESOURCE_EXHAUSTED: too many calls at once.
     """
     PlaceBatch: _grpc.StreamStreamMultiCallable[_placement_pb2.PlaceBatchRequest, _placement_pb2.PlaceBatchResponse]
     """Plans many gangs. Those of one message are planned together; each message sees what those
@@ -77,8 +77,8 @@ class PlacementServiceAsyncStub(PlacementServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Place: _aio.UnaryUnaryMultiCallable[_placement_pb2.PlaceRequest, _placement_pb2.PlaceResponse]  # type: ignore[assignment]
     """Finds the best placement of one gang, or says why there is none. Nothing is reserved.
-    INVALID_ARGUMENT: malformed, or no deadline. UNIMPLEMENTED: makes sense, but cannot be granted
-    yet. UNAVAILABLE: the tree is not known yet. RESOURCE_EXHAUSTED: too many calls at once.
+    INVALID_ARGUMENT: malformed, or no deadline. UNAVAILABLE: the tree is not known yet.
+    RESOURCE_EXHAUSTED: too many calls at once.
     """
     PlaceBatch: _aio.StreamStreamMultiCallable[_placement_pb2.PlaceBatchRequest, _placement_pb2.PlaceBatchResponse]  # type: ignore[assignment]
     """Plans many gangs. Those of one message are planned together; each message sees what those
@@ -118,8 +118,8 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_placement_pb2.PlaceResponse, _abc.Awaitable[_placement_pb2.PlaceResponse]]:
         """Finds the best placement of one gang, or says why there is none. Nothing is reserved.
-        INVALID_ARGUMENT: malformed, or no deadline. UNIMPLEMENTED: makes sense, but cannot be granted
-        yet. UNAVAILABLE: the tree is not known yet. RESOURCE_EXHAUSTED: too many calls at once.
+        INVALID_ARGUMENT: malformed, or no deadline. UNAVAILABLE: the tree is not known yet.
+        RESOURCE_EXHAUSTED: too many calls at once.
         """
 
     @_abc_1.abstractmethod
