@@ -65,12 +65,17 @@ class Journal:
         """
         self._path = path
         self._found: dict[str, Outcome] = {}
+        if path is None or not path.exists():
+            return
+        problem = f"no journal of runs: {show(str(path))}"
+        if not path.is_file():  # what is read from a device or a pipe may never end
+            raise ConfigError(f"{problem}: not a regular file")
         try:
-            lines = path.read_text(encoding="utf-8").splitlines() if path and path.exists() else []
-            self._found.update(map(_parse_line, lines))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            reason = f"{type(error).__name__} {error}"
-            raise ConfigError(f"no journal of runs: {show(str(path))}: {show(reason)}") from error
+            self._found.update(map(_parse_line, path.read_text(encoding="utf-8").splitlines()))
+        except OSError as error:
+            raise ConfigError(f"{problem}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{problem}: not the lines that verify writes") from error
 
     def get(self, task: Task) -> Outcome | None:
         """Return what a run came to, None where it has yet to be made."""
