@@ -168,7 +168,8 @@ def _read_pods(name: str, file: str | None, sources: Sources) -> _Told:
 
 def _is_mapping(document: Mapping[str, Any]) -> bool:
     """Return whether a document is `pod: node`, not an object."""
-    return "kind" not in document and all(isinstance(node, str) for node in document.values())
+    nodes = document.values()
+    return bool(nodes) and "kind" not in document and all(isinstance(node, str) for node in nodes)
 
 
 def _of_cluster(name: str, cluster: Access) -> _Told:

@@ -199,6 +199,14 @@ def test_it_says_why_it_cannot_read_the_pods(tree: Path, tmp_path: Path) -> None
     assert "aliases are not accepted" in ran.err
 
 
+def test_it_says_of_an_empty_object_that_it_has_no_pod(tree: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pods.json"
+    file.write_text("{}", encoding="utf-8")
+    ran = run("where", "train", "--tree", tree, "--pods", file)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert f"{file}: no pod is of job 'train'" in ran.err
+
+
 def test_it_names_jobs_where_there_is_none_of_the_name(tree: Path) -> None:
     ran = where(tree, SPREAD, job="trian\x1b")
     assert ran.code == Exit.USAGE
