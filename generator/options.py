@@ -54,6 +54,8 @@ def parse_levels(rows: Sequence[str]) -> dict[str, str]:
     for row in rows:
         name, _, tier = row.rpartition("=")
         if not name or not tier:
-            raise click.BadParameter(f"'{show(row)}' is no NAME=TIER such as topology-rack=leaf")
+            raise click.BadParameter(
+                f"'{show(row)}' is no NAME=TIER such as topology-rack=leaf", param_hint="--level"
+            )
         found[name] = tier
     return found

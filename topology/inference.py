@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from topology.cliques import RANK, Cliques, clique_findings, find_cliques, nest_cliques
 from topology.directors import fold_directors
-from topology.errors import ConfigError
+from topology.errors import ConfigError, show
 from topology.fabric import Fabric
 from topology.fabric_columns import columns_of
 from topology.facts import Finding, sort_findings
@@ -57,7 +57,8 @@ def tier_names(
     """
     if configured:
         if len(set(configured)) < len(configured) or len(configured) < num_tiers:
-            raise ConfigError(f"{num_tiers} tiers need as many different names: {configured}")
+            names = show(", ".join(configured))
+            raise ConfigError(f"{num_tiers} tiers need as many different names, got {names}")
         return tuple(configured[:num_tiers])
     lowest = ("nvlink",) if has_cliques else ()
     later = (f"core{number}" for number in range(2, num_tiers))

@@ -44,7 +44,9 @@ def command(
     objects of kind PlacementReservation.
     """
     access = Access(options["kubeconfig"], options["context"])
-    if (store is None) != kube or (any(access) and not kube):
+    if any(access) and not kube:
+        raise click.UsageError("--kubeconfig and --context go with --kube")
+    if (store is None) != kube:
         raise click.UsageError("name what to read: either --store or --kube")
     found, problems = _read(store, access)
     if not options["with_ended"]:

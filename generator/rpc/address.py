@@ -20,8 +20,8 @@ def loopback_address(text: str) -> str:
     try:
         found = ip_address(host)
     except ValueError as error:
-        problem = "expected 127.0.0.1, [::1] or localhost, and a port"
-        raise ConfigError(f"'{show(text)}': {problem}") from error
+        problem = "is not 127.0.0.1, [::1] or localhost: without TLS no other is served or asked"
+        raise ConfigError(f"'{show(text)}' {problem}") from error
     if not found.is_loopback:
         raise ConfigError(
             f"'{show(text)}' is not this machine: without TLS only loopback is served and asked"

@@ -89,7 +89,11 @@ def test_it_prints_a_request_that_it_reads_again(case: str) -> None:
     [
         pytest.param([], "name one request: --file or --sbatch", id="no request"),
         pytest.param(["-f", "x", "--sbatch", "-N 1"], "name one request", id="two requests"),
-        pytest.param(["--sbatch", "-N 1", "--level", "x"], "no NAME=TIER", id="a level alone"),
+        pytest.param(
+            ["--sbatch", "-N 1", "--level", "x"],
+            "for --level: 'x' is no NAME=TIER",
+            id="a level alone",
+        ),
         pytest.param(["--sbatch", "-N x"], "--sbatch: --nodes: expected", id="bad options"),
     ],
 )

@@ -60,13 +60,18 @@ def test_it_says_that_there_is_nothing(tmp_path: Path) -> None:
     [
         pytest.param([], id="nothing"),
         pytest.param(["--store", ".", "--kube"], id="both"),
-        pytest.param(["--store", ".", "--context", "c"], id="a context of a folder"),
     ],
 )
 def test_it_wants_to_know_what_to_read_but_not(words: list[str]) -> None:
     ran = run("reservations", *words)
     assert (ran.code, ran.out) == (Exit.USAGE, "")
     assert "either --store or --kube" in ran.err
+
+
+def test_it_says_that_a_context_is_of_a_cluster() -> None:
+    ran = run("reservations", "--store", ".", "--context", "c")
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "--kubeconfig and --context go with --kube" in ran.err
 
 
 def test_it_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
