@@ -300,7 +300,8 @@ def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> 
             before = running[gang.gang]
             running[gang.gang] = replace(before, pods=_sorted_pods(before.pods + gang.pods))
         else:
-            running[gang.gang] = replace(gang, pods=_sorted_pods(gang.pods))
+            pods = _sorted_pods(gang.pods)
+            running[gang.gang] = gang if pods == gang.pods else replace(gang, pods=pods)
     free, touched = _free(snapshot, gangs, sign=sign)
     counted = snapshot.counted.changed(touched, snapshot.num_nodes)
     return _altered(snapshot, free=free, running=MappingProxyType(running), counted=counted)

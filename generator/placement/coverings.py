@@ -6,7 +6,6 @@ of a snapshot on which some nodes changed only the units around them are arrange
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,8 +39,8 @@ class Covering(Protocol):
         Without any where no unit holds so many.
         """
 
-    def changed(self, values: Ints, wider: Iterable[int]) -> Covering | None:
-        """Return it once units inside some wider ones hold other numbers; None: make it anew."""
+    def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
+        """Return it once some units, in order, hold other numbers; None: make it anew."""
 
 
 def make_covering(levels: Levels, inner: int, tier: int, values: Ints) -> Covering:
@@ -96,33 +95,41 @@ class _Counted:
             return NONE
         fewest = -(-num_pods // self.top)
         needed = num_pods - fewest * np.arange(self.top, -1, -1)[:, np.newaxis]
-        found = np.flatnonzero((self.lines - needed).min(axis=0) >= 0)
+        found: Ints = ((self.lines - needed).min(axis=0) >= 0).nonzero()[0]
         if len(found):
             return found
         units = np.flatnonzero(self.lines[-1] >= num_pods)
         return least(units, self.fewest(units, num_pods))
 
     def tightest(self, num_pods: int) -> tuple[int, Ints]:
-        many = np.diff(self.lines[: max(self.top - num_pods + 2, 0)], axis=0, prepend=0)
-        for row in range(len(many) - 1, 0, -1):
-            found = np.flatnonzero(many[row] > many[row - 1])
-            if len(found):
-                return self.top - row + 1, found
+        if num_pods > self.top:
+            return 0, NONE
+        sums = [0, *self.lines[: self.top - num_pods + 2].sum(axis=1).tolist()]
+        for row in range(self.top - num_pods + 1, 0, -1):
+            if sums[row + 1] - sums[row] > sums[row] - sums[row - 1]:
+                many = self.lines[row] - self.lines[row - 1]
+                fewer = self.lines[row - 1] - self.lines[max(row - 2, 0)]
+                return self.top - row + 1, np.flatnonzero(many > fewer)
         return 0, NONE
 
-    def changed(self, values: Ints, wider: Iterable[int]) -> Covering | None:
-        units = list(wider)
-        inside = [values[self.first[unit] : self.first[unit + 1]] for unit in units]
-        if max(int(row.max()) for row in inside) > self.top:
+    def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
+        held = after[at]
+        if held.max() > self.top:
             return None
-        counts = np.array([np.bincount(row, minlength=self.top + 1) for row in inside])
+        wider = np.searchsorted(self.first, at, side="right") - 1
+        ramp = np.arange(-self.top, 1)[:, np.newaxis]
+        change = np.maximum(ramp + held, 0) - np.maximum(ramp + before[at], 0)
+        begins = np.flatnonzero(np.diff(wider, prepend=-1))
         lines = self.lines.copy()
-        lines[:, units] = _lines(counts.T)
+        lines[:, wider[begins]] += np.add.reduceat(change, begins, axis=1)
         return _Counted(self.first, self.top, lines)
 
 
 def _lines(counts: Ints) -> Ints:
-    """Return the lines of units counted by what they hold, from nothing on."""
+    """Return the lines of units counted by what they hold, from nothing on.
+
+    One unit that holds `many` adds `r - (top - many)` to line r, where that is above 0.
+    """
     lines = np.zeros_like(counts)
     counts[:0:-1].cumsum(axis=0).cumsum(axis=0, out=lines[1:])
     return lines
@@ -162,9 +169,10 @@ class _Sorted:
         at = np.flatnonzero(self.ranked == value)
         return value, np.unique(np.searchsorted(self.first, at, side="right") - 1)
 
-    def changed(self, values: Ints, wider: Iterable[int]) -> Covering | None:
+    def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
+        del before
         ranked = self.ranked.copy()
-        for unit in wider:
+        for unit in set((np.searchsorted(self.first, at, side="right") - 1).tolist()):
             span = slice(self.first[unit], self.first[unit + 1])
-            ranked[span] = np.sort(values[span])[::-1]
+            ranked[span] = np.sort(after[span])[::-1]
         return _Sorted(self.first, ranked, ranked.cumsum())

@@ -7,7 +7,7 @@ its pods per domain or of its traffic, has a shape of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -58,7 +58,10 @@ class Shape:
         return known
 
     def changed(self, levels: Levels, at: Ints, fits: Ints) -> Shape:
-        """Return the shape once so many pods fit some nodes; O(tiers × nodes) to copy."""
+        """Return the shape once so many pods fit some nodes, named in order.
+
+        Cost: O(tiers × nodes) to copy.
+        """
         change = fits - self.slots[at]
         rooms = []
         for row, unit_of in zip(self.rooms, levels.unit, strict=True):
@@ -67,11 +70,11 @@ class Shape:
             rooms.append(changed)
         coverings: dict[tuple[int, int], Covering] = {}
         for (inner, tier), known in self._coverings.copy().items():
-            around = set(levels.unit[tier][at].tolist())
-            covering = known.changed(rooms[inner], around)
+            units = np.unique(levels.unit[inner][at]) if inner else at
+            covering = known.changed(self.rooms[inner], rooms[inner], units)
             if covering is not None:
                 coverings[inner, tier] = covering
-        return replace(self, rooms=tuple(rooms), _coverings=coverings)
+        return Shape(self.request, self.allowed, tuple(rooms), self.misses, coverings)
 
 
 def build_shapes(

@@ -58,7 +58,8 @@ def test_it_tells_the_fewest_nodes_of_every_rack(
     covering = make_covering(LEVELS, 0, 1, np.array(one, dtype=np.int64))
     agree(covering, one, num_pods * scale)
     changed = [*other[:3], *one[3:]]
-    again = covering.changed(np.array(changed, dtype=np.int64), [0])
+    rows = np.array(one, dtype=np.int64), np.array(changed, dtype=np.int64)
+    again = covering.changed(*rows, np.arange(3))
     assert (again is None) == (max(one) <= SMALL and max(other[:3]) > max(one))
     if again is not None:
         agree(again, changed, num_pods * scale)
