@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.options import parse_share
+from generator.options import parse_share, together
 from topology.facts import Medium
 from topology.synthetic import FabricKind, FabricSpec, FaultSpec, NamePolicy
 
@@ -47,7 +47,7 @@ def _natural(default: int) -> dict[str, Any]:
     return {"type": click.IntRange(min=0), "default": default, "show_default": True}
 
 
-_OPTIONS: Final = (
+fabric_options: Final = together(
     click.option(
         "--kind",
         type=click.Choice([kind.value for kind in FabricKind]),
@@ -138,13 +138,6 @@ _OPTIONS: Final = (
         help="Cable hosts in an order that neither names nor GUIDs follow.",
     ),
 )
-
-
-def fabric_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a fabric and its faults to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def spec_of(options: Mapping[str, Any]) -> FabricSpec:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,6 +18,7 @@ import click
 from generator.dumps import parse_dump
 from generator.intake import take_reports
 from generator.inventory import Inventory, parse_nodes
+from generator.options import together
 from generator.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
 from generator.reconcile.shape import DEFAULT_SHAPE, Shape, shape_of
 from generator.store.access import Access
@@ -269,46 +270,39 @@ _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a click command the options that all reading commands share."""
-    decorators: Iterator[Callable[..., Any]] = iter(
-        [
-            click.option("--reports", type=_FOLDER, help="Folder of agents' NeighborReports."),
-            click.option(
-                "--ibnetdiscover",
-                type=_FILE,
-                multiple=True,
-                help="Output of ibnetdiscover, ibdiagnet or opensm; repeatable.",
-            ),
-            click.option(
-                "--lldpcli",
-                type=_FOLDER,
-                help="Folder of DEVICE.neighbors.json0, what `lldpcli -f json0 show neighbors "
-                "details` printed there, and DEVICE.chassis.json0.",
-            ),
-            click.option(
-                "--snmpwalk",
-                type=_FOLDER,
-                help="Folder of DEVICE.snmpwalk.txt, what `snmpbulkwalk -On` printed of each "
-                "switch.",
-            ),
-            click.option("--hypernodes", type=_FOLDER, help="Folder of HyperNode objects."),
-            click.option(
-                "--nodes",
-                type=_FILE,
-                help="The cluster's nodes: `kubectl get nodes -o json`, or our inventory.",
-            ),
-            click.option("--planes", type=_FILE, help="Which ports are whose network's, as YAML."),
-            click.option("--plane", help="Network to look at.  [default: compute]", metavar="NAME"),
-            click.option("--kube", is_flag=True, help="Read the cluster's reports and nodes."),
-            click.option("--kubeconfig", help="How to reach it, in place of kubectl's files."),
-            click.option("--context", help="Of the kubeconfig, in place of the current one."),
-            click.argument("files", nargs=-1, type=_FILE),
-        ]
-    )
-    for decorate in decorators:
-        command = decorate(command)
-    return command
+input_options: Final = together(
+    click.option("--reports", type=_FOLDER, help="Folder of agents' NeighborReports."),
+    click.option(
+        "--ibnetdiscover",
+        type=_FILE,
+        multiple=True,
+        help="Output of ibnetdiscover, ibdiagnet or opensm; repeatable.",
+    ),
+    click.option(
+        "--lldpcli",
+        type=_FOLDER,
+        help="Folder of DEVICE.neighbors.json0, what `lldpcli -f json0 show neighbors "
+        "details` printed there, and DEVICE.chassis.json0.",
+    ),
+    click.option(
+        "--snmpwalk",
+        type=_FOLDER,
+        help="Folder of DEVICE.snmpwalk.txt, what `snmpbulkwalk -On` printed of each switch.",
+    ),
+    click.option("--hypernodes", type=_FOLDER, help="Folder of HyperNode objects."),
+    click.option(
+        "--nodes",
+        type=_FILE,
+        help="The cluster's nodes: `kubectl get nodes -o json`, or our inventory.",
+    ),
+    click.option("--planes", type=_FILE, help="Which ports are whose network's, as YAML."),
+    click.option("--plane", help="Network to look at.  [default: compute]", metavar="NAME"),
+    click.option("--kube", is_flag=True, help="Read the cluster's reports and nodes."),
+    click.option("--kubeconfig", help="How to reach it, in place of kubectl's files."),
+    click.option("--context", help="Of the kubeconfig, in place of the current one."),
+    click.argument("files", nargs=-1, type=_FILE),
+)
+"""The options that all reading commands share."""
 
 
 def sources_of(options: dict[str, Any]) -> Sources:

@@ -1,19 +1,30 @@
-"""Command-line values that are more than text or a number; each is a click `type`."""
+"""Command-line values that are more than text or a number, and options that go together."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, Final, TypeVar
 
 import click
 
 from topology.errors import show
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)\Z", re.ASCII)
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)%\Z", re.ASCII)
 _FRACTION = re.compile(r"0(?:\.\d{1,12})?\Z", re.ASCII)
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+    """Return what gives a click command several options, which --help lists in this order."""
+
+    def decorate(command: _Command) -> _Command:
+        return reduce(lambda made, option: option(made), reversed(options), command)
+
+    return decorate
 
 
 def parse_duration(text: str) -> float:

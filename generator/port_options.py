@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.options import together
 from generator.rpc.tls import TlsFiles
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -29,7 +29,7 @@ class PortSettings(NamedTuple):
     """That tokens must be made for; None: no token is asked for."""
 
 
-_OPTIONS: Final = (
+port_options: Final = together(
     click.option(
         "--metrics-listen", metavar="HOST:PORT", help="Serve /metrics for Prometheus there."
     ),
@@ -50,13 +50,6 @@ _OPTIONS: Final = (
         "--insecure-loopback", is_flag=True, help="Serve without authentication, on loopback only."
     ),
 )
-
-
-def port_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a click command the options of ports."""
-    for decorate in reversed(_OPTIONS):
-        command = decorate(command)
-    return command
 
 
 def port_settings_of(options: dict[str, Any], *, is_cluster: bool) -> PortSettings:

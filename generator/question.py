@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import click
 
 from generator.asking import read_running
 from generator.inputs import Sources, input_options, read_inventory
 from generator.inventory import Inventory, capacities
-from generator.options import parse_duration, parse_levels
+from generator.options import parse_duration, parse_levels, together
 from generator.placement.capacity import RunningGang, Snapshot, build_snapshot
 from generator.reading import read_observation, read_tree
 from generator.requesting import Asked, read_asked, tell, tell_notes, tell_unused
@@ -21,8 +21,6 @@ from generator.reservations.holding import Kept, occupied
 from generator.store.access import Access
 from topology.errors import ParseError
 from topology.tree import TopologyTree
-
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 class Scene(NamedTuple):
@@ -35,7 +33,7 @@ class Scene(NamedTuple):
     """What is reserved, by reservation."""
 
 
-_QUESTION = (
+question_options: Final = together(
     click.option(
         "-f",
         "--file",
@@ -52,7 +50,7 @@ _QUESTION = (
         help="Tier that another system's manifest calls NAME. May be repeated.",
     ),
 )
-_CLUSTER = (
+cluster_options: Final = together(
     input_options,
     click.option(
         "--tree",
@@ -73,20 +71,6 @@ timeout_option = click.option(
     show_default=True,
     help="Time for the search; the request's deadline_s may be shorter.",
 )
-
-
-def question_options(command: CommandT) -> CommandT:
-    """Add the options that say what is asked for."""
-    for option in reversed(_QUESTION):
-        command = option(command)
-    return command
-
-
-def cluster_options(command: CommandT) -> CommandT:
-    """Add the options that say where."""
-    for option in reversed(_CLUSTER):
-        command = option(command)
-    return command
 
 
 def read_question(options: dict[str, Any]) -> Asked:

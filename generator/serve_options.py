@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.options import parse_duration
+from generator.options import parse_duration, together
 from generator.plane_config import PlaneChoice, read_planes
 from generator.store.access import Access
 from topology.plane_policy import COMPUTE
@@ -51,7 +50,7 @@ class ServeSettings(NamedTuple):
     ready_file: Path | None
 
 
-_OPTIONS: Final = (
+serve_options: Final = together(
     click.option(
         "--store",
         type=_FOLDER,
@@ -119,13 +118,6 @@ _OPTIONS: Final = (
         help="File that gets the bound address once it is bound, and is gone afterwards.",
     ),
 )
-
-
-def serve_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a click command the options of a server."""
-    for decorate in reversed(_OPTIONS):
-        command = decorate(command)
-    return command
 
 
 def settings_of(options: dict[str, Any]) -> ServeSettings:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.options import together
 from generator.rpc.proof import Proof
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -31,14 +32,8 @@ _PROOF: Final = (
 
 def server_options(purpose: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return what gives a click command the options of a server, and says what it is for."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(_PROOF):
-            command = option(command)
-        named = click.option("--server", help=f"HOST:PORT of a `toponaut serve` {purpose}.")
-        return named(command)
-
-    return decorate
+    server = click.option("--server", help=f"HOST:PORT of a `toponaut serve` {purpose}.")
+    return together(server, *_PROOF)
 
 
 def server_of(options: dict[str, Any]) -> Server | None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import click
 
+from generator.options import together
 from generator.reconcile.apply import Target
 from generator.store.access import Access
 from generator.store.directory import DirectoryStore
 
-_OPTIONS: Final = (
+cluster_options: Final = together(
     click.option("--kube", is_flag=True, help="Write into a cluster in place of a folder."),
     click.option("--kubeconfig", help="How to reach it, in place of kubectl's files."),
     click.option("--context", help="Of the kubeconfig, in place of the current one."),
@@ -35,13 +36,6 @@ class Place(Target, Approving, Protocol):
     def use_up_approval(self, plan: str) -> object:
         """Take back the approval of a plan that was carried out."""
         ...
-
-
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a click command the options that name a cluster."""
-    for decorate in reversed(_OPTIONS):
-        command = decorate(command)
-    return command
 
 
 @contextmanager

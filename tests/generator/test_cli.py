@@ -41,6 +41,13 @@ def test_it_explains_each_command(name: str) -> None:
     assert "  -h, --help" in ran.out
 
 
+def test_it_lists_the_options_of_sources_from_the_usual_to_the_rare() -> None:
+    words = ("--reports", "--nodes", "--kube ", "--kubeconfig", "--context", "--output")
+    out = run("tree", "-h").out
+    places = [out.rindex(word) for word in words]
+    assert places == sorted(places)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_it_has_a_command_that_bears_its_own_name(name: str) -> None:
     assert import_module(f"generator.commands.{name}").command.name == name
