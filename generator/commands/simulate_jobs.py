@@ -174,7 +174,8 @@ def _read_trace(name: str, num: int | None, seed: int) -> Trace:
     source = show(name, 1024)
     found = parse_trace(io.StringIO(_text(raw, source), newline=""), source=source)
     if not found.jobs:
-        raise ConfigError(f"{source}: no job in it")
+        why = next((f": {problem}" for problem in found.problems), "")
+        raise ConfigError(f"{source}: no job in it{why}")
     return found._replace(jobs=found.jobs[:num])
 
 
@@ -187,7 +188,9 @@ def _text(raw: bytes, source: str) -> str:
         if len(raw) > _MAX_TRACE_BYTES:
             raise ConfigError(f"{source}: larger than {_MAX_TRACE_BYTES} bytes unpacked")
         return raw.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{source}: not UTF-8 at byte {error.start}") from error
+    except (OSError, EOFError, zlib.error) as error:
         raise ConfigError(f"{source}: {show(str(error))}") from error
 
 
@@ -250,4 +253,5 @@ def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"--html: {show(str(error), 300)}") from error
+        problem = f"cannot write {show(str(file), 1024)}: {error.strerror}"
+        raise ConfigError(f"--html: {problem}") from error

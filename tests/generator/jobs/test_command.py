@@ -112,8 +112,9 @@ def test_it_says_which_rows_it_skipped(tmp_path: Path) -> None:
 REFUSED = [
     pytest.param(b"", "column submit_time_s is missing", id="empty"),
     pytest.param(b"submit_time_s,gpus,duration_s\n", "no job in it", id="a header alone"),
+    pytest.param(b"submit_time_s,gpus,duration_s\n1,x,3\n", "trace.csv:2: gpus", id="a bad row"),
     pytest.param(b"\x1f\x8b\x08broken", "trace.csv", id="a broken archive"),
-    pytest.param(b"\xff\xfe\x00", "trace.csv", id="binary"),
+    pytest.param(b"\xff\xfe\x00", "trace.csv: not UTF-8 at byte 0", id="binary"),
 ]
 
 
@@ -138,4 +139,4 @@ def test_it_refuses_a_page_that_it_cannot_write(trace: Path, tmp_path: Path) -> 
         "--trace", trace, "--preset", "first-fit", "--html", tmp_path / "no" / "page.html"
     )
     assert (ran.code, ran.out) == (Exit.USAGE, "")
-    assert "--html" in ran.err
+    assert f"--html: cannot write {tmp_path / 'no' / 'page.html'}: No such file" in ran.err
