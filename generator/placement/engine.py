@@ -12,7 +12,7 @@ from dataclasses import fields
 from functools import cached_property, partial
 from operator import attrgetter
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from generator.placement import reasons
 from generator.placement.alternatives import alternatives
@@ -28,10 +28,10 @@ from generator.placement.plain import plain_pods
 from generator.placement.presets import Key
 from generator.placement.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solution import Solution
+from generator.placement.solution import NOTHING, Solution
 from generator.placement.solve import solve, solve_roughly
 from generator.placement.verdicts import verdicts
-from generator.placement.walking import walked
+from generator.placement.walking import tried_in_vain, walked
 
 STEPS = 1_000_000
 """Budget of a search: about half a second."""
@@ -217,6 +217,7 @@ def _infeasible(
     is_proved: bool = True,
     others: tuple[Alternative, ...] = (),
     domains: Sequence[DomainVerdict] = (),
+    working: Mapping[str, Any] = NOTHING,
 ) -> Placement:
     return Placement(
         is_feasible=False,
@@ -227,6 +228,7 @@ def _infeasible(
         reason=reason,
         alternatives=others,
         domains=domains,
+        working=working,
     )
 
 
@@ -241,6 +243,7 @@ def _explained(problem: Problem, effort: Effort) -> Placement:
         is_proved=is_proved,
         others=alternatives(problem, effort),
         domains=DeferredRows(partial(verdicts, problem, widest(problem), None)),
+        working=tried_in_vain(problem),
     )
 
 

@@ -7,9 +7,9 @@ itself. What a walk finds keeps every rule; where it finds nothing the exact sea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from generator.placement.problem import Problem
 from generator.placement.rooms import NONE_FITS, Rooms, inside
 from generator.placement.scopes import Scope, Scopes
 from generator.placement.sharing import Sharing
-from generator.placement.solution import Solution
+from generator.placement.solution import NOTHING, Solution
 
 Pods = list[list[int]]
 """Per group the positions of its pods."""
@@ -58,8 +58,20 @@ def walked(problem: Problem, effort: Effort) -> Solution | None:
     if pods is None:
         return None
     rows = tuple(tuple(sorted(row)) for row in pods)
-    working = DeferredMapping(lambda: {"candidates": walker.candidates()})
+    working = _candidates(walker)
     return Solution(rows, measure(problem, rows, 0), is_proved=True, working=working)
+
+
+def tried_in_vain(problem: Problem) -> Mapping[str, Any]:
+    """Return what the preset's walk tries for a gang that fits nowhere, as the answer shows it."""
+    walk = PRESETS[problem.request.preset].walk
+    if walk is None or not _is_walkable(problem):
+        return NOTHING
+    return _candidates(Walker(problem, walk))
+
+
+def _candidates(walker: Walker) -> Mapping[str, Any]:
+    return DeferredMapping(lambda: {"candidates": walker.candidates()})
 
 
 def _is_walkable(problem: Problem) -> bool:

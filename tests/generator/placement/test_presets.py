@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 
 from generator.placement.answer import Placement
+from generator.placement.capacity import NodeSpec
 from generator.placement.engine import place
 from generator.placement.presets import PRESETS, Preset
 from generator.placement.request import parse_request
 from tests.generator.placement import referee
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Scene
-from tests.generator.placement.scenes import document_of, scenes, snapshot_of
+from tests.generator.placement.scenes import document_of, growing_scenes, scenes, snapshot_of
 
 OTHERS = sorted(set(PRESETS) - {Preset.OPTIMAL})
 
@@ -35,8 +36,8 @@ def parts_of(scene: Scene, placement: Placement) -> referee.Pods:
 
 
 @pytest.mark.parametrize("preset", OTHERS)
-@settings(max_examples=15, deadline=None)
-@given(scene=scenes(most_nodes=5))
+@settings(max_examples=20, deadline=None)
+@given(scene=scenes(most_nodes=5) | growing_scenes(most_nodes=4))
 def test_it_places_what_fits_and_keeps_every_rule(preset: Preset, scene: Scene) -> None:
     found, best = answered(scene, preset), answered(scene, Preset.OPTIMAL)
     assert found.is_feasible == best.is_feasible
@@ -59,3 +60,19 @@ def test_it_places_whole_slices_only(preset: Preset) -> None:
     rows = workers(4, min=1, slices=[{"size": 2}])
     found = place(cluster(racks(3)), request(groups=rows, preset=preset.value))
     assert sum(node is not None for node in found.assignment["workers"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("preset", "tried"),
+    [
+        pytest.param(Preset.GODEL, ["b0"], id="Gödel, which looks at sums"),
+        pytest.param(Preset.KUEUE, [], id="Kueue, which counts pods"),
+        pytest.param(Preset.OPTIMAL, None, id="none of ours, which has no such order"),
+    ],
+)
+def test_it_tells_which_domains_were_tried_in_vain(preset: Preset, tried: list[str] | None) -> None:
+    nodes = {f"n{at}": NodeSpec(f"n{at}", {"cpu": 3}) for at in range(4)}
+    rows = workers(1, request={"cpu": 10})
+    found = place(cluster(racks(2, 2), nodes), request(groups=rows, preset=preset.value))
+    assert not found.is_feasible
+    assert found.working.get("candidates") == tried
