@@ -15,6 +15,7 @@ from generator.placement.capacity import Ints
 from generator.placement.levels import Levels
 
 NONE: Ints = np.empty(0, dtype=np.int64)
+FIRST = np.ones(1, dtype=np.bool_)
 SMALL = 64
 """Pods per unit up to which units are counted by what they hold; else they are sorted by it."""
 
@@ -116,10 +117,10 @@ class _Counted:
         held = after[at]
         if held.max() > self.top:
             return None
-        wider = np.searchsorted(self.first, at, side="right") - 1
+        wider = self.first.searchsorted(at, side="right") - 1
         ramp = np.arange(-self.top, 1)[:, np.newaxis]
         change = np.maximum(ramp + held, 0) - np.maximum(ramp + before[at], 0)
-        begins = np.flatnonzero(np.diff(wider, prepend=-1))
+        begins = np.flatnonzero(np.concatenate((FIRST, wider[1:] > wider[:-1])))
         lines = self.lines.copy()
         lines[:, wider[begins]] += np.add.reduceat(change, begins, axis=1)
         return _Counted(self.first, self.top, lines)
@@ -130,7 +131,7 @@ def _lines(counts: Ints) -> Ints:
 
     One unit that holds `many` adds `r - (top - many)` to line r, where that is above 0.
     """
-    lines = np.zeros_like(counts)
+    lines = np.zeros(counts.shape, dtype=np.int64)  # whose rows, which are compared, are in a row
     counts[:0:-1].cumsum(axis=0).cumsum(axis=0, out=lines[1:])
     return lines
 
