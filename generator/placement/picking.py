@@ -19,7 +19,7 @@ def fewest_nodes(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list
         total, count = total + last, count + 1
         if total >= num_pods:
             break
-    kept = _kept(slots, max(num_pods - total + last, 1), count)
+    kept = _kept(slots, count, last, total - num_pods)
     top = slots[kept[0]]
     if all(slots[at] == top for at in kept):
         return kept[:count]
@@ -39,12 +39,16 @@ def fewest_nodes(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list
     return chosen
 
 
-def _kept(slots: Sequence[int], least: int, most: int) -> list[int]:
-    """Return the nodes that hold enough to be among the fewest: so many of equal ones, in order."""
-    left = dict.fromkeys(slots, most)
+def _kept(slots: Sequence[int], count: int, last: int, spare: int) -> list[int]:
+    """Return the nodes that may be among the fewest, so many of equal ones, in order.
+
+    The fullest `count` hold `spare` pods too many, the least of them `last`: each node that holds
+    less than that costs the difference.
+    """
+    left = {many: count if many >= last else spare // (last - many) for many in set(slots)}
     kept = []
     for at, many in enumerate(slots):
-        if many >= least and left[many]:
+        if left[many]:
             left[many] -= 1
             kept.append(at)
     return kept
