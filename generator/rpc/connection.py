@@ -193,6 +193,8 @@ class Connection:
         match failure.kind:
             case FailureKind.INVALID_REQUEST:
                 return PlacementRequestError(field or "spec", problem)
+            case FailureKind.UNSUPPORTED_REQUEST:
+                return ConfigError(f"the server at {self.address}: {problem}")
             case _:
                 return RefusedCallError(f"the server at {self.address}: {problem}", failure.kind)
 
