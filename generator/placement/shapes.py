@@ -63,8 +63,10 @@ class Shape:
         Cost: O(tiers × nodes) to copy.
         """
         change = fits - self.slots[at]
-        rooms = []
-        for row, unit_of in zip(self.rooms, levels.unit, strict=True):
+        slots = self.slots.copy()
+        slots[at] = fits
+        rooms = [slots]
+        for row, unit_of in zip(self.rooms[1:], levels.unit[1:], strict=True):
             changed = row.copy()
             np.add.at(changed, unit_of[at], change)
             rooms.append(changed)
