@@ -16,6 +16,7 @@ from generator.placement.keeping import keeps_rules
 from generator.placement.leftover import Leftover
 from generator.placement.parts import Part, PartType, PlacedPart, assemble
 from generator.placement.problem import Problem
+from generator.placement.started import Begun, begun, portions
 
 TRIED = 8
 """Domains tried per tier, the fullest first."""
@@ -34,7 +35,7 @@ class Rough:
         room = self._problem.shapes[self._problem.largest].rooms[tier][units]
         for unit in units[np.argsort(room, kind="stable")[:TRIED]]:
             left = _Left(self._problem, tier, int(unit))
-            found = left.take_all(self._parts, tier, int(unit))
+            found = left.take_job(self._parts, tier, int(unit))
             if found is not None and keeps_rules(self._problem, self._pods(found)):
                 return Found(found, is_proved=False)
         return None
@@ -58,6 +59,50 @@ class _Left:
 
     def _slots(self, shape: int) -> Ints:
         return self._left.slots[shape][self._start : self._stop]
+
+    def take_job(self, parts: Sequence[Part], tier: int, unit: int) -> list[PlacedPart] | None:
+        """Put all parts of the job into a unit: those first that go on with what is begun."""
+        placed: list[PlacedPart] = []
+        groups = {part.group for part in parts if part.group >= 0}
+        for group in sorted(groups):
+            layer = begun(self._problem, group)
+            mine = [part for part in parts if part.group == group]
+            if layer is None or layer.tier >= tier:
+                continue
+            found = self._go_on(layer, mine, tier, unit)
+            if found is None:
+                return None
+            placed += found
+            parts = [part for part in parts if part.group != group]
+        found = self.take_all(parts, tier, unit)
+        return None if found is None else placed + found
+
+    def _go_on(
+        self, layer: Begun, parts: list[Part], tier: int, unit: int
+    ) -> list[PlacedPart] | None:
+        """Put the pods of a group beside those that run, and cut them into parts in tree order."""
+        first, starts = self._units(layer.tier, tier, unit)
+        stops = np.append(starts[1:], self._stop - self._start)
+        kind = parts[0].kind
+
+        def room_of(units: Ints) -> Ints:
+            sums = np.add.reduceat(self._slots(kind.shape), starts)
+            return np.asarray(sums[units - first])
+
+        nodes: list[int] = []
+        units = np.arange(first, first + len(starts))
+        num_pods = sum(part.kind.size for part in parts)
+        for at, count in portions(layer, units, num_pods, room_of):
+            span = int(starts[at - first]), int(stops[at - first])
+            nodes += self._fill(kind._replace(size=count), *span)
+        if len(nodes) < num_pods:
+            return None
+        nodes.sort()
+        found = []
+        for part in parts:
+            found.append(PlacedPart(part.kind, nodes[: part.kind.size]))
+            del nodes[: part.kind.size]
+        return found
 
     def take_all(self, parts: Sequence[Part], tier: int, unit: int) -> list[PlacedPart] | None:
         """Put parts into a unit, None where one of them finds no room."""

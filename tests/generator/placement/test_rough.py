@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 
 from generator.placement.capacity import NodeSpec
@@ -16,7 +17,7 @@ from generator.placement.solve import CHOICE_STEPS, solve, solve_roughly
 from tests.generator.placement import referee
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Scene
-from tests.generator.placement.scenes import document_of, scenes, snapshot_of
+from tests.generator.placement.scenes import document_of, growing_scenes, scenes, snapshot_of
 
 MIXED = [{"name": f"g{size}", "count": size, "required": "rack"} for size in (2, 3, 4, 5, 6)]
 
@@ -33,7 +34,7 @@ class JumpingClock:
 
 
 @settings(max_examples=100, deadline=None)
-@given(scene=scenes())
+@given(scene=scenes() | growing_scenes())
 def test_it_keeps_every_rule_without_proof(scene: Scene) -> None:
     problem = build_problem(snapshot_of(scene), parse_request(document_of(scene, Preset.OPTIMAL)))
     effort = Effort(10_000_000)
@@ -69,6 +70,43 @@ def test_it_places_every_pod_of_a_part_where_full_nodes_lie_between() -> None:
     tight = build_problem(snapshot, request(groups=workers(3), max_domains={"node": 1}))
     assert solve_roughly(tight, Effort(1000)) is None
     assert solve(tight, Effort(1000)) is None
+
+
+@pytest.mark.parametrize(
+    ("layer", "running", "count", "expected"),
+    [
+        pytest.param(
+            {"size": 4, "tier": "rack", "remainder": "short"},
+            ["n0"] * 3 + ["n2"] * 2,
+            9,
+            [5, 4, 0],
+            id="those begun, a whole one, and what is over",
+        ),
+        pytest.param(
+            {"size": 4, "tier": "rack"},
+            ["n0"] * 3 + ["n2"] * 2,
+            3,
+            [1, 2, 0],
+            id="those begun, where none may be short",
+        ),
+        pytest.param(
+            {"size": 4, "tier": "rack", "remainder": "short"},
+            ["n0"] * 2 + ["n2"] * 3,
+            1,
+            [0, 1, 0],
+            id="the one that lacks least",
+        ),
+    ],
+)
+def test_it_completes_slices_that_are_begun(
+    layer: dict[str, object], running: list[str], count: int, expected: list[int]
+) -> None:
+    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": 4}) for at in range(6)}
+    snapshot = cluster(racks(2, 2, 2, per_block=3), nodes, job=running)
+    asked = request(gang="job", groups=workers(count, slices=[layer]))
+    found = solve_roughly(build_problem(snapshot, asked), Effort(1000))
+    assert found is not None
+    assert [sum(at // 2 == rack for at in found.pods[0]) for rack in range(3)] == expected
 
 
 def test_it_places_nested_groups_without_proof() -> None:
