@@ -75,9 +75,15 @@ def read_observation(
         names_of_tiers=_split(names_of_tiers) or inputs.tier_names,
     )
     if observation is None:
-        refuse_nothing(inputs.problems)
+        refuse_nothing(inputs.problems or [_silence(sources)])
     check_plane(inputs.planes.name, observation.planes)
     return Read(observation, inputs, inputs.problems)
+
+
+def _silence(sources: Sources) -> ParseError:
+    """Return what is wrong with sources in which there is nothing bad, and nothing good."""
+    where = show(str(sources.reports), 1024) if sources.reports else "the cluster"
+    return ParseError("no report is there", source=where)
 
 
 def check_plane(name: str, planes: Sequence[str]) -> None:
@@ -103,7 +109,8 @@ def _read_hypernodes(folder: Path, nodes: Path | None) -> Read:
     tree, problems = tree_of(read.hypernodes)
     found = (*(inventory.problems if inventory else ()), *read.problems, *problems)
     if not tree.domains:
-        refuse_nothing(found)
+        nothing = ParseError("no HyperNode is there", source=show(str(folder), 1024))
+        refuse_nothing(found or [nothing])
     if inventory:
         tree = _only_listed(tree, {node.name for node in inventory.nodes})
     return Read(Observation(tree, ()), Inputs(inventory=inventory, problems=found), found)

@@ -13,14 +13,14 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError
 
-from topology.errors import ConfigError, show
+from topology.errors import ConfigError
 from topology.report import (
     API_VERSION,
     Name,
     ReportMetadata,
     Subnet,
 )
-from topology.validation import describe_validation
+from topology.validation import describe_validation, object_of
 from topology.wire_model import WireModel
 
 FABRIC_KIND: Final = "Fabric"
@@ -88,14 +88,11 @@ def parse_fabric(document: object) -> FabricStatus:
     Raises:
         ConfigError: another kind or version, or a field that is wrong; the message names it.
     """
-    if not isinstance(document, Mapping):
-        raise ConfigError(f"expected a {FABRIC_KIND} object, got {type(document).__name__}")
-    version, kind = document.get("apiVersion"), document.get("kind")
-    if (version, kind) != (API_VERSION, FABRIC_KIND):
-        seen = show(f"{kind} of {version}")
-        raise ConfigError(f"expected {FABRIC_KIND} of {API_VERSION}, got {seen}")
+    found = object_of(document, FABRIC_KIND, API_VERSION)
+    if isinstance(found, str):
+        raise ConfigError(found)
     try:
-        return FabricObject.model_validate(document).status
+        return FabricObject.model_validate(found).status
     except ValidationError as error:
         raise ConfigError("; ".join(describe_validation(error))) from error
 

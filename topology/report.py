@@ -7,12 +7,12 @@ the status. A sweep of an InfiniBand subnet is a numbered set of reports of the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from topology.errors import ReportError, show
+from topology.errors import ReportError
 from topology.facts import (
     Device,
     DeviceKind,
@@ -24,7 +24,7 @@ from topology.facts import (
     Source,
 )
 from topology.ids import Id, IdKind, natural_key, parse_guid, parse_mac
-from topology.validation import describe_validation
+from topology.validation import describe_validation, object_of
 from topology.wire_model import WireModel
 
 API_VERSION: Final = "toponaut.io/v1alpha1"
@@ -215,14 +215,11 @@ def parse_report(document: object) -> NeighborReport:
         ReportError: another version, an unknown or missing field, a value out of range; the
             message names every field that is wrong.
     """
-    if not isinstance(document, Mapping):
-        raise ReportError(f"expected a {REPORT_KIND} object, got {type(document).__name__}")
-    version, kind = document.get("apiVersion"), document.get("kind")
-    if (version, kind) != (API_VERSION, REPORT_KIND):
-        seen = show(f"{kind} of {version}")
-        raise ReportError(f"expected {REPORT_KIND} of {API_VERSION}, got {seen}")
+    found = object_of(document, REPORT_KIND, API_VERSION)
+    if isinstance(found, str):
+        raise ReportError(found)
     try:
-        report = NeighborReport.model_validate(document)
+        report = NeighborReport.model_validate(found)
     except ValidationError as error:
         raise ReportError("; ".join(describe_validation(error))) from error
     if (report.spec.device is None) == (report.spec.sweep is None):

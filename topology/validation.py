@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from topology.errors import show
 
@@ -25,6 +26,19 @@ _EXPECTED: Final = {
     "mapping_type": "expected a mapping",
 }
 """Texts by pydantic's error type; its own text for the others."""
+
+
+def object_of(document: object, kind: str, version: str) -> Mapping[str, Any] | str:
+    """Return a document that is an object of a kind and version, else why it is none."""
+    if not isinstance(document, Mapping):
+        return f"expected a {kind} object, got {type(document).__name__}"
+    found = document.get("kind"), document.get("apiVersion")
+    if found == (kind, version):
+        return document
+    if found == (None, None):
+        return f"expected {kind} of {version}, got an object without kind and apiVersion"
+    seen = show("{} of {}".format(*found))
+    return f"expected {kind} of {version}, got {seen}"
 
 
 def expectation(fault: ErrorDetails) -> str:

@@ -49,7 +49,7 @@ def command(
         seen = observed_in(store, None, sources.cluster)
         policy = policy_of(seen.fabric)
         if approve is not None:
-            policy = policy._replace(approved=approve)
+            policy = policy.approving(approve)
         plan = make_plan(with_store(sources, store, seen.fabric), seen, policy=policy)
         is_held = not (plan.verdict.is_allowed or policy.approves(plan.verdict.hash))
         if plan.actions and (is_held or policy.is_paused):

@@ -38,6 +38,14 @@ class Policy(NamedTuple):
         """Return whether a person has approved the plan of this hash."""
         return plan == self.approved
 
+    def approving(self, plan: str) -> Policy:
+        """Return the same with a plan approved.
+
+        Raises:
+            ConfigError: it is no hash of a plan.
+        """
+        return self._replace(approved=_checked(plan))
+
 
 def policy_of(document: Mapping[str, Any] | None) -> Policy:
     """Return what a Fabric object says, the defaults where there is none."""
@@ -62,16 +70,20 @@ def is_hash(text: object) -> bool:
     return isinstance(text, str) and _HASH.fullmatch(text) is not None
 
 
+def _checked(plan: str) -> str:
+    if not is_hash(plan):
+        raise ConfigError(f"'{show(plan)}' is no hash of a plan: 16 to 64 digits 0-9, a-f")
+    return plan
+
+
 def with_approval(document: Mapping[str, Any] | None, approved: str) -> dict[str, Any]:
     """Return the Fabric object with a plan approved; all else in it stays as it is.
 
     Raises:
         ConfigError: it is no hash of a plan.
     """
-    if not is_hash(approved):
-        raise ConfigError(f"'{show(approved)}' is no hash of a plan: 16 to 64 digits 0-9, a-f")
     metadata = {"name": FABRIC_NAME} | _part(document, "metadata")
-    metadata["annotations"] = _part(metadata, "annotations") | {APPROVED: approved}
+    metadata["annotations"] = _part(metadata, "annotations") | {APPROVED: _checked(approved)}
     head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND}
     return head | dict(document or {}) | {"metadata": metadata}
 

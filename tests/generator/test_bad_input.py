@@ -98,6 +98,7 @@ def test_it_finds_nothing_usable_in_an_empty_folder(tmp_path: Path, option: str)
     ran = run("tree", option, tmp_path)
     assert (ran.code, ran.out) == (Exit.NOTHING, "")
     assert "nothing usable" in ran.err
+    assert f"skipped: {tmp_path}: no " in ran.err
 
 
 @pytest.mark.parametrize("option", ["--reports", "--lldpcli", "--hypernodes"])

@@ -107,7 +107,7 @@ def test_it_applies_a_held_plan_that_was_approved_before_and_uses_the_approval_u
     assert store.approved() == ""
 
 
-@pytest.mark.parametrize("words", [("--approve", "0" * 16), ("--approve", "yes"), ()])
+@pytest.mark.parametrize("words", [("--approve", "0" * 16), ()])
 def test_it_applies_nothing_on_the_approval_of_another_plan(
     store: Store, words: tuple[str, ...]
 ) -> None:
@@ -178,3 +178,14 @@ def test_it_creates_nothing_before_half_of_the_listed_nodes_are_known(store: Sto
     assert "8 of 17 listed nodes are known" in ran.err
     assert store.run("apply", "--approve", hash_in(ran)).code == Exit.OK
     assert store.files()
+
+
+@pytest.mark.parametrize("words", [("apply", "--approve", "zzz"), ("approve", "zzz")])
+def test_it_refuses_what_is_no_hash_even_where_nothing_is_held(
+    store: Store, words: tuple[str, ...]
+) -> None:
+    command, *rest = words
+    listed = ("--nodes", store.nodes) if command == "apply" else ()
+    ran = run(command, "--store", store.root, *listed, *rest)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "'zzz' is no hash of a plan" in ran.err

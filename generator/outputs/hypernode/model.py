@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from topology.errors import ConfigError, show
 from topology.ids import natural_key
+from topology.validation import object_of
 
 API_VERSION: Final = "topology.volcano.sh/v1alpha1"
 KIND: Final = "HyperNode"
@@ -147,12 +148,10 @@ def parse_manifest(document: object) -> HyperNode:
         ConfigError: it is no HyperNode of this version, or a field that counts is malformed;
             the message has the field's path.
     """
-    if not isinstance(document, Mapping):
-        raise ConfigError(f"expected a {KIND} object, got {type(document).__name__}")
-    version, kind = document.get("apiVersion"), document.get("kind")
-    if (version, kind) != (API_VERSION, KIND):
-        raise ConfigError(f"expected {KIND} of {API_VERSION}, got {show(f'{kind} of {version}')}")
-    metadata, spec = document.get("metadata"), document.get("spec")
+    found = object_of(document, KIND, API_VERSION)
+    if isinstance(found, str):
+        raise ConfigError(found)
+    metadata, spec = found.get("metadata"), found.get("spec")
     if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping):
         raise ConfigError("metadata, spec: expected objects")
     name = metadata.get("name")
