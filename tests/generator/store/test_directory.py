@@ -175,7 +175,10 @@ def test_it_reads_several_forms_of_one_folder(tmp_path: Path) -> None:
         (b"\x00\x01\x02", "bad.yaml: not YAML: "),
         (b"\xff\xfea\x00", "bad.yaml: not UTF-8 at byte 0"),
         (b'{"apiVersion": "toponaut.io/v1alpha1", "kind": "Neigh', "bad.yaml:1: not YAML: "),
-        (b"a: b", "bad.yaml:1: expected NeighborReport of toponaut.io/v1alpha1, got an object without"),
+        (
+            b"a: b",
+            "bad.yaml:1: expected NeighborReport of toponaut.io/v1alpha1, got an object without",
+        ),
         (b"- 1", "bad.yaml:1: expected a NeighborReport object, got list"),
         (b"#" * (MAX_FILE_BYTES + 1), "bad.yaml: larger than 16777216 bytes"),
     ],
