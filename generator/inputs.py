@@ -18,7 +18,7 @@ import click
 from generator.dumps import parse_dump
 from generator.intake import take_reports
 from generator.inventory import Inventory, parse_nodes
-from generator.options import together
+from generator.options import access_of, together
 from generator.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
 from generator.reconcile.shape import DEFAULT_SHAPE, Shape, shape_of
 from generator.store.access import Access
@@ -312,7 +312,7 @@ def sources_of(options: dict[str, Any]) -> Sources:
         click.UsageError: sources that exclude each other.
     """
     sources = Sources(
-        cluster=_access_of(options),
+        cluster=access_of(options),
         reports=options.pop("reports"),
         ibnetdiscover=(*options.pop("ibnetdiscover"), *options.pop("files")),
         lldpcli=options.pop("lldpcli"),
@@ -329,12 +329,3 @@ def sources_of(options: dict[str, Any]) -> Sources:
     if sources.hypernodes and (sources.planes or sources.plane):
         raise click.UsageError("--hypernodes is a tree already: no --planes, no --plane")
     return sources
-
-
-def _access_of(options: dict[str, Any]) -> Access | None:
-    access = Access(options.pop("kubeconfig"), options.pop("context"))
-    if options.pop("kube"):
-        return access
-    if any(access):
-        raise click.UsageError("--kubeconfig and --context go with --kube")
-    return None

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from generator.store.access import Access
 from topology.errors import show
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -25,6 +26,20 @@ def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
         return reduce(lambda made, option: option(made), reversed(options), command)
 
     return decorate
+
+
+def access_of(options: dict[str, Any]) -> Access | None:
+    """Take the cluster that is named out of a command's parameters; None where none is.
+
+    Raises:
+        click.UsageError: what says how to reach one stands without --kube.
+    """
+    access = Access(options.pop("kubeconfig"), options.pop("context"))
+    if options.pop("kube"):
+        return access
+    if any(access):
+        raise click.UsageError("--kubeconfig and --context go with --kube")
+    return None
 
 
 def parse_duration(text: str) -> float:

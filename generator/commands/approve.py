@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from generator.exits import Exit
+from generator.options import access_of
 from generator.printing import MAX_MESSAGE
-from generator.store.access import Access
 from generator.store_options import cluster_options, open_place
 from topology.errors import KubeError, StoreError, show
 
@@ -28,19 +29,14 @@ def command(
     plan: str,
     *,
     store: Path | None,
-    kube: bool,
-    kubeconfig: str | None,
-    context: str | None,
+    **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Approve the plan of a hash, as `plan` and condition ChangeBlocked of the Fabric tell it.
 
     `serve` and `apply` carry it out once. A plan that changed meanwhile has another hash, and
     needs another approval.
     """
-    access = Access(kubeconfig, context)
-    if any(access) and not kube:
-        raise click.UsageError("--kubeconfig and --context go with --kube")
-    with open_place(store, access if kube else None) as place:
+    with open_place(store, access_of(options)) as place:
         try:
             place.approve(plan)
         except (KubeError, StoreError) as error:  # a write that failed, not input that is missing

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from generator.clock import utc_now
+from generator.options import access_of
 from generator.printing import output_option, print_document, shorten, table
 from generator.reading import finish
 from generator.reservations.documents import render_whole
@@ -33,8 +34,6 @@ def command(
     /,
     store: Path | None,
     output: str,
-    *,
-    kube: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """List what is kept for gangs whose pods do not run yet.
@@ -43,10 +42,8 @@ def command(
     Reserve`. Reading changes nothing, and a running server is not disturbed. In JSON they are
     objects of kind PlacementReservation.
     """
-    access = Access(options["kubeconfig"], options["context"])
-    if any(access) and not kube:
-        raise click.UsageError("--kubeconfig and --context go with --kube")
-    if (store is None) != kube:
+    access = access_of(options)
+    if (store is None) == (access is None):
         raise click.UsageError("name what to read: either --store or --kube")
     found, problems = _read(store, access)
     if not options["with_ended"]:
@@ -56,9 +53,9 @@ def command(
 
 
 def _read(
-    store: Path | None, access: Access
+    store: Path | None, access: Access | None
 ) -> tuple[tuple[Reservation, ...], tuple[ParseError, ...]]:
-    if store is None:
+    if access is not None:
         from generator.reservations.kept import read_all  # noqa: PLC0415 - loads a client
 
         known = read_all(access, os.environ)
@@ -66,7 +63,7 @@ def _read(
     from generator.reservations.sqlite import FILE_NAME, read_reservations  # noqa: PLC0415 - one
 
     now = utc_now()
-    rows = read_reservations(store / FILE_NAME)
+    rows = read_reservations((store or Path()) / FILE_NAME)
     return tuple(settled(one, now=now, epoch=one.epoch) for one in rows), ()
 
 
