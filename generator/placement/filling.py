@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from generator.placement.capacity import Ints, Mask
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.levels import Levels
-from generator.placement.picking import MOST_SUMS, fewest_nodes
+from generator.placement.picking import MOST_SUMS, fewest_nodes, poured
 from generator.placement.presets import Key
 
 WORD_BITS = 60
@@ -254,11 +254,8 @@ class _Shares:
     def _of_free_nodes(self, span: range, slots: list[int], num_pods: int) -> dict[int, int]:
         """Return the same where nothing is forced and nodes hold as much as they have slots."""
         self._effort.spend(1)
-        pods = {}
-        for at in fewest_nodes(slots, num_pods, is_tight=bool(self._left[0])):
-            pods[span[at]] = min(slots[at], num_pods)
-            num_pods -= pods[span[at]]
-        return pods
+        chosen = fewest_nodes(slots, num_pods, is_tight=bool(self._left[0]))
+        return {span[at]: count for at, count in poured(slots, chosen, num_pods).items()}
 
     def _chosen(self, nodes: _Nodes, num_pods: int) -> Ints:
         """Return the indices of further nodes that hold so many pods at the least cost."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from generator.placement.picking import poured
 from generator.placement.tallies import Tallies, Use
 
 MOST_EXACT = 64
@@ -141,7 +142,7 @@ def _poured(tallies: Tallies, row: Row, spots: Sequence[int], pods: int) -> dict
     if sum(rooms[spot] for spot in open_spots) < pods:
         return None
     chosen = fewest([rooms[spot] for spot in open_spots], pods)
-    return fill(rooms, [open_spots[at] for at in chosen], pods)
+    return poured(rooms, [open_spots[at] for at in chosen], pods)
 
 
 def _inside(
@@ -156,7 +157,7 @@ def _inside(
         chosen, at = found[min(rank, len(found) - 1)][1], tallies.lowest
     for above in range(at, 0, -1):
         chosen = _fewest_below(tallies, row, above, chosen)
-    return fill(tallies.views[row.view].rooms[0], chosen, row.pods)
+    return poured(tallies.views[row.view].rooms[0], chosen, row.pods)
 
 
 def _leaves(tallies: Tallies, row: Row, tier: int, unit: int) -> tuple[tuple[int, ...], list[int]]:
@@ -193,15 +194,6 @@ def fewest(rooms: Sequence[int], num_pods: int) -> list[int]:
         tightest = min(enough, key=lambda at: (rooms[at], at))
         return sorted([*order[: count - 1], tightest])
     return _tightest(rooms, count, num_pods)
-
-
-def fill(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
-    """Return pods per chosen index, in its order: each room is full before the next is used."""
-    found: dict[int, int] = {}
-    for at in chosen:
-        found[at] = min(rooms[at], num_pods)
-        num_pods -= found[at]
-    return found
 
 
 def _tightest(rooms: Sequence[int], count: int, num_pods: int) -> list[int]:

@@ -36,7 +36,7 @@ def keeps_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
 def _keeps_slices(problem: Problem, group: int, row: list[int]) -> bool:
     """Return whether no slice of the last layer is torn; rules tell of the others."""
     layers, levels = problem.request.groups[group].slices, problem.snapshot.levels
-    pieces = problem.pieces(group, len(row)) if layers else ()
+    pieces = problem.pieces(group, len(row))
     if any(
         piece.tier is not None
         and levels.common(min(held), max(held)) > height(problem.snapshot, piece.tier)

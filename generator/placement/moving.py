@@ -15,8 +15,9 @@ import numpy as np
 from generator.placement.capacity import Ints, Snapshot
 from generator.placement.counted import Counted
 from generator.placement.effort import Effort, EffortSpent
-from generator.placement.gathering import Row, fewest, fill, gather, gather_mixed
+from generator.placement.gathering import Row, fewest, gather, gather_mixed
 from generator.placement.objective import Objective
+from generator.placement.picking import poured
 from generator.placement.presets import Key
 from generator.placement.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
@@ -168,6 +169,6 @@ def spread_out(
     for leaf, pods in sorted(found.items()):
         start, stop = int(levels.starts[1][leaf]), int(levels.stops[1][leaf])
         rooms = slots[start:stop].tolist()
-        for at, count in fill(rooms, fewest(rooms, pods), pods).items():
+        for at, count in poured(rooms, fewest(rooms, pods), pods).items():
             nodes += [start + at] * count
     return (tuple(nodes),)

@@ -229,8 +229,7 @@ def part_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
     found = []
     for index, row in enumerate(pods):
         start = 0
-        sizes = problem.part_sizes(index, len(row))
-        for size, own in zip(sizes, problem.own_in_parts(index, len(row)), strict=True):
+        for size, own in problem.cut_group(index, len(row)):
             part = [*row[start : start + size], *own]
             start += size
             found.append(levels.common(min(part), max(part)))
@@ -242,7 +241,7 @@ def counted_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
     floors = (
         problem.floor(index)
         for index, row in enumerate(pods)
-        for _ in problem.part_sizes(index, len(row))
+        for _ in problem.cut_group(index, len(row))
     )
     return [max(pair) for pair in zip(part_tiers(problem, pods), floors, strict=True)]
 
@@ -283,7 +282,7 @@ def _misses(problem: Problem, pods: Sequence[Sequence[int]], job: int) -> int:
     misses = sum(job > wish for wish in problem.preferred)
     tiers = iter(part_tiers(problem, pods))
     for index, row in enumerate(pods):
-        reached = [next(tiers) for _ in problem.part_sizes(index, len(row))]
+        reached = [next(tiers) for _ in problem.cut_group(index, len(row))]
         misses += sum(tier > wish for tier in reached for wish in problem.wishes(index))
     levels, snapshot = problem.snapshot.levels, problem.snapshot
     for at, row_of in enumerate(problem.request.sets):

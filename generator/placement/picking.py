@@ -39,6 +39,15 @@ def fewest_nodes(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list
     return chosen
 
 
+def poured(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
+    """Return pods per chosen index, in its order: each room is full before the next is used."""
+    found: dict[int, int] = {}
+    for at in chosen:
+        found[at] = min(rooms[at], num_pods)
+        num_pods -= found[at]
+    return found
+
+
 def _kept(slots: Sequence[int], count: int, last: int, spare: int) -> list[int]:
     """Return the nodes that may be among the fewest, so many of equal ones, in order.
 

@@ -9,13 +9,11 @@ wherever this file answers, it answers as the whole engine does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from generator.placement.capacity import Ints, Snapshot
 from generator.placement.counting import cut_parts
 from generator.placement.coverings import least
 from generator.placement.levels import Levels
-from generator.placement.picking import MOST_SUMS, fewest_nodes
+from generator.placement.picking import MOST_SUMS, fewest_nodes, poured
 from generator.placement.presets import Preset
 from generator.placement.request import Group, PlacementRequest
 from generator.placement.shapes import Shape, build_shapes
@@ -108,19 +106,11 @@ def _least_left(levels: Levels, shape: Shape, leaves: Ints, num_pods: int) -> di
         chosen = fewest_nodes(slots, num_pods, is_tight=True)
         left = sum(slots[at] for at in chosen) - num_pods
         if not best or left < left_in_best:
-            best, left_in_best = _poured(start, slots, chosen, num_pods), left
+            pods = poured(slots, chosen, num_pods)
+            best, left_in_best = {start + at: count for at, count in pods.items()}, left
         if not left:
             break
     return best
-
-
-def _poured(start: int, slots: Sequence[int], chosen: Sequence[int], left: int) -> dict[int, int]:
-    """Return pods per chosen node of a leaf that begins at a position, the first ones filled."""
-    pods = {}
-    for at in chosen:
-        pods[start + at] = min(slots[at], left)
-        left -= pods[start + at]
-    return pods
 
 
 def _in_parts(levels: Levels, group: Group, pods: dict[int, int]) -> tuple[int, ...]:

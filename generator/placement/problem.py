@@ -137,23 +137,19 @@ class Problem:
             return ()
         return cut(layers, self.ranked[group], count)
 
-    def own_in_parts(self, group: int, count: int) -> list[tuple[int, ...]]:
-        """Return per part of a group the positions of the running pods that belong to it."""
+    def cut_group(self, group: int, count: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Return the parts of a group when `count` of it are placed.
+
+        Each as its new pods, and the positions of the running ones that belong to it.
+        """
         pieces = self.pieces(group, count)
         if pieces:
-            return [piece.own for piece in leaves(pieces)]
-        own = () if self.request.groups[group].slices else self.own_of[group]
-        return [own] * len(self.part_sizes(group, count))
-
-    def part_sizes(self, group: int, count: int) -> tuple[int, ...]:
-        """Return how many pods each part of a group has when `count` of it are placed."""
+            return [(piece.size, piece.own) for piece in leaves(pieces)]
         layers = self.request.groups[group].slices
-        pieces = self.pieces(group, count) if layers else ()
-        if pieces:
-            return tuple(piece.size for piece in leaves(pieces))
+        own = () if layers else self.own_of[group]
         size = layers[-1].size if layers else count
         whole, short = divmod(count, size) if count else (0, 0)
-        return (size,) * whole + ((short,) if short else ())
+        return [(size, own)] * whole + ([(short, own)] if short else [])
 
     def parts(self, counts: tuple[int, ...], part_cap: int) -> list[Part]:
         """Return all parts when so many pods of each group are placed; sets around theirs."""
@@ -179,7 +175,7 @@ class Problem:
         pieces = self.pieces(group, count)
         parts = self._of_pieces(group, pieces, part_cap) or [
             Part(self._part_type(group, size, part_cap), group)
-            for size in self.part_sizes(group, count)
+            for size, _ in self.cut_group(group, count)
         ]
         if row.required is None or not row.slices or len(counts) == 1:
             return parts
