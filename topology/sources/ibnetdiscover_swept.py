@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, overload
 
 import numpy as np
 
 from topology.facts import Device
+from topology.lazy_rows import ActsAsTuple
 from topology.sources.ibnetdiscover_columns import SweepColumns
 from topology.sources.ibnetdiscover_devices import DeviceBuilder
 from topology.sources.ibnetdiscover_names import host_names, switch_name
@@ -22,8 +23,8 @@ MAX_KEPT: Final = 20_000
 so many take some 70 MB. Those of a larger sweep are made for each who asks."""
 
 
-@dataclass(frozen=True, slots=True)
-class SweptDevices(Sequence[Device]):
+@dataclass(frozen=True, slots=True, eq=False)
+class SweptDevices(ActsAsTuple[Device]):
     """The devices of a sweep, sorted by GUID; made when somebody looks at them."""
 
     sweep: SweepColumns
@@ -47,6 +48,9 @@ class SweptDevices(Sequence[Device]):
             self._made.append(tuple(self._builder.build(self.sweep.records())))
         return self._made[0]
 
+    def _all(self) -> tuple[Device, ...]:
+        return tuple(self)
+
     def without_dump(self) -> SweptDevices:
         """Return the same devices, keeping no more of the text than descriptions."""
         return SweptDevices(self.sweep.without_dump())
@@ -54,8 +58,8 @@ class SweptDevices(Sequence[Device]):
     def names(self) -> list[str]:
         """Return what each device is called."""
         is_host = np.isin(self.sweep.columns.letters, _HOSTS)
-        hosts = host_names(self.sweep.descriptions())
-        told = zip(self.sweep.descriptions(), hosts, is_host.tolist(), strict=True)
+        texts = self.sweep.descriptions()
+        told = zip(texts, host_names(texts), is_host.tolist(), strict=True)
         return [host if is_own else switch_name(text) for text, (host, _), is_own in told]
 
     def __len__(self) -> int:
@@ -89,11 +93,3 @@ class SweptDevices(Sequence[Device]):
         if len(self) <= MAX_KEPT:
             return iter(self._kept())
         return self._builder.build(self.sweep.records())
-
-    def __eq__(self, other: object) -> bool:
-        """Compare with any sequence of devices, as tuples compare."""
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        """Return the hash of the devices as a tuple."""
-        return hash(tuple(self))
