@@ -83,7 +83,8 @@ class Leavings:
                 _add(taken.setdefault(usage.node, {}), usage.amounts)
         known = self._known
         found = [
-            _left(node, taken.get(node.name, {}), known.get(node.name)) for node in inventory.nodes
+            _left(node, taken.get(node.name, _NOTHING), known.get(node.name))
+            for node in inventory.nodes
         ]
         self._known = {one.node.name: one for one in found}
         left = inventory._replace(nodes=tuple(one.left for one in found))
@@ -100,7 +101,7 @@ def less_usage(inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inven
 def _left(node: ListedNode, taken: Mapping[str, Decimal], last: _Left | None) -> _Left:
     if last is not None and last.node is node and last.taken == taken:
         return last
-    return _Left(node, taken or _NOTHING, _less(node, taken))
+    return _Left(node, taken, _less(node, taken))
 
 
 def _less(node: ListedNode, taken: Mapping[str, Decimal]) -> ListedNode:

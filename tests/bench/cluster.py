@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import click
-import yaml
 
 from generator.kube.resources import HYPERNODES
 from generator.outputs.hypernode import parse_manifest, tree_of_hypernodes
@@ -203,8 +202,8 @@ def _filled_server(
     with tempfile.TemporaryDirectory(prefix="toponaut-bench-") as place:
         folder = Path(place)
         with ApiServer(find_assets("programs"), folder) as api:
-            for file in [*CRDS.glob("*.yaml"), *find_assets("crds").iterdir()]:
-                api.install(yaml.safe_load(file.read_text()))
+            for folder in (CRDS, find_assets("crds")):
+                api.install_all(folder)
             reports = list(reports_of(damaged))
             say(f"writing {len(damaged.wiring.hosts)} nodes and {len(reports)} reports")
             write_nodes(api, [host.name for host in damaged.wiring.hosts])
