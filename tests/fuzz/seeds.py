@@ -174,10 +174,14 @@ def traces() -> Iterator[bytes]:
     yield b'duration_s,user,"gpus",submit_time_s\r\n3,"a,b",8,0\r\n'
 
 
-def messages() -> Iterator[bytes]:
-    """Yield a request and an answer in protobuf."""
+def request_messages() -> Iterator[bytes]:
+    """Yield a request in protobuf."""
     request = read_asked(str(FIXTURES / "demo" / "gang.yaml"), None, {}).request(None)
     yield request_message(request).SerializeToString()
+
+
+def answer_messages() -> Iterator[bytes]:
+    """Yield an answer in protobuf."""
     yield pb.Placement(
         feasible=True,
         assignment=[pb.Assignment(group="w", nodes=["n1", ""])],
