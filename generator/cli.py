@@ -7,7 +7,6 @@ and small commands do not pay for numpy or gRPC.
 from __future__ import annotations
 
 import errno
-import gc
 import importlib
 import io
 import os
@@ -19,6 +18,7 @@ import click
 
 from generator.exits import Exit
 from generator.printing import MAX_MESSAGE
+from generator.tuning import collect_rarely
 from topology.errors import ConfigError, PlacementRequestError, TopologyError, show
 
 _PLUGIN: Final = "kubectl toponaut"
@@ -139,9 +139,7 @@ def kubectl_main() -> None:
 
 def main(name: str = "toponaut") -> None:
     """Run the command line under the name by which it was called."""
-    # Facts are many small immutable objects without cycles; at its default threshold the
-    # collector takes nearly half of the time to read 65k HCAs and finds nothing.
-    gc.set_threshold(200_000, 20, 20)
+    collect_rarely()
     sys.stdout = sys.stdout or _nowhere()  # None where it is closed: nobody wants the answer
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: a locale may be ASCII

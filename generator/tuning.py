@@ -1,7 +1,7 @@
-"""How the interpreter and the C library are set for a server: memory goes back, and calls get in.
+"""How the interpreter and the C library are set, above all for a server.
 
-Rounds make arrays of megabytes and drop them, in the thread that also answers nobody; calls come
-meanwhile in others, and want an answer within milliseconds.
+Memory goes back, and calls get in: rounds make arrays of megabytes and drop them, in the thread
+that also answers nobody; calls come meanwhile in others, and want an answer within milliseconds.
 """
 
 from __future__ import annotations
@@ -18,6 +18,15 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of malloc.h
 _OPTIONS: Final = ((_MMAP_THRESHOLD, 1 << 18), (_TRIM_THRESHOLD, 1 << 20), (_ARENA_MAX, 2))
 """glibc learns from the first large array that is freed to keep the next ones; set by hand, these
 stay as they are."""
+
+
+def collect_rarely() -> None:
+    """Let the collector of garbage look at new objects seldom.
+
+    Facts and answers are many small immutable objects without cycles; at its default threshold it
+    takes nearly half of the time to read 65k HCAs, and a third of a batch's, and finds nothing.
+    """
+    gc.set_threshold(200_000, 20, 20)
 
 
 def tune_for_serving() -> None:

@@ -4,7 +4,8 @@ One gang on clusters of 1,000 to 100,000 nodes that are partly taken: the questi
 asked before, another count of pods that were counted before, the same after a gang has started, and
 pods of a kind that nobody asked for (three resources, a selector, taints). Then a hundred groups
 that each need a leaf, and gangs of pods of several sizes. Beside every size stands a plain best fit
-by arrays of the same run, so that ratios mean the same on every machine.
+by arrays of the same run, so that ratios mean the same on every machine. The collector of garbage
+is set as `toponaut serve` sets it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot, wit
 from generator.placement.engine import place, running_gang
 from generator.placement.request import PlacementRequest, parse_request
 from generator.printing import table
+from generator.tuning import collect_rarely
 from tests.bench.measuring import WrongResultError
 from tests.bench.printing import exponent
 from topology.tree import API_VERSION
@@ -279,4 +281,5 @@ def main(nodes: Sequence[str], calls: int, output: str) -> None:
 
 
 if __name__ == "__main__":
+    collect_rarely()
     main()

@@ -2,7 +2,7 @@
 
 Server and callers are two processes on loopback. Echo and placement calls take turns, so what else
 runs on the machine slows both. Each gang has a name of its own, hence no answer is remembered; the
-shapes of the gangs repeat, as those of a cluster's jobs do.
+shapes of the gangs repeat, as those of a cluster's jobs do. The caller is a Python as any.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from generator.rpc.publishing import Published
 from generator.rpc.server import PlacementServer
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from generator.tuning import collect_rarely, settle, tune_for_serving
 from tests.bench.gangs import CPUS, MIX, SHAPE, request_of
 
 CALLS: Final = 2000
@@ -70,10 +71,16 @@ class Measured(NamedTuple):
 
 
 def serve(pipe: Connection) -> None:
-    """Serve placements and echoes until something is said; the body of the other process."""
+    """Serve placements and echoes until something is said; the body of the other process.
+
+    It is set as `toponaut serve` is.
+    """
+    collect_rarely()
+    tune_for_serving()
     tree = tree_of_shape(SHAPE)
     nodes = {name: NodeSpec(name, {"cpu": CPUS}) for name in tree.nodes}
     server = PlacementServer("127.0.0.1:0", Published(build_snapshot(tree, nodes)))
+    settle()
     echo = grpc.server(ThreadPoolExecutor(16), options=(("grpc.so_reuseport", 0),))
     handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
         "Echo": grpc.unary_unary_rpc_method_handler(lambda message, _: message)

@@ -6,20 +6,26 @@ from collections.abc import Iterator
 
 import pytest
 
-from generator.tuning import settle, tune_for_serving
+from generator.tuning import collect_rarely, settle, tune_for_serving
 
 
 @pytest.fixture(autouse=True)
 def usual() -> Iterator[None]:
-    interval_s = sys.getswitchinterval()
+    interval_s, threshold = sys.getswitchinterval(), gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.set_threshold(*threshold)
     sys.setswitchinterval(interval_s)
 
 
 def test_it_lets_other_threads_in_within_a_millisecond() -> None:
     tune_for_serving()
     assert sys.getswitchinterval() <= 0.001
+
+
+def test_it_looks_for_garbage_once_many_objects_have_come() -> None:
+    collect_rarely()
+    assert gc.get_threshold()[0] >= 100_000
 
 
 def test_it_takes_what_is_there_for_lasting() -> None:
