@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -128,7 +127,7 @@ class Engine:
 
     def choose(self, gang: str, pods: Pods) -> Ints | None:
         """Return the nodes of the best placement."""
-        request = replace(self._request(pods), gang=gang)
+        request = self._request(pods).named(gang)
         found = place(self._snapshot, request)
         if not found.is_feasible:
             return None
@@ -151,7 +150,7 @@ class Engine:
         before = self._snapshot
         for gang in gangs:
             before = without_running(before, gang)
-        requests = [replace(self._request(self._pods[gang]), gang=gang) for gang in gangs]
+        requests = [self._request(self._pods[gang]).named(gang) for gang in gangs]
         found = place_batch(before, requests, steps=JOINT_STEPS, keeps_tiers=True)
         if not found.num_moved:
             return {}

@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
 
 class ReasonKind(StrEnum):
     """Why there is no placement; the first that applies, in this order."""
@@ -83,7 +85,7 @@ class Placement:
     reason: Reason | None = None
     alternatives: tuple[Alternative, ...] = ()
     domains: Sequence[DomainVerdict] = ()
-    working: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    working: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     """What only one preset computes: buckets, the sequence of pods, scores of nodes."""
 
 

@@ -217,9 +217,9 @@ def build_snapshot(
     return _changed(empty, running, sign=-1)
 
 
-def with_running(snapshot: Snapshot, gang: RunningGang) -> Snapshot:
-    """Return the snapshot once a gang, or more pods of one, runs; O(resources × nodes)."""
-    return _changed(snapshot, (gang,), sign=-1)
+def with_running(snapshot: Snapshot, *gangs: RunningGang) -> Snapshot:
+    """Return the snapshot once gangs, or more pods of some, run; O(resources × nodes + pods)."""
+    return _changed(snapshot, gangs, sign=-1)
 
 
 def without_running(snapshot: Snapshot, gang: str) -> Snapshot:

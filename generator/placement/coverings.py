@@ -96,7 +96,7 @@ class _Counted:
             return NONE
         fewest = -(-num_pods // self.top)
         needed = num_pods - fewest * np.arange(self.top, -1, -1)[:, np.newaxis]
-        found: Ints = ((self.lines - needed).min(axis=0) >= 0).nonzero()[0]
+        found: Ints = np.flatnonzero((self.lines >= needed).all(axis=0))
         if len(found):
             return found
         units = np.flatnonzero(self.lines[-1] >= num_pods)

@@ -8,15 +8,20 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from functools import cached_property, partial
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from generator.placement import reasons
 from generator.placement.alternatives import alternatives
-from generator.placement.answer import Alternative, DomainVerdict, Placement, Reason, ReasonKind
+from generator.placement.answer import (
+    NOTHING,
+    Alternative,
+    DomainVerdict,
+    Placement,
+    Reason,
+    ReasonKind,
+)
 from generator.placement.bucketing import bucketed
 from generator.placement.capacity import RunningGang, RunningPods, Snapshot, seen_by
 from generator.placement.choices import widest
@@ -28,7 +33,7 @@ from generator.placement.plain import plain_pods
 from generator.placement.presets import Key
 from generator.placement.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solution import NOTHING, Solution
+from generator.placement.solution import Solution
 from generator.placement.solve import solve, solve_roughly
 from generator.placement.verdicts import verdicts
 from generator.placement.walking import tried_in_vain, walked
@@ -45,9 +50,6 @@ MOST_REMEMBERED = 64
 """Answers that a snapshot remembers; then it begins anew, which needs no lock."""
 EXPLAINING_STEPS = 500_000
 """Budget of finding out why nothing fits, and what would do."""
-_asked_by_anybody = attrgetter(
-    *(field.name for field in fields(PlacementRequest) if field.name not in {"gang", "deadline_s"})
-)
 
 
 class _Time(NamedTuple):
@@ -104,7 +106,7 @@ def _question(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, ..
     is_known = request.gang in snapshot.running or any(
         row.gang == request.gang for row in snapshot.nominated.values()
     )
-    return (request.gang if is_known else None, *_asked_by_anybody(request))
+    return (request.gang if is_known else None, *request.question)
 
 
 def _answered(
@@ -117,7 +119,7 @@ def _answered(
     snapshot = seen_by(snapshot, request.gang, request.priority)
     pods = plain_pods(snapshot, request)
     if pods is not None:
-        return _plain_answer(snapshot, request, pods)
+        return plain_answer(snapshot, request, pods, lambda: snapshot)
     problem = build_problem(snapshot, request)
     if snapshot.num_nodes == 0:
         return _infeasible(reasons.no_domain(problem) or Reason(ReasonKind.NO_FIT))
@@ -133,11 +135,21 @@ def _answered(
     return _explained(problem, time.effort(EXPLAINING_STEPS))
 
 
-def _plain_answer(
-    snapshot: Snapshot, request: PlacementRequest, pods: tuple[int, ...]
+def plain_answer(
+    snapshot: Snapshot,
+    request: PlacementRequest,
+    pods: tuple[int, ...],
+    view: Callable[[], Snapshot],
 ) -> Placement:
-    """Return the answer of a plain gang; the problem is stated when somebody asks why."""
-    why = _Why(snapshot, request, pods)
+    """Return the answer of a plain gang; the problem is stated when somebody asks why.
+
+    Args:
+        snapshot: of the cluster at any time.
+        request: of a plain gang.
+        pods: positions of its nodes, in index order.
+        view: returns the snapshot that explains the answer.
+    """
+    why = _Why(view, request, pods)
     specs = snapshot.specs
     names = tuple([specs[at].name for at in pods])
     return Placement(
@@ -154,14 +166,14 @@ class _Why:
     """What explains the answer of a plain gang."""
 
     def __init__(
-        self, snapshot: Snapshot, request: PlacementRequest, pods: tuple[int, ...]
+        self, view: Callable[[], Snapshot], request: PlacementRequest, pods: tuple[int, ...]
     ) -> None:
-        self._snapshot, self._request, self._pods = snapshot, request, pods
+        self._view, self._request, self._pods = view, request, pods
         self.tier = int(pods[0] != pods[-1])
 
     @cached_property
     def _solved(self) -> tuple[Problem, Solution]:
-        problem, pods = build_problem(self._snapshot, self._request), (self._pods,)
+        problem, pods = build_problem(self._view(), self._request), (self._pods,)
         return problem, Solution(pods, measure(problem, pods, 0), is_proved=True)
 
     def objective(self) -> Mapping[str, object]:

@@ -16,6 +16,7 @@ from generator.placement.rearranging import Member
 from generator.placement.request import PlacementRequest
 from generator.placement.shapes import Shape
 from generator.placement.tallies import SPAN_FACTOR, Need, Tallies, fewest_largest
+from generator.placement.turns import Turn
 
 NODE_PRICE = 3
 """What gathering a group costs where nodes have to be told apart, in gangs gathered by leaves."""
@@ -26,25 +27,6 @@ MENDABLE = frozenset({ReasonKind.NO_FIT, ReasonKind.NO_DOMAIN, ReasonKind.LIMIT}
 
 Pods = tuple[tuple[int, ...], ...]
 """Per group positions of nodes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Gangs placed one after the other."""
-
-    requests: tuple[PlacementRequest, ...]
-    """By priority, then as they were given."""
-    placements: tuple[Placement, ...]
-    before: Snapshot
-    """Without what the batch evicts, and nothing of the batch running."""
-    after: Snapshot
-    """With all that have a place."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether each gang has a place in one domain of the lowest tier."""
-        lowest = self.after.levels.tiers[:2]
-        return all(found.is_feasible and found.tier in lowest for found in self.placements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +76,7 @@ class Enrolling:
         return self._looks[key]
 
     def _made_look(self, request: PlacementRequest) -> _Look:
-        turn, nameless = self._turn, replace(request, gang=NOBODY)
+        turn, nameless = self._turn, request.named(NOBODY)
         before = seen_by(turn.before, request.gang, request.priority)
         kept = None if before.free is turn.before.free else turn.before.free - before.free
         problem = build_problem(before, nameless)
@@ -134,7 +116,7 @@ class Enrolling:
         if self.tallies.lowest == 0:
             return None  # a search wants nodes, and these tallies tell of leaves alone
         worst = None if pods is None else measure(look.before, pods, 0)
-        nameless = replace(request, gang=NOBODY)
+        nameless = request.named(NOBODY)
         return Searched(look.before.snapshot, nameless, look.kept, self._needs(request), worst)
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from generator.placement.answer import Placement
 from generator.placement.capacity import Snapshot, seen_by, with_running, without_running
 from generator.placement.effort import Effort
-from generator.placement.engine import answer_of, place, running_gang
-from generator.placement.enrolling import Enrolling, Turn
+from generator.placement.engine import answer_of, running_gang
+from generator.placement.enrolling import Enrolling
 from generator.placement.moving import Place, spread_out
 from generator.placement.objective import measure
 from generator.placement.problem import build_problem
@@ -23,12 +23,15 @@ from generator.placement.rearranging import Rearranging
 from generator.placement.request import PlacementRequest
 from generator.placement.solution import Solution
 from generator.placement.tallies import SPAN_FACTOR
+from generator.placement.turns import Turn, in_turn
 from topology.errors import InvariantError
 
 STEPS = 4000
 """Budget of a batch, in gangs placed on tallies: a few tenths of a second."""
 STEPS_PER_GANG = 10
 """More of it per gang, so that a large batch has its share."""
+IN_TURN_SHARE = 0.7
+"""Part of a batch's time in which its gangs are placed one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ def place_batch(
         snapshot: the cluster.
         requests: of distinct gangs.
         clock: seconds of a monotonic clock, for the deadlines of the requests and of the batch.
-        deadline_s: of planning jointly; placing one after the other is never cut short.
+        deadline_s: of the batch, most of it in equal shares for the search of a place for each
+            gang in turn, the rest at least for planning them together.
         steps: budget of planning jointly, beside what each gang adds to it.
         keeps_tiers: let no gang lie at a higher tier than one after the other, though others of
             its priority would gain more than it loses.
@@ -83,42 +87,13 @@ def place_batch(
     effort = Effort(steps + STEPS_PER_GANG * len(requests))
     if clock is not None and deadline_s is not None:
         effort = Effort(effort.steps, clock, begun + deadline_s)
-    turn = _in_turn(snapshot, [requests[at] for at in queue], clock)
+    each_s = None if deadline_s is None else deadline_s * IN_TURN_SHARE / max(len(requests), 1)
+    turn = in_turn(snapshot, [requests[at] for at in queue], clock=clock, each_s=each_s)
     found = (
         _settled(turn) if turn.is_settled else _rearranged(turn, effort, keeps_tiers=keeps_tiers)
     )
     placements = dict(zip(queue, found.placements, strict=True))
     return replace(found, placements=tuple(placements[at] for at in range(len(requests))))
-
-
-def _in_turn(
-    snapshot: Snapshot,
-    requests: Sequence[PlacementRequest],
-    clock: Callable[[], float] | None,
-) -> Turn:
-    """Place gangs one after the other."""
-    before = after = snapshot
-    placements = []
-    for request in requests:
-        found = place(after, request, clock=clock)
-        placements.append(found)
-        if found.is_feasible:
-            before = _without(before, found.victims)
-            after = with_running(_without(after, found.victims), running_gang(request, found))
-    return Turn(tuple(requests), tuple(placements), before, after)
-
-
-def _without(snapshot: Snapshot, victims: Sequence[str]) -> Snapshot:
-    """Return the snapshot after victims, `gang` or `gang@node`, have gone."""
-    for victim in victims:
-        gang, _, node = victim.rpartition("@")
-        if victim in snapshot.running:
-            snapshot = without_running(snapshot, victim)
-        elif gang in snapshot.running:
-            held = snapshot.running[gang]
-            rest = tuple(row for row in held.pods if row.node != node)
-            snapshot = with_running(without_running(snapshot, gang), replace(held, pods=rest))
-    return snapshot
 
 
 def _settled(turn: Turn) -> BatchPlacement:

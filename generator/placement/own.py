@@ -8,7 +8,7 @@ from generator.placement.capacity import Snapshot
 from generator.placement.presets import PRESETS
 from generator.placement.request import PlacementRequest
 from generator.placement.slicing import Ranked
-from generator.placement.tiers import height, uses_tiers
+from generator.placement.tiers import height
 
 
 def own_positions(
@@ -17,7 +17,7 @@ def own_positions(
     """Return where pods of the gang run: all of them, those of each group, and with indices."""
     num_groups = len(request.groups)
     nothing: tuple[tuple[()], ...] = ((),) * num_groups
-    ignores = PRESETS[request.preset].ignores_own_without_tiers and not uses_tiers(request)
+    ignores = PRESETS[request.preset].ignores_own_without_tiers and not request.uses_tiers
     gang = snapshot.running.get(request.gang)
     if gang is None or (ignores and request.across_islands):
         return (), nothing, nothing

@@ -9,6 +9,8 @@ wherever this file answers, it answers as the whole engine does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 from generator.placement.capacity import Ints, Snapshot
 from generator.placement.counting import cut_parts
 from generator.placement.coverings import least
@@ -32,25 +34,25 @@ def plain_pods(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...]
 
     Cost: O(leaves + nodes of a leaf) on a kind of pods that was counted.
     """
-    if not _is_plain(snapshot, request):
+    if not is_plain(snapshot, request):
         return None
     (group,) = request.groups
     ((shape,), _), levels = build_shapes(snapshot, request), snapshot.levels
     covering = shape.covering(levels, 0, LEAF)
     room, leaves = covering.tightest(group.count)
     if len(leaves):
-        leaf = int(_tightest(levels, shape, leaves)[0])
+        leaf = int(tightest(levels, shape.rooms, leaves)[0])
         slots = shape.slots[levels.starts[LEAF][leaf] : levels.stops[LEAF][leaf]]
         node = int(levels.starts[LEAF][leaf]) + int((slots == room).argmax())
         return (node,) * group.count
     leaves = covering.thriftiest(group.count)
-    if not len(leaves) or _cap(snapshot, request) < LEAF:
+    if not len(leaves) or not may_span(snapshot, request):
         return None
-    leaves = _tightest(levels, shape, leaves)
-    return _in_parts(levels, group, _least_left(levels, shape, leaves, group.count))
+    leaves = tightest(levels, shape.rooms, leaves).tolist()
+    return in_parts(levels, group, least_left(_slots_in(levels, shape, leaves), group.count))
 
 
-def _is_plain(snapshot: Snapshot, request: PlacementRequest) -> bool:
+def is_plain(snapshot: Snapshot, request: PlacementRequest) -> bool:
     """Return whether nothing but tiers binds the pods of one group, of which none runs yet."""
     if request.preset is not Preset.OPTIMAL or len(request.groups) > 1 or request.sets:
         return False
@@ -76,30 +78,42 @@ def _is_plain_group(snapshot: Snapshot, group: Group) -> bool:
     return len(group.slices) == 1 and not (is_bound or is_loose or layer.least)
 
 
-def _cap(snapshot: Snapshot, request: PlacementRequest) -> int:
-    """Return the highest tier that the job may lie at, as far as it asks for one."""
+def may_span(snapshot: Snapshot, request: PlacementRequest) -> bool:
+    """Return whether a plain gang may lie on several nodes."""
     tiers = (request.required, request.groups[0].required)
-    return min((height(snapshot, tier) for tier in tiers if tier), default=snapshot.levels.root)
+    return all(height(snapshot, tier) >= LEAF for tier in tiers if tier)
 
 
-def _tightest(levels: Levels, shape: Shape, leaves: Ints) -> Ints:
+def tightest(levels: Levels, rooms: Sequence[Ints], leaves: Ints) -> Ints:
     """Return the leaves with least room in them, then in the domains around, nearest first."""
-    leaves = least(leaves, shape.rooms[LEAF][leaves])
+    leaves = least(leaves, rooms[LEAF][leaves])
     for outer in range(LEAF + 1, levels.root):
         if len(leaves) > 1:
             around = levels.unit[outer][levels.starts[LEAF][leaves]]
-            leaves = least(leaves, shape.rooms[outer][around])
+            leaves = least(leaves, rooms[outer][around])
     return leaves
 
 
-def _least_left(levels: Levels, shape: Shape, leaves: Ints, num_pods: int) -> dict[int, int]:
-    """Return pods per node in the first leaf where the fewest nodes leave least; in tree order."""
+def _slots_in(
+    levels: Levels, shape: Shape, leaves: Iterable[int]
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield per leaf its first node, and the pods that fit each of its nodes."""
+    for leaf in leaves:
+        start = int(levels.starts[LEAF][leaf])
+        yield start, tuple(shape.slots[start : levels.stops[LEAF][leaf]].tolist())
+
+
+def least_left(leaves: Iterable[tuple[int, tuple[int, ...]]], num_pods: int) -> dict[int, int]:
+    """Return pods per node in the first leaf where the fewest nodes leave least; in tree order.
+
+    Args:
+        leaves: per leaf its first node, and the pods that fit each of its nodes.
+        num_pods: that each leaf holds.
+    """
     best: dict[int, int] = {}
     left_in_best = -1
     tried = set[tuple[int, ...]]()
-    for leaf in leaves.tolist():
-        start = int(levels.starts[LEAF][leaf])
-        slots = tuple(shape.slots[start : levels.stops[LEAF][leaf]].tolist())
+    for start, slots in leaves:
         if slots in tried:
             continue
         tried.add(slots)
@@ -113,9 +127,9 @@ def _least_left(levels: Levels, shape: Shape, leaves: Ints, num_pods: int) -> di
     return best
 
 
-def _in_parts(levels: Levels, group: Group, pods: dict[int, int]) -> tuple[int, ...]:
+def in_parts(levels: Levels, group: Group, pods: dict[int, int]) -> tuple[int, ...]:
     """Return the nodes of pods in index order: slice by slice, these in tree order."""
     if not group.slices:
-        return tuple(at for at, count in pods.items() for _ in range(count))
+        return tuple([at for at, count in pods.items() for _ in range(count)])
     parts = sorted(cut_parts(levels, pods, group.slices[-1].size))
     return tuple(at for part in parts for at in part)

@@ -20,12 +20,12 @@ from generator.placement.request import Group, PlacementRequest, SliceLayer
 from generator.placement.rooms import Rooms
 from generator.placement.slicing import all_pieces
 from generator.placement.solve import solve
-from generator.placement.tiers import UnknownTier, height, named_tiers
+from generator.placement.tiers import UnknownTier, height
 
 
 def refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:
     """Return why a request cannot be asked of this tree at all."""
-    for tier in named_tiers(request):
+    for tier in request.tiers:
         try:
             height(snapshot, tier)
         except UnknownTier:

@@ -17,7 +17,7 @@ from generator.placement.coverings import Covering, make_covering
 from generator.placement.grouping import Group
 from generator.placement.levels import Levels
 from generator.placement.request import PlacementRequest
-from generator.placement.tiers import height, uses_tiers
+from generator.placement.tiers import height
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +87,18 @@ def build_shapes(
     Shapes that the snapshot knows are taken, those that it knew before some nodes changed are
     counted there. Cost: O(tiers × nodes) to copy, O(resources × nodes) for what is new.
     """
+    if len(request.groups) == 1:
+        (group,) = request.groups
+        key = _key(group, apart=-1)
+        return (_known_shape(snapshot, group, key[:-1], (group.count, request.uses_tiers)),), (0,)
     apart = _counted_apart(request, grows=request.gang in snapshot.running)
     keys = [_key(group, apart=at if at in apart else -1) for at, group in enumerate(request.groups)]
-    names = sorted(set(keys)) if len(keys) > 1 else keys
+    names = sorted(set(keys))
     most = sum(group.count for group in request.groups)
-    uses = uses_tiers(request)
     shapes = tuple(
-        _known_shape(snapshot, request.groups[keys.index(name)], name[:-1], (most, uses))
+        _known_shape(
+            snapshot, request.groups[keys.index(name)], name[:-1], (most, request.uses_tiers)
+        )
         for name in names
     )
     index = {name: at for at, name in enumerate(names)}
@@ -121,8 +126,6 @@ def _known_shape(
 
 def _counted_apart(request: PlacementRequest, *, grows: bool) -> frozenset[int]:
     """Return the groups whose pods must be told apart from those of others."""
-    if len(request.groups) == 1:
-        return frozenset()
     named = {name for first, second, _ in pair_weights(request) for name in (first, second)}
     return frozenset(
         at

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from generator.placement.answer import NOTHING
 from generator.placement.balancing import Balancing
 from generator.placement.capacity import Ints
 from generator.placement.choices import choices, step_of
@@ -27,7 +28,7 @@ from generator.placement.problem import Problem
 from generator.placement.rooms import NONE_FITS, Rooms, inside
 from generator.placement.scopes import Scope, Scopes
 from generator.placement.sharing import Sharing
-from generator.placement.solution import NOTHING, Solution
+from generator.placement.solution import Solution
 
 Pods = list[list[int]]
 """Per group the positions of its pods."""

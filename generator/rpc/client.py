@@ -45,6 +45,8 @@ _Message = TypeVar("_Message")
 _Value = TypeVar("_Value")
 GANGS: Final = 256
 """Of one message of a batch."""
+MOST_SHAPES: Final = 512
+"""Gangs that differ by more than their names, whose messages are remembered within a batch."""
 _RESUMED_S: Final = 0.5
 """After a watch was cut, before it goes on."""
 
@@ -249,9 +251,19 @@ class TopologyClient(Connection):
 def _batches(
     requests: Iterable[PlacementRequest], *, explain: bool
 ) -> Iterator[pb.PlaceBatchRequest]:
-    rest = iter(requests)
-    while specs := [request_message(one) for one in islice(rest, GANGS)]:
-        yield pb.PlaceBatchRequest(specs=specs, explain=explain)
+    rest, known = iter(requests), dict[object, pb.PlacementSpec]()
+    while some := tuple(islice(rest, GANGS)):
+        message = pb.PlaceBatchRequest(explain=explain)
+        for request in some:
+            shape = (request.question, request.deadline_s)
+            if shape not in known:
+                if len(known) >= MOST_SHAPES:
+                    known.clear()
+                known[shape] = request_message(request)
+            spec = message.specs.add()
+            spec.CopyFrom(known[shape])
+            spec.gang = request.gang
+        yield message
 
 
 def _read(read: Callable[[_Message], _Value], message: _Message, address: str) -> _Value:

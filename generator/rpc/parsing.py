@@ -5,7 +5,6 @@ A cluster's gangs have few shapes and many names; parsing one takes as long as p
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from generator.placement.request import PlacementRequest
@@ -41,7 +40,7 @@ class Parsing:
             known = request_of(spec)
             if len(shape) <= MOST_BYTES:
                 self._keep(shape, known)
-        return replace(known, gang=gang) if gang else known
+        return known.named(gang) if gang else known
 
     def _keep(self, shape: bytes, request: PlacementRequest) -> None:
         if len(self._known) >= MOST_SHAPES:

@@ -36,9 +36,6 @@ from topology.errors import PlacementRequestError, show
 
 REPLY_SHARE: Final = 0.1
 """Part of a call's remaining time that is kept for sending the answer."""
-IN_TURN_SHARE: Final = 0.7
-"""Part of a batch's time in which its gangs are placed one after the other; the rest is for
-planning them together."""
 CANDIDATES: Final = 8
 """Where the caller names no number."""
 MOST_CANDIDATES: Final = 64
@@ -209,12 +206,10 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         requests: Sequence[PlacementRequest],
         context: grpc.ServicerContext,
     ) -> BatchPlacement:
-        """Plan gangs together, each of them with its share of the time that remains."""
+        """Plan gangs together in most of the time that remains."""
         started = self._clock()
         budget_s = context.time_remaining() * (1 - REPLY_SHARE)
-        share_s = budget_s * IN_TURN_SHARE / max(len(requests), 1)
-        bounded = [one.within(share_s) for one in requests]
-        found = place_batch(snapshot, bounded, clock=self._clock, deadline_s=budget_s)
+        found = place_batch(snapshot, requests, clock=self._clock, deadline_s=budget_s)
         took_s = (self._clock() - started) / max(len(requests), 1)
         for one in found.placements:
             self._on_query(_result_of(one), took_s)

@@ -54,6 +54,19 @@ def test_it_plans_the_gangs_of_a_message_together(client: PlacementClient) -> No
     assert list(found) == list(place_batch(SNAPSHOT, requests).placements)
 
 
+@pytest.mark.parametrize("num_shapes", [1, 2, 5])
+def test_it_sends_each_gang_as_it_was_asked_for(
+    client: PlacementClient, monkeypatch: pytest.MonkeyPatch, num_shapes: int
+) -> None:
+    monkeypatch.setattr("generator.rpc.client.MOST_SHAPES", 2)
+    requests = [
+        gang(f"g{at}", 1 + at % num_shapes, deadline_s=1.0 + at % 2, priority=at % 3)
+        for at in range(30)
+    ]
+    found = list(client.place_batch(requests, explain=True))
+    assert found == list(place_batch(SNAPSHOT, requests).placements)
+
+
 def test_it_gives_no_slot_twice(client: PlacementClient) -> None:
     requests = [gang(f"g{number}", 2) for number in range(GANGS + 1)]
     found = list(client.place_batch(requests))

@@ -1,0 +1,190 @@
+"""Gangs in their turn get what each would get on the snapshot that those before it have left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.placement.answer import Placement, render_placement
+from generator.placement.capacity import (
+    NodeSpec,
+    RunningGang,
+    RunningPods,
+    Snapshot,
+    build_snapshot,
+    with_running,
+)
+from generator.placement.engine import place, running_gang
+from generator.placement.plain_batch import FEW, NODES, PlainBatch
+from generator.placement.request import PlacementRequest
+from generator.placement.turns import in_turn, without_victims
+from tests.generator.placement.documents import cluster, racks, request, workers
+
+LAW = settings(max_examples=60, deadline=None)
+TREE = racks(4, 3, 4, 1, 5, 2, per_block=2)
+NAMES = (*TREE.nodes, "outside")
+MANY = 70
+"""Slots of a node, beyond what is counted by number."""
+
+
+def chained(
+    snapshot: Snapshot, requests: Sequence[PlacementRequest]
+) -> tuple[list[Placement], Snapshot]:
+    """Place gangs one after the other, each on a snapshot of its own."""
+    placements = []
+    for asked in requests:
+        found = place(snapshot, asked)
+        placements.append(found)
+        if found.is_feasible:
+            left = without_victims(snapshot, found.victims)
+            snapshot = with_running(left, running_gang(asked, found))
+    return placements, snapshot
+
+
+@st.composite
+def pods_on_nodes(draw: st.DrawFn, names: Sequence[str]) -> list[RunningGang]:
+    """Draw gangs of one or two pods."""
+    found = []
+    for name in names:
+        on = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True))
+        rows = tuple(RunningPods(node, {"slots": 1}, group="workers") for node in sorted(on))
+        found.append(RunningGang(name, rows, draw(st.sampled_from([0, 5]))))
+    return found
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Snapshot:
+    """Draw nodes with two resources, some cordoned or tainted, with pods that run or will."""
+    each = MANY if draw(st.booleans()) else 1
+    nodes = {}
+    for name in NAMES:
+        free = {"slots": each * draw(st.integers(0, 5)), "memory": draw(st.integers(0, 9))}
+        capacity = {"slots": each * 5, "memory": 9}
+        taints = ("gpu=yes:NoSchedule",) if draw(st.integers(0, 9)) == 0 else ()
+        is_open = draw(st.integers(0, 9)) > 0
+        nodes[name] = NodeSpec(name, capacity, free, taints=taints, schedulable=is_open)
+    running = draw(pods_on_nodes(draw(st.sampled_from([(), ("old",), ("g0", "old")]))))
+    nominated = draw(pods_on_nodes(draw(st.sampled_from([(), (), ("other",), ("g1", "other")]))))
+    return build_snapshot(TREE, nodes, running, nominated)
+
+
+@st.composite
+def kinds(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw what a gang asks for: plain ones, sliced ones, tiers that are not there, evictions."""
+    slots = draw(st.sampled_from([0, 1, 1, 2, MANY]))
+    row: dict[str, Any] = {"request": {"slots": slots}}
+    if draw(st.booleans()):
+        row["request"]["memory"] = draw(st.integers(1, 3))
+    if draw(st.integers(0, 9)) == 0:
+        row["request"]["nothing-has-it"] = 1
+    size = draw(st.integers(1, 3))
+    if draw(st.booleans()):
+        row["slices"] = [{"size": size, "tier": draw(st.sampled_from(["node", "rack", "block"]))}]
+    elif draw(st.booleans()):
+        row["required"] = draw(st.sampled_from(["node", "rack", "block", "planet"]))
+    if draw(st.booleans()):
+        row["tolerations"] = ["gpu"]
+    spec: dict[str, Any] = {"groups": workers(size * draw(st.integers(1, 4)), **row)}
+    if draw(st.integers(0, 4)) == 0:
+        spec |= {"priority": 5, "preemption": draw(st.sampled_from(["never", "fewestVictims"]))}
+    if draw(st.integers(0, 9)) == 0:
+        spec["groups"] = [*spec["groups"], {"name": "more", "count": 1}]
+    return spec
+
+
+@LAW
+@given(snapshot=clusters(), draw=st.data())
+def test_it_answers_as_one_after_the_other_on_snapshots(
+    snapshot: Snapshot, draw: st.DataObject
+) -> None:
+    specs = draw.draw(st.lists(kinds(), min_size=1, max_size=3))
+    picks = draw.draw(st.lists(st.sampled_from(specs), min_size=FEW, max_size=4 * FEW))
+    requests = [request(gang=f"g{at}", **spec) for at, spec in enumerate(picks)]
+    placements, after = chained(snapshot, requests)
+    found = in_turn(snapshot, requests)
+    assert [render_placement(one) for one in found.placements] == [
+        render_placement(one) for one in placements
+    ]
+    assert np.array_equal(found.after.free, after.free)
+    assert found.after.running == after.running
+
+
+@LAW
+@given(snapshot=clusters(), spec=kinds(), order=st.permutations(range(2 * FEW)))
+def test_it_explains_in_any_order(
+    snapshot: Snapshot, spec: dict[str, Any], order: list[int]
+) -> None:
+    requests = [request(gang=f"g{at}", **spec) for at in range(2 * FEW)]
+    placements, _ = chained(snapshot, requests)
+    found = in_turn(snapshot, requests).placements
+    for at in order:
+        assert render_placement(found[at]) == render_placement(placements[at])
+
+
+def test_it_sees_the_room_that_others_have_left_in_a_rack() -> None:
+    slots = {"n0": 1, "n1": 4, "n2": 1, "n3": 5}
+    nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
+    snapshot = build_snapshot(racks(2, 2), nodes)
+    large = [request(gang=f"large{at}", groups=workers(5, required="node")) for at in range(FEW)]
+    small = [request(gang=f"small{at}", groups=workers(1)) for at in range(FEW)]
+    found = in_turn(snapshot, [*large, *small]).placements
+    nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
+    assert nodes_used == ["n3", "n2", "n0", "n1", "n1"]
+
+
+def test_it_sees_the_room_that_victims_have_left() -> None:
+    slots = {"n0": 2, "n1": 2, "n2": 1}
+    nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
+    victim = RunningGang(
+        "old", tuple(RunningPods(node, {"slots": 1}) for node in ("n0", "n1")), min=2
+    )
+    snapshot = build_snapshot(racks(3), nodes, [victim])
+    urgent = request(
+        gang="urgent",
+        priority=5,
+        preemption="fewestVictims",
+        groups=workers(1, request={"slots": 2}),
+    )
+    small = [request(gang=f"small{at}", groups=workers(1)) for at in range(FEW)]
+    found = in_turn(snapshot, [urgent, *small]).placements
+    assert found[0].victims == ("old",)
+    nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
+    assert nodes_used == ["n0", "n2", "n1", "n1"]
+
+
+@pytest.mark.parametrize(
+    ("num", "spec", "is_looked_after"),
+    [
+        pytest.param(FEW, {}, True, id="what is asked often is looked after"),
+        pytest.param(FEW - 1, {}, False, id="what is asked seldom is not"),
+        pytest.param(FEW, {"preset": "volcano"}, False, id="nor what is not plain"),
+        pytest.param(FEW, {"required": "planet"}, False, id="nor tiers that are not there"),
+        pytest.param(
+            FEW,
+            {"groups": workers(1, request={"slots": 1}, required="node")},
+            True,
+            id="pods that need one node are plain",
+        ),
+    ],
+)
+def test_it_looks_after_questions(num: int, spec: dict[str, Any], *, is_looked_after: bool) -> None:
+    requests = [request(gang=f"g{at}", **spec) for at in range(num)]
+    plain = PlainBatch(cluster(TREE), requests)
+    assert all((plain.pods(at) is not None) == is_looked_after for at in range(num))
+
+
+def test_it_leaves_gangs_with_pods_of_their_own_to_the_whole_engine() -> None:
+    snapshot = cluster(TREE, g2=["n0"])
+    plain = PlainBatch(snapshot, [request(gang=f"g{at}") for at in range(FEW + 2)])
+    assert [plain.pods(at) is None for at in range(FEW + 2)] == [False, False, True] + [False] * 3
+
+
+def test_it_leaves_nodes_of_endless_room_to_the_whole_engine() -> None:
+    snapshot = build_snapshot(TREE, {"n0": NodeSpec("n0", {"slots": NODES})})
+    requests = [request(gang=f"g{at}", groups=workers(1)) for at in range(FEW)]
+    assert PlainBatch(snapshot, requests).pods(0) is None
