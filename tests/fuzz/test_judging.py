@@ -31,6 +31,33 @@ def test_it_tells_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judge(target_of(None), b"abc").problem.startswith("hang: ")
 
 
+@pytest.mark.parametrize(
+    ("power", "is_hang"),
+    [
+        pytest.param(1, False, id="time in proportion to the length is fair"),
+        pytest.param(2, True, id="time by its square is not"),
+    ],
+)
+def test_it_tells_a_slow_machine_from_a_hang(
+    monkeypatch: pytest.MonkeyPatch, *, power: int, is_hang: bool
+) -> None:
+    spent_s = 0.0
+
+    def run(raw: bytes) -> None:
+        nonlocal spent_s
+        spent_s += 1e-3 * len(raw) ** power
+
+    monkeypatch.setattr("time.process_time", lambda: spent_s)
+    target = Target(run, lambda: ())
+    assert bool(judge(target, bytes(4000), shorter=bytes(500)).problem) == is_hang
+
+
+def test_it_waits_for_no_input_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "MAX_CPU_S", -1.0)
+    monkeypatch.setattr(judging, "MAX_FAIR_CPU_S", -1.0)
+    assert judge(target_of(None), b"abc", shorter=b"a").problem.startswith("hang: ")
+
+
 def test_it_tells_a_blow_up_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "MAX_GROWTH_BYTES", -1)
     assert judge(target_of(None), b"abc").problem.startswith("memory: ")
