@@ -88,6 +88,11 @@ class Placement:
     working: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     """What only one preset computes: buckets, the sequence of pods, scores of nodes."""
 
+    def tell(self) -> None:
+        """Work out what explains it now, so that it keeps nothing of the cluster."""
+        for told in (self.objective, self.domains):
+            len(told)
+
 
 def render_placement(placement: Placement) -> dict[str, Any]:
     """Return the document that `toponaut place -o json` prints."""

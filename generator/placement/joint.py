@@ -23,7 +23,7 @@ from generator.placement.rearranging import Rearranging
 from generator.placement.request import PlacementRequest
 from generator.placement.solution import Solution
 from generator.placement.tallies import SPAN_FACTOR
-from generator.placement.turns import Turn, in_turn
+from generator.placement.turns import Turn, in_turn, keeps_much
 from topology.errors import InvariantError
 
 STEPS = 4000
@@ -130,11 +130,14 @@ def _moved(
 ) -> tuple[Snapshot, tuple[Placement, ...]]:
     """Return the snapshot and the answers once gangs are in other places than in turn."""
     snapshot, found = turn.after, list(turn.placements)
+    tells_at_once = keeps_much(snapshot, len(places))
     for at in places:
         snapshot = without_running(snapshot, turn.requests[at].gang)
     for at, found_place in places.items():
         request = turn.requests[at]
         found[at] = _answer(snapshot, request, found_place, are_leaves=are_leaves)
+        if tells_at_once:
+            found[at].tell()
         snapshot = with_running(snapshot, running_gang(request, found[at]))
     return snapshot, tuple(found)
 

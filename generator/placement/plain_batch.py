@@ -36,7 +36,7 @@ class PlainBatch:
     def __init__(self, snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> None:
         """Look at what is asked often, before any gang has a place."""
         self._snapshot = snapshot
-        self._stocks: dict[int, _Stock] = {}
+        self._stocks: dict[Snapshot, _Stock] = {}
         # A gang with running or nominated pods sees another cluster than those that ask the same.
         apart = snapshot.running.keys() | snapshot.nominated.keys()
         keys = [None if one.gang in apart else one.question for one in requests]
@@ -53,8 +53,10 @@ class PlainBatch:
         (shape,), _ = build_shapes(view, request)
         if shape.most[0] >= NODES:
             return None
-        stock = self._stocks.setdefault(request.priority, _Stock(view))
-        return _Question(stock.kind(shape), request, may_span=may_span(view, request))
+        if view not in self._stocks:
+            self._stocks[view] = _Stock(view)
+        kind = self._stocks[view].kind(shape)
+        return _Question(kind, request, may_span=may_span(view, request))
 
     def pods(self, at: int) -> tuple[int, ...] | None:
         """Return the nodes of one of the requests, in index order; None: ask the whole engine."""
@@ -77,7 +79,7 @@ class PlainBatch:
 
 
 class _Stock:
-    """What is free to gangs of one priority, who see the same nominations."""
+    """What is free to gangs that see the same nominations."""
 
     def __init__(self, view: Snapshot) -> None:
         self.view = view

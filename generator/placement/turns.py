@@ -18,6 +18,9 @@ from generator.placement.engine import place, plain_answer, running_gang
 from generator.placement.plain_batch import PlainBatch
 from generator.placement.request import PlacementRequest
 
+MOST_KEPT_BYTES = 64 << 20
+"""Of snapshots that answers of a batch may keep to explain themselves later."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -55,6 +58,7 @@ def in_turn(
     """
     before, placements = snapshot, []
     line, plain = _Line(snapshot), PlainBatch(snapshot, requests)
+    tells_at_once = keeps_much(snapshot, len(requests))
     for at, request in enumerate(requests):
         pods = plain.pods(at)
         if pods is not None:
@@ -62,53 +66,64 @@ def in_turn(
         else:
             asked = request if each_s is None else request.within(each_s)
             found = place(line.last, asked, clock=clock)
+            if tells_at_once:
+                found.tell()
         placements.append(found)
         if not found.is_feasible:
             continue
         if found.victims:
-            before, full = without_victims(before, found.victims), line.last
-            line.replace(without_victims(full, found.victims))
-            plain.follow(full, line.last)
+            before = without_victims(before, found.victims)
+            plain.follow(line.last, without_victims(line.last, found.victims))
         gang = running_gang(request, found)
-        line.add(gang)
+        line.add(gang, found.victims)
         plain.take(gang)
     return Turn(tuple(requests), tuple(placements), before, line.last)
+
+
+def keeps_much(snapshot: Snapshot, num_answers: int) -> bool:
+    """Return whether so many answers, each with a snapshot that explains it, would be too much."""
+    return snapshot.free.nbytes * num_answers > MOST_KEPT_BYTES
 
 
 class _Line:
     """The snapshots between gangs; one is made when somebody looks at it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._gangs: list[RunningGang] = []
-        self._made = {0: snapshot}
-        """By the number of gangs that have started."""
+        self._started: list[tuple[RunningGang, Sequence[str]]] = []
+        self._first = snapshot
+        self._last = self._looked_at = (0, snapshot)
+        """Each with the number of gangs that have started by then."""
 
-    def add(self, gang: RunningGang) -> None:
-        """Let a gang start."""
-        self._gangs.append(gang)
-
-    def replace(self, snapshot: Snapshot) -> None:
-        """Go on with another one."""
-        self._made[len(self._gangs)] = snapshot
+    def add(self, gang: RunningGang, victims: Sequence[str]) -> None:
+        """Let a gang start once its victims have gone."""
+        self._started.append((gang, victims))
 
     @property
     def last(self) -> Snapshot:
         """The snapshot with all gangs that have started."""
-        return self._at(len(self._gangs))
+        self._last = self._after(self._last, len(self._started))
+        return self._last[1]
 
     def view(self, request: PlacementRequest) -> Callable[[], Snapshot]:
         """Return what makes the snapshot as a gang sees it now."""
-        return partial(self._seen, len(self._gangs), request)
+        return partial(self._seen, len(self._started), request)
 
     def _seen(self, num: int, request: PlacementRequest) -> Snapshot:
-        return seen_by(self._at(num), request.gang, request.priority)
+        near = self._looked_at  # another thread may look elsewhere meanwhile
+        near = self._after(near if near[0] <= num else (0, self._first), num)
+        self._looked_at = near
+        return seen_by(near[1], request.gang, request.priority)
 
-    def _at(self, num: int) -> Snapshot:
-        made = self._made.get(num)
-        if made is None:
-            known = max(filter(num.__ge__, [*self._made]))
-            made = self._made[num] = with_running(self._made[known], *self._gangs[known:num])
-        return made
+    def _after(self, made: tuple[int, Snapshot], num: int) -> tuple[int, Snapshot]:
+        """Return the snapshot once so many gangs have started, from one where fewer have."""
+        start, snapshot = made
+        waiting: list[RunningGang] = []
+        for gang, victims in self._started[start:num]:
+            if victims:
+                snapshot = without_victims(with_running(snapshot, *waiting), victims)
+                waiting = []
+            waiting.append(gang)
+        return num, with_running(snapshot, *waiting) if waiting else snapshot
 
 
 def without_victims(snapshot: Snapshot, victims: Sequence[str]) -> Snapshot:
