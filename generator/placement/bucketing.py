@@ -100,7 +100,11 @@ class _Run:
             need = Counter[str]()
             for request in requests:
                 need.update(request)
-            if all(need[name] <= free.get(name, 0) for name in need if name in snapshot.resources):
+            if all(
+                need[name] <= free.get(name, 0)
+                for name in need
+                if need[name] and name in snapshot.resources
+            ):
                 return len(requests)
             requests.pop()
         return 0

@@ -12,9 +12,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from operator import add, gt
+from operator import add, gt, itemgetter
 from typing import NamedTuple
 
+import numpy as np
+
+from generator.placement.alike import contents, node_codes
 from generator.placement.capacity import Ints
 from generator.placement.contents import Contents
 from generator.placement.effort import Effort, EffortSpent
@@ -82,7 +85,8 @@ class Search:
         self._tables: dict[int, _Table] = {}
         self._goals: dict[int, tuple[int, State] | None] = {}
         self._kinds: dict[tuple[int, int], int] = {}
-        self._kind_of: dict[tuple[object, ...], int] = {}
+        self._kind_of: dict[tuple[int, bytes], int] = {}
+        self._codes = node_codes(problem)
         self._empty = State(
             (0,) * len(self._types), (0,) * len(problem.shapes), (0,) * len(self._most_used)
         )
@@ -101,10 +105,11 @@ class Search:
         goals: list[tuple[int, int, State]] = []
         is_proved = True
         try:
-            for unit in units.tolist():
-                goal = self._goal(tier, unit)
+            for alike in self._by_kind(tier, units):
+                goal = self._goal(tier, int(alike[0]))
                 if goal is not None:
-                    goals.append((goal[0] + self._weights.of_domain(tier, unit), unit, goal[1]))
+                    cost, unit = self._weights.cheapest_domain(tier, alike)
+                    goals.append((goal[0] + cost, unit, goal[1]))
         except EffortSpent:
             if not goals:
                 raise
@@ -114,6 +119,16 @@ class Search:
         _, unit, state = min(goals)
         parts, _ = self._rebuild(tier, unit, state)
         return Found(parts, is_proved)
+
+    def _by_kind(self, tier: int, units: Ints) -> list[Ints]:
+        """Return units in order as those of each kind, by the first of them."""
+        if tier == 0:
+            kinds = self._codes[units]
+        else:
+            kinds = np.array([self._kind(tier, unit) for unit in units.tolist()])
+        order = kinds.argsort(kind="stable")
+        cuts = np.flatnonzero(np.diff(kinds[order])) + 1
+        return sorted(np.split(units[order], cuts), key=itemgetter(0))
 
     def _goal(self, tier: int, unit: int) -> tuple[int, State] | None:
         """Return the least cost of the whole job in a unit, and its state."""
@@ -148,20 +163,11 @@ class Search:
         return self._tables[kind]
 
     def _kind(self, tier: int, unit: int) -> int:
-        """Return the number of a unit's kind: units of one kind have the same table.
-
-        Those are alike whose children are; what runs of the gang tells a unit from all others.
-        """
+        """Return the number of a unit's kind: units of one kind have the same table."""
         known = self._kinds.get((tier, unit))
         if known is not None:
             return known
-        levels = self._problem.snapshot.levels
-        if tier == 0:
-            key = self._node_key(unit)
-        elif any(levels.unit[tier][at] == unit for at in self._problem.own):
-            key = (tier, "own", unit)
-        else:
-            key = (tier, *(self._kind(tier - 1, child) for child in levels.children(tier, unit)))
+        key = (tier, contents(self._problem.snapshot.levels, self._codes, tier, unit))
         kind = self._kinds[tier, unit] = self._kind_of.setdefault(key, len(self._kind_of))
         return kind
 
@@ -216,19 +222,6 @@ class Search:
             self._rooms[done, above] = self._contents.room(done, above)
         return self._rooms[done, above]
 
-    def _node_key(self, at: int) -> tuple[object, ...]:
-        """Return what nodes with one table have in common."""
-        problem = self._problem
-        eviction = problem.eviction
-        if at in problem.own or (eviction is not None and at in eviction.of_node):
-            return (0, at)
-        free = tuple(problem.snapshot.free[:, at].tolist())
-        allowed = tuple(bool(shape.allowed[at]) for shape in problem.shapes)
-        misses = tuple(int(s.misses[at]) for s in problem.shapes if s.misses is not None)
-        if problem.node_weights is not None:
-            misses = (*misses, int(problem.node_weights.rank[at]))
-        return (0, free, allowed, misses)
-
     def _node_table(self, at: int) -> _Table:
         sums = {
             State(self._empty.done, counts, self._empty.used): self._weights.of_node(at, counts)
@@ -247,7 +240,8 @@ class Search:
             self._effort.spend(1)
             need = self._weights.need(counts)
             if len(counts) == 1 or all(
-                need[name] <= free[row] for row, name in enumerate(problem.snapshot.resources)
+                not need[name] or need[name] <= free[row]  # overfull nodes hold no pods, at least
+                for row, name in enumerate(problem.snapshot.resources)
             ):
                 yield counts
 

@@ -8,8 +8,12 @@ job) have none.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
+from generator.placement.capacity import Ints
+from generator.placement.coverings import least
 from generator.placement.objective import slots_after
 from generator.placement.parts import PartType
 from generator.placement.presets import Direction, Key
@@ -131,24 +135,36 @@ class Weights:
             return 0
         return self._of(Key.ISLANDS, 0) + self._of(Key.ISLANDS, 1) * int(self._before[tier][unit])
 
-    def of_domain(self, tier: int, unit: int) -> int:
-        """Return what taking a unit as the job's domain costs: comparable between units of a tier.
+    def cheapest_domain(self, tier: int, units: Ints) -> tuple[int, int]:
+        """Return the least cost of taking one of some units as the job's domain, and that unit.
+
+        Among equals the first. Costs are comparable between units of a tier. Cost: O(units) per
+        digit, of which the highest mostly decide.
+        """
+        terms = [row for row in self._terms_of_domain(tier, units) if row[0]]
+        left = np.arange(len(units))
+        for digit, column in sorted(terms, key=lambda row: -abs(row[0])):
+            left = least(left, column[left] if digit > 0 else -column[left])
+        at = int(left[0])
+        return sum(digit * int(column[at]) for digit, column in terms), int(units[at])
+
+    def _terms_of_domain(self, tier: int, units: Ints) -> Iterator[tuple[int, Ints]]:
+        """Yield what units cost as the job's domain: by digit, the value of each of them.
 
         The units above it are used too, each once, whatever lies inside.
         """
-        levels = self._problem.snapshot.levels
-        at = int(levels.starts[tier][unit])
-        cost = self._of(Key.NAMES, 0) * at
-        cost += self._of(Key.SURPLUS, 0) * int(self._before[tier][unit])
+        levels, inside = self._problem.snapshot.levels, self._before[tier][units]
+        starts = levels.starts[tier][units]
+        yield self._of(Key.NAMES, 0), starts
+        yield self._of(Key.SURPLUS, 0), inside
         for index, column in enumerate(self._problem.sort_columns):
-            cost += self._of(Key.SORT, index) * int(column[tier][unit])
+            yield self._of(Key.SORT, index), column[tier][units]
         for above in range(tier + 1, levels.root):
-            over = int(levels.unit[above][at])
-            cost += self._of(Key.PARENT_SURPLUS, above) * int(self._before[above][over])
-            cost += self._of(Key.FRAGMENTATION, above) * int(self._before[above][over])
+            over = self._before[above][levels.unit[above][starts]]
+            yield self._of(Key.PARENT_SURPLUS, above), over
+            yield self._of(Key.FRAGMENTATION, above), over
         for same in range(1, tier + 1):
-            cost += self._of(Key.PARENT_SURPLUS, same) * int(self._before[tier][unit])
-        return cost
+            yield self._of(Key.PARENT_SURPLUS, same), inside
 
 
 def _tiers_of(problem: Problem, key: Key) -> Iterable[int]:

@@ -94,11 +94,9 @@ def measure(nodes: int, calls: int) -> list[Figure]:
         _timed(CHANGED, nodes, _started(snapshot, asked)),
         _timed(FRESH, nodes, _each(snapshot, [_fresh(number) for number in range(calls)])),
     ]
+    rows.append(_timed(MIXED, nodes, _each(snapshot, [_several(row) for row in SIZES_OF_PODS])))
     if nodes == min(SHAPES):
-        rows += [
-            _timed(GROUPS, nodes, (_placed(_leaves(), _sub_groups()) for _ in range(9))),
-            _timed(MIXED, nodes, _each(snapshot, [_several(row) for row in SIZES_OF_PODS])),
-        ]
+        rows.append(_timed(GROUPS, nodes, (_placed(_leaves(), _sub_groups()) for _ in range(9))))
     return rows
 
 
