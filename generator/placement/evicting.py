@@ -49,7 +49,9 @@ class Evictable:
         idle = self.idle.get(at)
         if idle is None:
             return ()
-        missing = {name: n - idle.get(name, 0) for name, n in need.items() if n > idle.get(name, 0)}
+        missing = {
+            name: n - idle.get(name, 0) for name, n in need.items() if n and n > idle.get(name, 0)
+        }
         if not missing:
             return ()
         victims = self.of_node[at]

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from generator.placement.alike import contents
 from generator.placement.capacity import Ints, Mask
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.levels import Levels
@@ -88,6 +87,17 @@ def fill(filling: Filling, tier: int, unit: int, num_pods: int) -> Fill:
     except EffortSpent:
         return Fill(_fullest_first(filling, tier, unit, num_pods), is_proved=False)
     return Fill(pods, is_proved=True)
+
+
+def contents(levels: Levels, slots: Ints, tier: int, unit: int) -> bytes:
+    """Return all of a unit that decides what lies best in it: its parts and their slots."""
+    start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
+    rows = [slots[start:stop].tobytes()]
+    for inner in range(1, tier):
+        starts = levels.starts[inner]
+        first, last = levels.unit[inner][start], levels.unit[inner][stop - 1] + 1
+        rows.append((starts[first:last] - start).tobytes())
+    return b"|".join(rows)
 
 
 class _Shares:

@@ -8,6 +8,7 @@ minimised exactly. Tables are built only below units that may hold the job.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.alike import contents, node_codes
+from generator.placement.alike import Kinds
 from generator.placement.capacity import Ints
 from generator.placement.contents import Contents
 from generator.placement.effort import Effort, EffortSpent
@@ -49,6 +50,8 @@ Fold = dict[int, tuple[int, int, int, Rank]]
 class _Table:
     """What units that are alike may contribute."""
 
+    unit: int
+    """The one whose children were added."""
     entries: dict[State, Entry]
     folds: list[Fold] = field(default_factory=list)
     """Per child, the last one first."""
@@ -83,10 +86,8 @@ class Search:
         ]
         self._rooms: dict[tuple[tuple[int, ...], int], tuple[list[int], list[int]]] = {}
         self._tables: dict[int, _Table] = {}
-        self._goals: dict[int, tuple[int, State] | None] = {}
-        self._kinds: dict[tuple[int, int], int] = {}
-        self._kind_of: dict[tuple[int, bytes], int] = {}
-        self._codes = node_codes(problem)
+        self._ordered: dict[tuple[int, int], _Table] = {}
+        self._kinds = Kinds(problem, self._pods)
         self._empty = State(
             (0,) * len(self._types), (0,) * len(problem.shapes), (0,) * len(self._most_used)
         )
@@ -122,25 +123,19 @@ class Search:
 
     def _by_kind(self, tier: int, units: Ints) -> list[Ints]:
         """Return units in order as those of each kind, by the first of them."""
-        if tier == 0:
-            kinds = self._codes[units]
-        else:
-            kinds = np.array([self._kind(tier, unit) for unit in units.tolist()])
+        kinds = self._kinds.inside(tier, units)
         order = kinds.argsort(kind="stable")
         cuts = np.flatnonzero(np.diff(kinds[order])) + 1
         return sorted(np.split(units[order], cuts), key=itemgetter(0))
 
     def _goal(self, tier: int, unit: int) -> tuple[int, State] | None:
-        """Return the least cost of the whole job in a unit, and its state."""
-        kind = self._kind(tier, unit)
-        if kind not in self._goals:
-            found = [
-                (entry.cost, state)
-                for state, entry in self._table(tier, unit).entries.items()
-                if list(state.done) == self._wanted and not any(state.loose)
-            ]
-            self._goals[kind] = min(found, default=None)
-        return self._goals[kind]
+        """Return the least cost of the whole job inside a unit, and its state."""
+        found = [
+            (entry.cost - self._weights.of_room(tier, unit), state)
+            for state, entry in self._table(tier, unit).entries.items()
+            if list(state.done) == self._wanted and not any(state.loose)
+        ]
+        return min(found, default=None)
 
     def _may_lie_in_one(self, tier: int) -> bool:
         """Return whether rules of higher tiers let all pods lie in one unit of this tier."""
@@ -157,37 +152,40 @@ class Search:
         return held % rule.multiple == 0 and held <= (rule.most or held)
 
     def _table(self, tier: int, unit: int) -> _Table:
-        kind = self._kind(tier, unit)
+        """Return what a unit may contribute, by the table of the first one of its kind."""
+        kind = self._kinds.of(tier, unit)
         if kind not in self._tables:
             self._tables[kind] = self._built(tier, unit)
         return self._tables[kind]
 
-    def _kind(self, tier: int, unit: int) -> int:
-        """Return the number of a unit's kind: units of one kind have the same table."""
-        known = self._kinds.get((tier, unit))
-        if known is not None:
-            return known
-        key = (tier, contents(self._problem.snapshot.levels, self._codes, tier, unit))
-        kind = self._kinds[tier, unit] = self._kind_of.setdefault(key, len(self._kind_of))
-        return kind
+    def _own_table(self, tier: int, unit: int) -> _Table:
+        """Return the table of a unit with its own children, in their order."""
+        table = self._table(tier, unit)
+        if tier == 0 or table.unit == unit:
+            return table
+        if (tier, unit) not in self._ordered:
+            self._ordered[tier, unit] = self._domain_table(tier, unit, Effort(sys.maxsize))
+        return self._ordered[tier, unit]
 
     def _built(self, tier: int, unit: int) -> _Table:
-        table = self._node_table(unit) if tier == 0 else self._domain_table(tier, unit)
+        table = (
+            self._node_table(unit) if tier == 0 else self._domain_table(tier, unit, self._effort)
+        )
         table.packed = [
             (self._packing.pack(state), entry.cost, (self._num_pods(state), state.done))
             for state, entry in table.entries.items()
         ]
         return table
 
-    def _domain_table(self, tier: int, unit: int) -> _Table:
-        table = _Table({})
+    def _domain_table(self, tier: int, unit: int, effort: Effort) -> _Table:
+        table = _Table(unit, {})
         sums: dict[int, int] = {0: 0}
         children = self._problem.snapshot.levels.children(tier, unit)
         for child in reversed(children):
             below = self._table(tier - 1, child)
             if len(below.entries) == 1 and self._empty in below.entries:
                 continue
-            fold = self._folded(sums, below.packed)
+            fold = self._folded(sums, below.packed, effort)
             table.folds.append(fold)
             table.children.append(child - children.start)
             sums = {state: row[0] for state, row in fold.items()}
@@ -195,7 +193,9 @@ class Search:
         table.entries = self._closed(tier, unit, unpacked)
         return table
 
-    def _folded(self, sums: dict[int, int], below: list[tuple[int, int, Rank]]) -> Fold:
+    def _folded(
+        self, sums: dict[int, int], below: list[tuple[int, int, Rank]], effort: Effort
+    ) -> Fold:
         """Return every sum of a state so far and one of a child, at the least cost.
 
         Among equals the one with most in the child added last wins. Children are added last first,
@@ -205,7 +205,7 @@ class Search:
         packing = self._packing
         bounds, guards, done_at = packing.bounds, packing.guards, packing.done_at
         for left, cost in sums.items():
-            self._effort.spend(len(below))
+            effort.spend(len(below))
             for right, more, rank in below:
                 state = left + right
                 bound = bounds.get(state >> done_at) or packing.bound(state)
@@ -227,7 +227,7 @@ class Search:
             State(self._empty.done, counts, self._empty.used): self._weights.of_node(at, counts)
             for counts in self._packings(at)
         }
-        return _Table(self._closed(0, at, sums))
+        return _Table(at, self._closed(0, at, sums))
 
     def _packings(self, at: int) -> Iterator[tuple[int, ...]]:
         """Yield pods per shape that fit a node together."""
@@ -313,7 +313,7 @@ class Search:
         self, tier: int, unit: int, state: State
     ) -> tuple[list[PlacedPart], list[list[int]]]:
         """Return the parts complete in a unit, and positions of loose pods per shape in order."""
-        table, levels = self._table(tier, unit), self._problem.snapshot.levels
+        table, levels = self._own_table(tier, unit), self._problem.snapshot.levels
         entry = table.entries[state]
         parts: list[PlacedPart] = []
         loose: list[list[int]] = [[] for _ in self._problem.shapes]

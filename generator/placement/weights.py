@@ -116,8 +116,8 @@ class Weights:
         num_pods = sum(pods)
         if num_pods == 0 or tier == self._problem.root:
             return 0
-        cost = self._of(Key.DOMAINS, tier) + self._of_island(tier, unit)
-        cost += self._of(Key.FRAGMENTATION, tier) * int(self._before[tier][unit])
+        cost = self._of(Key.DOMAINS, tier) + self.of_room(tier, unit)
+        cost += self._of(Key.ISLANDS, 0) if self._is_island(tier) else 0
         if unit in self._own_units[tier]:
             cost += self._of(Key.EXISTING, tier) * num_pods
         for first, second, weight in self._problem.pairs:
@@ -129,17 +129,26 @@ class Weights:
             cost -= self._of(Key.TRAFFIC, 0) * weight * together
         return cost
 
-    def _of_island(self, tier: int, unit: int) -> int:
-        """Return what using a top domain costs where islands are to be spared."""
-        if tier != self._problem.root - 1 or not self._problem.spares_islands:
-            return 0
-        return self._of(Key.ISLANDS, 0) + self._of(Key.ISLANDS, 1) * int(self._before[tier][unit])
+    def of_room(self, tier: int, unit: int) -> int:
+        """Return what the room of a unit costs once pods are in it."""
+        room = int(self._before[tier][unit])
+        return room * sum(self._digits_of_room(tier))
+
+    def _digits_of_room(self, tier: int) -> Iterator[int]:
+        yield self._of(Key.FRAGMENTATION, tier)
+        if self._is_island(tier):
+            yield self._of(Key.ISLANDS, 1)
+
+    def _is_island(self, tier: int) -> bool:
+        """Return whether units of a tier are top domains that are to be spared."""
+        return tier == self._problem.root - 1 and self._problem.spares_islands
 
     def cheapest_domain(self, tier: int, units: Ints) -> tuple[int, int]:
         """Return the least cost of taking one of some units as the job's domain, and that unit.
 
-        Among equals the first. Costs are comparable between units of a tier. Cost: O(units) per
-        digit, of which the highest mostly decide.
+        What their room costs counts, what is inside them does not. Among equals the first. Costs
+        are comparable between units of a tier. Cost: O(units) per digit, of which the highest
+        mostly decide.
         """
         terms = [row for row in self._terms_of_domain(tier, units) if row[0]]
         left = np.arange(len(units))
@@ -157,6 +166,8 @@ class Weights:
         starts = levels.starts[tier][units]
         yield self._of(Key.NAMES, 0), starts
         yield self._of(Key.SURPLUS, 0), inside
+        for digit in self._digits_of_room(tier):
+            yield digit, inside
         for index, column in enumerate(self._problem.sort_columns):
             yield self._of(Key.SORT, index), column[tier][units]
         for above in range(tier + 1, levels.root):

@@ -1,77 +1,155 @@
-"""Nodes share a code exactly where no pod of a job can tell them apart."""
+"""Nodes share a code, and units a number, where no pod of a job can tell them apart."""
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement.alike import contents, node_codes
-from generator.placement.capacity import NodeSpec, build_snapshot
+from generator.placement import alike
+from generator.placement.alike import USELESS, Kinds, kept_in, node_codes
+from generator.placement.capacity import (
+    NodeSpec,
+    RunningGang,
+    RunningPods,
+    Snapshot,
+    build_snapshot,
+)
 from generator.placement.engine import place
-from generator.placement.problem import build_problem
+from generator.placement.levels import build_levels
+from generator.placement.objective import slots_after
+from generator.placement.problem import Problem, build_problem
 from tests.generator.placement.documents import cluster, racks, request, workers
 
 TREE = racks(4, 3, per_block=2)
-FREE = st.sampled_from([-1, 0, 1, 2, 3, 2**40, 2**40 + 1, 2**61, -(2**61)])
+FREE = st.sampled_from([-1, 0, 1, 2, 3, 4, 2**40, 2**40 + 1, 2**61, -(2**61)])
+MOST = 2
+"""Pods per shape."""
 
 
-@settings(max_examples=100, deadline=None)
+def problem_of(snapshot: Snapshot, gpus: tuple[int, int], memory: int) -> Problem:
+    """Return the problem of two groups that ask for GPUs, one of them for memory too."""
+    groups = [
+        *workers(MOST, request={"gpu": gpus[0]}),
+        {"name": "more", "count": MOST, "request": {"gpu": gpus[1], "memory": memory}},
+    ]
+    return build_problem(snapshot, request(groups=groups))
+
+
+def seen(problem: Problem, at: int) -> tuple[int, ...] | None:
+    """Return what pods see of a node: its slots, and those left beside so many of them."""
+    shapes, snapshot = problem.shapes, problem.snapshot
+    if not any(shape.slots[at] for shape in shapes):
+        return None
+    largest = shapes[problem.largest]
+    rows = [int(largest.slots[at])]
+    for counts in product(range(MOST + 1), repeat=len(shapes)):
+        used = {
+            name: sum(
+                shape.request.get(name, 0) * num for shape, num in zip(shapes, counts, strict=True)
+            )
+            for name in snapshot.resources
+        }
+        fits = all(
+            shape.slots[at] >= num for shape, num in zip(shapes, counts, strict=True)
+        ) and all(
+            not used[name] or used[name] <= snapshot.free[row, at]
+            for row, name in enumerate(snapshot.resources)
+        )
+        rows.append(slots_after(problem, largest, at, used) if fits else -1)
+    return tuple(rows)
+
+
+@settings(max_examples=150, deadline=None)
 @given(
     rows=st.lists(st.tuples(FREE, FREE, FREE, st.booleans()), min_size=7, max_size=7),
-    asked=st.sampled_from([("gpu",), ("gpu", "memory"), ("gpu", "memory", "nothing-has-it"), ()]),
+    gpus=st.tuples(st.integers(0, 2), st.integers(1, 2)),
+    memory=st.integers(0, 2),
 )
-def test_it_tells_nodes_apart_by_what_pods_ask_for(
-    rows: list[tuple[int, int, int, bool]], asked: tuple[str, ...]
+def test_it_tells_nodes_apart_by_the_pods_that_they_hold(
+    rows: list[tuple[int, int, int, bool]], gpus: tuple[int, int], memory: int
 ) -> None:
-    nodes = {}
-    for at, (gpu, memory, cpu, schedulable) in enumerate(rows):
-        free = {"gpu": gpu, "memory": memory, "cpu": cpu}
-        nodes[f"n{at}"] = NodeSpec(f"n{at}", free=free, schedulable=schedulable)
-    groups = [
-        *workers(1, request=dict.fromkeys(asked, 2)),
-        {"name": "leader", "count": 1, "request": dict.fromkeys(asked, 1)},
-    ]
-    codes = node_codes(build_problem(build_snapshot(TREE, nodes), request(groups=groups)))
-    seen = [(*(row[: len({*asked} & {"gpu", "memory"})]), row[3]) for row in rows]
-    for one in range(len(rows)):
+    nodes = {
+        f"n{at}": NodeSpec(
+            f"n{at}", free={"gpu": gpu, "memory": memory, "cpu": cpu}, schedulable=is_open
+        )
+        for at, (gpu, memory, cpu, is_open) in enumerate(rows)
+    }
+    problem = problem_of(build_snapshot(TREE, nodes), gpus, memory)
+    codes = node_codes(problem, (MOST,) * len(problem.shapes))
+    views = [seen(problem, at) for at in range(7)]
+    for one in range(7):
+        assert (codes[one] == USELESS) == (views[one] is None)
         for other in range(one):
-            assert (codes[one] == codes[other]) == (seen[one] == seen[other])
+            if codes[one] == codes[other]:
+                assert views[one] == views[other]
+
+
+def test_it_takes_nodes_for_alike_that_hold_and_leave_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = {
+        f"n{at}": NodeSpec(f"n{at}", {"gpu": 8, "memory": memory, "cpu": at})
+        for at, memory in enumerate((100, 900, 901, 50, 3, 2, 70))
+    }
+    problem = problem_of(build_snapshot(TREE, nodes), (4, 2), 2)
+    codes = node_codes(problem, (2, 2))
+    assert [codes[at] == codes[0] for at in range(7)] == [True] * 4 + [False, False, True]
+    monkeypatch.setattr(alike, "MOST_PACKINGS", 0)
+    assert len(set(node_codes(problem, (2, 2)).tolist())) == 7
 
 
 @pytest.mark.parametrize(
-    ("spec", "alike"),
+    ("spec", "same"),
     [
         pytest.param({}, {0, 1, 2, 3, 4, 5, 6}, id="nodes that are alike share a code"),
         pytest.param(
             {"gang": "old"}, {0, 2, 3, 4, 5, 6}, id="a node with pods of the job does not"
         ),
         pytest.param(
-            {"groups": workers(1, node_selector={"zone": ["a"]})},
+            {"groups": workers(2, node_selector={"zone": ["a"]})},
             {0, 1, 2, 4, 5, 6},
             id="nor does a node that a selector leaves out",
         ),
         pytest.param(
-            {"groups": workers(1, node_preference={"zone": "a"})},
+            {"groups": workers(2, node_preference={"zone": "a"})},
             {0, 1, 2, 4, 5, 6},
             id="nor one that lacks a label wished for",
         ),
     ],
 )
-def test_it_knows_what_else_pods_see(spec: dict[str, object], alike: set[int]) -> None:
+def test_it_knows_what_else_pods_see(spec: dict[str, object], same: set[int]) -> None:
     nodes = {
         f"n{at}": NodeSpec(f"n{at}", {"slots": 2 if at == 1 else 1}, labels={"zone": zone})
         for at, zone in enumerate("aaabaaa")
     }
-    codes = node_codes(build_problem(cluster(TREE, nodes, old=["n1"]), request(**spec)))
-    assert {at for at in range(7) if codes[at] == codes[0]} == alike
+    problem = build_problem(cluster(TREE, nodes, old=["n1"]), request(**spec))
+    codes = node_codes(problem, (2,))
+    assert {at for at in range(7) if codes[at] == codes[0]} == same
 
 
-def test_it_tells_units_apart_by_their_parts_and_nodes() -> None:
-    snapshot = cluster(racks(2, 2, 1, 3, 2, 2, per_block=2))
-    codes = node_codes(build_problem(snapshot, request()))
-    inside = [contents(snapshot.levels, codes, 2, block) for block in range(3)]
-    assert inside[0] == inside[2] != inside[1]
+@given(codes=st.lists(st.integers(-2, 4), min_size=7, max_size=7), most=st.integers(1, 3))
+def test_it_keeps_as_many_nodes_of_a_code_as_a_job_can_use(codes: list[int], most: int) -> None:
+    rows = kept_in(build_levels(TREE, 7), np.array(codes), most)
+    for start, stop, row in zip((0, 4), (4, 7), rows, strict=True):
+        inside = [code for code in codes[start:stop] if code != USELESS]
+        kept = sorted(code for one in set(inside) for code in [one] * min(inside.count(one), most))
+        assert (np.frombuffer(row, dtype=np.int64) + min(*codes, 0)).tolist() == kept
+
+
+def test_it_numbers_units_by_what_is_inside_them_in_whatever_order() -> None:
+    slots = (1, 2, 0, 2, 1, 1, 2, 2, 1, 1, 1, 2)
+    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": many}) for at, many in enumerate(slots)}
+    snapshot = build_snapshot(racks(3, 3, 3, 3, per_block=2), nodes)
+    kinds = Kinds(build_problem(snapshot, request(groups=workers(1))), (1,))
+    inside = kinds.inside(1, np.arange(4)).tolist()
+    assert inside == [inside[0]] * 4  # a job of one pod uses no second node of a kind
+    assert [kinds.of(1, rack) == kinds.of(1, 1) for rack in range(4)] == [False, True, False, True]
+    assert kinds.inside(2, np.arange(2)).tolist() != []
+    assert kinds.of(0, 0) == kinds.of(0, 4) != kinds.of(0, 1)
 
 
 def test_it_places_pods_of_two_sizes_beside_an_overfull_node() -> None:
@@ -82,3 +160,16 @@ def test_it_places_pods_of_two_sizes_beside_an_overfull_node() -> None:
     groups = [*workers(2, request={"slots": 3}), {"name": "more", "count": 2}]
     found = place(build_snapshot(racks(2), nodes), request(groups=groups, required="rack"))
     assert found.assignment == {"workers": ("n0", "n1"), "more": ("n0", "n1")}
+
+
+def test_it_evicts_beside_a_node_that_is_overfull_whoever_goes() -> None:
+    nodes = {
+        "n0": NodeSpec("n0", {"slots": 1, "memory": 1}, free={"slots": -1, "memory": 1}),
+        "n1": NodeSpec("n1", {"slots": 1, "memory": 1}),
+    }
+    low = RunningGang("low", tuple(RunningPods(node, {"slots": 1}) for node in nodes))
+    groups = [*workers(1), {"name": "more", "count": 1, "request": {"memory": 1}}]
+    asked = request(groups=groups, priority=5, preemption="fewestVictims")
+    found = place(build_snapshot(racks(2), nodes, [low]), asked)
+    assert found.assignment == {"workers": ("n1",), "more": ("n1",)}
+    assert found.victims == ("low@n1",)
