@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import version
 from threading import Lock
@@ -158,7 +159,9 @@ class KubeTransport:
         try:
             response = self._send(request, (CONNECT_TIMEOUT_S, idle_s))
             if response.status not in _OK:
-                _refuse(request, response, response.read(_READ_BYTES, decode_content=True))
+                with closing(response):  # what is left of a long refusal would keep the connection
+                    body = response.read(_READ_BYTES, decode_content=True)
+                _refuse(request, response, body)
         except UNANSWERED as error:
             raise error_of_silence(str(request), error) from error
         return KubeLines(str(request), response)
@@ -166,6 +169,7 @@ class KubeTransport:
     def close(self) -> None:
         """Close the idle connections."""
         self._client.close()
+        self._client.rest_client.pool_manager.clear()  # the library closes its threads alone
 
     def _send(self, request: Request, timeouts_s: tuple[float, float]) -> BaseHTTPResponse:
         client = self._client

@@ -325,7 +325,8 @@ def test_it_tells_once_of_a_folder_in_place_of_the_fabric(
     for _ in range(3):
         rounds.tick()
     assert [one.message for one in caplog.records] == ["fabric unreadable"]
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    # What other tests have left open may be closed meanwhile.
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_it_tells_a_refusal_while_it_sweeps_and_a_failure_until_it_sweeps_again(

@@ -111,6 +111,12 @@ class FaultProxy:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
+    @property
+    def num_open(self) -> int:
+        """Connections of clients."""
+        with self._lock:
+            return len(self._open)
+
     def count(self, pattern: str) -> int:
         """Return how many requests so far match."""
         return sum(1 for request in list(self.requests) if re.search(pattern, request))
@@ -142,8 +148,12 @@ class FaultProxy:
         connection = http.client.HTTPSConnection(
             "127.0.0.1", self._api.port, timeout=600, context=self._client_tls
         )
-        connection.request(method, path, body, headers)
-        return connection, connection.getresponse()
+        try:
+            connection.request(method, path, body, headers)
+            return connection, connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
 
     def hold(self, delay_s: float) -> None:
         """Let a request wait, but not beyond the end."""
@@ -216,7 +226,8 @@ class _Exchange(BaseHTTPRequestHandler):
     def _relay(self, body: bytes | None, fault: Fault) -> None:
         headers = {key: value for key, value in self.headers.items() if key.lower() not in _DROPPED}
         asked = self.server.proxy.ask_server(self.command, self.path, body, headers)
-        with contextlib.closing(asked[0]):
+        # An answer that says it closes the connection keeps the socket for itself.
+        with contextlib.closing(asked[0]), contextlib.closing(asked[1]):
             if fault.is_lost:
                 asked[1].read()
                 self.close_connection = True

@@ -15,6 +15,7 @@ from generator.kube.transport import APPLY, KubeTransport, Request, decode
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
+from tests.lab.waiting import wait_until
 from topology.errors import (
     ConfigError,
     KubeConflict,
@@ -174,6 +175,20 @@ def test_it_refuses_a_line_without_end(
         pytest.raises(KubeUnavailable, match="a line of more than 1000"),
     ):
         list(lines)
+
+
+@pytest.mark.parametrize("num_bytes", [10, 200_000], ids=["a short refusal", "a long refusal"])
+def test_it_keeps_no_connection_open(
+    proxy: FaultProxy, through: KubeTransport, num_bytes: int
+) -> None:
+    proxy.fail("watch", Fault(status=410, body=b"x" * num_bytes))
+    watch = Request("GET", "/api/v1/namespaces", (("watch", "1"),))
+    with pytest.raises(KubeExpired) as refusal:  # it keeps alive what it knows of the answer
+        through.open(watch, idle_s=5)
+    through.ask(NAMESPACES, timeout_s=10)
+    through.close()
+    wait_until(lambda: proxy.num_open == 0, deadline_s=10, what="the end of all connections")
+    assert refusal.value.status == 410
 
 
 def test_it_refuses_an_answer_that_is_too_large(
