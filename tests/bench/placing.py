@@ -2,8 +2,9 @@
 
 One gang on clusters of 1,000 to 100,000 nodes that are partly taken: the question that somebody
 asked before, another count of pods that were counted before, the same after a gang has started, and
-pods of a kind that nobody asked for (three resources, a selector, taints). Then a hundred groups
-that each need a leaf, and gangs of pods of several sizes. Beside every size stands a plain best fit
+pods of a kind that nobody asked for (three resources, a selector, taints). Then gangs of pods of
+several sizes, leaders with workers on nodes of which no two have the same free, and a hundred
+groups that each need a leaf. Beside every size stands a plain best fit
 by arrays of the same run, so that ratios mean the same on every machine. The collector of garbage
 is set as `toponaut serve` sets it.
 """
@@ -49,6 +50,7 @@ EXPLAINED: Final = "cached shape, another count, explained"
 FRESH: Final = "fresh shape, 3 resources, selector, taints"
 GROUPS: Final = "100 groups of 10, each in a leaf"
 MIXED: Final = "pods of 2 and 3 sizes"
+LED: Final = "leader and 4 to 8 workers, no two nodes alike"
 GROWING: Final = (REPEATED, COUNTED, CHANGED)
 BARS: Final[dict[tuple[str, int], float]] = {
     **{(name, nodes): CACHED for name in GROWING for nodes in SHAPES},
@@ -95,6 +97,7 @@ def measure(nodes: int, calls: int) -> list[Figure]:
         _timed(FRESH, nodes, _each(snapshot, [_fresh(number) for number in range(calls)])),
     ]
     rows.append(_timed(MIXED, nodes, _each(snapshot, [_several(row) for row in SIZES_OF_PODS])))
+    rows.append(_timed(LED, nodes, _each(_used_cluster(nodes), [_led(num) for num in range(4, 9)])))
     if nodes == min(SHAPES):
         rows.append(_timed(GROUPS, nodes, (_placed(_leaves(), _sub_groups()) for _ in range(9))))
     return rows
@@ -113,6 +116,31 @@ def _cluster(nodes: int) -> Snapshot:
         for at, name in enumerate(tree.nodes)
     }
     return build_snapshot(tree, specs)
+
+
+def _used_cluster(nodes: int) -> Snapshot:
+    """Return a cluster with half of its GPUs taken, and nodes that all have other shares left."""
+    tree = tree_of_shape(SHAPES[nodes])
+    specs = {
+        name: NodeSpec(
+            name,
+            {"gpu": 8, "cpu": 96, "memory": 2000},
+            {
+                "gpu": at * 7919 % 2 * 8,
+                "cpu": 10 + at * 6101 % 87,
+                "memory": 100 + at * 7907 % 1900,
+            },
+        )
+        for at, name in enumerate(tree.nodes)
+    }
+    return build_snapshot(tree, specs)
+
+
+def _led(num_workers: int) -> PlacementRequest:
+    """Return a request for a leader with its workers, of which each takes all GPUs of a node."""
+    leader = {"name": "leader", "count": 1, "request": {"cpu": 4, "memory": 50}}
+    each = {"gpu": 8, "cpu": 8, "memory": 50}
+    return _request([leader, {"name": "workers", "count": num_workers, "request": each}])
 
 
 def _request(groups: Sequence[dict[str, Any]], **spec: object) -> PlacementRequest:
