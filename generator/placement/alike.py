@@ -17,7 +17,7 @@ from generator.placement.problem import Problem
 WORD = 1 << 62
 USELESS = 0
 """Code of nodes that hold no pod of the job."""
-MOST_PACKINGS = 4_000_000
+MOST_PACKINGS = 16_000_000
 """Ways to fill nodes that are looked at, over all nodes that differ in what they have free."""
 DENSE = 1 << 20
 """Codes up to which numbering them takes a table, not a sort."""
