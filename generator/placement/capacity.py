@@ -88,7 +88,7 @@ class Snapshot:
     running: Mapping[str, RunningGang]
     """By gang."""
     nominated: Mapping[str, RunningGang]
-    """Capacity reserved for gangs whose pods do not run yet, by gang; not taken off `free`."""
+    """Capacity reserved for gangs whose pods do not run yet, by any key; not taken off `free`."""
     position: Mapping[str, int]
     """Column of a node."""
     schedulable: Mask

@@ -38,7 +38,7 @@ class PlainBatch:
         self._snapshot = snapshot
         self._stocks: dict[Snapshot, _Stock] = {}
         # A gang with running or nominated pods sees another cluster than those that ask the same.
-        apart = snapshot.running.keys() | snapshot.nominated.keys()
+        apart = snapshot.running.keys() | {row.gang for row in snapshot.nominated.values()}
         keys = [None if one.gang in apart else one.question for one in requests]
         examples = dict(zip(keys, requests, strict=True))
         often = Counter(key for key in keys if key is not None).most_common(MOST_QUESTIONS)

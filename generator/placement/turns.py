@@ -72,8 +72,9 @@ def in_turn(
         if not found.is_feasible:
             continue
         if found.victims:
-            before = without_victims(before, found.victims)
-            plain.follow(line.last, without_victims(line.last, found.victims))
+            before = without_victims(before, found.victims, below=request.priority)
+            left = without_victims(line.last, found.victims, below=request.priority)
+            plain.follow(line.last, left)
         gang = running_gang(request, found)
         line.add(gang, found.victims)
         plain.take(gang)
@@ -91,8 +92,11 @@ class _Line:
     def __init__(self, snapshot: Snapshot) -> None:
         self._started: list[tuple[RunningGang, Sequence[str]]] = []
         self._first = snapshot
-        self._last = self._looked_at = (0, snapshot)
-        """Each with the number of gangs that have started by then."""
+        self._last = (0, snapshot)
+        """With the number of gangs that have started by then."""
+        self._seen_at = {0: snapshot}
+        """What somebody has looked at, by the same number: answers are read in other orders."""
+        self._most_seen = max(MOST_KEPT_BYTES // (4 * snapshot.free.nbytes + 1), 4)
 
     def add(self, gang: RunningGang, victims: Sequence[str]) -> None:
         """Let a gang start once its victims have gone."""
@@ -109,10 +113,13 @@ class _Line:
         return partial(self._seen, len(self._started), request)
 
     def _seen(self, num: int, request: PlacementRequest) -> Snapshot:
-        near = self._looked_at  # another thread may look elsewhere meanwhile
-        near = self._after(near if near[0] <= num else (0, self._first), num)
-        self._looked_at = near
-        return seen_by(near[1], request.gang, request.priority)
+        made = self._seen_at.copy()  # another thread may look elsewhere meanwhile
+        if num not in made:
+            start = max(filter(num.__ge__, made))
+            made[num] = self._after((start, made[start]), num)[1]
+            kept = made if len(made) <= self._most_seen else {0: self._first, num: made[num]}
+            self._seen_at = kept
+        return seen_by(made[num], request.gang, request.priority)
 
     def _after(self, made: tuple[int, Snapshot], num: int) -> tuple[int, Snapshot]:
         """Return the snapshot once so many gangs have started, from one where fewer have."""
@@ -120,17 +127,26 @@ class _Line:
         waiting: list[RunningGang] = []
         for gang, victims in self._started[start:num]:
             if victims:
-                snapshot = without_victims(with_running(snapshot, *waiting), victims)
+                full = with_running(snapshot, *waiting)
+                snapshot = without_victims(full, victims, below=gang.priority)
                 waiting = []
             waiting.append(gang)
         return num, with_running(snapshot, *waiting) if waiting else snapshot
 
 
-def without_victims(snapshot: Snapshot, victims: Sequence[str]) -> Snapshot:
-    """Return the snapshot after victims, `gang` or `gang@node`, have gone."""
+def without_victims(snapshot: Snapshot, victims: Sequence[str], *, below: int) -> Snapshot:
+    """Return the snapshot after victims, `gang` or `gang@node`, have gone.
+
+    Args:
+        snapshot: where they run.
+        victims: their names.
+        below: the priority that they gave way to, which tells a gang with an @ in its name from
+            the pods of another one on a node.
+    """
     for victim in victims:
         gang, _, node = victim.rpartition("@")
-        if victim in snapshot.running:
+        whole = snapshot.running.get(victim)
+        if whole is not None and whole.preemptible and whole.priority < below:
             snapshot = without_running(snapshot, victim)
         elif gang in snapshot.running:
             held = snapshot.running[gang]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple, TypeVar
 
 from generator.placement.answer import Placement
@@ -96,16 +96,22 @@ class PlacementClient(Connection):
         """Ask for placements of many gangs, in their order; they must have names of their own.
 
         Without `explain` a placement has no objective and no domains. What fails in the middle is
-        not tried again: the caller knows which answers it has.
+        not tried again: the caller knows which answers it has. A request that cannot be sent, or
+        whatever `requests` raises, is raised once those before it are answered.
 
         Raises:
             TopologyError: as `ask`.
         """
-        for response in self.stream(
-            self._stub.PlaceBatch, _batches(requests, explain=explain), self.timeout_s
-        ):
-            for placement in response.placements:
-                yield _read(placement_of, placement, self.address)
+        failures: list[Exception] = []
+        messages = _batches(requests, failures, explain=explain)
+        first = next(messages, None)
+        if first is not None:
+            sent = chain([first], messages)
+            for response in self.stream(self._stub.PlaceBatch, sent, self.timeout_s):
+                for placement in response.placements:
+                    yield _read(placement_of, placement, self.address)
+        if failures:
+            raise failures[0]
 
     def candidates(self, request: PlacementRequest, most: int = 0) -> tuple[Candidate, ...]:
         """Ask for sets of nodes, best first; empty where there is none.
@@ -249,21 +255,37 @@ class TopologyClient(Connection):
 
 
 def _batches(
-    requests: Iterable[PlacementRequest], *, explain: bool
+    requests: Iterable[PlacementRequest], failures: list[Exception], *, explain: bool
 ) -> Iterator[pb.PlaceBatchRequest]:
-    rest, known = iter(requests), dict[object, pb.PlacementSpec]()
-    while some := tuple(islice(rest, GANGS)):
-        message = pb.PlaceBatchRequest(explain=explain)
-        for request in some:
-            shape = (request.question, request.deadline_s)
-            if shape not in known:
-                if len(known) >= MOST_SHAPES:
-                    known.clear()
-                known[shape] = request_message(request)
-            spec = message.specs.add()
-            spec.CopyFrom(known[shape])
+    """Yield requests as messages, up to one that fails: gRPC would tell nobody why."""
+    rest, copies = iter(requests), _Copies()
+    try:
+        while some := tuple(islice(rest, GANGS)):
+            message = pb.PlaceBatchRequest(explain=explain)
+            for request in some:
+                copies.write(request, message.specs.add())
+            yield message
+    except Exception as error:  # noqa: BLE001 - whatever the caller's source raises is for the caller
+        failures.append(error)
+
+
+class _Copies:
+    """Writes gangs that differ by their names as copies of one message."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, pb.PlacementSpec] = {}
+
+    def write(self, request: PlacementRequest, spec: pb.PlacementSpec) -> None:
+        shape = (request.question, request.deadline_s)
+        if shape not in self._known:
+            if len(self._known) >= MOST_SHAPES:
+                self._known.clear()
+            self._known[shape] = request_message(request)
+        spec.CopyFrom(self._known[shape])
+        try:
             spec.gang = request.gang
-        yield message
+        except ValueError:
+            spec.CopyFrom(request_message(request))  # which says what is wrong with it
 
 
 def _read(read: Callable[[_Message], _Value], message: _Message, address: str) -> _Value:

@@ -17,6 +17,7 @@ from generator.placement.capacity import (
     RunningPods,
     Snapshot,
     build_snapshot,
+    with_nominated,
     with_running,
 )
 from generator.placement.engine import place, running_gang
@@ -41,7 +42,7 @@ def chained(
         found = place(snapshot, asked)
         placements.append(found)
         if found.is_feasible:
-            left = without_victims(snapshot, found.victims)
+            left = without_victims(snapshot, found.victims, below=asked.priority)
             snapshot = with_running(left, running_gang(asked, found))
     return placements, snapshot
 
@@ -70,7 +71,8 @@ def clusters(draw: st.DrawFn) -> Snapshot:
         nodes[name] = NodeSpec(name, capacity, free, taints=taints, schedulable=is_open)
     running = draw(pods_on_nodes(draw(st.sampled_from([(), ("old",), ("g0", "old")]))))
     nominated = draw(pods_on_nodes(draw(st.sampled_from([(), (), ("other",), ("g1", "other")]))))
-    return build_snapshot(TREE, nodes, running, nominated)
+    snapshot = build_snapshot(TREE, nodes, running)
+    return with_nominated(snapshot, {f"id-{at}": gang for at, gang in enumerate(nominated)})
 
 
 @st.composite
@@ -124,6 +126,36 @@ def test_it_explains_in_any_order(
     found = in_turn(snapshot, requests).placements
     for at in order:
         assert render_placement(found[at]) == render_placement(placements[at])
+
+
+@pytest.mark.parametrize(
+    ("order", "nodes"),
+    [
+        pytest.param((0, 1, 2, 3), ["n1", "n2", "n3", "n0"], id="whose they are comes last"),
+        pytest.param((3, 0, 1, 2), ["n0", "n1", "n2", "n3"], id="whose they are comes first"),
+    ],
+)
+def test_it_keeps_reserved_nodes_for_their_gang(order: Sequence[int], nodes: list[str]) -> None:
+    kept = RunningGang("g3", (RunningPods("n0"),), 100)
+    snapshot = with_nominated(cluster(racks(5)), {"reservation-1": kept})
+    requests = [request(gang=f"g{at}", groups=workers(1)) for at in order]
+    found = in_turn(snapshot, requests).placements
+    assert [one.assignment["workers"][0] for one in found] == nodes
+
+
+def test_it_takes_no_gang_for_the_pods_of_another_that_its_name_looks_like() -> None:
+    running = [
+        RunningGang("old", (RunningPods("n0"), RunningPods("n1"))),
+        RunningGang("old@n0", (RunningPods("n2"),), priority=9),
+    ]
+    snapshot = build_snapshot(racks(3), {}, running)
+    urgent = [
+        request(gang=f"g{at}", priority=5, preemption="fewestVictims", groups=workers(1))
+        for at in range(2)
+    ]
+    after = in_turn(snapshot, urgent).after
+    assert after.free.min() >= 0
+    assert set(after.running) == {"old@n0", "g0", "g1"}
 
 
 def test_it_sees_the_room_that_others_have_left_in_a_rack() -> None:

@@ -67,6 +67,31 @@ def test_it_sends_each_gang_as_it_was_asked_for(
     assert found == list(place_batch(SNAPSHOT, requests).placements)
 
 
+def test_it_answers_nobody_with_nothing(client: PlacementClient) -> None:
+    assert list(client.place_batch([])) == []
+
+
+@pytest.mark.parametrize("before", [0, 1, GANGS], ids=["first", "second", "of the next message"])
+def test_it_says_what_cannot_be_sent(client: PlacementClient, before: int) -> None:
+    requests = [*(gang(f"g{at}", 1) for at in range(before)), gang("x", 1).named("\ud800")]
+    found = client.place_batch(requests)
+    with pytest.raises(PlacementRequestError, match="cannot be sent"):
+        list(found)
+
+
+def test_it_answers_what_came_before_the_source_of_requests_failed(
+    client: PlacementClient,
+) -> None:
+    def requests() -> Iterator[PlacementRequest]:
+        yield from (gang(f"g{at}", 1) for at in range(GANGS))
+        raise KeyError("mine")
+
+    found = client.place_batch(requests())
+    assert all(next(found).is_feasible for _ in range(GANGS))
+    with pytest.raises(KeyError, match="mine"):
+        next(found)
+
+
 def test_it_gives_no_slot_twice(client: PlacementClient) -> None:
     requests = [gang(f"g{number}", 2) for number in range(GANGS + 1)]
     found = list(client.place_batch(requests))
