@@ -40,8 +40,7 @@ class BatchPlacement:
 
     placements: tuple[Placement, ...]
     """One per request, in the order of the requests."""
-    snapshot: Snapshot
-    """Once all gangs run that have a place, and their victims do not."""
+    make_snapshot: Callable[[], Snapshot]
     span: int
     """Of all gangs that have a place."""
     single_span: int
@@ -50,6 +49,11 @@ class BatchPlacement:
     """Gangs that are elsewhere than they were one after the other."""
     is_proved: bool
     """Whether every gang has a place and spans as little as if it were alone."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Once all gangs run that have a place, and their victims do not; made when it is read."""
+        return self.make_snapshot()
 
 
 def place_batch(
@@ -98,9 +102,11 @@ def place_batch(
 
 def _settled(turn: Turn) -> BatchPlacement:
     """Return the answer where everybody has the least span that there is."""
-    each = sum(SPAN_FACTOR**tier for tier in range(turn.after.levels.root - 1))
+    each = sum(SPAN_FACTOR**tier for tier in range(turn.before.levels.root - 1))
     span = each * len(turn.requests)
-    return BatchPlacement(turn.placements, turn.after, span, span, num_moved=0, is_proved=True)
+    return BatchPlacement(
+        turn.placements, lambda: turn.after, span, span, num_moved=0, is_proved=True
+    )
 
 
 def _rearranged(turn: Turn, effort: Effort, *, keeps_tiers: bool) -> BatchPlacement:
@@ -117,7 +123,7 @@ def _rearranged(turn: Turn, effort: Effort, *, keeps_tiers: bool) -> BatchPlacem
     snapshot, placements = _moved(turn, moved, are_leaves=enrolled.tallies.lowest == 0)
     return BatchPlacement(
         placements=placements,
-        snapshot=snapshot,
+        make_snapshot=lambda: snapshot,
         span=sum(place.span for place in after if place is not None),
         single_span=sum(place.span for place in before if place is not None),
         num_moved=len(moved),

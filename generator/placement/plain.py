@@ -129,7 +129,7 @@ def least_left(leaves: Iterable[tuple[int, tuple[int, ...]]], num_pods: int) -> 
 
 def in_parts(levels: Levels, group: Group, pods: dict[int, int]) -> tuple[int, ...]:
     """Return the nodes of pods in index order: slice by slice, these in tree order."""
-    if not group.slices:
+    if not group.slices or len(pods) == 1:
         return tuple([at for at, count in pods.items() for _ in range(count)])
     parts = sorted(cut_parts(levels, pods, group.slices[-1].size))
     return tuple(at for part in parts for at in part)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.capacity import Ints, RunningGang, RunningPods, Snapshot, seen_by
+from generator.placement.capacity import Ints, RunningGang, Snapshot, seen_by
 from generator.placement.plain import LEAF, in_parts, is_plain, least_left, may_span, tightest
 from generator.placement.reasons import refusal
 from generator.placement.request import PlacementRequest
@@ -58,17 +58,26 @@ class PlainBatch:
         kind = self._stocks[view].kind(shape)
         return _Question(kind, request, may_span=may_span(view, request))
 
-    def pods(self, at: int) -> tuple[int, ...] | None:
-        """Return the nodes of one of the requests, in index order; None: ask the whole engine."""
+    def place(self, at: int) -> tuple[int, ...] | None:
+        """Take the best nodes for one of the requests, and return them in index order.
+
+        None: nothing is taken, the whole engine is to be asked.
+        """
         question = self._questions[at]
-        return None if question is None else question.pods()
+        pods = None if question is None else question.best()
+        if question is None or pods is None:
+            return None
+        for stock in self._stocks.values():
+            for node, num in pods.items():
+                stock.take(node, question.group.request, num)
+        return question.in_order(pods)
 
     def take(self, gang: RunningGang) -> None:
-        """Take the pods of a gang that starts off what is left."""
+        """Take the pods of a gang that the whole engine has placed off what is left."""
         for pods in gang.pods:
             at = self._snapshot.position[pods.node]
             for stock in self._stocks.values():
-                stock.take(at, pods)
+                stock.take(at, pods.request.items(), pods.count)
 
     def follow(self, before: Snapshot, after: Snapshot) -> None:
         """Take or give back what makes the difference of two snapshots."""
@@ -106,12 +115,12 @@ class _Stock:
             known = self._nodes[at] = _Node(self.view.free[:, at].tolist(), units)
         return known
 
-    def take(self, at: int, pods: RunningPods) -> None:
-        """Let pods start on a node."""
+    def take(self, at: int, request: Iterable[tuple[str, int]], num: int) -> None:
+        """Let so many pods start on a node."""
         left = self.node(at).left
-        for name, need in pods.request.items():
+        for name, need in request:
             if name in self._row_of:
-                left[self._row_of[name]] -= need * pods.count
+                left[self._row_of[name]] -= need * num
         self.changed.append(at)
 
     def add(self, at: int, more: Sequence[int]) -> None:
@@ -213,14 +222,14 @@ class _Question:
     """One number per leaf: which of them hold a gang best."""
 
     def __init__(self, kind: _Kind, request: PlacementRequest, *, may_span: bool) -> None:
-        (self._group,) = request.groups
+        (self.group,) = request.groups
         self._kind, self._may_span = kind, may_span
-        self._ranks = _ranks(kind, self._group.count)
+        self._ranks = _ranks(kind, self.group.count)
         self._num_seen = 0
 
-    def pods(self) -> tuple[int, ...] | None:
-        """Return the nodes of a gang in index order; None where no leaf holds it."""
-        kind, count = self._kind, self._group.count
+    def best(self) -> dict[int, int] | None:
+        """Return the pods of a gang per node, these in tree order; None where no leaf holds it."""
+        kind, count = self._kind, self.group.count
         kind.refresh()
         for leaf in set(kind.changed[self._num_seen :]):
             self._ranks[leaf] = kind.leaf(leaf).rank(count)
@@ -231,10 +240,13 @@ class _Question:
         leaves = tightest(kind.levels, kind.rooms, (self._ranks == best).nonzero()[0])
         if best < NODES:
             found = kind.leaf(leaves.item(0))
-            return (found.start + found.slots.index(best),) * count
+            return {found.start + found.slots.index(best): count}
         rows = map(kind.leaf, leaves.tolist())
-        pods = least_left(((row.start, tuple(row.slots)) for row in rows), count)
-        return in_parts(kind.levels, self._group, pods)
+        return least_left(((row.start, tuple(row.slots)) for row in rows), count)
+
+    def in_order(self, pods: dict[int, int]) -> tuple[int, ...]:
+        """Return the nodes of pods in index order."""
+        return in_parts(self._kind.levels, self.group, pods)
 
 
 def _ranks(kind: _Kind, count: int) -> Ints:

@@ -31,13 +31,17 @@ class Turn:
     placements: tuple[Placement, ...]
     before: Snapshot
     """Without what the batch evicts, and nothing of the batch running."""
-    after: Snapshot
-    """With all that have a place."""
+    line: Line
+
+    @property
+    def after(self) -> Snapshot:
+        """With all that have a place."""
+        return self.line.last
 
     @property
     def is_settled(self) -> bool:
         """Whether each gang has a place in one domain of the lowest tier."""
-        lowest = self.after.levels.tiers[:2]
+        lowest = self.before.levels.tiers[:2]
         return all(found.is_feasible and found.tier in lowest for found in self.placements)
 
 
@@ -57,17 +61,19 @@ def in_turn(
         each_s: of the search for each gang, where its request allows no less.
     """
     before, placements = snapshot, []
-    line, plain = _Line(snapshot), PlainBatch(snapshot, requests)
+    line, plain = Line(snapshot), PlainBatch(snapshot, requests)
     tells_at_once = keeps_much(snapshot, len(requests))
     for at, request in enumerate(requests):
-        pods = plain.pods(at)
+        pods = plain.place(at)
         if pods is not None:
             found = plain_answer(snapshot, request, pods, line.view(request))
-        else:
-            asked = request if each_s is None else request.within(each_s)
-            found = place(line.last, asked, clock=clock)
-            if tells_at_once:
-                found.tell()
+            placements.append(found)
+            line.add(request, found)
+            continue
+        asked = request if each_s is None else request.within(each_s)
+        found = place(line.last, asked, clock=clock)
+        if tells_at_once:
+            found.tell()
         placements.append(found)
         if not found.is_feasible:
             continue
@@ -75,10 +81,9 @@ def in_turn(
             before = without_victims(before, found.victims, below=request.priority)
             left = without_victims(line.last, found.victims, below=request.priority)
             plain.follow(line.last, left)
-        gang = running_gang(request, found)
-        line.add(gang, found.victims)
-        plain.take(gang)
-    return Turn(tuple(requests), tuple(placements), before, line.last)
+        line.add(request, found)
+        plain.take(running_gang(request, found))
+    return Turn(tuple(requests), tuple(placements), before, line)
 
 
 def keeps_much(snapshot: Snapshot, num_answers: int) -> bool:
@@ -86,11 +91,12 @@ def keeps_much(snapshot: Snapshot, num_answers: int) -> bool:
     return snapshot.free.nbytes * num_answers > MOST_KEPT_BYTES
 
 
-class _Line:
+class Line:
     """The snapshots between gangs; one is made when somebody looks at it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._started: list[tuple[RunningGang, Sequence[str]]] = []
+        """Begin with nobody."""
+        self._started: list[tuple[PlacementRequest, Placement]] = []
         self._first = snapshot
         self._last = (0, snapshot)
         """With the number of gangs that have started by then."""
@@ -98,9 +104,9 @@ class _Line:
         """What somebody has looked at, by the same number: answers are read in other orders."""
         self._most_seen = max(MOST_KEPT_BYTES // (4 * snapshot.free.nbytes + 1), 4)
 
-    def add(self, gang: RunningGang, victims: Sequence[str]) -> None:
+    def add(self, request: PlacementRequest, found: Placement) -> None:
         """Let a gang start once its victims have gone."""
-        self._started.append((gang, victims))
+        self._started.append((request, found))
 
     @property
     def last(self) -> Snapshot:
@@ -125,12 +131,12 @@ class _Line:
         """Return the snapshot once so many gangs have started, from one where fewer have."""
         start, snapshot = made
         waiting: list[RunningGang] = []
-        for gang, victims in self._started[start:num]:
-            if victims:
+        for request, found in self._started[start:num]:
+            if found.victims:
                 full = with_running(snapshot, *waiting)
-                snapshot = without_victims(full, victims, below=gang.priority)
+                snapshot = without_victims(full, found.victims, below=request.priority)
                 waiting = []
-            waiting.append(gang)
+            waiting.append(running_gang(request, found))
         return num, with_running(snapshot, *waiting) if waiting else snapshot
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from generator.placement.answer import (
+    NOTHING,
     Alternative,
     DomainVerdict,
     Placement,
@@ -84,14 +85,18 @@ def placement_of(message: pb.Placement) -> Placement:
         victims=tuple(message.victims),
         reason=_reason_of(message.reason) if message.HasField("reason") else None,
         alternatives=tuple(
-            Alternative(row.change, row.tier if row.HasField("tier") else None, row.feasible)
-            for row in message.alternatives
+            [
+                Alternative(row.change, row.tier if row.HasField("tier") else None, row.feasible)
+                for row in message.alternatives
+            ]
         ),
         domains=tuple(
-            DomainVerdict(row.name, _known(row.verdict, _VERDICTS_BACK), row.needs)
-            for row in message.domains
+            [
+                DomainVerdict(row.name, _known(row.verdict, _VERDICTS_BACK), row.needs)
+                for row in message.domains
+            ]
         ),
-        working=MappingProxyType(_working_of(message)),
+        working=_working_of(message),
     )
 
 
@@ -105,7 +110,9 @@ def assignment_messages(placement: Placement) -> list[pb.Assignment]:
 
 def assignment_of(rows: Iterable[pb.Assignment]) -> Mapping[str, tuple[str | None, ...]]:
     """Return the node of each pod per group."""
-    return MappingProxyType({row.group: tuple(node or None for node in row.nodes) for row in rows})
+    return MappingProxyType(
+        {row.group: tuple([node or None for node in row.nodes]) for row in rows}
+    )
 
 
 def objective_messages(placement: Placement) -> list[pb.ObjectiveTerm]:
@@ -186,14 +193,14 @@ def _scores_message(pod: str, scores: Mapping[str, float]) -> pb.PodScores:
     return pb.PodScores(pod=pod, nodes=nodes)
 
 
-def _working_of(message: pb.Placement) -> dict[str, Any]:
+def _working_of(message: pb.Placement) -> Mapping[str, Any]:
     match message.WhichOneof("working"):
         case "walk":
-            return {"candidates": list(message.walk.candidates)}
+            return MappingProxyType({"candidates": list(message.walk.candidates)})
         case "bucketing":
             found = message.bucketing
             number = float if found.scaled else int
-            return {
+            made = {
                 "buckets": [list(row.pods) for row in found.buckets],
                 "sequence": list(found.sequence),
                 "scores": {
@@ -201,5 +208,6 @@ def _working_of(message: pb.Placement) -> dict[str, Any]:
                     for row in found.scores
                 },
             }
+            return MappingProxyType(made)
         case _:
-            return {}
+            return NOTHING

@@ -93,9 +93,11 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         """Plan the gangs of each message together, in what those before it have left."""
         snapshot = known(self._published)
         names: set[str] = set()
+        found: BatchPlacement | None = None
         for message in request_iterator:
+            if found is not None:
+                snapshot = found.snapshot
             found = self._planned(snapshot, self._batch_of(message, names), context)
-            snapshot = found.snapshot
             render = placement_message if message.explain else brief_message
             yield from _parts([render(one) for one in found.placements])
 

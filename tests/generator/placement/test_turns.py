@@ -207,16 +207,16 @@ def test_it_sees_the_room_that_victims_have_left() -> None:
 def test_it_looks_after_questions(num: int, spec: dict[str, Any], *, is_looked_after: bool) -> None:
     requests = [request(gang=f"g{at}", **spec) for at in range(num)]
     plain = PlainBatch(cluster(TREE), requests)
-    assert all((plain.pods(at) is not None) == is_looked_after for at in range(num))
+    assert all((plain.place(at) is not None) == is_looked_after for at in range(num))
 
 
 def test_it_leaves_gangs_with_pods_of_their_own_to_the_whole_engine() -> None:
     snapshot = cluster(TREE, g2=["n0"])
     plain = PlainBatch(snapshot, [request(gang=f"g{at}") for at in range(FEW + 2)])
-    assert [plain.pods(at) is None for at in range(FEW + 2)] == [False, False, True] + [False] * 3
+    assert [plain.place(at) is None for at in range(FEW + 2)] == [False, False, True] + [False] * 3
 
 
 def test_it_leaves_nodes_of_endless_room_to_the_whole_engine() -> None:
     snapshot = build_snapshot(TREE, {"n0": NodeSpec("n0", {"slots": NODES})})
     requests = [request(gang=f"g{at}", groups=workers(1)) for at in range(FEW)]
-    assert PlainBatch(snapshot, requests).pods(0) is None
+    assert PlainBatch(snapshot, requests).place(0) is None

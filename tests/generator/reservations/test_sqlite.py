@@ -102,7 +102,9 @@ def _foreign(file: Path) -> None:
 
 
 def _newer(file: Path) -> None:
-    SqliteReservations(file).put([example()])
+    store = SqliteReservations(file)
+    store.put([example()])
+    store.close()  # else the collector does, which writes the file later
     with sqlite3.connect(file) as database:
         database.execute("PRAGMA user_version = 2")
     database.close()
