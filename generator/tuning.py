@@ -6,7 +6,6 @@ that also answers nobody; calls come meanwhile in others, and want an answer wit
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import sys
 from typing import Final
@@ -31,6 +30,8 @@ def collect_rarely() -> None:
 
 def tune_for_serving() -> None:
     """Set all of it; where the C library knows no such options, the rest."""
+    import ctypes  # noqa: PLC0415 - every command loads this file, and only servers want that
+
     sys.setswitchinterval(_SWITCH_S)
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -64,13 +64,25 @@ def kept_in(levels: Levels, codes: Ints, most: int) -> list[bytes]:
 
 def _seen(problem: Problem) -> Iterator[Ints]:
     """Yield per node all that pods of the job may see of it."""
-    snapshot = problem.snapshot
-    asked = {name for shape in problem.shapes for name, need in shape.request.items() if need}
-    for row, name in enumerate(snapshot.resources):
-        if name in asked:
-            yield snapshot.free[row]
+    yield from _free(problem).values()
     for shape in problem.shapes:
         yield shape.allowed.astype(np.int64)
+    yield from _wished(problem)
+
+
+def _free(problem: Problem) -> dict[str, Ints]:
+    """Return what nodes have free of the resources that the job asks for."""
+    snapshot = problem.snapshot
+    return {
+        name: snapshot.free[row]
+        for row, name in enumerate(snapshot.resources)
+        if any(shape.request.get(name) for shape in problem.shapes)
+    }
+
+
+def _wished(problem: Problem) -> Iterator[Ints]:
+    """Yield per node what makes the job like it less than others."""
+    for shape in problem.shapes:
         if shape.misses is not None:
             yield shape.misses
     if problem.node_weights is not None:
@@ -82,20 +94,13 @@ def _packed(problem: Problem, most: Sequence[int], nodes: Ints) -> Iterator[Ints
 
     Slots are those of the largest shape; -1: the pods do not fit together.
     """
-    snapshot, shapes = problem.snapshot, problem.shapes
+    shapes = problem.shapes
     largest = shapes[problem.largest]
     slots = [shape.slots[nodes] for shape in shapes]
     yield slots[problem.largest]
-    for shape in shapes:
-        if shape.misses is not None:
-            yield shape.misses[nodes]
-    if problem.node_weights is not None:
-        yield problem.node_weights.rank[nodes]
-    rows = {
-        name: snapshot.free[row, nodes]
-        for row, name in enumerate(snapshot.resources)
-        if any(shape.request.get(name) for shape in shapes)
-    }
+    for column in _wished(problem):
+        yield column[nodes]
+    rows = {name: free[nodes] for name, free in _free(problem).items()}
     for counts in product(*(range(num + 1) for num in most)):
         fits = np.logical_and.reduce([row >= num for row, num in zip(slots, counts, strict=True)])
         after = slots[problem.largest]

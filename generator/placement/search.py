@@ -130,8 +130,9 @@ class Search:
 
     def _goal(self, tier: int, unit: int) -> tuple[int, State] | None:
         """Return the least cost of the whole job inside a unit, and its state."""
+        of_room = self._weights.of_room(tier, unit)
         found = [
-            (entry.cost - self._weights.of_room(tier, unit), state)
+            (entry.cost - of_room, state)
             for state, entry in self._table(tier, unit).entries.items()
             if list(state.done) == self._wanted and not any(state.loose)
         ]
