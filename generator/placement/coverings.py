@@ -14,15 +14,9 @@ import numpy as np
 from generator.placement.capacity import Ints
 from generator.placement.levels import Levels
 
-NONE: Ints = np.empty(0, dtype=np.int64)
 FIRST = np.ones(1, dtype=np.bool_)
 SMALL = 64
 """Pods per unit up to which units are counted by what they hold; else they are sorted by it."""
-
-
-def least(units: Ints, values: Ints) -> Ints:
-    """Return the units with the least value, in order."""
-    return units[values == values[values.argmin()]] if len(units) > 1 else units
 
 
 class Covering(Protocol):
@@ -30,15 +24,6 @@ class Covering(Protocol):
 
     def fewest(self, units: Ints, num_pods: int) -> Ints:
         """Return per wider unit the fewest that hold so many pods, which all of them must."""
-
-    def thriftiest(self, num_pods: int) -> Ints:
-        """Return the wider units that hold so many pods in the fewest; none where none does."""
-
-    def tightest(self, num_pods: int) -> tuple[int, Ints]:
-        """Return the least, not below so many, that a unit holds, and the wider ones with such.
-
-        Without any where no unit holds so many.
-        """
 
     def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
         """Return it once some units, in order, hold other numbers; None: make it anew."""
@@ -91,28 +76,6 @@ class _Counted:
         slopes = np.arange(self.top, 0, -1)[:, np.newaxis]
         return np.asarray(-((self.lines[:-1, units] - num_pods) // slopes).min(axis=0))
 
-    def thriftiest(self, num_pods: int) -> Ints:
-        if not self.top:
-            return NONE
-        fewest = -(-num_pods // self.top)
-        needed = num_pods - fewest * np.arange(self.top, -1, -1)[:, np.newaxis]
-        found: Ints = np.flatnonzero((self.lines >= needed).all(axis=0))
-        if len(found):
-            return found
-        units = np.flatnonzero(self.lines[-1] >= num_pods)
-        return least(units, self.fewest(units, num_pods))
-
-    def tightest(self, num_pods: int) -> tuple[int, Ints]:
-        if num_pods > self.top:
-            return 0, NONE
-        sums = [0, *self.lines[: self.top - num_pods + 2].sum(axis=1).tolist()]
-        for row in range(self.top - num_pods + 1, 0, -1):
-            if sums[row + 1] - sums[row] > sums[row] - sums[row - 1]:
-                many = self.lines[row] - self.lines[row - 1]
-                fewer = self.lines[row - 1] - self.lines[max(row - 2, 0)]
-                return self.top - row + 1, np.flatnonzero(many > fewer)
-        return 0, NONE
-
     def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
         held = after[at]
         if held.max() > self.top:
@@ -155,20 +118,6 @@ class _Sorted:
         start = self.first[units]
         before = self.sums[start] - self.ranked[start]
         return np.searchsorted(self.sums, before + num_pods) - start + 1
-
-    def thriftiest(self, num_pods: int) -> Ints:
-        start, end = self.first[:-1], self.first[1:] - 1
-        held = self.sums[end] - self.sums[start] + self.ranked[start]
-        units = np.flatnonzero(held >= num_pods)
-        return least(units, self.fewest(units, num_pods))
-
-    def tightest(self, num_pods: int) -> tuple[int, Ints]:
-        enough = self.ranked[self.ranked >= num_pods]
-        if not len(enough):
-            return 0, NONE
-        value = int(enough.min())
-        at = np.flatnonzero(self.ranked == value)
-        return value, np.unique(np.searchsorted(self.first, at, side="right") - 1)
 
     def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
         del before

@@ -49,6 +49,11 @@ class Levels:
         return next(t for t, unit in enumerate(self.unit) if unit[low] == unit[high])
 
 
+def least(units: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the units with the least value, in order."""
+    return units[values == values[values.argmin()]] if len(units) > 1 else units
+
+
 def build_levels(tree: TopologyTree, num_nodes: int) -> Levels:
     """Cut `num_nodes` nodes, those of the tree first, into units; O(tiers × (nodes + domains))."""
     is_start = np.ones(num_nodes, dtype=np.bool_)

@@ -9,20 +9,17 @@ wherever this file answers, it answers as the whole engine does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
-from generator.placement.capacity import Ints, Snapshot
+from generator.placement.capacity import Snapshot
 from generator.placement.counting import cut_parts
-from generator.placement.coverings import least
+from generator.placement.leaves import LEAF
 from generator.placement.levels import Levels
 from generator.placement.picking import MOST_SUMS, fewest_nodes, poured
 from generator.placement.presets import Preset
 from generator.placement.request import Group, PlacementRequest
-from generator.placement.shapes import Shape, build_shapes
+from generator.placement.shapes import build_shapes
 from generator.placement.tiers import height
-
-LEAF = 1
-"""Height of the lowest tier of domains."""
 
 
 def plain_pods(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...] | None:
@@ -38,18 +35,16 @@ def plain_pods(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...]
         return None
     (group,) = request.groups
     ((shape,), _), levels = build_shapes(snapshot, request), snapshot.levels
-    covering = shape.covering(levels, 0, LEAF)
-    room, leaves = covering.tightest(group.count)
-    if len(leaves):
-        leaf = int(tightest(levels, shape.rooms, leaves)[0])
-        slots = shape.slots[levels.starts[LEAF][leaf] : levels.stops[LEAF][leaf]]
-        node = int(levels.starts[LEAF][leaf]) + int((slots == room).argmax())
-        return (node,) * group.count
-    leaves = covering.thriftiest(group.count)
-    if not len(leaves) or not may_span(snapshot, request):
+    leaves = shape.leaves(levels)
+    if leaves is None:
         return None
-    leaves = tightest(levels, shape.rooms, leaves).tolist()
-    return in_parts(levels, group, least_left(_slots_in(levels, shape, leaves), group.count))
+    node = leaves.node(group.count)
+    if node is not None:
+        return (node,) * group.count
+    found = leaves.tightest(group.count)
+    if not found or not may_span(snapshot, request):
+        return None
+    return in_parts(levels, group, least_left(found, group.count))
 
 
 def is_plain(snapshot: Snapshot, request: PlacementRequest) -> bool:
@@ -82,25 +77,6 @@ def may_span(snapshot: Snapshot, request: PlacementRequest) -> bool:
     """Return whether a plain gang may lie on several nodes."""
     tiers = (request.required, request.groups[0].required)
     return all(height(snapshot, tier) >= LEAF for tier in tiers if tier)
-
-
-def tightest(levels: Levels, rooms: Sequence[Ints], leaves: Ints) -> Ints:
-    """Return the leaves with least room in them, then in the domains around, nearest first."""
-    leaves = least(leaves, rooms[LEAF][leaves])
-    for outer in range(LEAF + 1, levels.root):
-        if len(leaves) > 1:
-            around = levels.unit[outer][levels.starts[LEAF][leaves]]
-            leaves = least(leaves, rooms[outer][around])
-    return leaves
-
-
-def _slots_in(
-    levels: Levels, shape: Shape, leaves: Iterable[int]
-) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield per leaf its first node, and the pods that fit each of its nodes."""
-    for leaf in leaves:
-        start = int(levels.starts[LEAF][leaf])
-        yield start, tuple(shape.slots[start : levels.stops[LEAF][leaf]].tolist())
 
 
 def least_left(leaves: Iterable[tuple[int, tuple[int, ...]]], num_pods: int) -> dict[int, int]:

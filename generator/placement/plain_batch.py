@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.capacity import Ints, RunningGang, Snapshot, seen_by
-from generator.placement.plain import LEAF, in_parts, is_plain, least_left, may_span, tightest
+from generator.placement.leaves import LEAF, tightest
+from generator.placement.plain import in_parts, is_plain, least_left, may_span
 from generator.placement.reasons import refusal
 from generator.placement.request import PlacementRequest
 from generator.placement.shapes import Shape, build_shapes

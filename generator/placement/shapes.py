@@ -15,6 +15,7 @@ import numpy as np
 from generator.placement.capacity import Ints, Mask, Snapshot
 from generator.placement.coverings import Covering, make_covering
 from generator.placement.grouping import Group
+from generator.placement.leaves import LEAF, Leaves
 from generator.placement.levels import Levels
 from generator.placement.request import PlacementRequest
 from generator.placement.tiers import height
@@ -33,6 +34,8 @@ class Shape:
     """Per node: wished labels that it lacks; None where nothing is wished."""
     _coverings: dict[tuple[int, int], Covering] = field(default_factory=dict, repr=False)
     """By tier and wider tier; a memo."""
+    _leaves: dict[int, Leaves | None] = field(default_factory=dict, repr=False)
+    """One entry; a memo."""
 
     @property
     def slots(self) -> Ints:
@@ -57,6 +60,12 @@ class Shape:
             self._coverings[inner, tier] = known
         return known
 
+    def leaves(self, levels: Levels) -> Leaves | None:
+        """Return the leaves by what they hold; None where they are not looked at so."""
+        if LEAF not in self._leaves:
+            self._leaves[LEAF] = Leaves.of(levels, self.rooms)
+        return self._leaves[LEAF]
+
     def changed(self, levels: Levels, at: Ints, fits: Ints) -> Shape:
         """Return the shape once so many pods fit some nodes, named in order.
 
@@ -76,7 +85,16 @@ class Shape:
             covering = known.changed(self.rooms[inner], rooms[inner], units)
             if covering is not None:
                 coverings[inner, tier] = covering
-        return Shape(self.request, self.allowed, tuple(rooms), self.misses, coverings)
+        known_leaves = self._leaves.get(LEAF)
+        leaves = None if known_leaves is None else known_leaves.changed(rooms, at)
+        return Shape(
+            self.request,
+            self.allowed,
+            tuple(rooms),
+            self.misses,
+            coverings,
+            {} if leaves is None else {LEAF: leaves},
+        )
 
 
 def build_shapes(

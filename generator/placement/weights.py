@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from generator.placement.capacity import Ints
-from generator.placement.coverings import least
+from generator.placement.levels import least
 from generator.placement.objective import slots_after
 from generator.placement.parts import PartType
 from generator.placement.presets import Direction, Key
