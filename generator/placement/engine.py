@@ -149,13 +149,13 @@ def plain_answer(
         pods: positions of its nodes, in index order.
         view: returns the snapshot that explains the answer.
     """
-    why = _Why(view, request, pods)
-    specs = snapshot.specs
+    specs, tier = snapshot.specs, snapshot.levels.common(pods[0], pods[-1])
+    why = _Why(view, request, pods, tier)
     names = tuple([specs[at].name for at in pods])
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType({request.groups[0].name: names}),
-        tier=snapshot.levels.tiers[why.tier],
+        tier=snapshot.levels.tiers[tier],
         objective=DeferredMapping(why.objective),
         is_proved=True,
         domains=DeferredRows(why.domains),
@@ -166,10 +166,14 @@ class _Why:
     """What explains the answer of a plain gang."""
 
     def __init__(
-        self, view: Callable[[], Snapshot], request: PlacementRequest, pods: tuple[int, ...]
+        self,
+        view: Callable[[], Snapshot],
+        request: PlacementRequest,
+        pods: tuple[int, ...],
+        tier: int,
     ) -> None:
         self._view, self._request, self._pods = view, request, pods
-        self.tier = int(pods[0] != pods[-1])
+        self._tier = tier
 
     @cached_property
     def _solved(self) -> tuple[Problem, Solution]:
@@ -182,7 +186,7 @@ class _Why:
 
     def domains(self) -> Sequence[DomainVerdict]:
         problem, found = self._solved
-        return verdicts(problem, self.tier, found)
+        return verdicts(problem, self._tier, found)
 
 
 def _solved(problem: Problem, time: _Time) -> tuple[Solution | None, bool]:

@@ -1,4 +1,4 @@
-"""The plain case straight from what was counted: equal pods that fit one node, or one leaf.
+"""The plain case straight from what was counted: equal pods that fit a node, a leaf, or a bit more.
 
 Most gangs are so, and for them the rules of `optimal` come down to a few comparisons: the lowest
 tier with room, the fewest nodes, the least room in the domain and in those around it, the least
@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from generator.placement.capacity import Snapshot
+import numpy as np
+
+from generator.placement.capacity import Ints, Snapshot
 from generator.placement.counting import cut_parts
-from generator.placement.leaves import LEAF
 from generator.placement.levels import Levels
 from generator.placement.picking import MOST_SUMS, fewest_nodes, poured
 from generator.placement.presets import Preset
 from generator.placement.request import Group, PlacementRequest
-from generator.placement.shapes import build_shapes
+from generator.placement.shapes import Shape, build_shapes
 from generator.placement.tiers import height
+from generator.placement.units import LEAF
 
 
 def plain_pods(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...] | None:
@@ -29,22 +31,46 @@ def plain_pods(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...]
         snapshot: the cluster as the gang sees it.
         request: that names no tier which the tree lacks.
 
-    Cost: O(leaves + nodes of a leaf) on a kind of pods that was counted.
+    Cost: O(kinds of leaves + nodes of a leaf + pods) on a kind of pods that was counted.
     """
     if not is_plain(snapshot, request):
         return None
     (group,) = request.groups
     ((shape,), _), levels = build_shapes(snapshot, request), snapshot.levels
-    leaves = shape.leaves(levels)
+    leaves = shape.units(levels, LEAF)
     if leaves is None:
         return None
-    node = leaves.node(group.count)
+    node = leaves.child(group.count)
     if node is not None:
         return (node,) * group.count
     found = leaves.tightest(group.count)
-    if not found or not may_span(snapshot, request):
+    tier = LEAF if found else LEAF + 1
+    if not may_span(snapshot, request, tier):
         return None
-    return in_parts(levels, group, least_left(found, group.count))
+    if found:
+        return in_parts(levels, group, least_left(found, group.count))
+    return _beyond_leaf(levels, shape, group.count) if leaves.is_even and not group.slices else None
+
+
+def _beyond_leaf(levels: Levels, shape: Shape, num_pods: int) -> tuple[int, ...] | None:
+    """Return the same for pods that fit no leaf, of which every node holds as many or none.
+
+    So the fewest nodes are the same in every domain, and leave as much.
+    """
+    domains = shape.units(levels, LEAF + 1) if levels.root > LEAF + 1 else None
+    found = () if domains is None else domains.tightest(num_pods)
+    nodes = [
+        _first_nodes(levels, shape, leaf, count)
+        for leaf, count in (least_left(found, num_pods) if found else {}).items()
+    ]
+    return tuple(np.concatenate(nodes).tolist()) if nodes else None
+
+
+def _first_nodes(levels: Levels, shape: Shape, leaf: int, num_pods: int) -> Ints:
+    """Return the node of each of so many pods in a leaf, of which every node holds as many."""
+    nodes = levels.children(LEAF, leaf)
+    slots = shape.slots[nodes.start : nodes.stop]
+    return (nodes.start + slots.nonzero()[0]).repeat(shape.most[0])[:num_pods]
 
 
 def is_plain(snapshot: Snapshot, request: PlacementRequest) -> bool:
@@ -73,31 +99,31 @@ def _is_plain_group(snapshot: Snapshot, group: Group) -> bool:
     return len(group.slices) == 1 and not (is_bound or is_loose or layer.least)
 
 
-def may_span(snapshot: Snapshot, request: PlacementRequest) -> bool:
-    """Return whether a plain gang may lie on several nodes."""
+def may_span(snapshot: Snapshot, request: PlacementRequest, tier: int) -> bool:
+    """Return whether a plain gang may lie in a domain of a tier."""
     tiers = (request.required, request.groups[0].required)
-    return all(height(snapshot, tier) >= LEAF for tier in tiers if tier)
+    return all(height(snapshot, bound) >= tier for bound in tiers if bound)
 
 
-def least_left(leaves: Iterable[tuple[int, tuple[int, ...]]], num_pods: int) -> dict[int, int]:
-    """Return pods per node in the first leaf where the fewest nodes leave least; in tree order.
+def least_left(units: Iterable[tuple[int, tuple[int, ...]]], num_pods: int) -> dict[int, int]:
+    """Return pods per child in the first unit where the fewest leave least; in tree order.
 
     Args:
-        leaves: per leaf its first node, and the pods that fit each of its nodes.
-        num_pods: that each leaf holds.
+        units: per unit its first child, and the pods that fit each of its children.
+        num_pods: that each unit holds.
     """
     best: dict[int, int] = {}
     left_in_best = -1
     tried = set[tuple[int, ...]]()
-    for start, slots in leaves:
-        if slots in tried:
+    for first, rooms in units:
+        if rooms in tried:
             continue
-        tried.add(slots)
-        chosen = fewest_nodes(slots, num_pods, is_tight=True)
-        left = sum(slots[at] for at in chosen) - num_pods
+        tried.add(rooms)
+        chosen = fewest_nodes(rooms, num_pods, is_tight=True)
+        left = sum(rooms[at] for at in chosen) - num_pods
         if not best or left < left_in_best:
-            pods = poured(slots, chosen, num_pods)
-            best, left_in_best = {start + at: count for at, count in pods.items()}, left
+            pods = poured(rooms, chosen, num_pods)
+            best, left_in_best = {first + at: count for at, count in pods.items()}, left
         if not left:
             break
     return best

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.capacity import Ints, RunningGang, Snapshot, seen_by
-from generator.placement.leaves import LEAF, tightest
 from generator.placement.plain import in_parts, is_plain, least_left, may_span
 from generator.placement.reasons import refusal
 from generator.placement.request import PlacementRequest
 from generator.placement.shapes import Shape, build_shapes
+from generator.placement.units import LEAF, tightest
 
 FEW = 4
 """What fewer gangs of a batch ask is not worth numbers of its own."""
@@ -57,7 +57,7 @@ class PlainBatch:
         if view not in self._stocks:
             self._stocks[view] = _Stock(view)
         kind = self._stocks[view].kind(shape)
-        return _Question(kind, request, may_span=may_span(view, request))
+        return _Question(kind, request, may_span=may_span(view, request, LEAF))
 
     def place(self, at: int) -> tuple[int, ...] | None:
         """Take the best nodes for one of the requests, and return them in index order.
@@ -238,7 +238,7 @@ class _Question:
         best = self._ranks.item(self._ranks.argmin())
         if best == NEVER or (best > NODES and not self._may_span):
             return None
-        leaves = tightest(kind.levels, kind.rooms, (self._ranks == best).nonzero()[0])
+        leaves = tightest(kind.levels, kind.rooms, LEAF, (self._ranks == best).nonzero()[0])
         if best < NODES:
             found = kind.leaf(leaves.item(0))
             return {found.start + found.slots.index(best): count}

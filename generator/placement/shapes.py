@@ -15,10 +15,10 @@ import numpy as np
 from generator.placement.capacity import Ints, Mask, Snapshot
 from generator.placement.coverings import Covering, make_covering
 from generator.placement.grouping import Group
-from generator.placement.leaves import LEAF, Leaves
 from generator.placement.levels import Levels
 from generator.placement.request import PlacementRequest
 from generator.placement.tiers import height
+from generator.placement.units import Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +34,8 @@ class Shape:
     """Per node: wished labels that it lacks; None where nothing is wished."""
     _coverings: dict[tuple[int, int], Covering] = field(default_factory=dict, repr=False)
     """By tier and wider tier; a memo."""
-    _leaves: dict[int, Leaves | None] = field(default_factory=dict, repr=False)
-    """One entry; a memo."""
+    _units: dict[int, Units] = field(default_factory=dict, repr=False)
+    """By tier; a memo."""
 
     @property
     def slots(self) -> Ints:
@@ -60,11 +60,12 @@ class Shape:
             self._coverings[inner, tier] = known
         return known
 
-    def leaves(self, levels: Levels) -> Leaves | None:
-        """Return the leaves by what they hold; None where they are not looked at so."""
-        if LEAF not in self._leaves:
-            self._leaves[LEAF] = Leaves.of(levels, self.rooms)
-        return self._leaves[LEAF]
+    def units(self, levels: Levels, tier: int) -> Units | None:
+        """Return the units of a tier by what they hold; None where they are not looked at so."""
+        known = self._units.get(tier) or Units.of(levels, self.rooms, tier)
+        if known is not None:
+            self._units[tier] = known
+        return known
 
     def changed(self, levels: Levels, at: Ints, fits: Ints) -> Shape:
         """Return the shape once so many pods fit some nodes, named in order.
@@ -81,20 +82,16 @@ class Shape:
             rooms.append(changed)
         coverings: dict[tuple[int, int], Covering] = {}
         for (inner, tier), known in self._coverings.copy().items():
-            units = np.unique(levels.unit[inner][at]) if inner else at
-            covering = known.changed(self.rooms[inner], rooms[inner], units)
+            touched = np.unique(levels.unit[inner][at]) if inner else at
+            covering = known.changed(self.rooms[inner], rooms[inner], touched)
             if covering is not None:
                 coverings[inner, tier] = covering
-        known_leaves = self._leaves.get(LEAF)
-        leaves = None if known_leaves is None else known_leaves.changed(rooms, at)
-        return Shape(
-            self.request,
-            self.allowed,
-            tuple(rooms),
-            self.misses,
-            coverings,
-            {} if leaves is None else {LEAF: leaves},
-        )
+        units = {
+            tier: again
+            for tier, row in self._units.copy().items()
+            if (again := row.changed(rooms, at)) is not None
+        }
+        return Shape(self.request, self.allowed, tuple(rooms), self.misses, coverings, units)
 
 
 def build_shapes(

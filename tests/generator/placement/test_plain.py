@@ -23,10 +23,11 @@ STEPS = 10**6
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Snapshot:
-    """Draw nodes with few or many slots, one of them outside the tree."""
+    """Draw nodes with few or many slots, or all with as many or none; one is outside the tree."""
     each = MANY if draw(st.booleans()) else 1
     names = [*TREE.nodes, "outside"]
-    slots = draw(st.lists(st.integers(0, 4), min_size=len(names), max_size=len(names)))
+    many = draw(st.sampled_from([st.integers(0, 4), st.sampled_from([0, 3, 3])]))
+    slots = draw(st.lists(many, min_size=len(names), max_size=len(names)))
     rows = zip(names, slots, strict=True)
     return build_snapshot(TREE, {n: NodeSpec(n, {"slots": each * many}) for n, many in rows})
 
@@ -73,7 +74,15 @@ def test_it_answers_as_the_whole_engine_does(
             (7, 8, 9, 10),
             id="it places slices that share a rack",
         ),
-        pytest.param({"count": 6}, None, id="it leaves gangs beyond a rack to the whole engine"),
+        pytest.param(
+            {"count": 6}, (0, 1, 2, 3, 4, 5), id="it places pods in the first tight block"
+        ),
+        pytest.param({"count": 8}, None, id="it leaves gangs beyond a block to the whole engine"),
+        pytest.param(
+            {"count": 6, "slices": [{"size": 2, "tier": "rack"}]},
+            None,
+            id="it leaves slices beyond a rack to the whole engine",
+        ),
         pytest.param(
             {"count": 4, "required": "node"}, None, id="it leaves tiers that are too narrow"
         ),

@@ -1,0 +1,134 @@
+"""Units by kind tell the same as a look at every child, and go on telling it when nodes change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.placement import units as units_module
+from generator.placement.capacity import Ints
+from generator.placement.levels import build_levels
+from generator.placement.units import LEAF, MOST_ADDED, MOST_PODS, Unit, Units
+from tests.generator.placement.documents import racks
+
+LEVELS = build_levels(racks(3, 1, 4, 3, 2, 3, per_block=4), 18)
+"""Four racks in a block, two in another, and two nodes outside the tree."""
+NUM_NODES = 18
+slots = st.lists(st.integers(0, 4), min_size=NUM_NODES, max_size=NUM_NODES)
+move = st.dictionaries(
+    st.integers(0, NUM_NODES - 1), st.integers(0, 5), min_size=1, max_size=MOST_ADDED // 8
+)
+moves = st.lists(move, max_size=8)
+
+
+def rooms_of(values: list[int]) -> tuple[Ints, ...]:
+    """Return per tier and unit the pods that fit."""
+    rows = [np.array(values, dtype=np.int64)]
+    for tier in range(1, LEVELS.root + 1):
+        rows.append(np.bincount(LEVELS.unit[tier], weights=rows[0]).astype(np.int64))
+    return tuple(rows)
+
+
+def all_units(values: list[int], tier: int) -> list[Unit]:
+    inside = rooms_of(values)[tier - 1].tolist()
+    spans = [LEVELS.children(tier, at) for at in range(len(LEVELS.starts[tier]))]
+    return [Unit(span.start, tuple(inside[span.start : span.stop])) for span in spans]
+
+
+def kind(unit: Unit) -> tuple[int, ...]:
+    return tuple(sorted(room for room in unit.rooms if room))
+
+
+def fewest(unit: Unit, num_pods: int) -> int:
+    """Return how few children of a unit, which it has, hold so many pods."""
+    held = sorted(unit.rooms, reverse=True)
+    return next(num for num in range(1, len(held) + 1) if sum(held[:num]) >= num_pods)
+
+
+def room_around(unit: Unit, values: list[int], tier: int) -> list[int]:
+    start, rooms = LEVELS.starts[tier - 1][unit.first], rooms_of(values)
+    return [int(rooms[at][LEVELS.unit[at][start]]) for at in range(tier, LEVELS.root)]
+
+
+def tightest(values: list[int], tier: int, num_pods: int) -> list[Unit]:
+    holding = [unit for unit in all_units(values, tier) if sum(unit.rooms) >= num_pods]
+    keys = [(fewest(unit, num_pods), room_around(unit, values, tier)) for unit in holding]
+    best = [unit for unit, key in zip(holding, keys, strict=True) if key == min(keys)]
+    return list({kind(unit): unit for unit in best[::-1]}.values())
+
+
+def child(values: list[int], tier: int, num_pods: int) -> int | None:
+    rooms = rooms_of(values)[tier - 1].tolist()
+    least = min((room for room in rooms if room >= num_pods), default=None)
+    if least is None:
+        return None
+    holding = [unit for unit in all_units(values, tier) if least in unit.rooms]
+    unit = min(holding, key=lambda unit: room_around(unit, values, tier))
+    return unit.first + unit.rooms.index(least)
+
+
+def agree(units: Units, values: list[int], tier: int) -> None:
+    for num_pods in range(1, 30):
+        found = units.tightest(num_pods)
+        # A unit that has changed is a kind of its own, even where there was one like it.
+        firsts = {kind(unit): unit for unit in found[::-1]}
+        assert sorted(firsts.values()) == sorted(tightest(values, tier, num_pods))
+        assert units.child(num_pods) == child(values, tier, num_pods)
+    inside = {room for room in rooms_of(values)[tier - 1].tolist() if room}
+    assert units.is_even == (len(inside) <= 1)
+
+
+@pytest.mark.parametrize("tier", [pytest.param(1, id="leaves"), pytest.param(2, id="blocks")])
+@settings(max_examples=60, deadline=None)
+@given(values=slots, changes=moves)
+def test_the_tightest_units_with_fewest_children_are_found_after_every_change(
+    tier: int, values: list[int], changes: list[dict[int, int]]
+) -> None:
+    units = Units.of(LEVELS, rooms_of(values), tier)
+    assert units is not None
+    agree(units, values, tier)
+    for change in changes:
+        values = [change.get(at, value) for at, value in enumerate(values)]
+        units = units.changed(rooms_of(values), np.array(sorted(change)))
+        assert units is not None
+        agree(units, values, tier)
+
+
+def test_units_are_sorted_anew_after_many_changes() -> None:
+    values = [1] * NUM_NODES
+    units = Units.of(LEVELS, rooms_of(values), LEAF)
+    num_changes = 0
+    while units is not None:
+        values[0] += 1
+        num_changes += 1
+        units = units.changed(rooms_of(values), np.array([0]))
+    assert MOST_ADDED < num_changes < 2 * MOST_ADDED
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(MOST_PODS + 1, id="from the beginning"),
+        pytest.param(1, id="after a change"),
+    ],
+)
+def test_units_that_hold_too_much_are_left_to_others(before: int) -> None:
+    units = Units.of(LEVELS, rooms_of([before] * NUM_NODES), LEAF)
+    if units is not None:
+        units = units.changed(rooms_of([MOST_PODS + 1, *[1] * (NUM_NODES - 1)]), np.array([0]))
+    assert units is None
+
+
+def test_units_that_are_too_many_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units_module, "MOST_CELLS", NUM_NODES)
+    assert Units.of(LEVELS, rooms_of([1] * NUM_NODES), LEAF) is None
+
+
+def test_what_is_remembered_of_units_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units_module, "MOST_REMEMBERED", 1)
+    values = [1, 2, 3, 4, *range(NUM_NODES - 4)]
+    units = Units.of(LEVELS, rooms_of(values), LEAF)
+    assert units is not None
+    agree(units, values, LEAF)
