@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from generator.placement.answer import Placement
@@ -25,7 +25,9 @@ from generator.rpc.connection import (
 )
 from generator.rpc.convert import request_message
 from generator.rpc.failures import FailureKind
+from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.publishing import Revised
+from generator.rpc.sizes import check_size
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
@@ -45,6 +47,8 @@ _Message = TypeVar("_Message")
 _Value = TypeVar("_Value")
 GANGS: Final = 256
 """Of one message of a batch."""
+_NAME_BYTES: Final = 4
+"""Of a letter of a gang's name, at most."""
 MOST_SHAPES: Final = 512
 """Gangs that differ by more than their names, whose messages are remembered within a batch."""
 _RESUMED_S: Final = 0.5
@@ -257,35 +261,62 @@ class TopologyClient(Connection):
 def _batches(
     requests: Iterable[PlacementRequest], failures: list[Exception], *, explain: bool
 ) -> Iterator[pb.PlaceBatchRequest]:
-    """Yield requests as messages, up to one that fails: gRPC would tell nobody why."""
-    rest, copies = iter(requests), _Copies()
+    """Yield requests as messages that a server takes, up to one that fails.
+
+    gRPC would tell nobody why.
+    """
+    copies, message, num_bytes = _Copies(), pb.PlaceBatchRequest(explain=explain), 0
     try:
-        while some := tuple(islice(rest, GANGS)):
-            message = pb.PlaceBatchRequest(explain=explain)
-            for request in some:
-                copies.write(request, message.specs.add())
-            yield message
+        for request in requests:
+            more = copies.most_bytes(request)
+            if message.specs and num_bytes + more > MAX_MESSAGE_BYTES:
+                yield message
+                message, num_bytes = pb.PlaceBatchRequest(explain=explain), 0
+            copies.write(request, message)
+            num_bytes += more
+            if len(message.specs) == GANGS:
+                yield message
+                message, num_bytes = pb.PlaceBatchRequest(explain=explain), 0
     except Exception as error:  # noqa: BLE001 - whatever the caller's source raises is for the caller
         failures.append(error)
+    if message.specs:
+        yield message
 
 
 class _Copies:
     """Writes gangs that differ by their names as copies of one message."""
 
     def __init__(self) -> None:
-        self._known: dict[object, pb.PlacementSpec] = {}
+        self._known: dict[object, tuple[pb.PlacementSpec, int]] = {}
 
-    def write(self, request: PlacementRequest, spec: pb.PlacementSpec) -> None:
-        shape = (request.question, request.deadline_s)
-        if shape not in self._known:
-            if len(self._known) >= MOST_SHAPES:
-                self._known.clear()
-            self._known[shape] = request_message(request)
-        spec.CopyFrom(self._known[shape])
+    def most_bytes(self, request: PlacementRequest) -> int:
+        """Return what a request adds to a message of a batch, at most.
+
+        Raises:
+            PlacementRequestError: no message of a batch has room for it.
+        """
+        return self._shape(request)[1] + _NAME_BYTES * len(request.gang)
+
+    def write(self, request: PlacementRequest, message: pb.PlaceBatchRequest) -> None:
+        """Add a request to a message."""
+        spec = message.specs.add()
+        spec.CopyFrom(self._shape(request)[0])
         try:
             spec.gang = request.gang
         except ValueError:
-            spec.CopyFrom(request_message(request))  # which says what is wrong with it
+            del message.specs[-1]
+            message.specs.append(request_message(request))  # which says what is wrong with it
+
+    def _shape(self, request: PlacementRequest) -> tuple[pb.PlacementSpec, int]:
+        shape = (request.question, request.deadline_s)
+        known = self._known.get(shape)
+        if known is None:
+            if len(self._known) >= MOST_SHAPES:
+                self._known.clear()
+            alone = pb.PlaceBatchRequest(specs=[request_message(request)])
+            check_size(alone)
+            known = self._known[shape] = alone.specs[0], alone.ByteSize()
+        return known
 
 
 def _read(read: Callable[[_Message], _Value], message: _Message, address: str) -> _Value:

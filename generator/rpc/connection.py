@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
 from generator.kube.pacing import Backoff
 from generator.rpc.address import loopback_address, open_address
@@ -18,6 +19,7 @@ from generator.rpc.faults import quiet_faults
 from generator.rpc.key_files import read_key_file
 from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.proof import PLAIN, Proof
+from generator.rpc.sizes import check_size
 from topology.errors import ConfigError, PlacementRequestError, TopologyError, show
 
 Metadata = tuple[tuple[str, str], ...]
@@ -134,11 +136,13 @@ class Connection:
         What fails for a moment is tried again, a little later each time, within the deadline.
 
         Raises:
-            PlacementRequestError: the server refuses the request.
+            PlacementRequestError: the server refuses the request, or would, as it is too large.
             ConfigError: nobody answers at the address, or it is not this service, or the file of
                 the token cannot be read.
             PlacementServerError: the server gave no answer in time, knows no tree yet, or failed.
         """
+        if isinstance(message, Message):
+            check_size(message)
         ends_at = time.monotonic() + self.timeout_s
         attempt = 1
         while True:
@@ -161,6 +165,8 @@ class Connection:
         Raises:
             TopologyError: as `ask`.
         """
+        if isinstance(message, Message):
+            check_size(message)
         call = method(message, timeout=timeout_s, metadata=self._metadata())
         try:
             yield from call

@@ -9,11 +9,13 @@ from queue import Queue
 import grpc
 import pytest
 
+from generator.placement.answer import ReasonKind
 from generator.placement.engine import place
 from generator.placement.joint import place_batch
 from generator.placement.request import PlacementRequest
 from generator.rpc.client import GANGS, PlacementClient
 from generator.rpc.convert import request_message
+from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.placing import MOST_SPECS
 from generator.rpc.publishing import Published
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
@@ -69,6 +71,23 @@ def test_it_sends_each_gang_as_it_was_asked_for(
 
 def test_it_answers_nobody_with_nothing(client: PlacementClient) -> None:
     assert list(client.place_batch([])) == []
+
+
+def test_it_sends_large_gangs_in_messages_that_a_server_takes(client: PlacementClient) -> None:
+    selector = {"zone": [f"{at:0100}" for at in range(4_000)]}
+    groups = [{"name": "w", "count": 1, "node_selector": selector}]
+    requests = [gang(f"g{at}", 1, groups=groups, priority=at) for at in range(40)]
+    found = list(client.place_batch(requests))
+    assert [row.reason and row.reason.kind for row in found] == [ReasonKind.EXCLUDED] * 40
+
+
+def test_it_sends_no_gang_that_no_message_holds(client: PlacementClient) -> None:
+    selector = {"zone": ["x" * MAX_MESSAGE_BYTES]}
+    groups = [{"name": "w", "count": 1, "node_selector": selector}]
+    found = client.place_batch([gang("x", 1), gang("y", 1, groups=groups), gang("z", 1)])
+    assert next(found).is_feasible
+    with pytest.raises(PlacementRequestError, match=r"^specs: takes 4194\d+ of the 4194\d+ bytes"):
+        next(found)
 
 
 @pytest.mark.parametrize("before", [0, 1, GANGS], ids=["first", "second", "of the next message"])

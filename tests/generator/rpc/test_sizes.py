@@ -1,0 +1,72 @@
+"""What no server takes is told before it is sent, by the field that is to blame."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf.message import Message
+
+from generator.rpc.client import PlacementClient
+from generator.rpc.limits import MAX_MESSAGE_BYTES
+from generator.rpc.sizes import check_size
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from tests.generator.rpc.clusters import request_for
+from topology.errors import PlacementRequestError
+
+MIB = 1024 * 1024
+
+
+def place(**fields: object) -> pb.PlaceRequest:
+    return pb.PlaceRequest(spec=pb.PlacementSpec(**fields))  # type: ignore[arg-type]  # any of them
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        pytest.param(
+            place(gang="x", groups=[pb.Group(name=f"g{at}", count=1) for at in range(1_000_000)]),
+            "groups",
+            id="a million groups",
+        ),
+        pytest.param(place(gang="x" * 100 * MIB), "gang", id="a hundred megabytes in a name"),
+        pytest.param(
+            place(gang="ä" * 3 * MIB, preferred=["x" * 5 * MIB]), "gang", id="letters of two bytes"
+        ),
+        pytest.param(place(preferred=["x" * 1000] * 9000), "preferred", id="many tiers"),
+        pytest.param(
+            pb.PlaceBatchRequest(specs=[pb.PlacementSpec(gang="x" * MIB)] * 9),
+            "specs",
+            id="a batch",
+        ),
+        pytest.param(
+            pb.CapacityRequest(
+                request=pb.Resources(quantities={f"r{at}": 1 for at in range(10**6)})
+            ),
+            "request.quantities",
+            id="resources without end",
+        ),
+    ],
+)
+def test_it_names_the_field_that_is_too_large(message: Message, field: str) -> None:
+    with pytest.raises(PlacementRequestError, match=f"takes no more than {MAX_MESSAGE_BYTES}") as e:
+        check_size(message)
+    assert e.value.field == field
+
+
+def test_it_lets_pass_what_a_server_takes() -> None:
+    message = place(gang="x" * (MAX_MESSAGE_BYTES - 10))
+    while message.ByteSize() < MAX_MESSAGE_BYTES:
+        message.spec.gang += "x"
+    check_size(message)
+    message.spec.gang += "x"
+    with pytest.raises(PlacementRequestError):
+        check_size(message)
+
+
+def test_a_client_sends_nothing_that_no_server_takes() -> None:
+    asked = request_for(1, preferred=["x" * MAX_MESSAGE_BYTES])
+    with (
+        PlacementClient("127.0.0.1:1", 1.0) as client,
+        pytest.raises(PlacementRequestError) as error,
+    ):
+        client.place(asked)
+    assert error.value.field == "preferred"
