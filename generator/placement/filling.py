@@ -8,16 +8,15 @@ than the budget allows, children are filled fullest first and the answer is not 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from generator.placement.capacity import Ints, Mask
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.levels import Levels
-from generator.placement.picking import MOST_SUMS, fewest_nodes, poured
+from generator.placement.picking import MOST_SUMS, among_fewest, fewest_nodes, poured
 from generator.placement.presets import Key
 
 WORD_BITS = 60
@@ -134,13 +133,17 @@ class _Shares:
         if tier == 1:
             return self._of_nodes(unit, num_pods)
         pods: dict[int, int] = {}
-        children = self._levels.children(tier, unit)
-        highs = self._bounds.high[tier - 1][children.start : children.stop]
-        if int(highs.sum()) == num_pods:
-            for child, high in zip(children, highs.tolist(), strict=True):
+        children: Sequence[int] = self._levels.children(tier, unit)
+        highs = self._bounds.high[tier - 1][children[0] : children[-1] + 1].tolist()
+        if sum(highs) == num_pods:
+            for child, high in zip(children, highs, strict=True):
                 pods |= self.of(tier - 1, child, high)
             return pods
-        sums = self._summed(tier, unit)
+        if num_pods == self._num_pods and self._bounds.low[tier - 1] is None:
+            children, least = self._useful(tier, unit, highs)
+            sums = self._summed_over(tier - 1, children, least)
+        else:
+            sums = self._summed(tier, unit)
         for index, child in enumerate(children):
             costs, rest = self._cost(tier - 1, child), sums[index + 1]
             first, last = max(0, num_pods - len(rest) + 1), min(len(costs) - 1, num_pods)
@@ -150,34 +153,71 @@ class _Shares:
             num_pods -= share
         return pods
 
+    def _useful(self, tier: int, unit: int, highs: Sequence[int]) -> tuple[list[int], int]:
+        """Return the children that may be among the fewest that hold all pods of the job.
+
+        And the least that each of these then holds. What is used least decides first: the fewest
+        children, hence no more than so many that are alike, the first ones.
+        """
+        kinds = [self._kind(tier - 1, child) for child in self._levels.children(tier, unit)]
+        kept, fewest = among_fewest(highs, self._num_pods, kinds)
+        first = self._levels.children(tier, unit).start
+        least = self._num_pods - sum(sorted(highs, reverse=True)[: fewest - 1])
+        return [first + at for at in kept], least
+
     def _summed(self, tier: int, unit: int) -> list[Ints]:
         """Return per child the least cost of x pods in it and all later ones."""
         kind = self._kind(tier, unit)
         if kind not in self._sums:
-            sums: list[Ints] = [np.zeros(1, dtype=self._dtype)]
-            for child in reversed(self._levels.children(tier, unit)):
-                sums.append(self._together(self._cost(tier - 1, child), sums[-1]))
-            self._sums[kind] = sums[::-1]
+            children = self._levels.children(tier, unit)
+            self._sums[kind] = self._summed_over(tier - 1, children, 1)
         return self._sums[kind]
+
+    def _summed_over(self, tier: int, units: Sequence[int], least: int) -> list[Ints]:
+        """Return the same of some units, that hold at least so many pods if they hold any."""
+        sums: list[Ints] = [np.zeros(1, dtype=self._dtype)]
+        for unit in reversed(units):
+            sums.append(self._together(self._cost(tier, unit), sums[-1], least))
+        return sums[::-1]
 
     def _kind(self, tier: int, unit: int) -> bytes:
         """Return what units with equal tables have in common."""
-        if (tier, unit) not in self._kinds:
-            inside = contents(self._levels, self._bounds.slots[0], tier, unit)
-            self._kinds[tier, unit] = bytes([tier]) + inside
-        return self._kinds[tier, unit]
+        known = self._kinds.get((tier, unit))
+        if known is None:
+            slots = self._bounds.slots[0]
+            if tier == 1:
+                nodes = self._levels.children(1, unit)
+                inside = np.sort(slots[nodes.start : nodes.stop]).tobytes()
+            else:
+                inside = contents(self._levels, slots, tier, unit)
+            known = self._kinds[tier, unit] = bytes([tier]) + inside
+        return known
 
-    def _together(self, one: Ints, rest: Ints) -> Ints:
-        """Return the least cost of x pods in two, for every x up to all pods."""
-        if len(one) == 1:
-            return np.asarray(rest + one[0])
+    def _together(self, one: Ints, rest: Ints, least: int) -> Ints:
+        """Return the least cost of x pods in two, for every x up to all pods.
+
+        Args:
+            one: the cost of a unit.
+            rest: that of all others.
+            least: pods that the one holds if it holds any.
+        """
         length = min(len(one) + len(rest) - 1, self._num_pods + 1)
-        self._effort.spend(1 + length * len(one) // self._per_step)
-        padded: Ints = np.full(length + len(one) - 1, self._never, dtype=self._dtype)
-        kept = rest[:length]
-        padded[len(one) - 1 : len(one) - 1 + len(kept)] = kept
-        sums: Ints = sliding_window_view(padded, len(one)) + one[::-1]
-        return np.asarray(np.minimum(sums.min(axis=1), self._never))
+        sums: Ints = np.full(length, self._never, dtype=self._dtype)
+        sums[: len(rest)] = rest[:length] + one[0]
+        used = one[least:length]
+        if not len(used):
+            return np.minimum(sums, self._never)
+        self._effort.spend(1 + length * len(used) // self._per_step)
+        kept = rest[: length - least]
+        # Row y holds the costs of y pods beside those of `kept`; that each row is one cell longer
+        # than it is read moves it y cells to the right.
+        width = len(used) + len(kept)
+        added: Ints = np.full((len(used), width), self._never, dtype=self._dtype)
+        np.add(used[:, np.newaxis], kept, out=added[:, : len(kept)])
+        moved = added.ravel()[: len(used) * (width - 1)].reshape(len(used), width - 1)
+        best = moved.min(axis=0)[: length - least]
+        np.minimum(sums[least : least + len(best)], best, out=sums[least : least + len(best)])
+        return np.minimum(sums, self._never)
 
     def _cost(self, tier: int, unit: int) -> Ints:
         """Return the least cost of x pods in a unit, for every x that it may hold."""
@@ -208,8 +248,31 @@ class _Shares:
         cost[nodes.base : free + 1] = fixed
         if most > free:
             values, slots = nodes.high[~nodes.is_forced], nodes.slots[~nodes.is_forced]
-            cost[free + 1 :] = fixed + self._covering(values, slots, most - free)[-1][1:]
+            cost[free + 1 :] = fixed + self._covered(values, slots, most - free)[1:]
         return cost
+
+    def _covered(self, values: Ints, slots: Ints, most: int) -> Ints:
+        """Return the last of the tables of `_covering`; of equal nodes several are added at once.
+
+        By halves: some of one, two, four and so on are any number of nodes.
+        """
+        if is_constant(values) and is_constant(slots):
+            return self._covering(values, slots, most)[-1]
+        table: Ints = np.full(most + 1, self._never, dtype=self._dtype)
+        table[0] = 0
+        for (value, room), num in Counter(
+            zip(values.tolist(), slots.tolist(), strict=True)
+        ).items():
+            left, together = min(num, -(-most // value)), 1
+            while left:
+                together = min(together, left)
+                self._effort.spend(1 + most // self._per_step)
+                with_them = np.full_like(table, together * self._node_cost(room))
+                with_them[0] = self._never
+                with_them[together * value :] += table[: max(most + 1 - together * value, 0)]
+                table = np.minimum(table, with_them)
+                left, together = left - together, together * 2
+        return table
 
     def _node_cost(self, slots: int) -> int:
         return self._used[0] + self._left[0] * slots

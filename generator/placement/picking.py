@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 MOST_SUMS = 4096
 """Pods up to which sums of slots are bits of an integer."""
@@ -14,12 +14,7 @@ def fewest_nodes(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list
     If `is_tight`, no other ones as few leave less free. Among equals the first ones are taken, so
     that of nodes with equal slots no more than the fewest need a look. Sums of slots are bits.
     """
-    count = total = last = 0
-    for last in sorted(slots, reverse=True):
-        total, count = total + last, count + 1
-        if total >= num_pods:
-            break
-    kept = _kept(slots, count, last, total - num_pods)
+    kept, count = among_fewest(slots, num_pods, slots)
     top = slots[kept[0]]
     if all(slots[at] == top for at in kept):
         return kept[:count]
@@ -48,19 +43,36 @@ def poured(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[i
     return found
 
 
-def _kept(slots: Sequence[int], count: int, last: int, spare: int) -> list[int]:
-    """Return the nodes that may be among the fewest, so many of equal ones, in order.
+def among_fewest(
+    rooms: Sequence[int], num_pods: int, kinds: Sequence[Hashable]
+) -> tuple[list[int], int]:
+    """Return which may be among the fewest that hold so many pods, and how few these are.
 
-    The fullest `count` hold `spare` pods too many, the least of them `last`: each node that holds
-    less than that costs the difference.
+    Args:
+        rooms: pods that fit each; all of them hold so many.
+        num_pods: of them.
+        kinds: equal for those that are alike, which have equal rooms; of these the first ones are
+            kept, as many as may be needed.
+
+    The fullest hold some pods too many: each that holds less than the least of them costs the
+    difference.
     """
-    left = {many: count if many >= last else spare // (last - many) for many in set(slots)}
+    count = total = last = 0
+    for last in sorted(rooms, reverse=True):
+        total, count = total + last, count + 1
+        if total >= num_pods:
+            break
+    spare = total - num_pods
+    left = {
+        kind: count if many >= last else min(spare // (last - many), count)
+        for kind, many in dict(zip(kinds, rooms, strict=True)).items()
+    }
     kept = []
-    for at, many in enumerate(slots):
-        if left[many]:
-            left[many] -= 1
+    for at, kind in enumerate(kinds):
+        if left[kind]:
+            left[kind] -= 1
             kept.append(at)
-    return kept
+    return kept, count
 
 
 def _sums(slots: Sequence[int], most: int, width: int) -> list[int]:
