@@ -26,6 +26,7 @@ from generator.placement.levels import Levels
 from generator.placement.parts import PartType, PlacedPart
 from generator.placement.presets import Key
 from generator.placement.problem import Problem
+from generator.placement.units import LEAF
 
 Column = Callable[[Ints], Ints]
 """Returns what some units of one tier are compared by."""
@@ -168,7 +169,12 @@ class Counting:
         }
 
     def _inside(self, tier: int, unit: int) -> bytes:
-        return contents(self._levels, self._shape.slots, tier, unit)
+        """Return what units have in common of which pods use as much, and leave as much, inside."""
+        leaves = self._shape.units(self._levels, LEAF) if tier == LEAF + 1 else None
+        if leaves is None:
+            return contents(self._levels, self._shape.slots, tier, unit)
+        children = self._levels.children(tier, unit)
+        return np.sort(leaves.kind_of[children.start : children.stop]).tobytes()
 
     def _columns(self, tier: int, inside: Mapping[Key, list[Column]]) -> list[Column]:
         """Return what the preset compares among units of a tier with one histogram.

@@ -130,6 +130,11 @@ class Units:
         kinds = _Kinds(of_unit, _inserted(before.room, at, room), sums, before.num_sorted)
         return Units(levels, rooms, tier, kinds)
 
+    @property
+    def kind_of(self) -> Ints:
+        """Per unit a number: the same where children hold the same, in whatever order."""
+        return self._kinds.of_unit
+
     @cached_property
     def is_even(self) -> bool:
         """Whether all children that hold any pod hold the same number."""
