@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.bounds import Bounds
 from generator.placement.capacity import Ints
 from generator.placement.coverings import make_covering
 from generator.placement.effort import Effort
-from generator.placement.filling import Bounds, Fill, Filling, contents, fill
+from generator.placement.filling import Fill, Filling, contents, fill
 from generator.placement.found import Found
 from generator.placement.levels import Levels
 from generator.placement.parts import PartType, PlacedPart

@@ -12,39 +12,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from generator.placement.capacity import Ints, Mask
+from generator.placement.bounds import Bounds, Nodes
+from generator.placement.capacity import Ints
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.levels import Levels
-from generator.placement.picking import MOST_SUMS, among_fewest, fewest_nodes, poured
+from generator.placement.picking import among_fewest, fewest_nodes, poured
 from generator.placement.presets import Key
 
 WORD_BITS = 60
 """Costs of more bits are Python integers in an object array: as exact, and slower."""
 OBJECT_SLOWDOWN = 50
 """How much longer numpy takes over Python integers than over words, measured."""
+MOST_CELLS = 1 << 20
+"""Sums that are looked at together."""
 ADDITIONS_PER_STEP = 100
 """Elements that numpy adds and compares in the time of one step of the search."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bounds:
-    """What each unit may hold; one entry per unit, for every tier below that of the domain."""
-
-    low: tuple[Ints | None, ...]
-    """None: nothing has to lie anywhere."""
-    high: tuple[Ints, ...]
-    slots: tuple[Ints, ...]
-    worst: int
-    """Units of this tier and above hold a multiple of `size` pods."""
-    size: int
-
-    def least(self, tier: int, span: range) -> Ints:
-        """Return what each of some units must hold."""
-        low = self.low[tier]
-        if low is None:
-            return np.zeros(len(span), dtype=np.int64)
-        return low[span.start : span.stop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +192,7 @@ class _Shares:
         if not len(used):
             return np.minimum(sums, self._never)
         self._effort.spend(1 + length * len(used) // self._per_step)
-        kept = rest[: length - least]
-        # Row y holds the costs of y pods beside those of `kept`; that each row is one cell longer
-        # than it is read moves it y cells to the right.
-        width = len(used) + len(kept)
-        added: Ints = np.full((len(used), width), self._never, dtype=self._dtype)
-        np.add(used[:, np.newaxis], kept, out=added[:, : len(kept)])
-        moved = added.ravel()[: len(used) * (width - 1)].reshape(len(used), width - 1)
-        best = moved.min(axis=0)[: length - least]
+        best = _least_sums(used, rest[: length - least], self._never)[: length - least]
         np.minimum(sums[least : least + len(best)], best, out=sums[least : least + len(best)])
         return np.minimum(sums, self._never)
 
@@ -241,7 +218,7 @@ class _Shares:
 
     def _nodes_cost(self, unit: int, most: int) -> Ints:
         """Return the least cost of x pods on the nodes of a tier-1 unit, its own cost excluded."""
-        nodes = _Nodes.of(self._levels.children(1, unit), self._bounds)
+        nodes = Nodes.of(self._levels.children(1, unit), self._bounds)
         cost: Ints = np.full(most + 1, self._never, dtype=self._dtype)
         fixed = sum(self._node_cost(int(slots)) for slots in nodes.slots[nodes.is_forced])
         free = min(nodes.base + nodes.spare, most)
@@ -251,60 +228,59 @@ class _Shares:
             cost[free + 1 :] = fixed + self._covered(values, slots, most - free)[1:]
         return cost
 
-    def _covered(self, values: Ints, slots: Ints, most: int) -> Ints:
-        """Return the last of the tables of `_covering`; of equal nodes several are added at once.
+    def _node_cost(self, slots: int) -> int:
+        return self._used[0] + self._left[0] * slots
 
-        By halves: some of one, two, four and so on are any number of nodes.
+    def _covered(self, values: Ints, slots: Ints, most: int) -> Ints:
+        """Return the least cost to hold y pods, 0 to `most`.
+
+        Equal nodes are added by halves: some of one, two, four and so on are any number of them.
         """
-        if is_constant(values) and is_constant(slots):
-            return self._covering(values, slots, most)[-1]
-        table: Ints = np.full(most + 1, self._never, dtype=self._dtype)
-        table[0] = 0
+        table = self._nobody(most)
         for (value, room), num in Counter(
             zip(values.tolist(), slots.tolist(), strict=True)
         ).items():
             left, together = min(num, -(-most // value)), 1
             while left:
                 together = min(together, left)
-                self._effort.spend(1 + most // self._per_step)
-                with_them = np.full_like(table, together * self._node_cost(room))
-                with_them[0] = self._never
-                with_them[together * value :] += table[: max(most + 1 - together * value, 0)]
+                with_them = self._with(table, together * value, together * self._node_cost(room))
                 table = np.minimum(table, with_them)
                 left, together = left - together, together * 2
         return table
 
-    def _node_cost(self, slots: int) -> int:
-        return self._used[0] + self._left[0] * slots
-
-    def _covering(self, values: Ints, slots: Ints, most: int) -> list[Ints]:
-        """Return tables of the least cost to hold y pods, 0 to `most`; the last uses all nodes.
-
-        Table k uses the last k nodes; equal nodes need but one.
-        """
-        start: Ints = np.full(most + 1, self._never, dtype=self._dtype)
-        start[0] = 0
-        tables = [start]
-        self._effort.spend(1 + len(values) * most // self._per_step)
-        if is_constant(values) and is_constant(slots):
-            needed = -(-np.arange(most + 1) // int(values[0]))
-            costs: Ints = needed.astype(self._dtype) * self._node_cost(int(slots[0]))
-            costs[needed > len(values)] = self._never
-            return [start, costs]
+    def _takers(self, values: Ints, slots: Ints, most: int) -> list[NDArray[np.uint8]]:
+        """Return per node, as bits, whether it holds some of y pods in it and all later ones."""
+        table, found = self._nobody(most), list[NDArray[np.uint8]]()
         for value, room in zip(values[::-1].tolist(), slots[::-1].tolist(), strict=True):
-            before = tables[-1]
-            shifted = np.zeros_like(before)
-            shifted[value:] = before[: max(len(before) - value, 0)]
-            shifted[0] = self._never
-            tables.append(np.minimum(before, shifted + self._node_cost(room)))
-        return tables
+            with_it = self._with(table, value, self._node_cost(room))
+            found.append(np.packbits(with_it <= table))
+            table = np.minimum(table, with_it)
+        return found[::-1]
+
+    def _nobody(self, most: int) -> Ints:
+        """Return the cost to hold y pods on no nodes."""
+        table: Ints = np.full(most + 1, self._never, dtype=self._dtype)
+        table[0] = 0
+        return table
+
+    def _with(self, table: Ints, num_pods: int, cost: int) -> Ints:
+        """Return the cost to hold y pods if nodes that hold so many of them are used as well."""
+        self._effort.spend(1 + len(table) // self._per_step)
+        found = np.full_like(table, cost)
+        found[0] = self._never
+        found[num_pods:] += table[: max(len(table) - num_pods, 0)]
+        return found
 
     def _of_nodes(self, unit: int, num_pods: int) -> dict[int, int]:
         """Return pods per node of a tier-1 unit: forced nodes first, then the fewest others."""
         span, high = self._levels.children(1, unit), self._bounds.high[0]
-        if self._bounds.low[0] is None and high is self._bounds.slots[0] and num_pods <= MOST_SUMS:
-            return self._of_free_nodes(span, high[span.start : span.stop].tolist(), num_pods)
-        nodes = _Nodes.of(span, self._bounds)
+        if self._bounds.low[0] is None and high is self._bounds.slots[0]:
+            self._effort.spend(1)
+            slots = high[span.start : span.stop].tolist()
+            fewest = fewest_nodes(slots, num_pods, is_tight=bool(self._left[0]))
+            if fewest is not None:
+                return {span[at]: num for at, num in poured(slots, fewest, num_pods).items()}
+        nodes = Nodes.of(span, self._bounds)
         pods = dict(zip(nodes.at.tolist(), nodes.low.tolist(), strict=True))
         rest = _pour(
             pods, nodes.at[nodes.is_forced], nodes.high[nodes.is_forced], num_pods - nodes.base
@@ -314,13 +290,7 @@ class _Shares:
             _pour(pods, nodes.at[chosen], nodes.high[chosen], rest)
         return {at: count for at, count in pods.items() if count}
 
-    def _of_free_nodes(self, span: range, slots: list[int], num_pods: int) -> dict[int, int]:
-        """Return the same where nothing is forced and nodes hold as much as they have slots."""
-        self._effort.spend(1)
-        chosen = fewest_nodes(slots, num_pods, is_tight=bool(self._left[0]))
-        return {span[at]: count for at, count in poured(slots, chosen, num_pods).items()}
-
-    def _chosen(self, nodes: _Nodes, num_pods: int) -> Ints:
+    def _chosen(self, nodes: Nodes, num_pods: int) -> Ints:
         """Return the indices of further nodes that hold so many pods at the least cost."""
         free = np.flatnonzero(~nodes.is_forced)
         values, slots = nodes.high[free], nodes.slots[free]
@@ -328,15 +298,34 @@ class _Shares:
             return free[: -(-num_pods // int(values[0]))]
         kept = _first_alike(values, slots, num_pods)
         free, values, slots = free[kept], values[kept], slots[kept]
-        tables = self._covering(values, slots, num_pods)
         chosen: list[int] = []
-        for index, after, table in zip(free, tables[-2::-1], tables[:0:-1], strict=True):
-            value, slots_of = int(nodes.high[index]), int(nodes.slots[index])
-            rest = max(num_pods - value, 0)
-            if num_pods and self._node_cost(slots_of) + after[rest] == table[num_pods]:
-                chosen.append(int(index))
-                num_pods = rest
+        rows = zip(
+            free.tolist(), values.tolist(), self._takers(values, slots, num_pods), strict=True
+        )
+        for index, value, takes in rows:
+            if num_pods and np.unpackbits(takes)[num_pods]:
+                chosen.append(index)
+                num_pods = max(num_pods - value, 0)
         return np.array(chosen, dtype=np.int64)
+
+
+def _least_sums(one: Ints, rest: Ints, never: int) -> Ints:
+    """Return the least `one[x] + rest[y - x]` for every y.
+
+    Row x of an array holds `one[x] + rest`, and then a cell that is none: read as rows that are one
+    cell shorter, each row is moved x cells to the right.
+    """
+    best: Ints = np.full(len(one) + len(rest) - 1, never, dtype=one.dtype)
+    num_rows = max(MOST_CELLS // len(best), 1)
+    for first in range(0, len(one), num_rows):
+        some = one[first : first + num_rows]
+        width = len(some) + len(rest)
+        added: Ints = np.full((len(some), width), never, dtype=one.dtype)
+        np.add(some[:, np.newaxis], rest, out=added[:, : len(rest)])
+        moved = added.ravel()[: len(some) * (width - 1)].reshape(len(some), width - 1)
+        part = best[first : first + width - 1]
+        np.minimum(part, moved.min(axis=0), out=part)
+    return best
 
 
 def is_constant(values: Ints) -> bool:
@@ -357,35 +346,6 @@ def _first_alike(values: Ints, slots: Ints, num_pods: int) -> list[int]:
         if met[kind] <= fewest:
             kept.append(at)
     return kept
-
-
-@dataclass(frozen=True, eq=False)
-class _Nodes:
-    """The nodes of a tier-1 unit that hold anything."""
-
-    at: Ints
-    low: Ints
-    high: Ints
-    slots: Ints
-    is_forced: Mask
-    """Whether the bounds make a node hold something in any case."""
-
-    @classmethod
-    def of(cls, span: range, bounds: Bounds) -> _Nodes:
-        """Return the nodes of a range."""
-        kept = np.flatnonzero(bounds.high[0][span.start : span.stop]) + span.start
-        low = bounds.least(0, span)[kept - span.start]
-        return cls(kept, low, bounds.high[0][kept], bounds.slots[0][kept], low > 0)
-
-    @property
-    def base(self) -> int:
-        """Pods that the bounds put on nodes in any case."""
-        return int(self.low.sum())
-
-    @property
-    def spare(self) -> int:
-        """Further pods that the same nodes hold."""
-        return int((self.high - self.low)[self.is_forced].sum())
 
 
 def _pour(pods: dict[int, int], nodes: Ints, highs: Ints, num_pods: int) -> int:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-MOST_SUMS = 4096
-"""Pods up to which sums of slots are bits of an integer."""
+MOST_BITS = 1 << 26
+"""Sums that are looked at: a bit each, 8 MiB in all, some milliseconds."""
 
 
-def fewest_nodes(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list[int]:
+def fewest_nodes(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list[int] | None:
     """Return the fewest nodes that hold so many pods, which all of them do; in order.
 
     If `is_tight`, no other ones as few leave less free. Among equals the first ones are taken, so
-    that of nodes with equal slots no more than the fewest need a look. Sums of slots are bits.
+    that of nodes with equal slots no more than the fewest need a look. Sums of slots are bits;
+    None where they are too many.
     """
     kept, count = among_fewest(slots, num_pods, slots)
     top = slots[kept[0]]
     if all(slots[at] == top for at in kept):
         return kept[:count]
     width = count * max(slots) + 1
+    if len(kept) * (count + 1) * width > MOST_BITS:
+        return None
     sums = _sums([slots[at] for at in kept], count, width)
     over = sums[-1] >> count * width + num_pods
     goal = num_pods + (over & -over).bit_length() - 1 if is_tight else num_pods

@@ -1,4 +1,4 @@
-"""The plain case straight from what was counted: equal pods that fit a node, a leaf, or a bit more.
+"""The plain case straight from what was counted: equal pods in a node, a leaf, or whole nodes.
 
 Most gangs are so, and for them the rules of `optimal` come down to a few comparisons: the lowest
 tier with room, the fewest nodes, the least room in the domain and in those around it, the least
@@ -16,7 +16,7 @@ import numpy as np
 from generator.placement.capacity import Ints, Snapshot
 from generator.placement.counting import cut_parts
 from generator.placement.levels import Levels
-from generator.placement.picking import MOST_SUMS, fewest_nodes, poured
+from generator.placement.picking import fewest_nodes, poured
 from generator.placement.presets import Preset
 from generator.placement.request import Group, PlacementRequest
 from generator.placement.shapes import Shape, build_shapes
@@ -44,11 +44,11 @@ def plain_pods(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...]
     if node is not None:
         return (node,) * group.count
     found = leaves.tightest(group.count)
-    tier = LEAF if found else LEAF + 1
-    if not may_span(snapshot, request, tier):
+    if not may_span(snapshot, request, LEAF if found else LEAF + 1):
         return None
     if found:
-        return in_parts(levels, group, least_left(found, group.count))
+        pods = least_left(found, group.count)
+        return None if pods is None else in_parts(levels, group, pods)
     return _beyond_leaf(levels, shape, group.count) if leaves.is_even and not group.slices else None
 
 
@@ -59,10 +59,8 @@ def _beyond_leaf(levels: Levels, shape: Shape, num_pods: int) -> tuple[int, ...]
     """
     domains = shape.units(levels, LEAF + 1) if levels.root > LEAF + 1 else None
     found = () if domains is None else domains.tightest(num_pods)
-    nodes = [
-        _first_nodes(levels, shape, leaf, count)
-        for leaf, count in (least_left(found, num_pods) if found else {}).items()
-    ]
+    pods = least_left(found, num_pods)
+    nodes = [_first_nodes(levels, shape, leaf, count) for leaf, count in (pods or {}).items()]
     return tuple(np.concatenate(nodes).tolist()) if nodes else None
 
 
@@ -89,7 +87,7 @@ def is_plain(snapshot: Snapshot, request: PlacementRequest) -> bool:
 
 def _is_plain_group(snapshot: Snapshot, group: Group) -> bool:
     """Return whether pods are alike to all nodes, and slices, if any, only have to share a leaf."""
-    if group.wishes or group.multiples or group.is_optional or not 0 < group.count <= MOST_SUMS:
+    if group.wishes or group.multiples or group.is_optional or group.count < 1:
         return False
     if not group.slices:
         return True
@@ -105,8 +103,12 @@ def may_span(snapshot: Snapshot, request: PlacementRequest, tier: int) -> bool:
     return all(height(snapshot, bound) >= tier for bound in tiers if bound)
 
 
-def least_left(units: Iterable[tuple[int, tuple[int, ...]]], num_pods: int) -> dict[int, int]:
+def least_left(
+    units: Iterable[tuple[int, tuple[int, ...]]], num_pods: int
+) -> dict[int, int] | None:
     """Return pods per child in the first unit where the fewest leave least; in tree order.
+
+    None where the whole engine must be asked.
 
     Args:
         units: per unit its first child, and the pods that fit each of its children.
@@ -120,6 +122,8 @@ def least_left(units: Iterable[tuple[int, tuple[int, ...]]], num_pods: int) -> d
             continue
         tried.add(rooms)
         chosen = fewest_nodes(rooms, num_pods, is_tight=True)
+        if chosen is None:
+            return None
         left = sum(rooms[at] for at in chosen) - num_pods
         if not best or left < left_in_best:
             pods = poured(rooms, chosen, num_pods)

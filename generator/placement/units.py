@@ -26,7 +26,7 @@ MOST_CELLS = 1 << 22
 MOST_PODS = int(np.iinfo(np.int32).max)
 """Pods per unit up to which they are."""
 MOST_REMEMBERED = 1024
-"""Kinds of units whose tightest ones are remembered; then it begins anew."""
+"""Kinds of units whose tightest ones are remembered, and numbers of pods; then it begins anew."""
 MOST_ADDED = 64
 """Kinds that changes may add before units are sorted by kind anew, beside as many as there were.
 
@@ -153,6 +153,8 @@ class Units:
             rooms = np.diff(self._kinds.sums, axis=0, prepend=0)
             room = int(rooms[rooms >= num_pods].min())
             unit, *_ = self._units_of((rooms == room).any(axis=0).nonzero()[0])
+            if len(self._children) >= MOST_REMEMBERED:
+                self._children.clear()
             known = self._children[num_pods] = unit.first + unit.rooms.index(room)
         return known
 

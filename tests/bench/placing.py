@@ -1,12 +1,12 @@
 """Time placements against their bars: python -m tests.bench.placing.
 
 One gang on clusters of 1,000 to 100,000 nodes that are partly taken: the question that somebody
-asked before, another count of pods that were counted before, the same after a gang has started, and
-pods of a kind that nobody asked for (three resources, a selector, taints). Then gangs of pods of
-several sizes, leaders with workers on nodes of which no two have the same free, and a hundred
-groups that each need a leaf. Beside every size stands a plain best fit
-by arrays of the same run, so that ratios mean the same on every machine. The collector of garbage
-is set as `toponaut serve` sets it.
+asked before, another count of pods that were counted before, gangs that no leaf holds, the same
+after a gang has started, and pods of a kind that nobody asked for (three resources, a selector,
+taints). Then gangs of pods of several sizes, leaders with workers on nodes of which no two have the
+same free, and a hundred groups that each need a leaf. Beside every size stands a plain best fit by
+arrays of the same run, so that ratios mean the same on every machine. The collector of garbage is
+set as `toponaut serve` sets it.
 """
 
 from __future__ import annotations
@@ -45,13 +45,15 @@ _now: Final = time.process_time
 REFERENCE: Final = "reference: best fit"
 REPEATED: Final = "cached shape, question asked before"
 COUNTED: Final = "cached shape, another count"
+WHOLE: Final = "cached shape, 60 to 100 whole nodes"
+UNEVEN: Final = "cached shape, beyond a leaf, pods share nodes"
 CHANGED: Final = "cached shape, once a gang has started"
 EXPLAINED: Final = "cached shape, another count, explained"
 FRESH: Final = "fresh shape, 3 resources, selector, taints"
 GROUPS: Final = "100 groups of 10, each in a leaf"
 MIXED: Final = "pods of 2 and 3 sizes"
 LED: Final = "leader and 4 to 8 workers, no two nodes alike"
-GROWING: Final = (REPEATED, COUNTED, CHANGED)
+GROWING: Final = (REPEATED, COUNTED, WHOLE, CHANGED)
 BARS: Final[dict[tuple[str, int], float]] = {
     **{(name, nodes): CACHED for name in (REPEATED, COUNTED) for nodes in SHAPES},
     (FRESH, 10_000): 1e-3,
@@ -92,6 +94,8 @@ def measure(nodes: int, calls: int) -> list[Figure]:
         _reference(nodes, calls),
         _timed(REPEATED, nodes, _repeated(snapshot, asked)),
         _timed(COUNTED, nodes, _each(snapshot, asked)),
+        _timed(WHOLE, nodes, _each(snapshot, [_whole(60 + at % 40) for at in range(calls)])),
+        _timed(UNEVEN, nodes, _each(snapshot, [_workers(200 + at % 40) for at in range(calls)])),
         _timed(EXPLAINED, nodes, _each(snapshot, asked, told=render_placement)),
         _timed(CHANGED, nodes, _started(snapshot, asked)),
         _timed(FRESH, nodes, _each(snapshot, [_fresh(number) for number in range(calls)])),
@@ -150,6 +154,11 @@ def _request(groups: Sequence[dict[str, Any]], **spec: object) -> PlacementReque
 
 def _workers(count: int, **row: object) -> PlacementRequest:
     return _request([{"name": "workers", "count": count, "request": {"slots": 2}, **row}])
+
+
+def _whole(count: int) -> PlacementRequest:
+    """Return a request for nodes of which nothing is taken."""
+    return _workers(count, request={"slots": SLOTS})
 
 
 def _fresh(number: int) -> PlacementRequest:

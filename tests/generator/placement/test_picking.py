@@ -40,3 +40,7 @@ def test_it_picks_the_first_of_the_fewest_nodes(
     num_pods = draw.draw(st.integers(1, sum(slots)))
     found = fewest_nodes(slots, num_pods, is_tight=is_tight)
     assert found == picked(slots, num_pods, is_tight=is_tight)
+
+
+def test_it_leaves_too_many_sums_to_others() -> None:
+    assert fewest_nodes([1, 2, 3] * 700, 3_001, is_tight=True) is None

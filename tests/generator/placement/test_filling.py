@@ -1,0 +1,55 @@
+"""How pods are shared out among leaves and nodes does not depend on how much is looked at."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.placement import filling, picking
+from generator.placement.answer import render_placement
+from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
+from generator.placement.engine import place
+from tests.generator.placement.documents import racks, request, workers
+
+TREE = racks(4, 3, 4, 2, 5, per_block=3)
+MANY = 2_000
+"""Nodes of a rack that is larger than sums of slots are looked at as bits."""
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Snapshot:
+    slots = draw(st.lists(st.integers(0, 4), min_size=18, max_size=18))
+    rows = zip(TREE.nodes, slots, strict=True)
+    return build_snapshot(TREE, {name: NodeSpec(name, {"slots": many}) for name, many in rows})
+
+
+@pytest.mark.parametrize(
+    ("module", "bound"),
+    [
+        pytest.param(filling, "MOST_CELLS", id="sums of costs, a row at a time"),
+        pytest.param(picking, "MOST_BITS", id="sums of slots, which are then not bits"),
+    ],
+)
+@settings(max_examples=100, deadline=None)
+@given(snapshot=clusters(), count=st.integers(1, 30), sizes=st.sampled_from([1, 2, 3]))
+def test_it_shares_pods_out_in_the_same_way_whatever_is_looked_at_together(
+    module: object, bound: str, snapshot: Snapshot, count: int, sizes: int
+) -> None:
+    slices = [{"size": sizes, "tier": "rack"}] if sizes > 1 else []
+    asked = request(groups=workers(count * sizes, slices=slices))
+    before = render_placement(place(snapshot, asked))
+    snapshot.answers.clear()
+    with mock.patch.object(module, bound, 1):
+        assert render_placement(place(snapshot, asked)) == before
+
+
+def test_a_gang_that_nearly_fills_a_large_rack_is_placed() -> None:
+    tree = racks(MANY, 1)
+    specs = {name: NodeSpec(name, {"slots": 1 + at % 3}) for at, name in enumerate(tree.nodes)}
+    found = place(build_snapshot(tree, specs), request(groups=workers(2 * MANY - 90)))
+    assert found.is_proved
+    assert found.tier == "rack"
+    assert len(set(found.assignment["workers"])) < MANY - 80
