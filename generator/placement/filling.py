@@ -143,11 +143,11 @@ class _Shares:
         And the least that each of these then holds. What is used least decides first: the fewest
         children, hence no more than so many that are alike, the first ones.
         """
-        kinds = [self._kind(tier - 1, child) for child in self._levels.children(tier, unit)]
+        children = self._levels.children(tier, unit)
+        kinds = [self._kind(tier - 1, child) for child in children]
         kept, fewest = among_fewest(highs, self._num_pods, kinds)
-        first = self._levels.children(tier, unit).start
         least = self._num_pods - sum(sorted(highs, reverse=True)[: fewest - 1])
-        return [first + at for at in kept], least
+        return [children[at] for at in kept], least
 
     def _summed(self, tier: int, unit: int) -> list[Ints]:
         """Return per child the least cost of x pods in it and all later ones."""

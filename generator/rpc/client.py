@@ -47,8 +47,8 @@ _Message = TypeVar("_Message")
 _Value = TypeVar("_Value")
 GANGS: Final = 256
 """Of one message of a batch."""
-_NAME_BYTES: Final = 4
-"""Of a letter of a gang's name, at most."""
+_AROUND_BYTES: Final = 8
+"""Of a message around each gang in it, and around all of them, at most."""
 MOST_SHAPES: Final = 512
 """Gangs that differ by more than their names, whose messages are remembered within a batch."""
 _RESUMED_S: Final = 0.5
@@ -106,7 +106,7 @@ class PlacementClient(Connection):
         Raises:
             TopologyError: as `ask`.
         """
-        failures: list[Exception] = []
+        failures: list[BaseException] = []
         messages = _batches(requests, failures, explain=explain)
         first = next(messages, None)
         if first is not None:
@@ -259,25 +259,30 @@ class TopologyClient(Connection):
 
 
 def _batches(
-    requests: Iterable[PlacementRequest], failures: list[Exception], *, explain: bool
+    requests: Iterable[PlacementRequest], failures: list[BaseException], *, explain: bool
 ) -> Iterator[pb.PlaceBatchRequest]:
     """Yield requests as messages that a server takes, up to one that fails.
 
     gRPC would tell nobody why.
     """
-    copies, message, num_bytes = _Copies(), pb.PlaceBatchRequest(explain=explain), 0
+    copies, message, num_bytes = _Copies(), pb.PlaceBatchRequest(explain=explain), _AROUND_BYTES
     try:
         for request in requests:
-            more = copies.most_bytes(request)
-            if message.specs and num_bytes + more > MAX_MESSAGE_BYTES:
-                yield message
-                message, num_bytes = pb.PlaceBatchRequest(explain=explain), 0
             copies.write(request, message)
+            more = message.specs[-1].ByteSize() + _AROUND_BYTES
+            if num_bytes + more > MAX_MESSAGE_BYTES:
+                spec = message.specs.pop()
+                check_size(spec, MAX_MESSAGE_BYTES - 2 * _AROUND_BYTES)
+                yield message
+                message = pb.PlaceBatchRequest(specs=[spec], explain=explain)
+                num_bytes = _AROUND_BYTES
             num_bytes += more
             if len(message.specs) == GANGS:
                 yield message
-                message, num_bytes = pb.PlaceBatchRequest(explain=explain), 0
-    except Exception as error:  # noqa: BLE001 - whatever the caller's source raises is for the caller
+                message, num_bytes = pb.PlaceBatchRequest(explain=explain), _AROUND_BYTES
+    except GeneratorExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever the caller's source raises is for the caller
         failures.append(error)
     if message.specs:
         yield message
@@ -287,36 +292,22 @@ class _Copies:
     """Writes gangs that differ by their names as copies of one message."""
 
     def __init__(self) -> None:
-        self._known: dict[object, tuple[pb.PlacementSpec, int]] = {}
-
-    def most_bytes(self, request: PlacementRequest) -> int:
-        """Return what a request adds to a message of a batch, at most.
-
-        Raises:
-            PlacementRequestError: no message of a batch has room for it.
-        """
-        return self._shape(request)[1] + _NAME_BYTES * len(request.gang)
+        self._known: dict[object, pb.PlacementSpec] = {}
 
     def write(self, request: PlacementRequest, message: pb.PlaceBatchRequest) -> None:
         """Add a request to a message."""
+        shape = (request.question, request.deadline_s)
+        if shape not in self._known:
+            if len(self._known) >= MOST_SHAPES:
+                self._known.clear()
+            self._known[shape] = request_message(request)
         spec = message.specs.add()
-        spec.CopyFrom(self._shape(request)[0])
+        spec.CopyFrom(self._known[shape])
         try:
             spec.gang = request.gang
         except ValueError:
             del message.specs[-1]
             message.specs.append(request_message(request))  # which says what is wrong with it
-
-    def _shape(self, request: PlacementRequest) -> tuple[pb.PlacementSpec, int]:
-        shape = (request.question, request.deadline_s)
-        known = self._known.get(shape)
-        if known is None:
-            if len(self._known) >= MOST_SHAPES:
-                self._known.clear()
-            alone = pb.PlaceBatchRequest(specs=[request_message(request)])
-            check_size(alone)
-            known = self._known[shape] = alone.specs[0], alone.ByteSize()
-        return known
 
 
 def _read(read: Callable[[_Message], _Value], message: _Message, address: str) -> _Value:

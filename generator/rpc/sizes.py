@@ -6,8 +6,8 @@ callers look before they send.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from google.protobuf.message import Message
 
@@ -18,26 +18,37 @@ _NUMBER_BYTES = 8
 """Of a number in a message, about."""
 
 
-def check_size(message: Message) -> None:
+def check_size(message: Message, most: int = MAX_MESSAGE_BYTES) -> None:
     """Look whether a message may be sent.
 
     Raises:
-        PlacementRequestError: it is too large; names the field that most of it is.
+        PlacementRequestError: it has more bytes than that; names the field that most of it is.
     """
     num_bytes = message.ByteSize()
-    if num_bytes <= MAX_MESSAGE_BYTES:
+    if num_bytes <= most:
         return
-    path: list[str] = []
-    inside, size = cast("object", message), num_bytes
+    path, size = "", num_bytes
+    inside: object = message
     while isinstance(inside, Message):
-        sizes = [(_size(value), field.name, value) for field, value in inside.ListFields()]
-        size, name, inside = max(sizes, key=lambda row: row[0])
-        path.append(name)
-    problem = (
-        f"takes {size} of the {num_bytes} bytes of the message; a server takes no more than "
-        f"{MAX_MESSAGE_BYTES}"
-    )
-    raise PlacementRequestError(".".join(path).removeprefix("spec."), problem)
+        size, name, inside = _largest(inside)
+        path = f"{path}.{name}"
+    problem = f"takes {size} of the {num_bytes} bytes of the message; a server takes {most} at most"
+    raise PlacementRequestError(path.removeprefix(".").removeprefix("spec."), problem)
+
+
+def _largest(message: Message) -> tuple[int, str, object]:
+    """Return the largest field of a message: its size, its name and its value.
+
+    Of several messages in it the one that is more than half of it, if there is such a one.
+    """
+    fields = [(_size(value), field.name, value) for field, value in message.ListFields()]
+    size, name, value = max(fields, key=itemgetter(0))
+    if isinstance(value, Sequence) and isinstance(value[0], Message):
+        sizes = [_size(row) for row in value]
+        at = sizes.index(max(sizes))
+        if 2 * sizes[at] > size:
+            return sizes[at], f"{name}[{at}]", value[at]
+    return size, name, value
 
 
 def _size(value: object) -> int:
@@ -49,7 +60,9 @@ def _size(value: object) -> int:
             return len(value.encode(errors="replace"))
         case bytes():
             return len(value)
-        case Iterable():  # of repeated fields, and of the keys of maps
+        case Mapping():
+            return sum(_size(key) + _size(row) for key, row in value.items())
+        case Iterable():
             return sum(map(_size, value))
         case _:
             return _NUMBER_BYTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Iterator
 from dataclasses import replace
 from queue import Queue
@@ -81,12 +82,43 @@ def test_it_sends_large_gangs_in_messages_that_a_server_takes(client: PlacementC
     assert [row.reason and row.reason.kind for row in found] == [ReasonKind.EXCLUDED] * 40
 
 
+@pytest.mark.parametrize("explain", [False, True])
+def test_it_sends_gangs_up_to_the_size_that_a_server_takes(
+    client: PlacementClient,
+    explain: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    asked = [gang("x" * (MAX_MESSAGE_BYTES - more), 1) for more in range(90, 30, -3)]
+    refusals = []
+    for one in asked:
+        with pytest.raises(PlacementRequestError) as error:
+            list(client.place_batch([one], explain=explain))
+        refusals.append(error.value.field)
+    assert set(refusals) == {"gang", "specs[0].gang"}  # not sent, and refused by the server
+    assert refusals == sorted(refusals, reverse=True)
+
+
 def test_it_sends_no_gang_that_no_message_holds(client: PlacementClient) -> None:
-    selector = {"zone": ["x" * MAX_MESSAGE_BYTES]}
-    groups = [{"name": "w", "count": 1, "node_selector": selector}]
-    found = client.place_batch([gang("x", 1), gang("y", 1, groups=groups), gang("z", 1)])
+    found = client.place_batch([gang("x", 1), gang("y" * MAX_MESSAGE_BYTES, 1), gang("z", 1)])
     assert next(found).is_feasible
-    with pytest.raises(PlacementRequestError, match=r"^specs: takes 4194\d+ of the 4194\d+ bytes"):
+    with pytest.raises(PlacementRequestError, match=r"^gang: takes 4194304 of the 4194\d+ bytes"):
+        next(found)
+
+
+def test_it_counts_the_bytes_of_names(client: PlacementClient) -> None:
+    groups = [{"name": "wwww", "count": 1}]
+    names = [f"{at:03}" + "\U0001f600" * 4_081 for at in range(GANGS)]
+    requests = [gang(name, 1, groups=groups) for name in ["x", *names]]
+    assert len(list(client.place_batch(requests))) == 1 + GANGS
+
+
+def test_it_raises_whatever_its_source_does(client: PlacementClient) -> None:
+    def requests() -> Iterator[PlacementRequest]:
+        yield from (gang(f"g{at}", 1) for at in range(GANGS + 3))
+        raise CancelledError
+
+    found = client.place_batch(requests())
+    assert all(next(found).is_feasible for _ in range(GANGS + 3))
+    with pytest.raises(CancelledError):
         next(found)
 
 

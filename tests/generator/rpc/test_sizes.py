@@ -33,6 +33,13 @@ def place(**fields: object) -> pb.PlaceRequest:
         ),
         pytest.param(place(preferred=["x" * 1000] * 9000), "preferred", id="many tiers"),
         pytest.param(
+            place(
+                groups=[pb.Group(name="a"), pb.Group(name="b" * 5 * MIB), pb.Group(name="c" * MIB)]
+            ),
+            "groups[1].name",
+            id="one group of several",
+        ),
+        pytest.param(
             pb.PlaceBatchRequest(specs=[pb.PlacementSpec(gang="x" * MIB)] * 9),
             "specs",
             id="a batch",
@@ -47,7 +54,7 @@ def place(**fields: object) -> pb.PlaceRequest:
     ],
 )
 def test_it_names_the_field_that_is_too_large(message: Message, field: str) -> None:
-    with pytest.raises(PlacementRequestError, match=f"takes no more than {MAX_MESSAGE_BYTES}") as e:
+    with pytest.raises(PlacementRequestError, match=f"takes {MAX_MESSAGE_BYTES} at most") as e:
         check_size(message)
     assert e.value.field == field
 
