@@ -18,7 +18,7 @@ from generator.placement.bounds import Bounds, Nodes
 from generator.placement.capacity import Ints
 from generator.placement.effort import Effort, EffortSpent
 from generator.placement.levels import Levels
-from generator.placement.picking import among_fewest, fewest_nodes, poured
+from generator.placement.picking import alike, among_fewest, fewest_nodes, poured
 from generator.placement.presets import Key
 
 WORD_BITS = 60
@@ -145,7 +145,7 @@ class _Shares:
         """
         children = self._levels.children(tier, unit)
         kinds = [self._kind(tier - 1, child) for child in children]
-        kept, fewest = among_fewest(highs, self._num_pods, kinds)
+        kept, fewest = among_fewest(alike(highs, kinds), self._num_pods)
         least = self._num_pods - sum(sorted(highs, reverse=True)[: fewest - 1])
         return [children[at] for at in kept], least
 
@@ -277,7 +277,8 @@ class _Shares:
         if self._bounds.low[0] is None and high is self._bounds.slots[0]:
             self._effort.spend(1)
             slots = high[span.start : span.stop].tolist()
-            fewest = fewest_nodes(slots, num_pods, is_tight=bool(self._left[0]))
+            rows, is_tight = alike(slots, slots), bool(self._left[0])
+            fewest = fewest_nodes(slots, rows, num_pods, is_tight=is_tight)
             if fewest is not None:
                 return {span[at]: num for at, num in poured(slots, fewest, num_pods).items()}
         nodes = Nodes.of(span, self._bounds)

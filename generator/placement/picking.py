@@ -3,32 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from operator import itemgetter
 
 MOST_BITS = 1 << 26
 """Sums that are looked at: a bit each, 8 MiB in all, some milliseconds."""
 
 
-def fewest_nodes(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list[int] | None:
+Alike = Sequence[tuple[int, Sequence[int]]]
+"""Pods that fit each of those that are alike, and their indices in order; the fullest first."""
+
+
+def alike(rooms: Sequence[int], kinds: Sequence[Hashable]) -> Alike:
+    """Return which are alike.
+
+    Args:
+        rooms: pods that fit each.
+        kinds: equal for those that are alike, which have equal rooms.
+    """
+    found: dict[Hashable, tuple[int, list[int]]] = {}
+    for at, (room, kind) in enumerate(zip(rooms, kinds, strict=True)):
+        found.setdefault(kind, (room, []))[1].append(at)
+    return sorted(found.values(), key=itemgetter(0), reverse=True)
+
+
+def fewest_nodes(
+    slots: Sequence[int], rows: Alike, num_pods: int, *, is_tight: bool
+) -> list[int] | None:
     """Return the fewest nodes that hold so many pods, which all of them do; in order.
 
     If `is_tight`, no other ones as few leave less free. Among equals the first ones are taken, so
     that of nodes with equal slots no more than the fewest need a look. Sums of slots are bits;
     None where they are too many.
+
+    Args:
+        slots: per node.
+        rows: nodes with equal slots.
+        num_pods: that they are to hold.
+        is_tight: see above.
     """
-    kept, count = among_fewest(slots, num_pods, slots)
+    kept, count = among_fewest(rows, num_pods)
     top = slots[kept[0]]
     if all(slots[at] == top for at in kept):
         return kept[:count]
-    width = count * max(slots) + 1
+    width = count * rows[0][0] + 1
     if len(kept) * (count + 1) * width > MOST_BITS:
         return None
     sums = _sums([slots[at] for at in kept], count, width)
     over = sums[-1] >> count * width + num_pods
     goal = num_pods + (over & -over).bit_length() - 1 if is_tight else num_pods
     chosen: list[int] = []
-    for at, rows in zip(kept, sums[-2::-1], strict=True):
+    for at, others in zip(kept, sums[-2::-1], strict=True):
         rest = goal - slots[at]
-        reached = (rows >> (count - 1) * width & (1 << width) - 1) >> max(rest, 0)
+        reached = (others >> (count - 1) * width & (1 << width) - 1) >> max(rest, 0)
         if reached & 1 and rest >= 0 if is_tight else reached:
             chosen.append(at)
             goal, count = rest, count - 1
@@ -46,35 +72,25 @@ def poured(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[i
     return found
 
 
-def among_fewest(
-    rooms: Sequence[int], num_pods: int, kinds: Sequence[Hashable]
-) -> tuple[list[int], int]:
+def among_fewest(rows: Alike, num_pods: int) -> tuple[list[int], int]:
     """Return which may be among the fewest that hold so many pods, and how few these are.
 
-    Args:
-        rooms: pods that fit each; all of them hold so many.
-        num_pods: of them.
-        kinds: equal for those that are alike, which have equal rooms; of these the first ones are
-            kept, as many as may be needed.
-
+    All of them do. Of those that are alike the first ones are returned, as many as may be needed.
     The fullest hold some pods too many: each that holds less than the least of them costs the
     difference.
     """
-    count = total = last = 0
-    for last in sorted(rooms, reverse=True):
-        total, count = total + last, count + 1
-        if total >= num_pods:
+    count = last = 0
+    missing = num_pods
+    for last, indices in rows:
+        needed = min(-(-missing // last), len(indices))
+        count, missing = count + needed, missing - needed * last
+        if missing <= 0:
             break
-    spare = total - num_pods
-    left = {
-        kind: count if many >= last else min(spare // (last - many), count)
-        for kind, many in dict(zip(kinds, rooms, strict=True)).items()
-    }
-    kept = []
-    for at, kind in enumerate(kinds):
-        if left[kind]:
-            left[kind] -= 1
-            kept.append(at)
+    kept: list[int] = []
+    for room, indices in rows:
+        most = count if room >= last else min(-missing // (last - room), count)
+        kept += indices[:most]
+    kept.sort()
     return kept, count
 
 

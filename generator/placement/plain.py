@@ -21,7 +21,7 @@ from generator.placement.presets import Preset
 from generator.placement.request import Group, PlacementRequest
 from generator.placement.shapes import Shape, build_shapes
 from generator.placement.tiers import height
-from generator.placement.units import LEAF
+from generator.placement.units import LEAF, Unit
 
 
 def plain_pods(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...] | None:
@@ -103,28 +103,22 @@ def may_span(snapshot: Snapshot, request: PlacementRequest, tier: int) -> bool:
     return all(height(snapshot, bound) >= tier for bound in tiers if bound)
 
 
-def least_left(
-    units: Iterable[tuple[int, tuple[int, ...]]], num_pods: int
-) -> dict[int, int] | None:
+def least_left(units: Iterable[Unit], num_pods: int) -> dict[int, int] | None:
     """Return pods per child in the first unit where the fewest leave least; in tree order.
 
     None where the whole engine must be asked.
 
     Args:
-        units: per unit its first child, and the pods that fit each of its children.
-        num_pods: that each unit holds.
+        units: that hold so many pods.
+        num_pods: of the gang.
     """
     best: dict[int, int] = {}
     left_in_best = -1
-    tried = set[tuple[int, ...]]()
-    for first, rooms in units:
-        if rooms in tried:
-            continue
-        tried.add(rooms)
-        chosen = fewest_nodes(rooms, num_pods, is_tight=True)
+    for first, rooms, rows in units:
+        chosen = fewest_nodes(rooms, rows, num_pods, is_tight=True)
         if chosen is None:
             return None
-        left = sum(rooms[at] for at in chosen) - num_pods
+        left = sum([rooms[at] for at in chosen]) - num_pods
         if not best or left < left_in_best:
             pods = poured(rooms, chosen, num_pods)
             best, left_in_best = {first + at: count for at, count in pods.items()}, left

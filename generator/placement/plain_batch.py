@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from generator.placement.plain import in_parts, is_plain, least_left, may_span
 from generator.placement.reasons import refusal
 from generator.placement.request import PlacementRequest
 from generator.placement.shapes import Shape, build_shapes
-from generator.placement.units import LEAF, tightest
+from generator.placement.units import LEAF, Unit, tightest
 
 FEW = 4
 """What fewer gangs of a batch ask is not worth numbers of its own."""
@@ -242,12 +242,21 @@ class _Question:
         if best < NODES:
             found = kind.leaf(leaves.item(0))
             return {found.start + found.slots.index(best): count}
-        rows = map(kind.leaf, leaves.tolist())
-        return least_left(((row.start, tuple(row.slots)) for row in rows), count)
+        return least_left(_apart(map(kind.leaf, leaves.tolist())), count)
 
     def in_order(self, pods: dict[int, int]) -> tuple[int, ...]:
         """Return the nodes of pods in index order."""
         return in_parts(self._kind.levels, self.group, pods)
+
+
+def _apart(leaves: Iterable[_Leaf]) -> Iterator[Unit]:
+    """Yield leaves, of those with equal nodes the first one."""
+    met = set[tuple[int, ...]]()
+    for leaf in leaves:
+        slots = tuple(leaf.slots)
+        if slots not in met:
+            met.add(slots)
+            yield Unit.of(leaf.start, slots)
 
 
 def _ranks(kind: _Kind, count: int) -> Ints:

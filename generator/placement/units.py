@@ -18,6 +18,7 @@ import numpy as np
 
 from generator.placement.capacity import Ints
 from generator.placement.levels import Levels, least
+from generator.placement.picking import Alike, alike
 
 LEAF = 1
 """Height of the lowest tier of domains."""
@@ -41,6 +42,13 @@ class Unit(NamedTuple):
     """Its first child."""
     rooms: tuple[int, ...]
     """Per child: pods that fit."""
+    rows: Alike
+    """Children that hold as many."""
+
+    @classmethod
+    def of(cls, first: int, rooms: Sequence[int]) -> Self:
+        """Return a unit of which so many pods fit each child."""
+        return cls(first, tuple(rooms), alike(rooms, rooms))
 
 
 def tightest(levels: Levels, rooms: Sequence[Ints], tier: int, units: Ints) -> Ints:
@@ -203,7 +211,7 @@ class Units:
     def _unit(self, at: int) -> Unit:
         children = self._levels.children(self._tier, at)
         rooms = self._rooms[self._tier - 1][children.start : children.stop]
-        return Unit(children.start, tuple(rooms.tolist()))
+        return Unit.of(children.start, rooms.tolist())
 
 
 def _ranked(first: Ints, rooms: Ints, units: Ints, width: int) -> Ints:

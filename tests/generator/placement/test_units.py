@@ -34,7 +34,7 @@ def rooms_of(values: list[int]) -> tuple[Ints, ...]:
 def all_units(values: list[int], tier: int) -> list[Unit]:
     inside = rooms_of(values)[tier - 1].tolist()
     spans = [LEVELS.children(tier, at) for at in range(len(LEVELS.starts[tier]))]
-    return [Unit(span.start, tuple(inside[span.start : span.stop])) for span in spans]
+    return [Unit.of(span.start, inside[span.start : span.stop]) for span in spans]
 
 
 def kind(unit: Unit) -> tuple[int, ...]:
