@@ -297,7 +297,10 @@ class _Shares:
         values, slots = nodes.high[free], nodes.slots[free]
         if is_constant(values) and is_constant(slots):
             return free[: -(-num_pods // int(values[0]))]
-        kept = _first_alike(values, slots, num_pods)
+        highs = values.tolist()
+        kept, _ = among_fewest(
+            alike(highs, list(zip(highs, slots.tolist(), strict=True))), num_pods
+        )
         free, values, slots = free[kept], values[kept], slots[kept]
         chosen: list[int] = []
         rows = zip(
@@ -332,21 +335,6 @@ def _least_sums(one: Ints, rest: Ints, never: int) -> Ints:
 def is_constant(values: Ints) -> bool:
     """Return whether there are values, and all the same."""
     return bool(len(values)) and bool((values == values[0]).all())
-
-
-def _first_alike(values: Ints, slots: Ints, num_pods: int) -> list[int]:
-    """Return the first nodes of every kind, as many as the fewest that hold so many pods.
-
-    Of nodes that are alike the first ones are taken, and no more than these in all.
-    """
-    fewest = int(np.searchsorted(np.sort(values)[::-1].cumsum(), num_pods)) + 1
-    met = Counter[tuple[int, int]]()
-    kept = []
-    for at, kind in enumerate(zip(values.tolist(), slots.tolist(), strict=True)):
-        met[kind] += 1
-        if met[kind] <= fewest:
-            kept.append(at)
-    return kept
 
 
 def _pour(pods: dict[int, int], nodes: Ints, highs: Ints, num_pods: int) -> int:
