@@ -17,11 +17,6 @@ DEADLINE_S = 30
 AGENT = (sys.executable, "-m", "agent")
 # The cables of the lab are veth pairs, which no agent takes for ports unless told to.
 _CABLES = ("--interfaces", "eth*", "--interfaces", "swp*")
-_KILL = """
-for pid in $(ip netns pids "$1"); do
-    read -r name < "/proc/$pid/comm" && [ "${name#python}" = "$name" ] || kill -KILL "$pid"
-done
-"""
 
 
 def toponaut(*arguments: str) -> Any:  # noqa: ANN401 - the document that the command prints
@@ -82,7 +77,7 @@ class Agents:
     @contextmanager
     def killing(self, device: str) -> Iterator[None]:
         """Kill an agent for a while, without a chance to say goodbye."""
-        self._fabric.sandbox.run("sh", "-c", _KILL, "sh", device)
+        self._fabric.sandbox.kill("python*", namespace=device, signal="KILL")
         try:
             yield
         finally:

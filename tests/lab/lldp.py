@@ -17,12 +17,6 @@ from topology.synthetic.wiring import Cable
 DEADLINE_S = 60
 # A frame each second, forgotten after four: at the defaults a test would wait for minutes.
 _TIMING = "configure lldp tx-interval 1\nconfigure lldp tx-hold 4\n"
-# Both of its processes, but nothing else that runs in the namespace.
-_STOP = """
-for pid in $(ip netns pids "$1"); do
-    read -r name < "/proc/$pid/comm" && [ "$name" != lldpd ] || kill "$pid"
-done
-"""
 _IFNAME = "configure lldp portidsubtype ifname\n"
 
 
@@ -114,7 +108,7 @@ class LldpFabric:
     @contextmanager
     def stopping(self, device: str) -> Iterator[None]:
         """End a device's daemon for a while, in good order: it says goodbye to its neighbors."""
-        self.sandbox.run("sh", "-c", _STOP, "sh", device)
+        self.sandbox.kill("lldpd", namespace=device)  # both of its processes
         self.silent.add(device)
         self.settle()
         try:

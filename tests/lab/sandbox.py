@@ -14,6 +14,17 @@ READY = "ready"
 # The shell is process 1 of the sandbox: it reaps orphans while it waits for cat, which ends when
 # our end of the pipe closes.
 _FIRST = f"mount -t tmpfs none /run && mkdir /run/netns /run/lldpd && echo {READY} && cat; exit"
+# What has ended since it was listed, as commands and the children of daemons do, is no fault.
+_KILL = """
+set -e
+pids=$(ip netns pids "$1")
+for pid in $pids; do
+    { read -r name < "/proc/$pid/comm"; } 2>/dev/null || continue
+    case $name in
+        $2) kill -s "$3" "$pid" 2>/dev/null || [ ! -e "/proc/$pid" ] ;;
+    esac
+done
+"""
 
 
 class Sandbox:
@@ -74,6 +85,10 @@ class Sandbox:
         )
         assert done.returncode == 0, f"{argv}: exit {done.returncode}: {done.stderr[-2000:]}"
         return done.stdout
+
+    def kill(self, name: str, *, namespace: str, signal: str = "TERM") -> None:
+        """Send a signal to the processes of a network namespace whose name a pattern fits."""
+        self.run("sh", "-c", _KILL, "sh", namespace, name, signal)
 
     def start(self, *argv: str, namespace: str = "", log: Path) -> None:
         """Start a daemon that writes to a log. Nothing of ours is left open in it."""

@@ -20,11 +20,6 @@ COMMUNITY = "cables"
 USER = "reader"
 AUTH_KEY = "authpass12"
 PRIV_KEY = "privpass12"
-_KILL_SNMPD = """
-for pid in $(ip netns pids "$1"); do
-    read -r name < "/proc/$pid/comm" && [ "$name" != snmpd ] || kill -KILL "$pid"
-done
-"""
 _REMOTE_NAMES = "1.0.8802.1.1.2.1.4.1.1.9"
 _SETTINGS = f"""
 agentAddress udp:161
@@ -84,7 +79,7 @@ class SnmpFabric(LldpFabric):
     @contextmanager
     def muting(self, switch: str) -> Iterator[None]:
         """Kill a switch's snmpd for a while; its cables and its lldpd stay as they are."""
-        self.sandbox.run("sh", "-c", _KILL_SNMPD, "sh", switch)
+        self.sandbox.kill("snmpd", namespace=switch, signal="KILL")
         try:
             yield
         finally:
