@@ -150,7 +150,7 @@ def plain_answer(
         view: returns the snapshot that explains the answer.
     """
     specs, tier = snapshot.specs, snapshot.levels.common(pods[0], pods[-1])
-    why = _Why(view, request, pods, tier)
+    why = _Why(view, request, pods)
     names = tuple([specs[at].name for at in pods])
     return Placement(
         is_feasible=True,
@@ -166,14 +166,9 @@ class _Why:
     """What explains the answer of a plain gang."""
 
     def __init__(
-        self,
-        view: Callable[[], Snapshot],
-        request: PlacementRequest,
-        pods: tuple[int, ...],
-        tier: int,
+        self, view: Callable[[], Snapshot], request: PlacementRequest, pods: tuple[int, ...]
     ) -> None:
         self._view, self._request, self._pods = view, request, pods
-        self._tier = tier
 
     @cached_property
     def _solved(self) -> tuple[Problem, Solution]:
@@ -186,7 +181,7 @@ class _Why:
 
     def domains(self) -> Sequence[DomainVerdict]:
         problem, found = self._solved
-        return verdicts(problem, self._tier, found)
+        return verdicts(problem, found.objective.values[Key.JOB_TIER][0], found)
 
 
 def _solved(problem: Problem, time: _Time) -> tuple[Solution | None, bool]:

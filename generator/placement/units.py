@@ -146,7 +146,7 @@ class Units:
     @cached_property
     def is_even(self) -> bool:
         """Whether all children that hold any pod hold the same number."""
-        rooms = np.unique(np.diff(self._kinds.sums, axis=0, prepend=0))
+        rooms = np.unique(self._rooms_inside())
         return len(rooms[rooms > 0]) <= 1
 
     def child(self, num_pods: int) -> int | None:
@@ -158,7 +158,7 @@ class Units:
             return None
         known = self._children.get(num_pods)
         if known is None:
-            rooms = np.diff(self._kinds.sums, axis=0, prepend=0)
+            rooms = self._rooms_inside()
             room = int(rooms[rooms >= num_pods].min())
             unit, *_ = self._units_of((rooms == room).any(axis=0).nonzero()[0])
             if len(self._children) >= MOST_REMEMBERED:
@@ -197,6 +197,10 @@ class Units:
         room = self._kinds.room
         found: list[int] = room.searchsorted(room, side="right").tolist()
         return found
+
+    def _rooms_inside(self) -> Ints:
+        """Return pods per child, the fullest first, a column per kind."""
+        return np.diff(self._kinds.sums, axis=0, prepend=0)
 
     def _units_of(self, kinds: Ints) -> tuple[Unit, ...]:
         """Return the tightest units of some kinds, the first one of each kind, in tree order."""
