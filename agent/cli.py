@@ -39,7 +39,7 @@ from agent.rounds import Rounds
 from agent.signals import TERMINATED, on_sigterm
 from agent.sweeping import Elections, SweepTurns, sweep_attempt
 from agent.telling import telling
-from topology.errors import ConfigError, StoreError
+from topology.model.errors import ConfigError, StoreError
 
 
 class Exit(IntEnum):

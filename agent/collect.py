@@ -19,8 +19,8 @@ from agent.command import Runner, Stop
 from agent.config import FrameUse, Settings
 from agent.listening import Listener
 from agent.probing import Collected, Collector, SourceAbsent, SweepFailed
-from topology.errors import CollectError, show
-from topology.facts import Device
+from topology.model.errors import CollectError, show
+from topology.model.facts import Device
 
 log = logging.getLogger(__name__)
 

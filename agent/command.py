@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Final, Protocol
 
-from topology.errors import CommandFailed, CommandMissing, CommandTimeout, show
+from topology.model.errors import CommandFailed, CommandMissing, CommandTimeout, show
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STDERR_TAIL_BYTES: Final = 64 * 1024

@@ -10,9 +10,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from topology.errors import ConfigError, show
-from topology.facts import DeviceKind
-from topology.ids import parse_guid, parse_node_name
+from topology.model.errors import ConfigError, show
+from topology.model.facts import DeviceKind
+from topology.model.ids import parse_guid, parse_node_name
 
 DEFAULT_SUBNET: Final = "fe80000000000000"
 """The subnet prefix of a fabric whose subnet manager was given none."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Protocol
 
-from topology.report import NeighborReport, SweepPart
+from topology.reports.neighbor_report import NeighborReport, SweepPart
 
 
 class Change(StrEnum):

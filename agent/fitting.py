@@ -10,8 +10,14 @@ from __future__ import annotations
 import json
 from typing import Final, NamedTuple
 
-from topology.errors import show
-from topology.report import MAX_TEXT, CollectorOutcome, NeighborReport, ReportPort, render_report
+from topology.model.errors import show
+from topology.reports.neighbor_report import (
+    MAX_TEXT,
+    CollectorOutcome,
+    NeighborReport,
+    ReportPort,
+    render_report,
+)
 
 MAX_OBJECT_BYTES: Final = 1_200_000
 """Of a rendered report; etcd takes 1.5 MiB, in which the server's own fields count too."""

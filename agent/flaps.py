@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from agent.sysfs import Sysfs
-from topology.facts import Medium, Port
+from topology.model.facts import Medium, Port
 
 MIN_DOWNS: Final = 3
 """In `WINDOW_S`; a cable that is reseated goes down once or twice."""

@@ -15,7 +15,7 @@ from agent.clock import Clock
 from agent.collect import Attempt
 from agent.destination import Change
 from agent.pages import Page, Render
-from topology.errors import KubeUnavailable, TopologyError, show
+from topology.model.errors import KubeUnavailable, TopologyError, show
 
 STALE_PERIODS: Final = 3
 """A collection that is older no longer tells how things are."""

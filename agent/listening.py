@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from agent.clock import Clock
-from topology.errors import ParseError
-from topology.facts import Neighbor
-from topology.sources.lldpdu import parse_frame
-from topology.sources.lldpdu_table import NeighborTable
+from topology.model.errors import ParseError
+from topology.model.facts import Neighbor
+from topology.sources.lldp.lldpdu import parse_frame
+from topology.sources.lldp.neighbor_table import NeighborTable
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from agent.clock import Clock
 from agent.collect import COLLECTORS, FRAMES, Attempt, Outcome
 from agent.destination import Change
 from agent.pages import Page
-from topology.errors import TopologyError
+from topology.model.errors import TopologyError
 
 PREFIX: Final = "toponaut_agent_"
 _DURATION: Final = "How long its last run took."

@@ -34,9 +34,9 @@ from agent.config import (
 from agent.listening import Listener
 from agent.logs import start_logging
 from agent.sweeping import FabricFile
-from topology.errors import ConfigError
-from topology.facts import DeviceKind
-from topology.ids import short_name
+from topology.model.errors import ConfigError
+from topology.model.facts import DeviceKind
+from topology.model.ids import short_name
 
 ENV_PREFIX: Final = "TOPONAUT_AGENT_"
 

@@ -19,7 +19,7 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from agent.config import ListenAddress
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
 

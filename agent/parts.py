@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 
-from topology.errors import InvariantError
-from topology.report import NeighborReport, ReportMetadata, SweepPart
+from topology.model.errors import InvariantError
+from topology.reports.neighbor_report import NeighborReport, ReportMetadata, SweepPart
 
 
 def place_parts(

@@ -10,7 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from agent.sysfs import Sysfs
-from topology.facts import GpuDistance
+from topology.model.facts import GpuDistance
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _DEVICES = "bus/pci/devices"

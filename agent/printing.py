@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from topology.errors import show
-from topology.report import NeighborReport, ReportNeighbor, ReportPort
+from topology.model.errors import show
+from topology.reports.neighbor_report import NeighborReport, ReportNeighbor, ReportPort
 
 _GIGA = 1_000_000_000
 

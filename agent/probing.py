@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from agent.command import Runner
 from agent.config import Settings
-from topology.errors import CollectError, ParseError
-from topology.facts import Device, Port
-from topology.ids import Id
+from topology.model.errors import CollectError, ParseError
+from topology.model.facts import Device, Port
+from topology.model.ids import Id
 
 
 class SourceAbsent(CollectError):  # noqa: N818 - reads as what happened

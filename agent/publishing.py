@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from agent.destination import Change
 from agent.stored import read_document
-from topology.errors import ReportError, StoreError
-from topology.report import NeighborReport, SweepPart, parse_report, render_report
+from topology.model.errors import ReportError, StoreError
+from topology.reports.neighbor_report import NeighborReport, SweepPart, parse_report, render_report
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from importlib.metadata import version
 from agent.collect import SWEEP, Attempt, Outcome
 from agent.config import Settings
 from agent.probing import Collected
-from topology.errors import show
-from topology.facts import Device, DeviceKind, Port, PortState
-from topology.ids import Id, IdKind
-from topology.report import (
+from topology.model.errors import show
+from topology.model.facts import Device, DeviceKind, Port, PortState
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import (
     MAX_TEXT,
     CollectorOutcome,
     NeighborReport,
@@ -20,7 +20,7 @@ from topology.report import (
     SweepStanding,
     report_of,
 )
-from topology.sweep_parts import split_sweep
+from topology.reports.sweep_parts import split_sweep
 
 
 def build_reports(

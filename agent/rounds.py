@@ -22,8 +22,8 @@ from agent.probing import Collected
 from agent.reporting import build_reports, has_observed, has_swept
 from agent.sweeping import Elections, SweepTurns, sweep_attempt
 from agent.sysfs import Sysfs
-from topology.errors import KubeError, StoreError, TopologyError
-from topology.report import NeighborReport, device_of
+from topology.model.errors import KubeError, StoreError, TopologyError
+from topology.reports.neighbor_report import NeighborReport, device_of
 
 log = logging.getLogger(__name__)
 

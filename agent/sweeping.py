@@ -16,9 +16,9 @@ from agent.clock import Clock
 from agent.collect import SWEEP, Attempt, Outcome
 from agent.config import Settings, SweepTarget
 from agent.stored import read_document
-from topology.errors import ConfigError
-from topology.fabric_status import FABRIC_NAME, FabricStatus, SweepRole, parse_fabric
-from topology.report import MAX_SUBNETS, SweepStanding
+from topology.model.errors import ConfigError
+from topology.reports.fabric_status import FABRIC_NAME, FabricStatus, SweepRole, parse_fabric
+from topology.reports.neighbor_report import MAX_SUBNETS, SweepStanding
 
 log = logging.getLogger(__name__)
 

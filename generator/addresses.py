@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from topology.errors import ConfigError, show
+from topology.model.errors import ConfigError, show
 
 MAX_PORT: Final = 65535
 _IPV6: Final = r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from topology.errors import show
-from topology.facts import Finding, FindingKind, Severity
-from topology.kept_reports import Report
+from topology.model.errors import show
+from topology.model.facts import Finding, FindingKind, Severity
+from topology.reports.compact_reports import Report
 
 
 def ailing_findings(reports: Iterable[Report], ailing: Collection[str]) -> tuple[Finding, ...]:

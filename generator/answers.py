@@ -7,8 +7,8 @@ from itertools import groupby
 
 from generator.placement.answer import Placement, Reason
 from generator.printing import shorten, table
-from topology.errors import show
-from topology.tree import TopologyTree
+from topology.model.errors import show
+from topology.model.tree import TopologyTree
 
 PENDING = "(pending)"
 

@@ -14,11 +14,11 @@ from generator.inventory import Inventory
 from generator.port_findings import PortMemory, port_findings
 from generator.subnets import refusals
 from generator.switch_reports import is_walked, walk_findings
-from topology.facts import Finding, sort_findings
-from topology.identity import Claim, FirstOwners, Key, SweptClaims
-from topology.incremental import Context, Known, Path, Wanted, learn
-from topology.owners import owners_of
-from topology.tree import TopologyTree
+from topology.identity.id_owners import owners_of
+from topology.incremental.incremental_tree import Context, Known, Path, Wanted, learn
+from topology.model.claims import Claim, FirstOwners, Key, SweptClaims
+from topology.model.facts import Finding, sort_findings
+from topology.model.tree import TopologyTree
 
 
 @dataclass(frozen=True, slots=True)

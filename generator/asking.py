@@ -19,8 +19,8 @@ from pydantic import (
 from generator.inputs import read_bytes
 from generator.placement.capacity import RunningGang, RunningPods
 from generator.store.documents import parse_document
-from topology.errors import ConfigError, ParseError, show
-from topology.validation import describe_validation
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.validation import describe_validation
 
 MAX_REQUEST_BYTES: Final = 4 << 20
 MAX_RUNNING_BYTES: Final = 64 << 20

@@ -19,7 +19,7 @@ import click
 from generator.exits import Exit
 from generator.printing import MAX_MESSAGE
 from generator.tuning import collect_rarely
-from topology.errors import ConfigError, PlacementRequestError, TopologyError, show
+from topology.model.errors import ConfigError, PlacementRequestError, TopologyError, show
 
 _PLUGIN: Final = "kubectl toponaut"
 _SOURCES: Final = (

@@ -1,4 +1,4 @@
-"""The printed TopologyTree as a model, for its schema; `topology.tree` renders and parses it."""
+"""The printed TopologyTree as a model, for its schema; `topology.model.tree` renders and parses it."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import Final
 
 from generator.sweeps import parse_sweep
-from topology.facts import Parsed
-from topology.sources.ibdiagnet_db import parse_ibdiagnet_db
-from topology.sources.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
-from topology.sources.subnet_lst import parse_subnet_lst
+from topology.model.facts import Parsed
+from topology.sources.infiniband.ibdiagnet_db import parse_ibdiagnet_db
+from topology.sources.infiniband.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
+from topology.sources.infiniband.subnet_lst import parse_subnet_lst
 
 _HEAD_BYTES: Final = 64 * 1024
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from generator.store.served import ServedStore
 from generator.sweepers import elect
-from topology.errors import ConfigError, KubeError, StoreError
-from topology.fabric_status import FabricStatus, parse_fabric, render_fabric
-from topology.kept_reports import Report
+from topology.model.errors import ConfigError, KubeError, StoreError
+from topology.reports.compact_reports import Report
+from topology.reports.fabric_status import FabricStatus, parse_fabric, render_fabric
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from generator.kube.resources import FABRICS, NODES, Resource
 from generator.kube.transport import Request, Transport, decode
 from generator.notices import Notice, Subject, notices_of
 from generator.outcome import EventResult, RoundOutcome
-from topology.errors import KubeError, KubeNotFound
+from topology.model.errors import KubeError, KubeNotFound
 
 log = logging.getLogger(__name__)
 

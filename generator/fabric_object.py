@@ -1,7 +1,7 @@
 """Fabric: the object by which people say what they want, and see what is known and withheld.
 
 `fabrics.toponaut.io`, one a cluster, named `default`. Agents read the elected sweepers in its
-status by `topology.fabric_status`; the rest is the generator's. The CRD in `daemonset/crds/` says
+status by `topology.reports.fabric_status`; the rest is the generator's. The CRD in `daemonset/crds/` says
 the same, and a test holds the two equal.
 """
 
@@ -14,13 +14,13 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, StringConstraints, ValidationError
 
 from generator.plane_config import PlaneModel, PlaneName
-from topology.errors import ConfigError, show
-from topology.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus
-from topology.facts import Severity
-from topology.plane_policy import COMPUTE
-from topology.report import API_VERSION, ReportMetadata
-from topology.validation import describe_validation
-from topology.wire_model import WireModel
+from topology.model.errors import ConfigError, show
+from topology.model.facts import Severity
+from topology.model.validation import describe_validation
+from topology.model.wire_model import WireModel
+from topology.planes.policy import COMPUTE
+from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus
+from topology.reports.neighbor_report import API_VERSION, ReportMetadata
 
 MAX_TIERS: Final = 16
 

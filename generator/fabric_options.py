@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.options import parse_share, together
-from topology.facts import Medium
+from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FabricSpec, FaultSpec, NamePolicy
 
 _COUNT = re.compile(r"\d{1,9}\Z", re.ASCII)

@@ -19,7 +19,7 @@ from generator.placement.capacity import Snapshot
 from generator.reconcile.plan import Op
 from generator.reservation_object import ReservationPhase
 from generator.reservations.records import Census
-from topology.facts import FindingKind
+from topology.model.facts import FindingKind
 
 SLOTS: Final = "slots"
 MAX_DEVICES: Final = 4

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from generator.verifying import Score, Verdict
-from topology.facts import Medium
+from topology.model.facts import Medium
 from topology.synthetic import (
     FabricKind,
     FabricSpec,

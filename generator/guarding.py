@@ -31,7 +31,7 @@ from generator.reconcile.policy import Policy, policy_of
 from generator.reconcile.shape import DEFAULT_SHAPE, shape_of
 from generator.standing import Standing as Lasting
 from generator.store.served import ServedStore
-from topology.errors import KubeError, KubeFenced, ParseError, StoreError
+from topology.model.errors import KubeError, KubeFenced, ParseError, StoreError
 
 log = logging.getLogger(__name__)
 

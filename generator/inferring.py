@@ -10,9 +10,9 @@ from generator.inputs import Inputs
 from generator.intake import Intake
 from generator.inventory import Inventory
 from generator.reconcile.shape import DEFAULT_SHAPE, Shape
-from topology.errors import ParseError
-from topology.kept_reports import Report
-from topology.tree import TopologyTree
+from topology.model.errors import ParseError
+from topology.model.tree import TopologyTree
+from topology.reports.compact_reports import Report
 
 
 class Evidence(NamedTuple):

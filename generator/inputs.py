@@ -26,13 +26,13 @@ from generator.store.directory import ReadReports, read_reports
 from generator.subnets import uncovered
 from generator.sweeps import claims_of_sweep
 from generator.walk_files import read_walks
-from topology.errors import ConfigError, ParseError, show
-from topology.facts import Device, DeviceKind, Port
-from topology.identity import Claim, Origin, SweptClaims, spell_out
-from topology.ids import Id, IdKind
-from topology.kept_reports import Report
-from topology.plane_policy import COMPUTE
-from topology.sources.lldpcli import parse_chassis, parse_neighbors
+from topology.model.claims import Claim, Origin, SweptClaims, spell_out
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.facts import Device, DeviceKind, Port
+from topology.model.ids import Id, IdKind
+from topology.planes.policy import COMPUTE
+from topology.reports.compact_reports import Report
+from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
 NO_SOURCE: Final = "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
 MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB

@@ -12,18 +12,18 @@ from generator.inventory import parse_nodes
 from generator.outputs.hypernode import parse_manifest
 from generator.placement.request import parse_request
 from generator.store.documents import Document, parse_documents
-from topology.errors import ParseError, TopologyError
-from topology.fabric_status import FABRIC_KIND, parse_fabric
-from topology.facts import Device, DeviceKind, Parsed
-from topology.ids import IdKind
-from topology.report import device_of, parse_report
-from topology.sources.cabling import parse_cabling
-from topology.sources.ibnetdiscover import parse_strictly
-from topology.sources.lldp_mib import parse_snmpwalk_text
-from topology.sources.lldpcli import parse_chassis, parse_neighbors
-from topology.sources.nvidia_smi import derive_clique, parse_gpu_fabrics
-from topology.sources.pcap import is_saved_frames, parse_saved_frames
-from topology.tree import parse_tree
+from topology.model.errors import ParseError, TopologyError
+from topology.model.facts import Device, DeviceKind, Parsed
+from topology.model.ids import IdKind
+from topology.model.tree import parse_tree
+from topology.reports.fabric_status import FABRIC_KIND, parse_fabric
+from topology.reports.neighbor_report import device_of, parse_report
+from topology.sources.cabling.formats import parse_cabling
+from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics
+from topology.sources.ibnetdiscover.parser import parse_strictly
+from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
+from topology.sources.lldp.pcap import is_saved_frames, parse_saved_frames
+from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 _HEAD_BYTES: Final = 64 * 1024
 _WALK = re.compile(rb"^\.?1\.[03]\.\d[\d.]*(?: ?= ?[A-Z\"]|\|\d)", re.MULTILINE)

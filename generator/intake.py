@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from generator.subnets import expected_subnets
 from generator.sweeps import kept_claims, parse_sweep
-from topology.errors import ParseError, ReportError, show
-from topology.facts import Device, DeviceKind, Finding, FindingKind, Severity
-from topology.identity import Claim, SweptClaims
-from topology.ids import IdKind
-from topology.kept_reports import KeptReport, Report
-from topology.packed_claims import PackedClaim
-from topology.packed_devices import pack_device
-from topology.report import SweepPart
-from topology.sweep_parts import unpack_sweep
+from topology.model.claims import Claim, SweptClaims
+from topology.model.errors import ParseError, ReportError, show
+from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Severity
+from topology.model.ids import IdKind
+from topology.reports.compact_reports import KeptReport, Report
+from topology.reports.neighbor_report import SweepPart
+from topology.reports.packed_claims import PackedClaim
+from topology.reports.packed_devices import pack_device
+from topology.reports.sweep_parts import unpack_sweep
 
 STALE_PERIODS = 3
 """A report is stale when it is older than so many collection periods."""

@@ -15,10 +15,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from generator.placement.capacity import NodeSpec
 from generator.quantities import parse_quantity
 from generator.store.documents import parse_documents
-from topology.errors import ConfigError, ParseError, show
-from topology.facts import Device, DeviceKind
-from topology.ids import Id, IdKind, parse_guid, parse_mac, parse_node_name
-from topology.validation import describe_validation
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.facts import Device, DeviceKind
+from topology.model.ids import Id, IdKind, parse_guid, parse_mac, parse_node_name
+from topology.model.validation import describe_validation
 
 SLOTS: Final = "slots"
 

@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Final
 
-from topology.errors import show
+from topology.model.errors import show
 
 MAX_FIELD_CHARS: Final = 1000
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

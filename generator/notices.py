@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 
 from generator.fabric_object import Condition, ConditionType, HeldPlan
 from generator.outcome import RoundOutcome
-from topology.errors import show
-from topology.fabric_status import FABRIC_KIND, FABRIC_NAME
-from topology.facts import Finding, FindingKind, Severity
-from topology.ids import natural_key
+from topology.model.errors import show
+from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.ids import natural_key
+from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 
 NODE_KIND: Final = "Node"
 MAX_NODES: Final = 20

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from generator.store.access import Access
-from topology.errors import show
+from topology.model.errors import show
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)\Z", re.ASCII)

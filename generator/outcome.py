@@ -14,8 +14,8 @@ from generator.fabric_object import Condition, HeldPlan
 from generator.outputs.hypernode import HyperNode
 from generator.placement.capacity import Snapshot
 from generator.reconcile.plan import Action
-from topology.facts import Finding
-from topology.tree import TopologyTree
+from topology.model.facts import Finding
+from topology.model.tree import TopologyTree
 
 
 @dataclass(frozen=True, slots=True)

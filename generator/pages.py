@@ -16,7 +16,7 @@ from threading import Lock, Thread
 from typing import Any, Final, NamedTuple
 
 from generator.addresses import Address, parse_address
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
 

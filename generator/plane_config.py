@@ -30,12 +30,12 @@ from pydantic import (
 )
 
 from generator.store.documents import parse_document
-from topology.errors import ConfigError, show
-from topology.facts import GpuDistance, Medium
-from topology.ids import parse_guid
-from topology.plane_policy import COMPUTE, PlanePolicy, PortRule
-from topology.validation import describe_validation
-from topology.wire_model import WireModel
+from topology.model.errors import ConfigError, show
+from topology.model.facts import GpuDistance, Medium
+from topology.model.ids import parse_guid
+from topology.model.validation import describe_validation
+from topology.model.wire_model import WireModel
+from topology.planes.policy import COMPUTE, PlanePolicy, PortRule
 
 MAX_PLANES_BYTES: Final = 1 << 20
 _GIGA: Final = 10**9

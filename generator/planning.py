@@ -22,9 +22,9 @@ from generator.reconcile.policy import Policy
 from generator.reconcile.shape import shape_of
 from generator.store.access import Access
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
-from topology.errors import InvariantError, KubeForbidden, ParseError, show
-from topology.kept_reports import Report
-from topology.tree import TopologyTree
+from topology.model.errors import InvariantError, KubeForbidden, ParseError, show
+from topology.model.tree import TopologyTree
+from topology.reports.compact_reports import Report
 
 _SHOWN: Final = 5
 

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from topology.errors import show
-from topology.fabric import Fabric
-from topology.fabric_columns import columns_of
-from topology.facts import (
+from topology.model.errors import show
+from topology.model.fabric import Fabric
+from topology.model.fabric_columns import columns_of
+from topology.model.facts import (
     DeviceKind,
     Finding,
     FindingKind,
@@ -24,9 +24,9 @@ from topology.facts import (
     PortState,
     Severity,
 )
-from topology.kept_reports import Report
-from topology.lazy_rows import rows_at
-from topology.planes import Plane
+from topology.model.lazy_rows import rows_at
+from topology.planes.plane import Plane
+from topology.reports.compact_reports import Report
 
 _LISTENERS: Final = frozenset({"lldpd", "frames"})
 _SHOWN: Final = 4

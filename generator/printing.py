@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 import yaml
 
-from topology.errors import ParseError, show
+from topology.model.errors import ParseError, show
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 PROBLEMS_SHOWN: Final = 20

@@ -19,8 +19,8 @@ from generator.reading import read_observation, read_tree
 from generator.requesting import Asked, read_asked, tell, tell_notes, tell_unused
 from generator.reservations.holding import Kept, occupied
 from generator.store.access import Access
-from topology.errors import ParseError
-from topology.tree import TopologyTree
+from topology.model.errors import ParseError
+from topology.model.tree import TopologyTree
 
 
 class Scene(NamedTuple):

@@ -24,11 +24,11 @@ from generator.outputs.hypernode import HyperNode, tree_of_hypernodes
 from generator.printing import print_problems
 from generator.store.directory import read_hypernodes
 from generator.store.documents import parse_document
-from topology.errors import ConfigError, ParseError, TopologyError, show
-from topology.facts import DeviceKind
-from topology.identity import spell_out
-from topology.plane_policy import COMPUTE
-from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree, parse_tree
+from topology.model.claims import spell_out
+from topology.model.errors import ConfigError, ParseError, TopologyError, show
+from topology.model.facts import DeviceKind
+from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree, parse_tree
+from topology.planes.policy import COMPUTE
 
 MAX_TREE_BYTES = 256 << 20
 _FORWARDING: Final = frozenset({DeviceKind.SWITCH, DeviceKind.ROUTER, DeviceKind.AGGREGATION})

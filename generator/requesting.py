@@ -21,8 +21,8 @@ from generator.manifests.units import fit_units
 from generator.placement.request import PlacementRequest, parse_request
 from generator.printing import PROBLEMS_SHOWN
 from generator.store.documents import parse_documents
-from topology.errors import ConfigError, ParseError, PlacementRequestError, show
-from topology.tree import API_VERSION
+from topology.model.errors import ConfigError, ParseError, PlacementRequestError, show
+from topology.model.tree import API_VERSION
 
 _NAMES_SHOWN: Final = 12
 _SHELL: Final = "--sbatch"

@@ -17,11 +17,11 @@ from pydantic.alias_generators import to_camel
 
 from generator.fabric_object import Count, Time
 from generator.plane_config import PlaneName
-from topology.errors import ConfigError, show
-from topology.plane_policy import COMPUTE
-from topology.report import API_VERSION, Name
-from topology.validation import describe_validation
-from topology.wire_model import WireModel
+from topology.model.errors import ConfigError, show
+from topology.model.validation import describe_validation
+from topology.model.wire_model import WireModel
+from topology.planes.policy import COMPUTE
+from topology.reports.neighbor_report import API_VERSION, Name
 
 RESERVATION_KIND: Final = "PlacementReservation"
 MAX_PODS: Final = 1_000_000

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from generator.app import Observation
 from generator.inferring import why_unknown
 from generator.standing import Standing
-from topology.errors import ParseError
-from topology.facts import Finding, Severity
+from topology.model.errors import ParseError
+from topology.model.facts import Finding, Severity
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from generator.serving import Course, Rounds
 from generator.serving_folder import ServedFolder
 from generator.store.served import ServedStore
 from generator.switch_rounds import SwitchRounds
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
 

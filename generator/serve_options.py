@@ -10,7 +10,7 @@ import click
 from generator.options import parse_duration, together
 from generator.plane_config import PlaneChoice, read_planes
 from generator.store.access import Access
-from topology.plane_policy import COMPUTE
+from topology.planes.policy import COMPUTE
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -38,9 +38,9 @@ from generator.switch_reports import is_walked
 from generator.switch_rounds import SwitchRounds
 from generator.telling import Noticed, Telling, Told
 from generator.tuning import settle
-from topology.errors import KubeUnavailable, ParseError
-from topology.facts import Finding
-from topology.tree import TopologyTree
+from topology.model.errors import KubeUnavailable, ParseError
+from topology.model.facts import Finding
+from topology.model.tree import TopologyTree
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from generator.reconcile.gangs import Gang
 from generator.reservations.records import BoundPod
 from generator.store.directory import DirectoryStore, ReadHyperNodes, ReadReports
 from generator.watching import Watched, file_stamps, folder_stamps
-from topology.errors import ConfigError, ParseError
-from topology.report import NeighborReport
+from topology.model.errors import ConfigError, ParseError
+from topology.reports.neighbor_report import NeighborReport
 
 
 class ServedFolder:

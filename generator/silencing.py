@@ -10,10 +10,10 @@ import click
 
 from generator.inputs import read_bytes
 from generator.store.documents import parse_documents
-from topology.errors import ConfigError, ParseError, show
-from topology.facts import FindingKind
-from topology.intent import DifferenceKind
-from topology.silence import Silence, parse_silences
+from topology.cabling.plan_diff import DifferenceKind
+from topology.findings.silences import Silence, parse_silences
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.facts import FindingKind
 
 MAX_SILENCE_BYTES: Final = 16 << 20
 _KINDS: Final = frozenset([*(kind.value for kind in (*FindingKind, *DifferenceKind))])

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from topology.errors import ConfigError, show
-from topology.facts import Medium
-from topology.report import NeighborReport, render_report, report_of
-from topology.sources.ibnetdiscover_text import render_ibnetdiscover
-from topology.sweep_parts import split_sweep
+from topology.model.errors import ConfigError, show
+from topology.model.facts import Medium
+from topology.reports.neighbor_report import NeighborReport, render_report, report_of
+from topology.reports.sweep_parts import split_sweep
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     Damaged,
     FabricSpec,

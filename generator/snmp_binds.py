@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from topology.errors import SwitchRefused
-from topology.sources.lldp_mib_tables import Oid, Value
+from topology.model.errors import SwitchRefused
+from topology.sources.lldp_mib.tables import Oid, Value
 
 _INTEGER: Final = 0x02
 _OID: Final = 0x06

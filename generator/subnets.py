@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from topology.facts import Finding, FindingKind, Port, Severity
-from topology.identity import Claim
-from topology.ids import IdKind
-from topology.kept_reports import Report
+from topology.model.claims import Claim
+from topology.model.facts import Finding, FindingKind, Port, Severity
+from topology.model.ids import IdKind
+from topology.reports.compact_reports import Report
 
 _GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID})
 

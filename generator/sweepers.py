@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from generator.intake import STALE_PERIODS
 from generator.subnets import subnets_of
-from topology.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRole
-from topology.ids import natural_key
-from topology.kept_reports import Report
+from topology.model.ids import natural_key
+from topology.reports.compact_reports import Report
+from topology.reports.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRole
 
 _STANDINGS: Final = (SweepRole.ELECTED, SweepRole.SPARE)
 _NUMBER: Final = re.compile(r"[1-9][0-9]?\Z")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from topology.facts import Parsed
-from topology.identity import Claim, Origin, SweptClaims
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
+from topology.model.claims import Claim, Origin, SweptClaims
+from topology.model.facts import Parsed
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 FAST_BYTES: Final = 1 << 20
 """From here on loading numpy (a tenth of a second) is won back."""
@@ -16,7 +16,7 @@ def parse_sweep(raw: bytes, *, source: str) -> Parsed:
     """Return the devices of an ibnetdiscover dump; the same by either reader."""
     if len(raw) < FAST_BYTES:
         return parse_ibnetdiscover(raw, source=source)
-    from topology.sources.ibnetdiscover_pieces import NumpyReader  # noqa: PLC0415 - only if needed
+    from topology.sources.ibnetdiscover.chunks import NumpyReader  # noqa: PLC0415 - only if needed
 
     return parse_ibnetdiscover(raw, source=source, fast=NumpyReader())
 
@@ -32,7 +32,7 @@ def kept_claims(parsed: Parsed) -> list[Claim | SweptClaims]:
     """Return a sweep's devices as claims that stay: without the text that they were read from."""
     if isinstance(parsed.devices, tuple):
         return claims_of_sweep(parsed)
-    from topology.sources.ibnetdiscover_swept import SweptDevices  # noqa: PLC0415 - with numpy
+    from topology.sources.ibnetdiscover.lazy_devices import SweptDevices  # noqa: PLC0415 - with numpy
 
     devices = parsed.devices
     kept = devices.without_dump() if isinstance(devices, SweptDevices) else devices

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from generator.inputs import read_bytes, read_regular
 from generator.switch_targets import Targets, parse_switches
-from topology.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, ParseError, show
 
 _MAX_CONFIG_BYTES: Final = 4 << 20
 _MAX_SECRET_BYTES: Final = 4096

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from generator.switch_targets import Discovery, Target
-from topology.facts import Device, Neighbor
-from topology.identity import Key, strong_key
-from topology.ids import Id, IdKind
+from topology.model.claims import Key, strong_key
+from topology.model.facts import Device, Neighbor
+from topology.model.ids import Id, IdKind
 
 Place = tuple[str, int]
 """Address and port: who walks a switch with other credentials walks it at the same place."""

@@ -21,9 +21,9 @@ from generator.switch_reports import (
 )
 from generator.switch_targets import Target
 from generator.switch_walks import Outcome, SwitchWalk
-from topology.ids import IdKind
-from topology.kept_reports import Report
-from topology.report import NeighborReport
+from topology.model.ids import IdKind
+from topology.reports.compact_reports import Report
+from topology.reports.neighbor_report import NeighborReport
 
 _MUTE: Final = "it answers, but no longer shows the tables of LLDP: check its LLDP agent"
 

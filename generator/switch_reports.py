@@ -7,11 +7,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from generator.switch_walks import Outcome, SwitchWalk
-from topology.errors import show
-from topology.facts import Device, Finding, FindingKind, Severity
-from topology.ids import IdKind
-from topology.kept_reports import Report
-from topology.report import CollectorOutcome, NeighborReport, ReportStatus, report_of
+from topology.model.errors import show
+from topology.model.facts import Device, Finding, FindingKind, Severity
+from topology.model.ids import IdKind
+from topology.reports.compact_reports import Report
+from topology.reports.neighbor_report import (
+    CollectorOutcome,
+    NeighborReport,
+    ReportStatus,
+    report_of,
+)
 
 COLLECTOR: Final = "snmp"
 

@@ -24,8 +24,8 @@ from generator.switch_kept import KeptReports, ReportStore
 from generator.switch_reports import silent_findings
 from generator.switch_targets import Target
 from generator.switch_walks import Outcome, Session, SwitchWalk, walk_all, walk_switch
-from topology.errors import ConfigError, KubeError, StoreError, show
-from topology.facts import Finding
+from topology.model.errors import ConfigError, KubeError, StoreError, show
+from topology.model.facts import Finding
 
 log = logging.getLogger(__name__)
 

@@ -33,9 +33,9 @@ from pydantic import (
 )
 
 from generator.store.documents import parse_document
-from topology.errors import ConfigError, show
-from topology.validation import describe_validation
-from topology.wire_model import WireModel
+from topology.model.errors import ConfigError, show
+from topology.model.validation import describe_validation
+from topology.model.wire_model import WireModel
 
 MAX_ADDRESSES: Final = 4096  # of one network or list: more is a mistyped prefix
 MIN_KEY_CHARS: Final = 8  # RFC 3414, 11.2

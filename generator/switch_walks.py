@@ -15,10 +15,9 @@ from typing import Final, NamedTuple, Protocol
 
 from generator.switch_discovery import Frontier
 from generator.switch_targets import Target
-from topology.errors import ParseError, SwitchError, SwitchRefused, show
-from topology.facts import Device, Source
-from topology.sources.lldp_mib import parse_walk
-from topology.sources.lldp_mib_tables import (
+from topology.model.errors import ParseError, SwitchError, SwitchRefused, show
+from topology.model.facts import Device, Source
+from topology.sources.lldp_mib.tables import (
     BASE_SPANS,
     LLDP,
     REMOTE_STATS,
@@ -30,6 +29,7 @@ from topology.sources.lldp_mib_tables import (
     Span,
     WalkRow,
 )
+from topology.sources.lldp_mib.walk import parse_walk
 
 MAX_ROWS: Final = 100_000  # a switch of 4096 ports has half of that
 PARALLEL: Final = 32

@@ -54,8 +54,8 @@ from pysnmp.proto.rfc1905 import PDUs, ResponsePDU
 
 from generator.snmp_binds import parse_binds
 from generator.switch_targets import AuthProtocol, Credentials, PrivProtocol, Target
-from topology.errors import SwitchRefused, SwitchSilent, show
-from topology.sources.lldp_mib_tables import Oid, Span, WalkRow
+from topology.model.errors import SwitchRefused, SwitchSilent, show
+from topology.sources.lldp_mib.tables import Oid, Span, WalkRow
 
 log = logging.getLogger(__name__)
 

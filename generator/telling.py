@@ -22,9 +22,9 @@ from generator.reconcile.conditions import (
 )
 from generator.reconcile.summary import generation_in, spec_version, summarise
 from generator.store.served import ServedStore
-from topology.errors import KubeError, ParseError, StoreError
-from topology.facts import Finding, Severity
-from topology.tree import TopologyTree
+from topology.model.errors import KubeError, ParseError, StoreError
+from topology.model.facts import Finding, Severity
+from topology.model.tree import TopologyTree
 
 
 class Noticed(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.inventory import SLOTS, Inventory, ListedNode
 from generator.quantities import parse_amount
-from topology.errors import ConfigError, show
+from topology.model.errors import ConfigError, show
 
 PODS: Final = "pods"
 _ENDED: Final = frozenset({"Succeeded", "Failed"})

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from generator.fabric_options import fabric_words, fault_words
 from generator.grids import Scenario
 from generator.verifying import Score, Verdict, run
-from topology.errors import ConfigError, TopologyError, show
+from topology.model.errors import ConfigError, TopologyError, show
 from topology.synthetic import FabricSpec, FaultSpec, Wiring, build_wiring
 
 _BASE_BYTES: Final = 100 << 20

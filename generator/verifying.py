@@ -12,11 +12,12 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from topology.fabric import build_fabric
-from topology.facts import Device, DeviceKind, Finding, FindingKind, Medium, PortName
-from topology.identity import Claim, Origin
-from topology.ids import Id, IdKind
-from topology.inference import Inference, infer
+from topology.inference.tree_inference import Inference, infer
+from topology.model.claims import Claim, Origin
+from topology.model.fabric import build_fabric
+from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Medium, PortName
+from topology.model.ids import Id, IdKind
+from topology.model.tree import TopologyTree, all_nodes, host_partitions
 from topology.synthetic import (
     Damaged,
     FaultKind,
@@ -29,7 +30,6 @@ from topology.synthetic import (
     report_claims,
     sweep_devices,
 )
-from topology.tree import TopologyTree, all_nodes, host_partitions
 
 _TELLING: Final = frozenset(
     {

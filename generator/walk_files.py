@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from topology.errors import ParseError, show
-from topology.identity import Claim, Origin
-from topology.sources.lldp_mib import parse_snmpwalk_text
+from topology.model.claims import Claim, Origin
+from topology.model.errors import ParseError, show
+from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 MAX_WALK_BYTES: Final = 64 << 20  # a whole MIB of a large switch prints ten
 _WALK = re.compile(r"(?P<device>.+?)(?:\.snmpwalk)?\.(?:txt|snmpwalk|snmprec)\Z")

@@ -12,10 +12,10 @@ from agent.command import Limits, Runner
 from agent.config import Settings
 from agent.probing import Collected, Collector, SourceAbsent
 from agent.sysfs import Sysfs
-from topology.errors import show
-from topology.facts import Device, Medium, Port
-from topology.ids import Id, IdKind, natural_key
-from topology.sources.private_flags import parse_firmware_lldp
+from topology.model.errors import show
+from topology.model.facts import Device, Medium, Port
+from topology.model.ids import Id, IdKind, natural_key
+from topology.sources.host.private_flags import parse_firmware_lldp
 
 _NET = "class/net"
 _DRIVERS: Final = frozenset({"i40e", "ice"})

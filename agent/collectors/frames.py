@@ -2,7 +2,7 @@
 
 scapy captures; it is GPL, hence an extra of its own, and this file alone imports it, when the
 first port is opened. Frames are only ever received: the sockets used refuse to send. Reading
-them is left to `topology.sources.lldpdu`.
+them is left to `topology.sources.lldp.lldpdu`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from agent.config import Settings
 from agent.listening import Ear, Heard, Listener
 from agent.probing import Collected, Collector, SourceAbsent
 from agent.sysfs import Sysfs
-from topology.errors import show
-from topology.facts import Device, Medium, Neighbor, Port, Source
-from topology.ids import Id, IdKind
-from topology.sources.lldpdu import ETHERTYPE, GROUPS
-from topology.sources.lldpdu_table import MAX_NEIGHBORS
+from topology.model.errors import show
+from topology.model.facts import Device, Medium, Neighbor, Port, Source
+from topology.model.ids import Id, IdKind
+from topology.sources.lldp.lldpdu import ETHERTYPE, GROUPS
+from topology.sources.lldp.neighbor_table import MAX_NEIGHBORS
 
 if TYPE_CHECKING:
     from scapy.arch.linux import L2ListenSocket

@@ -17,10 +17,10 @@ from agent.command import CommandResult, Limits, Runner, tail_of
 from agent.config import DEFAULT_SUBNET, Settings, SweepSettings
 from agent.probing import Collected, Collector, SourceAbsent, Sweep, SweepFailed
 from agent.sysfs import Sysfs
-from topology.errors import CollectError, CommandFailed, ParseError, show
-from topology.facts import Device, DeviceKind
-from topology.ids import natural_key, parse_guid
-from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
+from topology.model.errors import CollectError, CommandFailed, ParseError, show
+from topology.model.facts import Device, DeviceKind
+from topology.model.ids import natural_key, parse_guid
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 
 _INFINIBAND = "class/infiniband"
 _NO_HARDWARE: Final = "can't open UMAD port"

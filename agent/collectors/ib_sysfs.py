@@ -1,6 +1,6 @@
 """The node's own HCAs from `/sys/class/infiniband`: their GUIDs are its identity on InfiniBand.
 
-Decoding is `topology.sources.ib_sysfs`; here the files are read, and each port gets its place on
+Decoding is `topology.sources.infiniband.sysfs`; here the files are read, and each port gets its place on
 PCI Express.
 """
 
@@ -14,10 +14,10 @@ from agent.config import Settings
 from agent.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
 from agent.probing import Collected, Collector
 from agent.sysfs import Sysfs
-from topology.errors import CollectError
-from topology.facts import Device, Medium, Port
-from topology.ids import IdKind
-from topology.sources.ib_sysfs import parse_ib_sysfs
+from topology.model.errors import CollectError
+from topology.model.facts import Device, Medium, Port
+from topology.model.ids import IdKind
+from topology.sources.infiniband.sysfs import parse_ib_sysfs
 
 _CLASS = "class"
 _INFINIBAND = f"{_CLASS}/infiniband"

@@ -11,10 +11,10 @@ from typing import Final
 from agent.command import CommandResult, Limits, Runner, tail_of
 from agent.config import Settings
 from agent.probing import Collected, Collector, SourceAbsent
-from topology.errors import CollectError, CommandFailed, ParseError, show
-from topology.facts import Device, Medium, Neighbor, Port, Source
-from topology.ids import Id, IdKind
-from topology.sources.lldpcli import parse_chassis, parse_neighbors
+from topology.model.errors import CollectError, CommandFailed, ParseError, show
+from topology.model.facts import Device, Medium, Neighbor, Port, Source
+from topology.model.ids import Id, IdKind
+from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
 MAX_IDS: Final = 64
 """Of one neighbor: a frame has room for more management addresses than a report; the chassis id

@@ -16,10 +16,10 @@ from agent.config import Settings
 from agent.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
 from agent.probing import Collected, Collector, SourceAbsent
 from agent.sysfs import Sysfs
-from topology.errors import CollectError
-from topology.facts import Device, Medium, Port, PortState
-from topology.ids import Id, IdKind, natural_key, parse_mac
-from topology.sources.bonding import parse_permanent_macs
+from topology.model.errors import CollectError
+from topology.model.facts import Device, Medium, Port, PortState
+from topology.model.ids import Id, IdKind, natural_key, parse_mac
+from topology.sources.host.bonding import parse_permanent_macs
 
 MAX_PORTS: Final = 512
 """Of a report; more are patterns gone wrong, not cables."""

@@ -10,9 +10,9 @@ from typing import Final
 from agent.command import CommandResult, Limits, Runner, tail_of
 from agent.config import Settings
 from agent.probing import Collected, Collector, SourceAbsent
-from topology.errors import CollectError, CommandFailed, show
-from topology.facts import Device, Medium
-from topology.sources.nvidia_smi import FIELDS, derive_clique, parse_gpu_fabrics, port_of
+from topology.model.errors import CollectError, CommandFailed, show
+from topology.model.facts import Device, Medium
+from topology.sources.host.nvidia_smi import FIELDS, derive_clique, parse_gpu_fabrics, port_of
 
 _CSV: Final = (f"--query-gpu={','.join(FIELDS)}", "--format=csv")
 _EVERYTHING: Final = ("-q",)

@@ -20,8 +20,8 @@ from typing import Any, Final, Protocol
 
 from agent.kube.credentials import Credentials, OwnNode, node_of_token
 from agent.kube.patience import Patience
-from topology.errors import KubeError, KubeForbidden, KubeUnavailable
-from topology.kube_answers import error_of_silence, error_of_status
+from topology.model.errors import KubeError, KubeForbidden, KubeUnavailable
+from topology.model.kube_refusals import error_of_silence, error_of_status
 
 APPLY: Final = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""

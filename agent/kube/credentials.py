@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from topology.errors import ConfigError, KubeForbidden, KubeUnavailable, show
+from topology.model.errors import ConfigError, KubeForbidden, KubeUnavailable, show
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its own token and the authority."""

@@ -6,9 +6,9 @@ import logging
 from typing import Final
 
 from agent.kube.asking import Api, Request
-from topology.errors import ConfigError, KubeError, KubeNotFound
-from topology.fabric_status import FABRIC_NAME, FabricStatus, parse_fabric
-from topology.report import API_VERSION
+from topology.model.errors import ConfigError, KubeError, KubeNotFound
+from topology.reports.fabric_status import FABRIC_NAME, FabricStatus, parse_fabric
+from topology.reports.neighbor_report import API_VERSION
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agent.clock import Clock
-from topology.errors import KubeError
+from topology.model.errors import KubeError
 
 MAX_PERIODS: Final = 5
 """After many failures one attempt in so many periods, or sooner."""

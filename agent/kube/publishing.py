@@ -23,14 +23,14 @@ from agent.destination import Change
 from agent.fitting import MAX_OBJECT_BYTES, fit_report
 from agent.kube.asking import APPLY, METADATA_ONLY, Api, Request
 from agent.kube.patience import Patience, Uniform
-from topology.errors import (
+from topology.model.errors import (
     KubeConflict,
     KubeError,
     KubeNotFound,
     KubeUnavailable,
     ReportError,
 )
-from topology.report import (
+from topology.reports.neighbor_report import (
     API_VERSION,
     MAX_PARTS,
     REPORT_KIND,
@@ -39,7 +39,7 @@ from topology.report import (
     SweepPart,
     render_report,
 )
-from topology.stored_reports import is_withdrawn, parse_stored_report, withdrawn_part
+from topology.reports.report_objects import is_withdrawn, parse_stored_report, withdrawn_part
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from generator.exits import Exit
 from generator.options import access_of
 from generator.printing import MAX_MESSAGE
 from generator.store_options import cluster_options, open_place
-from topology.errors import KubeError, StoreError, show
+from topology.model.errors import KubeError, StoreError, show
 
 
 @click.command(name="approve")

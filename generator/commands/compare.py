@@ -23,7 +23,7 @@ from generator.question import (
     timeout_option,
 )
 from generator.reading import finish
-from topology.errors import show
+from topology.model.errors import show
 
 
 @click.command(name="compare")

@@ -14,11 +14,7 @@ from generator.inputs import NO_SOURCE, input_options, read_bytes, read_inputs, 
 from generator.printing import output_option, print_document, table
 from generator.reading import finish, refuse_nothing
 from generator.silencing import print_expired, read_silences, silence_option
-from topology.cabling import CablingPlan, PlannedCable, show_cable, show_end
-from topology.errors import ConfigError, ParseError, show
-from topology.fabric import build_fabric
-from topology.facts import PortName
-from topology.intent import (
+from topology.cabling.plan_diff import (
     CablingDiff,
     Difference,
     Move,
@@ -26,9 +22,13 @@ from topology.intent import (
     ObservedCable,
     compare_cabling,
 )
-from topology.silence import Sifted, Subject, render_silence, sift_silenced
-from topology.sources.cabling import parse_cabling
-from topology.tree import API_VERSION
+from topology.findings.silences import Sifted, Subject, render_silence, sift_silenced
+from topology.model.cabling_plan import CablingPlan, PlannedCable, show_cable, show_end
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.fabric import build_fabric
+from topology.model.facts import PortName
+from topology.model.tree import API_VERSION
+from topology.sources.cabling.formats import parse_cabling
 
 MAX_PLAN_BYTES: Final = 256 << 20
 _UNPLANNED_SHOWN: Final = 20

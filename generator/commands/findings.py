@@ -18,8 +18,9 @@ from generator.options import parse_duration
 from generator.printing import output_option, print_document, table
 from generator.reading import Read, finish, read_observation
 from generator.silencing import print_expired, read_silences, silence_option
-from topology.errors import show
-from topology.facts import (
+from topology.findings.silences import Sifted, SilencedRow, Subject, sift_silenced
+from topology.model.errors import show
+from topology.model.facts import (
     Finding,
     FindingKind,
     PortName,
@@ -27,7 +28,6 @@ from topology.facts import (
     render_finding,
     sort_findings,
 )
-from topology.silence import Sifted, SilencedRow, Subject, sift_silenced
 
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 

@@ -18,7 +18,7 @@ from generator.printing import (
     print_problems,
     shorten,
 )
-from topology.errors import ParseError, show
+from topology.model.errors import ParseError, show
 
 _PROBLEMS_PER_FILE = 100
 _CONTENT = (

@@ -15,7 +15,7 @@ from generator.reading import finish
 from generator.reconcile.guard import Verdict
 from generator.reconcile.plan import render_action
 from generator.reconcile.policy import Policy, policy_of
-from topology.errors import show
+from topology.model.errors import show
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 

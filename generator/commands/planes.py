@@ -11,10 +11,10 @@ import click
 from generator.inputs import NO_SOURCE, input_options, read_inputs, sources_of
 from generator.printing import output_option, print_document, shorten, table
 from generator.reading import check_plane, finish, refuse_nothing
-from topology.fabric import Fabric, build_fabric
-from topology.ids import natural_key
-from topology.plane_policy import Share, Why
-from topology.planes import Plane, Split, split_planes
+from topology.model.fabric import Fabric, build_fabric
+from topology.model.ids import natural_key
+from topology.planes.plane import Plane, Split, split_planes
+from topology.planes.policy import Share, Why
 
 _HEADER: Final = ("PLANE", "WHY", "HOSTS", "PORTS", "LINKED", "LEAVES", "NAMES")
 _NUM_NAMES: Final = 4

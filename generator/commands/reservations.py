@@ -16,7 +16,7 @@ from generator.reservations.documents import render_whole
 from generator.reservations.records import Reservation
 from generator.reservations.rules import settled
 from generator.store.access import Access
-from topology.errors import ParseError, show
+from topology.model.errors import ParseError, show
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 

@@ -14,7 +14,7 @@ from generator.asking import MAX_REQUEST_BYTES, read_raw
 from generator.options import parse_duration
 from generator.server_options import server_of, server_options
 from generator.store.documents import parse_documents
-from topology.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, ParseError, show
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

@@ -12,7 +12,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def _report() -> dict[str, Any]:
-    from topology.report import NeighborReport  # noqa: PLC0415 - one schema at a time
+    from topology.reports.neighbor_report import NeighborReport  # noqa: PLC0415 - one schema at a time
 
     return NeighborReport.model_json_schema(by_alias=True)
 

@@ -26,8 +26,8 @@ from generator.options import parse_share
 from generator.placement.presets import Preset
 from generator.printing import output_option, print_document, print_problems, table
 from generator.reading import read_tree
-from topology.errors import ConfigError, ParseError, show
-from topology.tree import TopologyTree
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.tree import TopologyTree
 
 MADE_UP: Final = "philly"
 _MAX_TRACE_BYTES: Final = 256 << 20

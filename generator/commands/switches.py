@@ -22,8 +22,8 @@ from generator.switch_discovery import Frontier
 from generator.switch_reports import is_whole, reports_of
 from generator.switch_targets import Targets
 from generator.switch_walks import PARALLEL, Outcome, SwitchWalk, walk_all, walk_switch
-from topology.errors import ParseError, StoreError, TopologyError, show
-from topology.report import NeighborReport, render_report
+from topology.model.errors import ParseError, StoreError, TopologyError, show
+from topology.reports.neighbor_report import NeighborReport, render_report
 
 
 @click.command(name="switches")

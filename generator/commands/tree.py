@@ -9,8 +9,8 @@ import click
 from generator.inputs import input_options, sources_of
 from generator.printing import output_option, print_document, shorten
 from generator.reading import finish, read_observation, refuse_hostless
-from topology.errors import show
-from topology.tree import Domain, TopologyTree, render_tree
+from topology.model.errors import show
+from topology.model.tree import Domain, TopologyTree, render_tree
 
 
 @click.command(name="tree")

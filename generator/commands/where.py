@@ -46,8 +46,8 @@ from generator.reservations.holding import NOTHING_KEPT, Kept, occupied
 from generator.store.access import Access
 from generator.store.documents import parse_documents
 from generator.usage import PodUsage, less_usage, parse_pod_usage
-from topology.errors import ConfigError, ParseError, PlacementRequestError, show
-from topology.tree import API_VERSION, TopologyTree
+from topology.model.errors import ConfigError, ParseError, PlacementRequestError, show
+from topology.model.tree import API_VERSION, TopologyTree
 
 _UNKNOWN: Final = "(not in the tree)"
 

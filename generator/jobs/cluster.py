@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.tree import TopologyTree
+from topology.model.tree import TopologyTree
 
 Ints = NDArray[np.int64]
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from topology.errors import ConfigError, show
-from topology.tree import DomainSpec, TopologyTree, build_tree
+from topology.model.errors import ConfigError, show
+from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
 _SHAPE = re.compile(r"[1-9][0-9]{0,5}(?:x[1-9][0-9]{0,5}){1,4}\Z", re.ASCII)
 _NAMES: Final = ("leaf", "spine", "core", "tier4")

@@ -8,7 +8,7 @@ from typing import Final
 
 from generator.jobs.charts import Series, bars, legend, lines
 from generator.jobs.figures import Figures
-from topology.errors import show
+from topology.model.errors import show
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --fg: #222; --bg: #fff; --grid: #ddd; }

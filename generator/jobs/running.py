@@ -15,8 +15,8 @@ from generator.manifests.fields import ROOT, Field
 from generator.manifests.pods import pod_row
 from generator.manifests.units import ONE_SLOT
 from generator.placement.capacity import RunningGang
-from topology.errors import ConfigError, show
-from topology.ids import natural_key
+from topology.model.errors import ConfigError, show
+from topology.model.ids import natural_key
 
 _NAMES: Final = (
     "scheduling.k8s.io/group-name",

@@ -22,7 +22,7 @@ from generator.placement.engine import place
 from generator.placement.joint import place_batch
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request
-from topology.tree import API_VERSION
+from topology.model.tree import API_VERSION
 
 FIRST_FIT: Final = "first-fit"
 BEST_FIT: Final = "best-fit"

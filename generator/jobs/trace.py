@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from topology.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, ParseError, show
 
 COLUMNS: Final = ("submit_time_s", "gpus", "duration_s")
 _MOST_GPUS: Final = 1_000_000

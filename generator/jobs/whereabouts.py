@@ -12,7 +12,7 @@ import numpy as np
 from generator.jobs.cluster import Cluster, Ints
 from generator.jobs.running import RunningJob, RunningPod
 from generator.placement.answer import Placement
-from topology.tree import TopologyTree
+from topology.model.tree import TopologyTree
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from generator.kube.ownership import is_settled
 from generator.kube.pacing import Backoff, Pace, TokenBucket
 from generator.kube.resources import Resource
 from generator.kube.transport import APPLY, MERGE, Request, Transport, decode
-from topology.errors import (
+from topology.model.errors import (
     KubeConflict,
     KubeError,
     KubeFenced,

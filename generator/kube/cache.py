@@ -11,7 +11,7 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from topology.errors import ConfigError, KubeUnavailable, ParseError, ReportError, show
+from topology.model.errors import ConfigError, KubeUnavailable, ParseError, ReportError, show
 
 Value = TypeVar("Value")
 Parse = Callable[[Mapping[str, Any]], Value]

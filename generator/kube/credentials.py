@@ -17,7 +17,7 @@ from kubernetes.config.incluster_config import (
 )
 from kubernetes.config.kube_config import load_kube_config
 
-from topology.errors import ConfigError, show
+from topology.model.errors import ConfigError, show
 
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
 

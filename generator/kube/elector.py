@@ -21,7 +21,7 @@ from generator.kube.lease import LeaseRecord, micro_time, parse_lease, render_le
 from generator.kube.pacing import Pace
 from generator.kube.resources import LEASES
 from generator.kube.transport import Request, Transport, decode
-from topology.errors import KubeConflict, KubeError, KubeNotFound
+from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 
 log = logging.getLogger(__name__)
 

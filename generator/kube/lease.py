@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from generator.kube.resources import LEASES
-from topology.errors import KubeUnavailable
+from topology.model.errors import KubeUnavailable
 
 ADDRESS: Final = "toponaut.io/address"
 MAX_DURATION_S: Final = 600

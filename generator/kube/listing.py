@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from generator.kube.cache import Cache, Change
 from generator.kube.resources import Resource
 from generator.kube.transport import Request, Transport, decode
-from topology.errors import KubeExpired, KubeNotFound, KubeUnavailable
+from topology.model.errors import KubeExpired, KubeNotFound, KubeUnavailable
 
 Value = TypeVar("Value")
 

@@ -19,8 +19,8 @@ from generator.kube.listing import USUAL, Paging, refill
 from generator.kube.pacing import Backoff, Pace
 from generator.kube.resources import Resource
 from generator.kube.transport import Lines, Request, Transport
-from topology.errors import KubeError, KubeExpired, KubeUnavailable
-from topology.kube_answers import error_of_status
+from topology.model.errors import KubeError, KubeExpired, KubeUnavailable
+from topology.model.kube_refusals import error_of_status
 
 log = logging.getLogger(__name__)
 

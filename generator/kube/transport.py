@@ -22,8 +22,8 @@ from urllib3.response import BaseHTTPResponse
 
 from generator.kube.credentials import Load
 from generator.kube.failures import UNANSWERED
-from topology.errors import ConfigError, KubeUnavailable
-from topology.kube_answers import error_of_silence, error_of_status
+from topology.model.errors import ConfigError, KubeUnavailable
+from topology.model.kube_refusals import error_of_silence, error_of_status
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"

@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from topology.errors import EXCERPT_CHARS, PlacementRequestError, show
+from topology.model.errors import EXCERPT_CHARS, PlacementRequestError, show
 
 ROOT: Final = ": "
 """Ends the path of a whole document: `Job 'train' (line 1): spec.parallelism`."""

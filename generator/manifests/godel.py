@@ -14,7 +14,7 @@ from generator.manifests.pod_groups import lone_group, pods_of_group
 from generator.manifests.pods import priority_of, selector_terms
 from generator.manifests.workloads import find_workload, sets_of_pods
 from generator.placement.presets import Preset
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 GROUP: Final = "scheduling.godel.kubewharf.io"
 _MEMBER: Final = "godel.bytedance.com/pod-group-name"

@@ -14,7 +14,7 @@ from generator.manifests.objects import Manifests, Object, mentions
 from generator.manifests.pod_groups import lone_group, pods_of_group
 from generator.manifests.workloads import PodSet, find_workload, sets_of_pods
 from generator.placement.presets import Preset
-from topology.errors import PlacementRequestError, show
+from topology.model.errors import PlacementRequestError, show
 
 GROUP: Final = "scheduling.run.ai"
 PREFIX: Final = "kai.scheduler/"

@@ -16,8 +16,8 @@ from generator.manifests.pod_groups import lone_group, pods_of_group
 from generator.manifests.pods import priority_of
 from generator.manifests.workloads import PodSet, find_workload, sets_of_pods
 from generator.placement.presets import Preset
-from topology.errors import PlacementRequestError
-from topology.ids import natural_key
+from topology.model.errors import PlacementRequestError
+from topology.model.ids import natural_key
 
 GROUP: Final = "scheduling.sigs.k8s.io"
 PREFIX: Final = "gang.scheduling.koordinator.sh/"

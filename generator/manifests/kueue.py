@@ -15,7 +15,7 @@ from generator.manifests.levels import Levels
 from generator.manifests.objects import Manifests, Object, mentions
 from generator.manifests.workloads import PodSet, Workload, find_workload, sets_of_pods
 from generator.placement.presets import Preset
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 PREFIX: Final = "kueue.x-k8s.io/"
 _GROUP_OF_WORKLOADS: Final = "kueue.x-k8s.io"

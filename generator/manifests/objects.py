@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from generator.manifests.fields import ROOT, Field
 from generator.manifests.levels import Levels
-from topology.errors import PlacementRequestError, show
+from topology.model.errors import PlacementRequestError, show
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.manifests.objects import Manifests, Object
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 
 def lone_group(manifests: Manifests, group: str) -> Object | None:

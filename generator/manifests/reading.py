@@ -17,8 +17,8 @@ from generator.manifests.ignored import Bearing, Ignored, judge
 from generator.manifests.levels import Levels
 from generator.manifests.objects import Manifests, read_objects
 from generator.manifests.workloads import find_workload, sets_of_pods
-from topology.errors import PlacementRequestError, show
-from topology.tree import API_VERSION
+from topology.model.errors import PlacementRequestError, show
+from topology.model.tree import API_VERSION
 
 KIND: Final = "PlacementRequest"
 

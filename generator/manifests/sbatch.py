@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 from generator.manifests.fields import MOST, Note
 from generator.manifests.units import ONE_SLOT
 from generator.placement.presets import Preset
-from topology.errors import PlacementRequestError, show
+from topology.model.errors import PlacementRequestError, show
 
 GPU: Final = "nvidia.com/gpu"
 _LEAF: Final = "1"

@@ -13,7 +13,7 @@ from generator.manifests.objects import Manifests, Object, mentions
 from generator.manifests.pod_groups import lone_group, pods_of_group
 from generator.manifests.workloads import PodSet, Workload, find_workload, sets_of_pods
 from generator.placement.presets import Preset
-from topology.errors import PlacementRequestError, show
+from topology.model.errors import PlacementRequestError, show
 
 BATCH: Final = "batch.volcano.sh"
 SCHEDULING: Final = "scheduling.volcano.sh"

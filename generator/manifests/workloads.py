@@ -12,7 +12,7 @@ from generator.manifests.fields import Field
 from generator.manifests.objects import Manifests, Object
 from generator.manifests.pods import pod_row, priority_of
 from generator.manifests.units import ONE_SLOT
-from topology.errors import PlacementRequestError, show
+from topology.model.errors import PlacementRequestError, show
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from generator.placement.counted import Counted
 from generator.placement.levels import Levels, build_levels
-from topology.ids import natural_key
-from topology.tree import TopologyTree
+from topology.model.ids import natural_key
+from topology.model.tree import TopologyTree
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from generator.placement import wire
-from topology.errors import PlacementRequestError, show
+from topology.model.errors import PlacementRequestError, show
 
 MOST_DEPTH = 16
 """Levels of groups inside groups; deeper ones are refused, not followed."""

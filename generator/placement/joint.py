@@ -24,7 +24,7 @@ from generator.placement.request import PlacementRequest
 from generator.placement.solution import Solution
 from generator.placement.tallies import SPAN_FACTOR
 from generator.placement.turns import Turn, in_turn, keeps_much
-from topology.errors import InvariantError
+from topology.model.errors import InvariantError
 
 STEPS = 4000
 """Budget of a batch, in gangs placed on tallies: a few tenths of a second."""

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.tree import TopologyTree
+from topology.model.tree import TopologyTree
 
 NODE = "node"
 CLUSTER = "cluster"

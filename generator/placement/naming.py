@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.placement.problem import Problem
-from topology.errors import show
+from topology.model.errors import show
 
 
 def unit_name(problem: Problem, tier: int, unit: int) -> str:

@@ -19,8 +19,8 @@ from pydantic_core import ErrorDetails
 from generator.placement import wire
 from generator.placement.grouping import Group, Grouping, GroupSet, SliceLayer, build_grouping
 from generator.placement.presets import Preset
-from topology.errors import PlacementRequestError, show
-from topology.validation import expectation
+from topology.model.errors import PlacementRequestError, show
+from topology.model.validation import expectation
 
 __all__ = [
     "Eviction",

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.plan import Action
-from topology.errors import TopologyError
+from topology.model.errors import TopologyError
 
 
 class Target(Protocol):

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ValidationError
 from generator.fabric_object import Condition, ConditionType, HeldPlan
 from generator.reconcile.guard import Verdict
 from generator.reconcile.plan import Op
-from topology.errors import show
-from topology.fabric_status import FABRIC_KIND, FABRIC_NAME
-from topology.report import API_VERSION
+from topology.model.errors import show
+from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
+from topology.reports.neighbor_report import API_VERSION
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 

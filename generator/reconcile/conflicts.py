@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from generator.outputs.hypernode import HyperNode, MemberType
-from topology.ids import natural_key
+from topology.model.ids import natural_key
 
 
 class ConflictKind(StrEnum):

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.homes import Homes
-from topology.ids import natural_key
+from topology.model.ids import natural_key
 
 _NO_TIER: Final = 1 << 31
 """Above every tier."""

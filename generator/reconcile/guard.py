@@ -25,8 +25,8 @@ from generator.outputs.hypernode import HyperNode, render_manifest
 from generator.reconcile.gangs import Gang, Split, find_splits
 from generator.reconcile.homes import Homes, after_plan, homes_of
 from generator.reconcile.plan import Action, Op
-from topology.errors import show
-from topology.ids import natural_key
+from topology.model.errors import show
+from topology.model.ids import natural_key
 
 QUORUM_PERCENT: Final = 50
 """Of the listed nodes must be known before anything is written for the first time. Later trees

@@ -40,8 +40,8 @@ from generator.outputs.hypernode import (
     structure_problems,
 )
 from generator.reconcile.conflicts import without_conflicts
-from topology.errors import InvariantError
-from topology.ids import natural_key
+from topology.model.errors import InvariantError
+from topology.model.ids import natural_key
 
 _PLACEHOLDER_MEMBERS: Final = (Member(MemberType.NODE, PLACEHOLDER),)
 

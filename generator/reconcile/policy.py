@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from generator.fabric_object import ChangeBudget
-from topology.errors import ConfigError, ParseError, show
-from topology.fabric_status import FABRIC_KIND, FABRIC_NAME
-from topology.report import API_VERSION
-from topology.validation import describe_validation
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.validation import describe_validation
+from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
+from topology.reports.neighbor_report import API_VERSION
 
 APPROVED: Final = "toponaut.io/approved-plan"
 """Annotation: the hash of the held plan that may be carried out."""

@@ -13,10 +13,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from generator.fabric_object import Output, OutputType, TierName
 from generator.plane_config import DEFAULT_PLANES, PlaneChoice, PlaneModel, policies_of
-from topology.errors import ConfigError, ParseError, show
-from topology.fabric_status import FABRIC_KIND, FABRIC_NAME
-from topology.plane_policy import COMPUTE, PlanePolicy
-from topology.validation import describe_validation
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.validation import describe_validation
+from topology.planes.policy import COMPUTE, PlanePolicy
+from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 
 _SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
 _PLANES: Final = TypeAdapter(Annotated[tuple[PlaneModel, ...], Field(max_length=64)])

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from generator.fabric_object import MAX_TIERS, FindingCount, TierCount
-from topology.facts import Finding
-from topology.tree import TopologyTree
+from topology.model.facts import Finding
+from topology.model.tree import TopologyTree
 
 
 def generation_in(document: Mapping[str, Any] | None) -> int:

@@ -26,7 +26,7 @@ from generator.reservations.documents import parse_whole, render_spec, render_st
 from generator.reservations.records import Refusal, RefusalKind, Reservation
 from generator.store.cluster import told_by
 from generator.store.own_writes import OwnWrites
-from topology.errors import ConfigError, KubeConflict, KubeError, KubeFenced, show
+from topology.model.errors import ConfigError, KubeConflict, KubeError, KubeFenced, show
 
 WRITES_PER_SECOND: Final = 50
 BURST: Final = 200

@@ -12,8 +12,8 @@ from generator.reservation_object import (
     parse_reservation,
 )
 from generator.reservations.records import HeldGroup, Reservation, Run
-from topology.errors import ConfigError, show
-from topology.report import API_VERSION
+from topology.model.errors import ConfigError, show
+from topology.reports.neighbor_report import API_VERSION
 
 _MAX_MESSAGE: Final = 512
 

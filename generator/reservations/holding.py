@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from generator.placement.capacity import RunningGang, RunningPods, Snapshot, with_nominated
 from generator.reservation_object import ReservationPhase
 from generator.reservations.records import BoundPod, Reservation
-from topology.errors import ParseError
+from topology.model.errors import ParseError
 
 BINDS_ALL: Final = 1 << 62
 """Priority of nominations that bind every gang: those of what is confirmed."""

@@ -14,7 +14,7 @@ from generator.reservations.rules import settled
 from generator.store.access import Access
 from generator.store.cluster import open_cluster
 from generator.store.pods import parse_bound_pod
-from topology.errors import ConfigError, KubeForbidden, KubeNotFound, ParseError
+from topology.model.errors import ConfigError, KubeForbidden, KubeNotFound, ParseError
 
 
 class Known(NamedTuple):

@@ -52,7 +52,7 @@ from generator.reservations.rules import (
 from generator.reservations.stores import ReservationStore, StoreFenced
 from generator.reservations.upkeep import Writer, due_of, forgotten_of
 from generator.standing import Standing
-from topology.errors import KubeConflict, KubeError, KubeFenced, StoreError, show
+from topology.model.errors import KubeConflict, KubeError, KubeFenced, StoreError, show
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from generator.reservations.records import (
     Run,
     Wish,
 )
-from topology.errors import show
+from topology.model.errors import show
 
 DEFAULT_TTL_S: Final = 60
 MAX_TTL_S: Final = 86_400

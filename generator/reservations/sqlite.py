@@ -19,7 +19,7 @@ from typing import Final
 from generator.reservations.documents import parse_whole, render_whole
 from generator.reservations.records import Refusal, Reservation
 from generator.reservations.stores import StoreFenced
-from topology.errors import ConfigError, StoreError, show
+from topology.model.errors import ConfigError, StoreError, show
 
 FILE_NAME: Final = "reservations.sqlite"
 APPLICATION_ID: Final = 0x546F706E

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from generator.reservations.records import Refusal, Reservation
-from topology.errors import StoreError
+from topology.model.errors import StoreError
 
 
 class StoreFenced(StoreError):  # noqa: N818 - reads as what happened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 from generator.addresses import Address, parse_address
-from topology.errors import ConfigError, show
+from topology.model.errors import ConfigError, show
 
 
 def loopback_address(text: str) -> str:

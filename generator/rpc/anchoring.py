@@ -12,7 +12,7 @@ from generator.placement.request import PlacementRequest
 from generator.placement.wire import MOST_PODS, MOST_QUANTITY
 from generator.rpc.failures import FailureKind, RefusedError, refused
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from topology.errors import show
+from topology.model.errors import show
 
 MOST_ROWS: Final = 4096
 

@@ -16,7 +16,7 @@ from generator.placement.answer import (
     Verdict,
 )
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from topology.errors import InvariantError
+from topology.model.errors import InvariantError
 
 _KINDS: Final = {kind: pb.ReasonKind.Value(f"REASON_KIND_{kind.name}") for kind in ReasonKind}
 _KINDS_BACK: Final[Mapping[int, ReasonKind]] = {number: kind for kind, number in _KINDS.items()}

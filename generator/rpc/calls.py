@@ -27,7 +27,7 @@ from generator.rpc.limits import (
     MAX_UNREAD_BYTES,
 )
 from generator.rpc.stalling import Stalling
-from topology.errors import InvariantError
+from topology.model.errors import InvariantError
 
 log = logging.getLogger(__name__)
 

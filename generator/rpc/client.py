@@ -32,8 +32,8 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from generator.rpc.trees import TreeParts, finding_of
-from topology.errors import ConfigError
-from topology.facts import Finding
+from topology.model.errors import ConfigError
+from topology.model.facts import Finding
 
 __all__ = [
     "Candidate",

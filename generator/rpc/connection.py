@@ -20,7 +20,7 @@ from generator.rpc.key_files import read_key_file
 from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.proof import PLAIN, Proof
 from generator.rpc.sizes import check_size
-from topology.errors import ConfigError, PlacementRequestError, TopologyError, show
+from topology.model.errors import ConfigError, PlacementRequestError, TopologyError, show
 
 Metadata = tuple[tuple[str, str], ...]
 _OPTIONS: Final = (

@@ -16,8 +16,8 @@ from generator.placement.request import Eviction, PlacementRequest, parse_reques
 from generator.placement.wire import MOST_GROUPS, MOST_PODS
 from generator.rpc.rendering import render_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from topology.errors import PlacementRequestError, show
-from topology.tree import API_VERSION
+from topology.model.errors import PlacementRequestError, show
+from topology.model.tree import API_VERSION
 
 _PRESETS: Final = {preset.value: pb.Preset.Value(f"PRESET_{preset.name}") for preset in Preset}
 _PRESET_NAMES: Final[dict[int, str]] = {

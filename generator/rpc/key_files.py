@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from topology.errors import ConfigError, show
+from topology.model.errors import ConfigError, show
 
 MAX_BYTES: Final = 1 << 20
 

@@ -14,7 +14,7 @@ from generator.placement.request import parse_request
 from generator.rpc.connection import Connection, LateServerError
 from generator.rpc.convert import request_message
 from generator.rpc.toponaut.v1 import placement_pb2, topology_pb2
-from topology.errors import ConfigError, show
+from topology.model.errors import ConfigError, show
 
 _KIND: Final = "PlacementRequest"
 _MOST_DEPTH: Final = 40

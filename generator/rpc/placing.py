@@ -32,7 +32,7 @@ from generator.rpc.room import height_of, num_units, room_for, tiers_of, units_a
 from generator.rpc.seams import Reserving
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
-from topology.errors import PlacementRequestError, show
+from topology.model.errors import PlacementRequestError, show
 
 REPLY_SHARE: Final = 0.1
 """Part of a call's remaining time that is kept for sending the answer."""

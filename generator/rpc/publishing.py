@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from generator.outcome import RoundOutcome
 from generator.placement.capacity import Snapshot
-from topology.facts import Finding
-from topology.tree import TopologyTree
+from topology.model.facts import Finding
+from topology.model.tree import TopologyTree
 
 MOST_TREES: Final = 16
 """That are remembered, so that pages and streams can go on where they were left."""

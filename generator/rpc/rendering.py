@@ -10,7 +10,7 @@ from typing import Any
 
 from generator.placement.grouping import Group, GroupSet, SliceLayer
 from generator.placement.request import Options, PlacementRequest, Roles, SortRule
-from topology.tree import API_VERSION
+from topology.model.tree import API_VERSION
 
 
 def render_request(request: PlacementRequest) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from generator.rpc.callers import caller_of
 from generator.rpc.failures import Failure, FailureKind
 from generator.rpc.placing import REPLY_SHARE, asked_of, refusal_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 _KINDS: Final = {
     RefusalKind.MALFORMED: FailureKind.INVALID_REQUEST,

@@ -29,7 +29,7 @@ from generator.rpc.seams import Reserving
 from generator.rpc.stalling import Stalling
 from generator.rpc.topology_calls import TopologyServicer
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 SERVICE: Final = "toponaut.v1.PlacementService"
 TOPOLOGY_SERVICE: Final = "toponaut.v1.TopologyService"

@@ -12,7 +12,7 @@ from operator import itemgetter
 from google.protobuf.message import Message
 
 from generator.rpc.limits import MAX_MESSAGE_BYTES
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 _NUMBER_BYTES = 8
 """Of a number in a message, about."""

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509 import load_pem_x509_certificates
 
 from generator.rpc.key_files import read_key_file
-from topology.errors import ConfigError, show
+from topology.model.errors import ConfigError, show
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from generator.kube.pacing import Clock
 from generator.kube.transport import Request, Transport, decode
 from generator.rpc.failures import Failure, FailureKind
-from topology.errors import KubeError, show
+from topology.model.errors import KubeError, show
 
 log = logging.getLogger(__name__)
 

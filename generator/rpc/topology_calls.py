@@ -16,8 +16,8 @@ from generator.rpc.publishing import Published, Revised
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2_grpc
 from generator.rpc.trees import SEVERITIES, change, finding_message, num_rows, tree_rows
-from topology.errors import show
-from topology.facts import Finding, FindingKind
+from topology.model.errors import show
+from topology.model.facts import Finding, FindingKind
 
 SEARCH_S: Final = 1.0
 """Of each look whether a waiting gang fits: many may wait."""

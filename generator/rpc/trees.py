@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
-from topology.facts import Finding, FindingKind, PortName, Severity
-from topology.tree import Domain, DomainSpec, TopologyTree, Unplaced, build_tree
+from topology.model.facts import Finding, FindingKind, PortName, Severity
+from topology.model.tree import Domain, DomainSpec, TopologyTree, Unplaced, build_tree
 
 MOST_NODES: Final = 4096
 """Of a domain in one row; names have at most 253 characters, so a row stays below 1.1 MB."""

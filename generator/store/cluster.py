@@ -28,11 +28,11 @@ from generator.store.directory import ReadHyperNodes, ReadReports
 from generator.store.lean import LeanReader
 from generator.store.pods import gangs_of, parse_pod
 from generator.usage import less_usage, parse_pod_usage
-from topology.errors import KubeConflict, KubeNotFound, ParseError
-from topology.fabric_status import FABRIC_NAME
-from topology.kept_reports import KeptReport
-from topology.report import NeighborReport, render_report
-from topology.stored_reports import is_withdrawn
+from topology.model.errors import KubeConflict, KubeNotFound, ParseError
+from topology.reports.compact_reports import KeptReport
+from topology.reports.fabric_status import FABRIC_NAME
+from topology.reports.neighbor_report import NeighborReport, render_report
+from topology.reports.report_objects import is_withdrawn
 
 Value = TypeVar("Value")
 

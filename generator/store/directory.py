@@ -32,10 +32,15 @@ from generator.outputs.hypernode import (
 )
 from generator.reconcile.policy import policy_of, with_approval, without_approval
 from generator.store.documents import Document, parse_documents
-from topology.errors import ConfigError, ParseError, ReportError, StoreError, show
-from topology.fabric_status import FABRIC_KIND, FABRIC_NAME
-from topology.kept_reports import Report
-from topology.report import API_VERSION, NeighborReport, parse_report, render_report
+from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, show
+from topology.reports.compact_reports import Report
+from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
+from topology.reports.neighbor_report import (
+    API_VERSION,
+    NeighborReport,
+    parse_report,
+    render_report,
+)
 
 REPORTS: Final = "neighborreports"
 HYPERNODES: Final = "hypernodes"

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import yaml
 
-from topology.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, ParseError, show
 
 MAX_DEPTH: Final = 64
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -42,10 +42,10 @@ from generator.store.pods import (
     parse_followed_pod,
 )
 from generator.usage import Leavings
-from topology.errors import KubeUnavailable
-from topology.fabric_status import FABRIC_NAME
-from topology.kept_reports import KeptReport, keep_report
-from topology.report import NeighborReport
+from topology.model.errors import KubeUnavailable
+from topology.reports.compact_reports import KeptReport, keep_report
+from topology.reports.fabric_status import FABRIC_NAME
+from topology.reports.neighbor_report import NeighborReport
 
 Value = TypeVar("Value")
 

@@ -9,9 +9,9 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from topology.kept_reports import KeptReport, keep_report
-from topology.report import ReportStatus
-from topology.stored_reports import parse_stored_report
+from topology.reports.compact_reports import KeptReport, keep_report
+from topology.reports.neighbor_report import ReportStatus
+from topology.reports.report_objects import parse_stored_report
 
 _MAX_POOLED: Final = 1 << 12
 """Parts to find again in later reports. What many have alike soon is there anew after the pool was

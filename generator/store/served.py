@@ -14,7 +14,7 @@ from generator.outputs.hypernode import HyperNode
 from generator.reconcile.gangs import Gang
 from generator.reservations.records import BoundPod
 from generator.store.directory import ReadHyperNodes, ReadReports
-from topology.report import NeighborReport
+from topology.reports.neighbor_report import NeighborReport
 
 
 class ServedStore(Protocol):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from topology.sources.lldpdu import ETHERTYPE, GROUPS
+from topology.sources.lldp.lldpdu import ETHERTYPE, GROUPS
 
 DEADLINE_S = 10
 _SENDER = bytes.fromhex("02aa00000011")

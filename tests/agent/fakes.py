@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from agent.command import CommandResult, Limits
-from topology.errors import CommandMissing, TopologyError
+from topology.model.errors import CommandMissing, TopologyError
 
 Answer = CommandResult | TopologyError
 

@@ -22,9 +22,9 @@ from agent.cli import cli
 from agent.collectors.frames import SystemInterfaces
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import write_answering, write_program
-from topology.fabric_status import FabricStatus, render_fabric
-from topology.ids import short_name
-from topology.report import SweepStanding, parse_report
+from topology.model.ids import short_name
+from topology.reports.fabric_status import FabricStatus, render_fabric
+from topology.reports.neighbor_report import SweepStanding, parse_report
 
 MAC = "b8:ce:f6:00:00:01"
 FABRIC = (

@@ -23,8 +23,8 @@ from agent.config import Settings
 from agent.probing import Collected, Collector, SourceAbsent
 from tests.agent.fakes import FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
-from topology.errors import CollectError, ParseError
-from topology.facts import Device, DeviceKind, Port
+from topology.model.errors import CollectError, ParseError
+from topology.model.facts import Device, DeviceKind, Port
 
 KNOWN = Collected(ports=(Port("known"),))
 FRESH = Collected(ports=(Port("fresh"),), note="all well")

@@ -21,7 +21,7 @@ from agent.command import (
     tail_of,
 )
 from tests.agent.programs import wait_until_gone, wait_until_there
-from topology.errors import CollectError, CommandFailed, CommandMissing, CommandTimeout
+from topology.model.errors import CollectError, CommandFailed, CommandMissing, CommandTimeout
 
 ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
 

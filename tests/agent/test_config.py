@@ -16,7 +16,7 @@ from agent.config import (
     parse_size,
     parse_subnet,
 )
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 
 @pytest.mark.parametrize(

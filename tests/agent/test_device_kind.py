@@ -6,8 +6,8 @@ import pytest
 
 from agent.reporting import merge_device
 from tests.agent.nodes import settings_for
-from topology.facts import DeviceKind
-from topology.ids import Id, IdKind
+from topology.model.facts import DeviceKind
+from topology.model.ids import Id, IdKind
 
 
 @pytest.mark.parametrize(

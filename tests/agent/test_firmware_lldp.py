@@ -11,8 +11,8 @@ from agent.command import ProcessRunner, command_env
 from agent.probing import Collected, SourceAbsent
 from tests.agent.nodes import card, plant, settings_for
 from tests.agent.programs import write_program
-from topology.errors import CommandTimeout
-from topology.facts import Device, DeviceKind, Port
+from topology.model.errors import CommandTimeout
+from topology.model.facts import Device, DeviceKind, Port
 
 RUNNER = ProcessRunner(command_env({}))
 FLAGS = """

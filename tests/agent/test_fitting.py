@@ -7,8 +7,8 @@ import json
 import pytest
 
 from agent.fitting import MAX_OBJECT_BYTES, fit_report
-from topology.facts import Device, DeviceKind, Neighbor, Port, Source
-from topology.report import NeighborReport, parse_report, render_report, report_of
+from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
+from topology.reports.neighbor_report import NeighborReport, parse_report, render_report, report_of
 
 
 def heard(name: str) -> Neighbor:

@@ -10,7 +10,7 @@ from agent.rounds import Rounds
 from agent.sysfs import Sysfs
 from tests.agent.fakes import FakeRunner
 from tests.agent.nodes import card, node_for, plant
-from topology.facts import Medium, Port
+from topology.model.facts import Medium, Port
 
 MINUTE = 60.0
 ETH = Port(name="eth0")

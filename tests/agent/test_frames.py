@@ -20,9 +20,9 @@ from agent.rounds import Rounds
 from tests.agent.ears import FakeInterfaces, SetClock, frame
 from tests.agent.fakes import FakeRunner, printed
 from tests.agent.nodes import card, chassis, heard, node_for, plant, settings_for
-from topology.errors import CommandFailed
-from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
-from topology.ids import Id, IdKind
+from topology.model.errors import CommandFailed
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
+from topology.model.ids import Id, IdKind
 
 MAC = "b8:ce:f6:00:00:01"
 LISTEN_S = 31.0

@@ -9,7 +9,7 @@ import pytest
 from agent.destination import Change
 from agent.health import HUNG_PERIODS, LEAST_HUNG_S, STALE_PERIODS, Vitals, health_pages
 from tests.agent.fakes import FakeClock
-from topology.errors import KubeForbidden, KubeUnavailable, StoreError, TopologyError
+from topology.model.errors import KubeForbidden, KubeUnavailable, StoreError, TopologyError
 
 PERIOD_S = 100.0
 LATER_S = (STALE_PERIODS + 1) * PERIOD_S

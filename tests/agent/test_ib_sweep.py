@@ -13,9 +13,9 @@ from agent.config import SweepTarget
 from agent.probing import Collected, SourceAbsent, SweepFailed
 from tests.agent.fakes import Answer, FakeRunner, printed
 from tests.agent.nodes import SWEEP, plant, settings_for
-from topology.errors import CommandMissing, CommandTimeout
-from topology.facts import Device, DeviceKind
-from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
+from topology.model.errors import CommandMissing, CommandTimeout
+from topology.model.facts import Device, DeviceKind
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 
 FABRIC = """
 switchguid=0x2c90000000001(2c90000000001)

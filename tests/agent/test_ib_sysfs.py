@@ -10,9 +10,9 @@ from agent.collectors import ib_sysfs
 from agent.probing import Collected
 from tests.agent.fakes import FakeRunner
 from tests.agent.nodes import plant, settings_for
-from topology.errors import CollectError
-from topology.facts import Device, DeviceKind, GpuDistance, Medium, Port, PortState
-from topology.ids import Id, IdKind
+from topology.model.errors import CollectError
+from topology.model.facts import Device, DeviceKind, GpuDistance, Medium, Port, PortState
+from topology.model.ids import Id, IdKind
 
 GUID = "b83fd2030011aab0"
 ADDRESS = "0000:1a:00.0"

@@ -18,10 +18,10 @@ from agent.publishing import document_of, render_document
 from agent.reporting import build_reports
 from tests.agent.fakes import Answer, FakeRunner, printed
 from tests.agent.nodes import chassis, heard, settings_for
-from topology.errors import CollectError, CommandFailed, CommandTimeout
-from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
-from topology.ids import Id, IdKind
-from topology.report import parse_report
+from topology.model.errors import CollectError, CommandFailed, CommandTimeout
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import parse_report
 
 MAC = "b8:ce:f6:00:00:01"
 STAMP = "2026-11-21T12:04:02 [WARN/control] "

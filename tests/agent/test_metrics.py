@@ -12,8 +12,8 @@ from agent.metrics import Metrics
 from agent.probing import Collected
 from tests.agent.fakes import FakeClock
 from tests.golden import Golden
-from topology.errors import KubeUnavailable
-from topology.facts import Neighbor, Port, Source
+from topology.model.errors import KubeUnavailable
+from topology.model.facts import Neighbor, Port, Source
 
 NAMES = Path(__file__).with_name("metrics.txt")
 

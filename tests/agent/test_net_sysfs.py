@@ -11,8 +11,8 @@ from agent.config import Settings
 from agent.probing import Collected, SourceAbsent
 from tests.agent.fakes import FakeRunner
 from tests.agent.nodes import card, plant, settings_for, virtual
-from topology.errors import CollectError
-from topology.facts import (
+from topology.model.errors import CollectError
+from topology.model.facts import (
     Device,
     DeviceKind,
     GpuDistance,
@@ -22,7 +22,7 @@ from topology.facts import (
     PortState,
     Source,
 )
-from topology.ids import Id, IdKind
+from topology.model.ids import Id, IdKind
 
 MAC = "b8:ce:f6:00:00:01"
 PF = "0000:03:00.0"

@@ -12,10 +12,10 @@ from agent.probing import Collected, SourceAbsent
 from agent.reporting import merge_device
 from tests.agent.nodes import settings_for
 from tests.agent.programs import write_program
-from topology.errors import CollectError, CommandFailed, CommandTimeout
-from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
-from topology.ids import Id, IdKind
-from topology.report import device_of, report_of
+from topology.model.errors import CollectError, CommandFailed, CommandTimeout
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import device_of, report_of
 
 CLUSTER = "7c1d0a52-3f84-4b19-9a6e-d02b5e8f4c31"
 ASKED = "--query-gpu=fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid --format=csv"

@@ -11,7 +11,7 @@ import pytest
 
 from agent.config import ListenAddress
 from agent.pages import MAX_CONNECTIONS, MAX_REQUEST_BYTES, Page, PageServer
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 LARGE = b"x" * (4 << 20)
 DEADLINE_S = 30

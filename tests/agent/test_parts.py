@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.parts import outdated_parts, place_parts
-from topology.errors import InvariantError, ReportError
-from topology.report import NeighborReport, ReportMetadata, ReportSpec, SweepPart
-from topology.sweep_parts import split_sweep, unpack_sweep
+from topology.model.errors import InvariantError, ReportError
+from topology.reports.neighbor_report import NeighborReport, ReportMetadata, ReportSpec, SweepPart
+from topology.reports.sweep_parts import split_sweep, unpack_sweep
 
 Stored = dict[int, SweepPart | None]
 

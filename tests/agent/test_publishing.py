@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from agent.destination import Change
 from agent.publishing import ReportFolder, document_of, render_document
-from topology.errors import StoreError
-from topology.facts import Device, DeviceKind, Port
-from topology.report import NeighborReport, ReportStatus, parse_report, report_of
-from topology.sweep_parts import split_sweep
+from topology.model.errors import StoreError
+from topology.model.facts import Device, DeviceKind, Port
+from topology.reports.neighbor_report import NeighborReport, ReportStatus, parse_report, report_of
+from topology.reports.sweep_parts import split_sweep
 
 
 def report_with(*ports: str, at: str | None = "2026-01-02T03:04:05Z") -> NeighborReport:

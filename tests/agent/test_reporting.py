@@ -15,9 +15,9 @@ from agent.collect import COLLECTORS, Attempt, Outcome
 from agent.probing import Collected, Sweep
 from agent.reporting import build_reports, merge_device
 from tests.agent.nodes import settings_for
-from topology.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
-from topology.ids import Id, IdKind
-from topology.report import (
+from topology.model.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import (
     MAX_TEXT,
     SweepStanding,
     device_of,
@@ -25,7 +25,7 @@ from topology.report import (
     render_report,
     report_of,
 )
-from topology.sweep_parts import unpack_sweep
+from topology.reports.sweep_parts import unpack_sweep
 
 SETTINGS = settings_for(Path("/x"), node_name="n1", hostname="Host.example")
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)

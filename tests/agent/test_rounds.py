@@ -16,15 +16,15 @@ from agent.rounds import Rounds
 from agent.sweeping import FabricFile
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
-from topology.errors import CommandTimeout
-from topology.fabric_status import (
+from topology.model.errors import CommandTimeout
+from topology.reports.fabric_status import (
     CountedSweep,
     FabricStatus,
     Sweeper,
     SweepRole,
     render_fabric,
 )
-from topology.report import NeighborReport, SweepStanding
+from topology.reports.neighbor_report import NeighborReport, SweepStanding
 
 MAC = "b8:ce:f6:00:00:01"
 LATE = CommandTimeout("lldpcli: late")

@@ -14,8 +14,8 @@ from agent.destination import Change
 from agent.rounds import Rounds
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
-from topology.errors import CommandTimeout, KubeForbidden, KubeUnavailable, TopologyError
-from topology.report import NeighborReport, ReportStatus, SweepPart
+from topology.model.errors import CommandTimeout, KubeForbidden, KubeUnavailable, TopologyError
+from topology.reports.neighbor_report import NeighborReport, ReportStatus, SweepPart
 
 MAC = "b8:ce:f6:00:00:01"
 AWAY = KubeUnavailable("away")

@@ -17,7 +17,7 @@ import pytest
 
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import wait_until_gone, wait_until_there, write_answering
-from topology.report import NeighborReport, parse_report
+from topology.reports.neighbor_report import NeighborReport, parse_report
 
 MAC = "b8:ce:f6:00:00:01"
 DEADLINE_S = 30

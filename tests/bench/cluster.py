@@ -32,8 +32,9 @@ from tests.bench.measuring import whole_nodes
 from tests.kube.conftest import CRDS
 from tests.lab.api_server import ApiServer, find_assets, free_ports
 from tests.lab.waiting import wait_until
-from topology.facts import Medium, PortState
-from topology.report import NeighborReport
+from topology.model.facts import Medium, PortState
+from topology.model.tree import host_partitions
+from topology.reports.neighbor_report import NeighborReport
 from topology.synthetic import (
     Damaged,
     FabricKind,
@@ -42,7 +43,6 @@ from topology.synthetic import (
     derive_truth,
     undamaged,
 )
-from topology.tree import host_partitions
 
 NUM_NODES: Final = 1000
 """Of every run of all benchmarks, within minutes. The bars are for 10,000 nodes."""

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 from generator.kube.resources import NODES, REPORTS
 from tests.generator.scenes import kube_node
 from tests.lab.api_server import ADMIN, ApiServer
-from topology.facts import Medium
-from topology.report import NeighborReport, render_report, report_of
-from topology.sources.ibnetdiscover_text import render_ibnetdiscover
-from topology.sweep_parts import split_sweep
+from topology.model.facts import Medium
+from topology.reports.neighbor_report import NeighborReport, render_report, report_of
+from topology.reports.sweep_parts import split_sweep
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import Damaged, report_claims, subnet_of, sweep_devices
 
 _THREADS: Final = 6

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from topology.sources.ibnetdiscover_text import render_ibnetdiscover
+from topology.model.tree import host_partitions
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     FabricSpec,
@@ -16,7 +17,6 @@ from topology.synthetic import (
     sweep_devices,
     undamaged,
 )
-from topology.tree import host_partitions
 
 RAILS = 8
 RADIX = 64

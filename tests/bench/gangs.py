@@ -34,7 +34,7 @@ from generator.placement.capacity import (
 from generator.placement.engine import place, running_gang
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request
-from topology.tree import API_VERSION
+from topology.model.tree import API_VERSION
 
 GANGS: Final = 15_000
 SHAPE: Final = "1x10x64"

@@ -21,7 +21,7 @@ import click
 from generator.printing import table
 from tests.bench.measuring import WrongResultError
 from tests.topology.changes import Claims, all_reports, built, dice, moved, restated
-from topology.incremental import Context, Known, Path, learn
+from topology.incremental.incremental_tree import Context, Known, Path, learn
 from topology.synthetic import FabricKind, FabricSpec
 
 SIZES: Final = (1024, 8192, 65536)

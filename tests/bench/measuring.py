@@ -20,11 +20,11 @@ from generator.sweeps import claims_of_sweep, parse_sweep
 from tests.bench.dumps import Dump
 from tests.bench.parse_memory import measure_peak
 from tests.bench.reference import parse_reference
-from topology.fabric import Fabric, build_fabric
-from topology.facts import Device, Parsed
-from topology.ids import IdKind
-from topology.inference import infer
-from topology.tree import TopologyTree, host_partitions
+from topology.inference.tree_inference import infer
+from topology.model.fabric import Fabric, build_fabric
+from topology.model.facts import Device, Parsed
+from topology.model.ids import IdKind
+from topology.model.tree import TopologyTree, host_partitions
 
 REFERENCE: Final = "reference parse"
 PARSE: Final = "parse"

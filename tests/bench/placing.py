@@ -31,7 +31,7 @@ from generator.printing import table
 from generator.tuning import collect_rarely
 from tests.bench.measuring import WrongResultError
 from tests.bench.printing import exponent
-from topology.tree import API_VERSION
+from topology.model.tree import API_VERSION
 
 SHAPES: Final = {1_000: "5x10x20", 10_000: "10x40x25", 100_000: "40x50x50"}
 """Trees by number of nodes."""

@@ -15,7 +15,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Final, NamedTuple, cast
 
-from topology.sources.lldp_mib_tables import (
+from topology.sources.lldp_mib.tables import (
     IF_ALIAS,
     IF_DESCR,
     IF_HIGH_SPEED,

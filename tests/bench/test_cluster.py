@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bench.cluster import Effort, measure_cluster, text
-from topology.facts import Medium
+from topology.model.facts import Medium
 
 
 @pytest.mark.lab

@@ -7,7 +7,7 @@ import pytest
 
 from generator.switch_targets import Credentials, Target
 from tests.bench.switches import WrongWalkError, measure, measure_walks, render, text
-from topology.sources.lldp_mib_tables import SYS_NAME, Span, WalkRow
+from topology.sources.lldp_mib.tables import SYS_NAME, Span, WalkRow
 
 
 class Mute:

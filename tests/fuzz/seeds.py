@@ -12,18 +12,18 @@ from generator.rpc.convert import request_message
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.repository import ROOT
 from tests.topology.sources.frames import CASES, read_frame
-from topology.fabric_status import (
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
+from topology.model.ids import Id, IdKind
+from topology.model.tree import DomainSpec, Unplaced, build_tree, render_tree
+from topology.reports.fabric_status import (
     CountedSweep,
     FabricStatus,
     Sweeper,
     SweepRole,
     render_fabric,
 )
-from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
-from topology.ids import Id, IdKind
-from topology.report import render_report, report_of
-from topology.sweep_parts import split_sweep
-from topology.tree import DomainSpec, Unplaced, build_tree, render_tree
+from topology.reports.neighbor_report import render_report, report_of
+from topology.reports.sweep_parts import split_sweep
 
 FIXTURES: Final = ROOT / "fixtures"
 _GUID: Final = "00a0000000000001"

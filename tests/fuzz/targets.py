@@ -31,26 +31,26 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.store.documents import Document, parse_documents
 from generator.switch_targets import parse_switches
 from tests.fuzz import seeds
-from topology.errors import ConfigError, ParseError, PlacementRequestError, ReportError
-from topology.fabric_status import parse_fabric, render_fabric
-from topology.facts import Device, DeviceKind, FindingKind, Port
-from topology.report import parse_report, render_report, report_of
-from topology.silence import parse_silences
-from topology.sources.bonding import parse_permanent_macs
-from topology.sources.cabling import parse_cabling
-from topology.sources.ib_sysfs import parse_ib_sysfs
-from topology.sources.ibdiagnet_db import parse_ibdiagnet_db
-from topology.sources.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
-from topology.sources.ibnetdiscover_pieces import NumpyReader
-from topology.sources.lldp_mib import parse_snmpwalk_text
-from topology.sources.lldpcli import parse_chassis, parse_neighbors
-from topology.sources.lldpdu import parse_frame
-from topology.sources.nvidia_smi import derive_clique, parse_gpu_fabrics, port_of
-from topology.sources.pcap import parse_saved_frames
-from topology.sources.private_flags import parse_firmware_lldp
-from topology.sources.subnet_lst import parse_subnet_lst
-from topology.tree import parse_tree, render_tree
+from topology.findings.silences import parse_silences
+from topology.model.errors import ConfigError, ParseError, PlacementRequestError, ReportError
+from topology.model.facts import Device, DeviceKind, FindingKind, Port
+from topology.model.tree import parse_tree, render_tree
+from topology.reports.fabric_status import parse_fabric, render_fabric
+from topology.reports.neighbor_report import parse_report, render_report, report_of
+from topology.sources.cabling.formats import parse_cabling
+from topology.sources.host.bonding import parse_permanent_macs
+from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics, port_of
+from topology.sources.host.private_flags import parse_firmware_lldp
+from topology.sources.ibnetdiscover.chunks import NumpyReader
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.infiniband.ibdiagnet_db import parse_ibdiagnet_db
+from topology.sources.infiniband.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
+from topology.sources.infiniband.subnet_lst import parse_subnet_lst
+from topology.sources.infiniband.sysfs import parse_ib_sysfs
+from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
+from topology.sources.lldp.lldpdu import parse_frame
+from topology.sources.lldp.pcap import parse_saved_frames
+from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 SOURCE: Final = "fuzzed"
 YAML_BYTES: Final = 64 << 10

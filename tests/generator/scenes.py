@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from generator.cli import cli
 from generator.store.directory import DirectoryStore
-from topology.facts import Medium
-from topology.report import report_of
-from topology.sources.ibnetdiscover_text import render_ibnetdiscover
-from topology.sweep_parts import split_sweep
+from topology.model.facts import Medium
+from topology.reports.neighbor_report import report_of
+from topology.reports.sweep_parts import split_sweep
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     Damaged,
     FabricKind,

@@ -13,7 +13,7 @@ from typing import Any, Self
 from pyasn1.codec.ber import decoder, encoder
 from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
 
-from topology.sources.lldp_mib_tables import Oid, Value
+from topology.sources.lldp_mib.tables import Oid, Value
 
 _API: Any = PROTOCOL_MODULES[SNMP_VERSION_2C]
 _NO_ACCESS = 6

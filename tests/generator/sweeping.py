@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from topology.facts import Device, DeviceKind, Medium, Port, PortState
-from topology.ids import Id, IdKind
-from topology.report import NeighborReport, ReportStatus, SweepStanding, report_of
-from topology.sweep_parts import split_sweep
+from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import NeighborReport, ReportStatus, SweepStanding, report_of
+from topology.reports.sweep_parts import split_sweep
 
 NOW = datetime(2026, 1, 2, 3, 0, tzinfo=UTC)
 PERIOD = timedelta(minutes=1)

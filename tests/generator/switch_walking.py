@@ -11,10 +11,10 @@ from pathlib import Path
 from generator.store.directory import DirectoryStore
 from generator.switch_rounds import SwitchRounds
 from tests.generator.switchboard import FakeSession, mac
-from topology.errors import SwitchSilent
-from topology.facts import FindingKind
-from topology.report import NeighborReport
-from topology.sources.lldp_mib_tables import WalkRow
+from topology.model.errors import SwitchSilent
+from topology.model.facts import FindingKind
+from topology.reports.neighbor_report import NeighborReport
+from topology.sources.lldp_mib.tables import WalkRow
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 PERIOD = timedelta(seconds=60)

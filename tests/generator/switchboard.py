@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from generator.switch_targets import Credentials, Target
-from topology.errors import SwitchError
-from topology.sources.lldp_mib_tables import IF_NAME, LLDP, SYS_NAME, Span, Value, WalkRow
+from topology.model.errors import SwitchError
+from topology.sources.lldp_mib.tables import IF_NAME, LLDP, SYS_NAME, Span, Value, WalkRow
 
 CREDENTIALS = Credentials(community="cables")
 REMOTE = (*LLDP, 4, 1, 1)

@@ -11,9 +11,9 @@ import yaml
 
 from generator.exits import Exit
 from tests.generator.scenes import PAIRS, Scene, partition, run
-from topology.errors import show
+from topology.model.errors import show
+from topology.model.tree import render_tree
 from topology.synthetic import FabricKind, FabricSpec, derive_truth
-from topology.tree import render_tree
 
 SMALL = FabricSpec(FabricKind.FAT_TREE, 8, radix=4)
 HOSTILE = "node\n\x1b[31m'\"../\u202e" + "x" * 10_000

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from generator.cli import cli
 from generator.exits import Exit
 from tests.generator.scenes import run
-from topology.errors import (
+from topology.model.errors import (
     ConfigError,
     ParseError,
     PlacementRequestError,

@@ -10,8 +10,8 @@ from generator.dumps import DumpForm, recognise_dump
 from generator.exits import Exit
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.sources.dump_text import db_csv, net_dump, subnet_lst
-from topology.facts import Device
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
+from topology.model.facts import Device
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 Write = Callable[[Iterable[Device]], str]
 

@@ -13,15 +13,15 @@ import pytest
 from generator.electing import Elections
 from generator.serving_folder import ServedFolder
 from tests.generator.sweeping import NOW, PERIOD, A, node
-from topology.errors import ConfigError
-from topology.fabric_status import (
+from topology.model.errors import ConfigError
+from topology.reports.fabric_status import (
     FabricStatus,
     Sweeper,
     SweepRole,
     parse_fabric,
     render_fabric,
 )
-from topology.report import NeighborReport
+from topology.reports.neighbor_report import NeighborReport
 
 
 class Place:

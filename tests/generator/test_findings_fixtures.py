@@ -14,7 +14,7 @@ import pytest
 from tests.generator.scenes import run
 from tests.golden import Golden
 from tests.repository import ROOT
-from topology.facts import FindingKind
+from topology.model.facts import FindingKind
 
 FIXTURES = ROOT / "fixtures" / "findings"
 DOCUMENT = ROOT / "docs" / "findings.md"

@@ -12,7 +12,7 @@ from generator.exits import Exit
 from generator.reconcile.policy import policy_of
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import Ran, Scene, run
-from topology.facts import Medium
+from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FabricSpec
 
 SMALL = FabricSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET)

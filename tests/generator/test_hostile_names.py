@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from generator.exits import Exit
 from generator.outputs.hypernode import is_object_name
 from tests.generator.scenes import PAIRS, Scene, domain_names, partition, run
+from topology.model.tree import render_tree
 from topology.synthetic import FabricKind, FabricSpec, derive_truth
-from topology.tree import render_tree
 
 SMALL = FabricSpec(FabricKind.FAT_TREE, 8, radix=4)
 NAMES = [

@@ -13,8 +13,8 @@ from generator.exits import Exit
 from generator.inspection import inspect_bytes
 from tests.generator.scenes import PAIRS, RAILS, Scene, run
 from tests.repository import ROOT
-from topology.fabric_status import FabricStatus, render_fabric
-from topology.ids import IdKind
+from topology.model.ids import IdKind
+from topology.reports.fabric_status import FabricStatus, render_fabric
 from topology.synthetic import FabricKind, FabricSpec, sweep_devices
 
 SMALL = FabricSpec(FabricKind.FAT_TREE, 8, radix=4)

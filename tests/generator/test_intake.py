@@ -15,10 +15,10 @@ from generator.inputs import read_captures
 from generator.intake import Intake, freshness_findings, take_reports
 from tests.generator.scenes import RAILS, Scene
 from tests.topology.changes import SPECS, built
-from topology.facts import Device, DeviceKind, FindingKind
-from topology.identity import Origin, spell_out
-from topology.ids import Id, IdKind
-from topology.report import (
+from topology.model.claims import Origin, spell_out
+from topology.model.facts import Device, DeviceKind, FindingKind
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import (
     NeighborReport,
     ReportStatus,
     SweepPart,
@@ -26,7 +26,7 @@ from topology.report import (
     render_report,
     report_of,
 )
-from topology.sweep_parts import split_sweep
+from topology.reports.sweep_parts import split_sweep
 from topology.synthetic import report_claims
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -19,8 +19,8 @@ from generator.inventory import (
 from generator.placement.capacity import NodeSpec
 from generator.quantities import parse_quantity
 from tests.generator.scenes import kube_node
-from topology.facts import DeviceKind
-from topology.ids import Id, IdKind
+from topology.model.facts import DeviceKind
+from topology.model.ids import Id, IdKind
 
 
 def parse(document: object) -> Inventory:

@@ -10,7 +10,7 @@ import pytest
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.test_cliques import nvlink
-from topology.report import report_of
+from topology.reports.neighbor_report import report_of
 from topology.synthetic import report_claims
 
 HOSTS_PER_CLIQUE = 2

@@ -20,10 +20,10 @@ from generator.serving_folder import ServedFolder
 from generator.store.directory import DirectoryStore, read_hypernodes
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.networks import infiniband, linked, rdma, with_ports
-from topology.errors import ConfigError
-from topology.facts import GpuDistance, Medium
-from topology.plane_policy import PlanePolicy, PortRule
-from topology.report import report_of
+from topology.model.errors import ConfigError
+from topology.model.facts import GpuDistance, Medium
+from topology.planes.policy import PlanePolicy, PortRule
+from topology.reports.neighbor_report import report_of
 
 HOSTS = [f"h{number}" for number in range(8)]
 POLICIES = """

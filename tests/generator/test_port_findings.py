@@ -14,7 +14,7 @@ from generator.app import FabricMemory, observe, observe_fabric
 from generator.inputs import Inputs
 from generator.intake import take_reports
 from generator.port_findings import PortMemory
-from topology.facts import (
+from topology.model.facts import (
     Device,
     DeviceKind,
     Finding,
@@ -26,8 +26,13 @@ from topology.facts import (
     PortState,
     Source,
 )
-from topology.ids import Id, IdKind
-from topology.report import CollectorOutcome, NeighborReport, ReportStatus, report_of
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import (
+    CollectorOutcome,
+    NeighborReport,
+    ReportStatus,
+    report_of,
+)
 
 HOSTS = ("n1", "n2", "n3", "n4")
 OK = (CollectorOutcome(name="lldpd", outcome="ok"),)

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from generator.printing import MAX_MESSAGE, print_document, print_problems, shorten, table
-from topology.errors import ParseError
+from topology.model.errors import ParseError
 
 HOSTILE = "red\x1b[31m\u202e\n#1 {{ ]]"
 

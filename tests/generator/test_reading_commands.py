@@ -16,8 +16,8 @@ import yaml
 
 from generator.exits import Exit
 from tests.generator.scenes import PAIRS, RAILS, Scene, domain_names, partition, run
+from topology.model.tree import render_tree
 from topology.synthetic import derive_truth
-from topology.tree import render_tree
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pyasn1.codec.ber import encoder
 from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
 
 from generator.snmp_binds import Bind, parse_binds
-from topology.errors import SwitchRefused
+from topology.model.errors import SwitchRefused
 
 API: Any = PROTOCOL_MODULES[SNMP_VERSION_2C]
 OIDS = st.tuples(

@@ -10,11 +10,16 @@ from generator.inputs import Sources, read_inputs
 from generator.intake import take_reports
 from generator.subnets import refusals, uncovered
 from tests.generator.sweeping import A, B, hca, node, swept
-from topology.facts import Device, DeviceKind, FindingKind, Severity
-from topology.identity import Claim, Origin, spell_out
-from topology.ids import Id, IdKind
-from topology.report import NeighborReport, ReportMetadata, ReportSpec, SweepStanding
-from topology.sources.ibnetdiscover import render_ibnetdiscover
+from topology.model.claims import Claim, Origin, spell_out
+from topology.model.facts import Device, DeviceKind, FindingKind, Severity
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import (
+    NeighborReport,
+    ReportMetadata,
+    ReportSpec,
+    SweepStanding,
+)
+from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
 
 
 @pytest.mark.parametrize(

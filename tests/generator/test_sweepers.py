@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from generator.sweepers import elect
 from tests.generator.sweeping import ABLE, NOW, PERIOD, A, B, hca, node, swept
-from topology.fabric_status import FabricStatus
-from topology.facts import DeviceKind, Port, PortState
-from topology.ids import Id, IdKind
-from topology.report import NeighborReport, SweepStanding
+from topology.model.facts import DeviceKind, Port, PortState
+from topology.model.ids import Id, IdKind
+from topology.reports.fabric_status import FabricStatus
+from topology.reports.neighbor_report import NeighborReport, SweepStanding
 
 STALE = timedelta(minutes=4)
 FAILED = SweepStanding(able=True, failed=(A,))

@@ -3,10 +3,10 @@
 import pytest
 
 from generator.sweeps import FAST_BYTES, claims_of_sweep, kept_claims, parse_sweep
-from topology.facts import Parsed
-from topology.identity import Claim, SweptClaims, spell_out
-from topology.sources.ibnetdiscover import render_ibnetdiscover
-from topology.sources.ibnetdiscover_swept import SweptDevices
+from topology.model.claims import Claim, SweptClaims, spell_out
+from topology.model.facts import Parsed
+from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
+from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
 from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
 
 SPEC = FabricSpec(FabricKind.RAIL, 8, rails=2, radix=8)

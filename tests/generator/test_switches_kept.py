@@ -9,8 +9,8 @@ import pytest
 
 from tests.generator.switch_walking import SILENT, Walking, name, outcome
 from tests.generator.switchboard import switch_rows
-from topology.errors import StoreError
-from topology.sources.lldp_mib_tables import LLDP
+from topology.model.errors import StoreError
+from topology.sources.lldp_mib.tables import LLDP
 
 
 def test_it_lets_the_report_of_a_replaced_switch_go(tmp_path: Path) -> None:

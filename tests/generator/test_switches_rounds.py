@@ -16,9 +16,9 @@ from generator.switch_rounds import MAX_UNCHANGED
 from generator.switch_targets import Target
 from tests.generator.switch_walking import NOON, PERIOD, SILENT, Walking, name, outcome
 from tests.generator.switchboard import FakeSession, switch_rows
-from topology.errors import ConfigError
-from topology.facts import FindingKind
-from topology.sources.lldp_mib_tables import (
+from topology.model.errors import ConfigError
+from topology.model.facts import FindingKind
+from topology.sources.lldp_mib.tables import (
     BASE_SPANS,
     REMOTE_STATS,
     STATS_SPAN,

@@ -14,8 +14,8 @@ from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
 from generator.switch_targets import AuthProtocol, Credentials, PrivProtocol, Target
 from generator.switches import MAX_REPETITIONS, SnmpSession
 from tests.generator.snmp_agent import Manner, SnmpAgent
-from topology.errors import SwitchError, SwitchRefused, SwitchSilent
-from topology.sources.lldp_mib_tables import (
+from topology.model.errors import SwitchError, SwitchRefused, SwitchSilent
+from topology.sources.lldp_mib.tables import (
     IF_DESCR,
     IF_NAME,
     IFX_ENTRY,

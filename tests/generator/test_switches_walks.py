@@ -16,12 +16,11 @@ from generator.switch_reports import report_name, reports_of
 from generator.switch_targets import Credentials, Discovery, Target
 from generator.switch_walks import MAX_ROWS, Outcome, SwitchWalk, walk_all, walk_switch
 from tests.generator.switchboard import CREDENTIALS, REMOTE, FakeSession, mac, switch_rows, target
-from topology.errors import SwitchRefused, SwitchSilent
-from topology.facts import Device, DeviceKind
-from topology.ids import Id, IdKind
-from topology.report import device_of
-from topology.sources.lldp_mib import parse_walk
-from topology.sources.lldp_mib_tables import (
+from topology.model.errors import SwitchRefused, SwitchSilent
+from topology.model.facts import Device, DeviceKind
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import device_of
+from topology.sources.lldp_mib.tables import (
     BASE_SPANS,
     CDP_CACHE,
     LLDP,
@@ -31,6 +30,7 @@ from topology.sources.lldp_mib_tables import (
     Value,
     WalkRow,
 )
+from topology.sources.lldp_mib.walk import parse_walk
 
 NETWORK = Discovery.model_validate({"networks": ["10.0.0.0/24"]})
 OBSERVED_AT = "2026-01-02T03:04:05Z"

@@ -10,9 +10,9 @@ from generator.inputs import Inputs
 from generator.intake import take_reports
 from generator.outputs.hypernode import render_hypernodes
 from generator.planning import plan_towards
-from topology.report import NeighborReport, report_of
-from topology.sources.ibnetdiscover import render_ibnetdiscover
-from topology.sweep_parts import split_sweep
+from topology.reports.neighbor_report import NeighborReport, report_of
+from topology.reports.sweep_parts import split_sweep
+from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     FabricSpec,

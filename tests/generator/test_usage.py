@@ -10,7 +10,7 @@ import pytest
 from generator.inventory import Inventory, parse_node
 from generator.usage import Leavings, less_usage, parse_pod_usage
 from tests.generator.scenes import kube_node
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 GPU = "nvidia.com/gpu"
 

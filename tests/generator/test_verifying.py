@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from generator.verifying import Judgement, Verdict, claims_of, judge, run, score
 from tests.topology.judging import infer_from
 from tests.topology.synthetic.fabrics import seeded, swap
-from topology.facts import Finding, FindingKind, PortName, Severity
-from topology.inference import Inference
+from topology.inference.tree_inference import Inference
+from topology.model.facts import Finding, FindingKind, PortName, Severity
+from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 from topology.synthetic import (
     FabricKind,
     FabricSpec,
@@ -28,7 +29,6 @@ from topology.synthetic import (
     derive_truth,
     undamaged,
 )
-from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
 SPEC = FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)
 WHOLE = undamaged(build_wiring(SPEC))

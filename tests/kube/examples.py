@@ -8,7 +8,7 @@ from typing import Any, Final
 from generator.fabric_object import parse_fabric_document
 from generator.kube.resources import FABRICS, REPORTS, RESERVATIONS, Resource
 from generator.reservation_object import parse_reservation
-from topology.report import parse_report
+from topology.reports.neighbor_report import parse_report
 
 NOW: Final = "2026-11-05T10:00:00Z"
 MISSING: Final = object()

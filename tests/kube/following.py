@@ -16,7 +16,7 @@ from generator.kube.resources import Resource
 from generator.kube.transport import Transport
 from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 DEADLINE_S = 30

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NoReturn
 
 from generator.kube.transport import Request
-from topology.errors import KubeConflict, KubeNotFound, KubeUnavailable
+from topology.model.errors import KubeConflict, KubeNotFound, KubeUnavailable
 
 
 class Fate(StrEnum):

@@ -30,7 +30,7 @@ from agent.logs import start_logging
 from agent.rounds import Rounds
 from tests.lab.lldp import LldpFabric
 from tests.repository import ROOT
-from topology.facts import DeviceKind
+from topology.model.facts import DeviceKind
 
 PERIOD_S = 60.0
 _AT_ONCE = 4

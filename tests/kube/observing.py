@@ -10,7 +10,7 @@ from generator.kube.pacing import Ending
 from generator.kube.resources import HYPERNODES
 from generator.kube.transport import Request, Transport, decode
 from generator.outputs.hypernode import HyperNode, parse_manifest
-from topology.errors import KubeUnavailable
+from topology.model.errors import KubeUnavailable
 
 _HEAD = {"apiVersion": HYPERNODES.api_version, "kind": HYPERNODES.kind}
 

@@ -22,9 +22,9 @@ from tests.lab.api_server import Answer, ApiServer
 from tests.lab.audit import Write
 from tests.lab.waiting import wait_until
 from tests.repository import ROOT
-from topology.report import NeighborReport, render_report
+from topology.model.tree import host_partitions
+from topology.reports.neighbor_report import NeighborReport, render_report
 from topology.synthetic import derive_truth
-from topology.tree import host_partitions
 
 DEADLINE_S = 90
 

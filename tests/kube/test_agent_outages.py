@@ -18,7 +18,7 @@ from tests.kube.conftest import CRDS
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer, find_assets
 from tests.lab.waiting import wait_until
-from topology.errors import CommandTimeout
+from topology.model.errors import CommandTimeout
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

@@ -16,7 +16,7 @@ from tests.kube.agent_nodes import (
 )
 from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
-from topology.errors import CommandTimeout
+from topology.model.errors import CommandTimeout
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

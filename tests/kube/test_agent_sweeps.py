@@ -29,9 +29,15 @@ from tests.kube.following import JITTER, HastyEnding
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer, find_assets
 from tests.lab.waiting import wait_until
-from topology.errors import CommandTimeout
-from topology.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRole, render_fabric
-from topology.identity import spell_out
+from topology.model.claims import spell_out
+from topology.model.errors import CommandTimeout
+from topology.reports.fabric_status import (
+    CountedSweep,
+    FabricStatus,
+    Sweeper,
+    SweepRole,
+    render_fabric,
+)
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

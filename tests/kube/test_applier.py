@@ -19,7 +19,7 @@ from tests.kube.following import CONFIGMAPS, JITTER, HastyEnding
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 from tests.lab.audit import Write
-from topology.errors import KubeConflict, KubeError, KubeUnavailable
+from topology.model.errors import KubeConflict, KubeError, KubeUnavailable
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

@@ -23,8 +23,8 @@ from tests.kube.following import JITTER, HastyEnding
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
-from topology.errors import KubeConflict, KubeNotFound, KubeUnavailable
-from topology.report import render_report
+from topology.model.errors import KubeConflict, KubeNotFound, KubeUnavailable
+from topology.reports.neighbor_report import render_report
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

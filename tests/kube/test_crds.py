@@ -13,7 +13,7 @@ from generator.kube.resources import FABRICS, REPORTS, RESERVATIONS, Resource
 from generator.reservation_object import PlacementReservation
 from tests.kube.shapes import differences, root_schema, shape_of_crd, shape_of_model, walk
 from tests.repository import ROOT
-from topology.report import NeighborReport
+from topology.reports.neighbor_report import NeighborReport
 
 FOLDER: Final = ROOT / "daemonset" / "crds"
 MODELS: Final[Mapping[Resource, type[BaseModel]]] = {

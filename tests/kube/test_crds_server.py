@@ -12,16 +12,16 @@ from generator.kube.resources import FABRICS, REPORTS, RESERVATIONS, Resource
 from tests.kube.examples import MISSING, PARSERS, RESERVATION, Change, made
 from tests.kube.test_crds import every_kind
 from tests.lab.api_server import Answer, ApiServer
-from topology.errors import ConfigError, ReportError
-from topology.fabric_status import (
+from topology.model.errors import ConfigError, ReportError
+from topology.reports.fabric_status import (
     CountedSweep,
     FabricStatus,
     Sweeper,
     SweepRole,
     render_fabric,
 )
-from topology.report import render_report
-from topology.sweep_parts import split_sweep
+from topology.reports.neighbor_report import render_report
+from topology.reports.sweep_parts import split_sweep
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generator.kube.credentials import find_credentials, load_in_cluster, load_kubeconfig
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 POD = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
 

@@ -17,7 +17,7 @@ from tests.generator.rpc.clusters import tree_of
 from tests.generator.telling.outcomes import HELD, condition, finding
 from tests.kube.examples import FABRIC
 from tests.lab.api_server import ApiServer
-from topology.facts import FindingKind
+from topology.model.facts import FindingKind
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

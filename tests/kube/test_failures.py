@@ -12,8 +12,8 @@ from kubernetes.client import exceptions as client_exceptions
 from kubernetes.config import config_exception
 
 from generator.kube.failures import UNANSWERED
-from topology.errors import KubeError, KubeUnavailable
-from topology.kube_answers import MAX_RETRY_AFTER_S, error_of_silence, error_of_status
+from topology.model.errors import KubeError, KubeUnavailable
+from topology.model.kube_refusals import MAX_RETRY_AFTER_S, error_of_silence, error_of_status
 
 
 @pytest.mark.parametrize(

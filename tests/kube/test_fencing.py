@@ -14,7 +14,7 @@ from tests.kube.conftest import WRITER
 from tests.kube.following import JITTER, HastyEnding
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
-from topology.errors import KubeFenced, KubeUnavailable
+from topology.model.errors import KubeFenced, KubeUnavailable
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

@@ -22,7 +22,8 @@ from tests.lab.audit import Write
 from tests.lab.lldp import LldpFabric
 from tests.lab.sandbox import Sandbox
 from tests.lab.tools import require_tools
-from topology.facts import Medium, PortName
+from topology.model.facts import Medium, PortName
+from topology.model.tree import host_partitions
 from topology.synthetic import (
     Cable,
     FabricKind,
@@ -32,7 +33,6 @@ from topology.synthetic import (
     derive_truth,
     undamaged,
 )
-from topology.tree import host_partitions
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

@@ -13,7 +13,7 @@ from generator.kube.pacing import Backoff, Ending, Pace
 from generator.kube.reflector import Reflector, Settings
 from generator.kube.resources import REPORTS
 from tests.kube.worlds import FakeServer, History, Trouble
-from topology.errors import ConfigError, KubeUnavailable
+from topology.model.errors import ConfigError, KubeUnavailable
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 CHANGES = st.lists(st.tuples(NAMES, st.sampled_from(["", "one", "two", "three"])), max_size=6)

@@ -16,7 +16,7 @@ from tests.kube.conftest import WRITER, connecting
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
-from topology.errors import (
+from topology.model.errors import (
     ConfigError,
     KubeConflict,
     KubeError,

@@ -11,7 +11,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlencode
 
 from generator.kube.transport import Request
-from topology.errors import KubeExpired, KubeUnavailable
+from topology.model.errors import KubeExpired, KubeUnavailable
 
 
 class Trouble(StrEnum):

@@ -11,7 +11,7 @@ from typing import Any
 from tests.lab.lldp import LldpFabric, Seen
 from tests.lab.waiting import wait_until
 from tests.repository import ROOT
-from topology.facts import PortName
+from topology.model.facts import PortName
 
 DEADLINE_S = 30
 AGENT = (sys.executable, "-m", "agent")

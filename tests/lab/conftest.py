@@ -12,7 +12,7 @@ from tests.lab.lldp import LldpFabric
 from tests.lab.sandbox import Sandbox
 from tests.lab.snmp import SnmpFabric
 from tests.lab.tools import require_tools
-from topology.facts import Medium
+from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FabricSpec, Wiring, build_wiring
 
 HDR_BPS = 200_000_000_000  # the fastest that the simulator knows

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.lab.waiting import wait_until
-from topology.facts import PortName
+from topology.model.facts import PortName
 from topology.synthetic.wiring import Host, Nic, Switch, Wiring, port_number
 
 DEADLINE_S = 10

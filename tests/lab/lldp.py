@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tests.lab.sandbox import Sandbox
 from tests.lab.waiting import wait_until
-from topology.facts import PortName
+from topology.model.facts import PortName
 from topology.synthetic.wiring import Cable
 
 DEADLINE_S = 60

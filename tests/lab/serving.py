@@ -8,8 +8,8 @@ from pathlib import Path
 from generator.outputs.hypernode import tree_of_hypernodes
 from generator.store.directory import read_hypernodes
 from tests.lab.waiting import wait_until
+from topology.model.tree import host_partitions
 from topology.synthetic import Wiring, derive_truth, undamaged
-from topology.tree import host_partitions
 
 DEADLINE_S = 60
 Partitions = list[frozenset[frozenset[str]]]

@@ -19,8 +19,8 @@ from tests.lab.tools import require_tools
 from tests.lab.waiting import wait_until
 from tests.topology.sources.frames import CASES, read_frame
 from tests.topology.sources.plain import case_id
-from topology.facts import PortName
-from topology.sources.lldpdu import GROUPS, parse_frame
+from topology.model.facts import PortName
+from topology.sources.lldp.lldpdu import GROUPS, parse_frame
 from topology.synthetic.wiring import Cable
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("frames")]

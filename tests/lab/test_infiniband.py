@@ -15,8 +15,8 @@ from tests.lab.infiniband import IbFabric
 from tests.lab.tools import require_tools
 from tests.lab.waiting import wait_until
 from tests.repository import ROOT
+from topology.model.tree import host_partitions, parse_tree
 from topology.synthetic import Wiring, derive_truth, sysfs_files, undamaged
-from topology.tree import host_partitions, parse_tree
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("infiniband")]
 

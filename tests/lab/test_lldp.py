@@ -12,9 +12,9 @@ import pytest
 
 from tests.lab.agents import AGENT, Agents, device_options, toponaut, write_objects
 from tests.lab.lldp import LldpFabric
-from topology.facts import PortName
+from topology.model.facts import PortName
+from topology.model.tree import host_partitions, parse_tree
 from topology.synthetic import Wiring, derive_truth, undamaged
-from topology.tree import host_partitions, parse_tree
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("lldpd")]
 

@@ -13,7 +13,7 @@ import pytest
 from tests.lab.agents import Agents
 from tests.lab.serving import Generator, serve_command
 from tests.lab.snmp import COMMUNITY, MANAGEMENT, NETWORK, SnmpFabric
-from topology.facts import PortName
+from topology.model.facts import PortName
 from topology.synthetic import Wiring
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("lldpd")]

@@ -19,11 +19,11 @@ from tests.lab.snmp import (
     USER,
     SnmpFabric,
 )
-from topology.facts import Device, Neighbor, PortState
-from topology.report import device_of, parse_report
-from topology.sources.lldpcli import parse_neighbors
+from topology.model.facts import Device, Neighbor, PortState
+from topology.model.tree import host_partitions, parse_tree
+from topology.reports.neighbor_report import device_of, parse_report
+from topology.sources.lldp.lldpcli import parse_neighbors
 from topology.synthetic import Wiring, derive_truth, undamaged
-from topology.tree import host_partitions, parse_tree
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("lldpd")]
 

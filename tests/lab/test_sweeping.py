@@ -13,7 +13,7 @@ from tests.lab.infiniband import IbFabric
 from tests.lab.serving import Generator, serve_command
 from tests.lab.test_infiniband import plant_sysfs
 from tests.repository import ROOT
-from topology.report import report_of
+from topology.reports.neighbor_report import report_of
 from topology.synthetic import Wiring, report_claims, undamaged
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("infiniband")]

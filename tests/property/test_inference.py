@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from generator.verifying import Verdict, claims_of, judge
 from tests.topology.judging import draw_scene, infer_from
-from topology.errors import ConfigError
-from topology.facts import Device, FindingKind, Medium, Neighbor, Source, render_finding
-from topology.identity import Claim, Origin
-from topology.ids import Id, IdKind
-from topology.inference import Inference
+from topology.inference.tree_inference import Inference
+from topology.model.claims import Claim, Origin
+from topology.model.errors import ConfigError
+from topology.model.facts import Device, FindingKind, Medium, Neighbor, Source, render_finding
+from topology.model.ids import Id, IdKind
+from topology.model.tree import all_nodes, host_partitions, parse_tree, render_tree
 from topology.synthetic import (
     Damaged,
     FabricKind,
@@ -24,7 +25,6 @@ from topology.synthetic import (
     derive_truth,
     undamaged,
 )
-from topology.tree import all_nodes, host_partitions, parse_tree, render_tree
 
 NUM_SEEDS = 150
 

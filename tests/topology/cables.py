@@ -5,10 +5,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from tests.topology.judging import infer_from
-from topology.facts import Device, DeviceKind, Finding, FindingKind, Neighbor, Port, Source
-from topology.identity import Claim, Origin
-from topology.ids import Id, IdKind
-from topology.inference import Inference
+from topology.inference.tree_inference import Inference
+from topology.model.claims import Claim, Origin
+from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Neighbor, Port, Source
+from topology.model.ids import Id, IdKind
 
 RATE = 400_000_000_000
 End = tuple[str, str]

@@ -6,9 +6,9 @@ import random  # noqa: TID251 - its callers seed it
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState
-from topology.identity import Claim, Origin, SweptClaims
-from topology.ids import Id, IdKind
+from topology.model.claims import Claim, Origin, SweptClaims
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState
+from topology.model.ids import Id, IdKind
 from topology.synthetic import (
     Damaged,
     FabricKind,

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from tests.topology.synthetic.fabrics import seeded
-from topology.errors import ConfigError
-from topology.fabric import build_fabric
-from topology.facts import Medium
-from topology.identity import Claim
-from topology.inference import Inference, infer
+from topology.inference.tree_inference import Inference, infer
+from topology.model.claims import Claim
+from topology.model.errors import ConfigError
+from topology.model.fabric import build_fabric
+from topology.model.facts import Medium
+from topology.model.tree import TopologyTree
 from topology.synthetic import (
     Damaged,
     FabricKind,
@@ -18,7 +19,6 @@ from topology.synthetic import (
     build_wiring,
     damage,
 )
-from topology.tree import TopologyTree
 
 
 def infer_from(claims: Iterable[Claim], previous: TopologyTree | None = None) -> Inference:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tests.topology.cables import heard_from, report
-from topology.fabric import Fabric, build_fabric
-from topology.facts import GpuDistance, Medium, Port, PortState
-from topology.identity import Claim
-from topology.plane_policy import PlanePolicy
-from topology.planes import Split, split_planes
+from topology.model.claims import Claim
+from topology.model.fabric import Fabric, build_fabric
+from topology.model.facts import GpuDistance, Medium, Port, PortState
+from topology.planes.plane import Split, split_planes
+from topology.planes.policy import PlanePolicy
 
 GBIT = 10**9
 

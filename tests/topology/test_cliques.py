@@ -18,7 +18,9 @@ from tests.topology.cables import (
     tiers_of,
 )
 from tests.topology.judging import infer_from
-from topology.facts import (
+from topology.inference.tree_inference import Inference, tier_names
+from topology.model.claims import Claim
+from topology.model.facts import (
     DeviceKind,
     FindingKind,
     Medium,
@@ -28,10 +30,8 @@ from topology.facts import (
     Severity,
     Source,
 )
-from topology.identity import Claim
-from topology.ids import Id, IdKind
-from topology.inference import Inference, tier_names
-from topology.tree import parse_tree, render_tree
+from topology.model.ids import Id, IdKind
+from topology.model.tree import parse_tree, render_tree
 
 UUID = "3a1c6a9e-64ad-4b23-9b14-1b3a0a0fa94b"
 LEAVES = {"leaf-a": hosts(1, 4), "leaf-b": hosts(5, 8)}

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from tests.topology.cables import End, claims, hosts, mesh, of_kind, star, tiers_of
 from tests.topology.judging import infer_from
-from topology.facts import FindingKind
-from topology.ids import Id, IdKind
-from topology.inference import Inference
-from topology.tree import host_partitions
+from topology.inference.tree_inference import Inference
+from topology.model.facts import FindingKind
+from topology.model.ids import Id, IdKind
+from topology.model.tree import host_partitions
 
 LINES = [f"director-L{at:02}" for at in range(1, 5)]
 CHIPS = ["director-S01", "director-S02"]

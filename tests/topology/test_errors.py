@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.errors import (
+from topology.model.errors import (
     ConfigError,
     KubeConflict,
     ParseError,

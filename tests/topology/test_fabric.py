@@ -15,11 +15,11 @@ from tests.topology.cables import (
     star,
     tiers_of,
 )
-from topology.fabric import Fabric, build_fabric
-from topology.facts import Device, DeviceKind, FindingKind, Neighbor, Port, PortState, Source
-from topology.identity import Claim, Origin
-from topology.ids import Id, IdKind
-from topology.one_sided import link_findings
+from topology.findings.one_sided_links import link_findings
+from topology.model.claims import Claim, Origin
+from topology.model.fabric import Fabric, build_fabric
+from topology.model.facts import Device, DeviceKind, FindingKind, Neighbor, Port, PortState, Source
+from topology.model.ids import Id, IdKind
 
 GUID = "0002c903007b78b0"
 

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
-from topology.fabric import Fabric, build_fabric
-from topology.fabric_columns import FabricColumns, columns_of, name_codes
-from topology.fabric_swept import build_swept
-from topology.facts import FindingKind
-from topology.identity import Claim, Origin, SweptClaims, spell_out
-from topology.ids import IdKind
-from topology.lazy_rows import LazyRows, rows_at
-from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
-from topology.sources.ibnetdiscover_pieces import NumpyReader
+from topology.join.sweep_join import build_swept
+from topology.model.claims import Claim, Origin, SweptClaims, spell_out
+from topology.model.fabric import Fabric, build_fabric
+from topology.model.fabric_columns import FabricColumns, columns_of, name_codes
+from topology.model.facts import FindingKind
+from topology.model.ids import IdKind
+from topology.model.lazy_rows import LazyRows, rows_at
+from topology.sources.ibnetdiscover.chunks import NumpyReader
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
 
 SPEC = FabricSpec(FabricKind.RAIL, 24, rails=4, radix=8)

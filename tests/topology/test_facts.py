@@ -1,6 +1,6 @@
 """Findings, sorted and as they are printed."""
 
-from topology.facts import (
+from topology.model.facts import (
     Finding,
     FindingKind,
     PortName,

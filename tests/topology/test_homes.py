@@ -2,7 +2,7 @@
 
 import pytest
 
-from topology.homes import Homes, attach, choose_homes, shared_groups
+from topology.tiers.group_membership import Homes, attach, choose_homes, shared_groups
 
 Weights = dict[int, dict[int, int]]
 

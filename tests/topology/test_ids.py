@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.ids import natural_key, parse_guid, parse_mac, parse_node_name, short_name
+from topology.model.ids import natural_key, parse_guid, parse_mac, parse_node_name, short_name
 
 NAMES = st.text(alphabet=st.characters() | st.sampled_from("0123456789-."), max_size=12)
 

@@ -28,10 +28,10 @@ from tests.topology.changes import (
     unplugged,
     with_port,
 )
-from topology.identity import Claim, FirstOwners
-from topology.incremental import MAX_CHANGES, Context, Known, Path, Wanted, learn
-from topology.owners import owners_of
-from topology.plane_policy import PlanePolicy, PortRule
+from topology.identity.id_owners import owners_of
+from topology.incremental.incremental_tree import MAX_CHANGES, Context, Known, Path, Wanted, learn
+from topology.model.claims import Claim, FirstOwners
+from topology.planes.policy import PlanePolicy, PortRule
 from topology.synthetic import FabricKind, FabricSpec
 
 Change = Callable[[Claims, random.Random], Claims]

@@ -18,13 +18,22 @@ from tests.topology.cables import (
     tiers_of,
 )
 from tests.topology.judging import infer_from
-from topology.errors import ConfigError
-from topology.fabric import build_fabric
-from topology.facts import Device, DeviceKind, FindingKind, Medium, Neighbor, Port, Severity, Source
-from topology.identity import Claim, Origin
-from topology.ids import Id, IdKind
-from topology.inference import infer, tier_names
-from topology.tree import render_tree
+from topology.inference.tree_inference import infer, tier_names
+from topology.model.claims import Claim, Origin
+from topology.model.errors import ConfigError
+from topology.model.fabric import build_fabric
+from topology.model.facts import (
+    Device,
+    DeviceKind,
+    FindingKind,
+    Medium,
+    Neighbor,
+    Port,
+    Severity,
+    Source,
+)
+from topology.model.ids import Id, IdKind
+from topology.model.tree import render_tree
 
 LEAVES = ["leaf-a", "leaf-b"]
 SPINES = ["spine-1", "spine-2"]

@@ -9,12 +9,7 @@ from collections.abc import Iterable
 import pytest
 
 from tests.topology.cables import claims, listed
-from topology.cabling import CablingPlan, PlannedCable
-from topology.fabric import Fabric, build_fabric
-from topology.facts import Device, DeviceKind, Port
-from topology.identity import Claim, Origin
-from topology.ids import Id, IdKind
-from topology.intent import (
+from topology.cabling.plan_diff import (
     CablingDiff,
     Difference,
     DifferenceKind,
@@ -23,6 +18,11 @@ from topology.intent import (
     Outside,
     compare_cabling,
 )
+from topology.model.cabling_plan import CablingPlan, PlannedCable
+from topology.model.claims import Claim, Origin
+from topology.model.fabric import Fabric, build_fabric
+from topology.model.facts import Device, DeviceKind, Port
+from topology.model.ids import Id, IdKind
 
 SWAPPED, WRONG_PORT, MISSING, EXTRA, UNKNOWN = DifferenceKind
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from topology.cabling import PlannedCable
-from topology.fabric import Fabric, build_fabric
-from topology.facts import Device, DeviceKind, Medium, Port
-from topology.identity import Claim, Origin
-from topology.ids import Id, IdKind
-from topology.intent_names import PlanPorts, Unknown
+from topology.cabling.plan_names import PlanPorts, Unknown
+from topology.model.cabling_plan import PlannedCable
+from topology.model.claims import Claim, Origin
+from topology.model.fabric import Fabric, build_fabric
+from topology.model.facts import Device, DeviceKind, Medium, Port
+from topology.model.ids import Id, IdKind
 
 
 def claim(name: str, *ports: Port, number: int = 0) -> Claim:

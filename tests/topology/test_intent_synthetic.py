@@ -6,10 +6,10 @@ import pytest
 
 from generator.verifying import claims_of
 from tests.topology.synthetic.fabrics import seeded
-from topology.cabling import CablingPlan, PlannedCable
-from topology.fabric import build_fabric
-from topology.facts import Medium
-from topology.intent import CablingDiff, DifferenceKind, compare_cabling
+from topology.cabling.plan_diff import CablingDiff, DifferenceKind, compare_cabling
+from topology.model.cabling_plan import CablingPlan, PlannedCable
+from topology.model.fabric import build_fabric
+from topology.model.facts import Medium
 from topology.synthetic import (
     Damaged,
     FabricKind,

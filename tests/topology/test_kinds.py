@@ -5,12 +5,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from topology.device_names import display_names
-from topology.facts import Device, DeviceKind
-from topology.identity import Claim, Origin
-from topology.ids import Id, IdKind
-from topology.kinds import BY_MAC, BY_NAME, UNTOLD, Heard, settle_kinds, settle_nodes
-from topology.resolving import Entity
+from topology.identity.device_kinds import (
+    BY_MAC,
+    BY_NAME,
+    UNTOLD,
+    Heard,
+    settle_kinds,
+    settle_nodes,
+)
+from topology.identity.device_names import display_names
+from topology.identity.device_resolution import Entity
+from topology.model.claims import Claim, Origin
+from topology.model.facts import Device, DeviceKind
+from topology.model.ids import Id, IdKind
 
 STYLES = {"-": UNTOLD, "mac": BY_MAC, "ifname": BY_NAME}
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.names import MAX_NAME, Nameless, assign_names, common_part
-from topology.tree import DomainSpec, TopologyTree, build_tree
+from topology.inference.domain_names import MAX_NAME, Nameless, assign_names, common_part
+from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.facts import (
+from topology.model.claims import Claim, Origin, SweptClaim
+from topology.model.facts import (
     Device,
     DeviceKind,
     GpuDistance,
@@ -14,10 +15,9 @@ from topology.facts import (
     PortState,
     Source,
 )
-from topology.identity import Claim, Origin, SweptClaim
-from topology.ids import Id, IdKind
-from topology.packed_claims import PackedClaim, bound_to
-from topology.packed_devices import pack_device, unpack_device
+from topology.model.ids import Id, IdKind
+from topology.reports.packed_claims import PackedClaim, bound_to
+from topology.reports.packed_devices import pack_device, unpack_device
 
 IDS = st.lists(
     st.builds(Id, st.sampled_from(IdKind), st.text(max_size=4), st.sampled_from(("", "mac"))),

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from topology.pair_counts import count_pairs
-from topology.plane_cables import Edge, EdgeColumns, EdgeRows, pairs_around, pairs_of
+from topology.model.pair_counts import count_pairs
+from topology.planes.cables import Edge, EdgeColumns, EdgeRows, pairs_around, pairs_of
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 3)), max_size=30)
 

@@ -4,9 +4,9 @@ from itertools import combinations
 
 from tests.topology.cables import claims, hosts, mesh, star
 from tests.topology.judging import infer_from
-from topology.facts import FindingKind
-from topology.inference import Inference
-from topology.tree import host_partitions
+from topology.inference.tree_inference import Inference
+from topology.model.facts import FindingKind
+from topology.model.tree import host_partitions
 
 
 def sizes(found: Inference) -> list[list[int]]:

@@ -18,11 +18,11 @@ from tests.topology.networks import (
     split_of,
     switches_of,
 )
-from topology.facts import GpuDistance, Port
-from topology.plane_cables import is_management_port
-from topology.plane_default import plane_in_name
-from topology.plane_policy import COMPUTE, MANAGEMENT, STORAGE, Why
-from topology.planes import select_compute
+from topology.model.facts import GpuDistance, Port
+from topology.planes.cables import is_management_port
+from topology.planes.default_policy import plane_in_name
+from topology.planes.plane import select_compute
+from topology.planes.policy import COMPUTE, MANAGEMENT, STORAGE, Why
 
 C, S, M = COMPUTE, STORAGE, MANAGEMENT
 

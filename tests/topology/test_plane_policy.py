@@ -12,8 +12,8 @@ from tests.topology.networks import (
     rdma,
     split_of,
 )
-from topology.facts import GpuDistance, Medium, Port
-from topology.plane_policy import COMPUTE, PlanePolicy, PortRule, Why
+from topology.model.facts import GpuDistance, Medium, Port
+from topology.planes.policy import COMPUTE, PlanePolicy, PortRule, Why
 
 PORTS = [
     near(infiniband(linked("mlx5_0/1", "ib-leaf-1", 400), "fe80000000000001")),

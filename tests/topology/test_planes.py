@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from tests.topology.cables import heard_from, report
 from tests.topology.networks import linked, planes_of_ports, rdma, split_of, switches_of
-from topology.fabric import build_fabric
-from topology.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
-from topology.identity import Claim
-from topology.ids import Id, IdKind
-from topology.plane_policy import COMPUTE, STORAGE
-from topology.planes import select_compute
+from topology.model.claims import Claim
+from topology.model.fabric import build_fabric
+from topology.model.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
+from topology.model.ids import Id, IdKind
+from topology.planes.plane import select_compute
+from topology.planes.policy import COMPUTE, STORAGE
 
 GBIT = 10**9
 

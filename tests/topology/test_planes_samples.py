@@ -14,13 +14,13 @@ import pytest
 
 from generator.inputs import read_captures
 from tests.shared_samples import SAMPLES, needs_samples
-from topology.fabric import build_fabric
-from topology.facts import FindingKind
-from topology.identity import Claim, Origin
-from topology.inference import infer
-from topology.plane_policy import COMPUTE, PlanePolicy, PortRule, Why
-from topology.planes import Split, split_planes
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
+from topology.inference.tree_inference import infer
+from topology.model.claims import Claim, Origin
+from topology.model.fabric import build_fabric
+from topology.model.facts import FindingKind
+from topology.planes.plane import Split, split_planes
+from topology.planes.policy import COMPUTE, PlanePolicy, PortRule, Why
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 pytestmark = needs_samples
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from topology.plane_policy import COMPUTE, STORAGE, Share, Why
-from topology.port_shares import PortShares
+from topology.planes.policy import COMPUTE, STORAGE, Share, Why
+from topology.planes.port_planes import PortShares
 
 FAST, FAR = Share(COMPUTE, Why.FAST), Share(STORAGE, Why.FARTHER)
 

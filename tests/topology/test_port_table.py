@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.fabric import FabricPort
-from topology.fabric_columns import name_codes
-from topology.facts import GpuDistance, Medium, PortState
-from topology.lazy_rows import rows_at
-from topology.port_table import PortTable, PortTableBuilder
+from topology.join.port_table import PortTable, PortTableBuilder
+from topology.model.fabric import FabricPort
+from topology.model.fabric_columns import name_codes
+from topology.model.facts import GpuDistance, Medium, PortState
+from topology.model.lazy_rows import rows_at
 
 PORTS = st.builds(
     FabricPort,

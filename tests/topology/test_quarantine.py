@@ -16,11 +16,11 @@ from tests.topology.cables import (
     star,
     tiers_of,
 )
-from topology.fabric import Fabric, build_fabric
-from topology.facts import Device, DeviceKind, FindingKind, Neighbor, Port
-from topology.identity import Claim, Key, Origin
-from topology.ids import Id, IdKind
-from topology.owners import owners_of
+from topology.identity.id_owners import owners_of
+from topology.model.claims import Claim, Key, Origin
+from topology.model.fabric import Fabric, build_fabric
+from topology.model.facts import Device, DeviceKind, FindingKind, Neighbor, Port
+from topology.model.ids import Id, IdKind
 
 GUID = "0002c903007b78b0"
 POD = [*star("leaf1", hosts(1, 4)), *star("leaf2", hosts(5, 8)), *mesh(["leaf1", "leaf2"], ["s1"])]

@@ -4,8 +4,8 @@ import pytest
 
 from tests.topology.cables import claims, hosts, mesh, star
 from tests.topology.judging import infer_from
-from topology.facts import Device, FindingKind
-from topology.identity import Claim
+from topology.model.claims import Claim
+from topology.model.facts import Device, FindingKind
 
 CABLES = [
     *star("leaf1", hosts(0, 3)),

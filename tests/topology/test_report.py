@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topology.errors import ReportError
-from topology.facts import (
+from topology.model.errors import ReportError
+from topology.model.facts import (
     Device,
     DeviceKind,
     GpuDistance,
@@ -20,8 +20,8 @@ from topology.facts import (
     PortState,
     Source,
 )
-from topology.ids import Id, IdKind, natural_key
-from topology.report import (
+from topology.model.ids import Id, IdKind, natural_key
+from topology.reports.neighbor_report import (
     MAX_RATE_BPS,
     MAX_TEXT,
     NeighborReport,
@@ -31,7 +31,7 @@ from topology.report import (
     render_report,
     report_of,
 )
-from topology.sweep_parts import split_sweep, unpack_sweep
+from topology.reports.sweep_parts import split_sweep, unpack_sweep
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 MACS = st.integers(1, 2**24).map(lambda number: f"02:00:00:{number >> 16 & 255:02x}:00:01")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from topology.rewiring import Lay, Pair, Replug, Rewiring, Step, Unplug, plan_rewiring
+from topology.cabling.repair import Lay, Pair, Replug, Rewiring, Step, Unplug, plan_rewiring
 
 PORTS = 10
 

@@ -9,12 +9,12 @@ from generator.inputs import read_captures
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.cables import of_kind
 from tests.topology.judging import infer_from
-from topology.fabric import build_fabric
-from topology.facts import FindingKind
-from topology.identity import Claim, Origin
-from topology.inference import Inference
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
-from topology.tree import host_partitions
+from topology.inference.tree_inference import Inference
+from topology.model.claims import Claim, Origin
+from topology.model.fabric import build_fabric
+from topology.model.facts import FindingKind
+from topology.model.tree import host_partitions
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 pytestmark = needs_samples
 

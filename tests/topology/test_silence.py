@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from topology.errors import ConfigError
-from topology.facts import PortName
-from topology.silence import (
+from topology.findings.silences import (
     Silence,
     Subject,
     parse_silences,
     render_silence,
     sift_silenced,
 )
+from topology.model.errors import ConfigError
+from topology.model.facts import PortName
 
 TODAY = date(2027, 1, 31)
 ENTRY = {

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from generator.intake import take_reports
-from topology.errors import ReportError
-from topology.report import parse_report, render_report
-from topology.stored_reports import is_withdrawn, parse_stored_report, withdrawn_part
-from topology.sweep_parts import split_sweep
+from topology.model.errors import ReportError
+from topology.reports.neighbor_report import parse_report, render_report
+from topology.reports.report_objects import is_withdrawn, parse_stored_report, withdrawn_part
+from topology.reports.sweep_parts import split_sweep
 
 REPORT: dict[str, Any] = {
     "apiVersion": "toponaut.io/v1alpha1",

@@ -14,8 +14,8 @@ from tests.topology.cables import (
 )
 from tests.topology.judging import infer_from
 from tests.topology.synthetic.fabrics import cut, silence, swap
-from topology.facts import Finding, FindingKind, Neighbor, PortName
-from topology.inference import Inference
+from topology.inference.tree_inference import Inference
+from topology.model.facts import Finding, FindingKind, Neighbor, PortName
 from topology.synthetic import Damaged, FabricKind, FabricSpec, build_wiring, undamaged
 
 RAILS = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)))

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.topology.cables import End, hosts, infer_cables, mesh, of_kind, star, tiers_of
-from topology.facts import Finding, FindingKind, Severity
-from topology.inference import Inference
+from topology.inference.tree_inference import Inference
+from topology.model.facts import Finding, FindingKind, Severity
 
 SPINES = ["spine-1", "spine-2"]
 Cables = list[tuple[End, End]]

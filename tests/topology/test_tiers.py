@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.overlap import Side, join_switches
-from topology.plane_cables import Edge
-from topology.planes import Plane
-from topology.port_set import PortSet
-from topology.ranks import rank_switches
-from topology.tiers import Grouping, group_switches
+from topology.planes.cables import Edge
+from topology.planes.plane import Plane
+from topology.planes.port_set import PortSet
+from topology.tiers.ranks import rank_switches
+from topology.tiers.switch_overlap import Side, join_switches
+from topology.tiers.tier_groups import Grouping, group_switches
 
 Weights = dict[int, dict[int, int]]
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topology.errors import ConfigError, InvariantError
-from topology.tree import (
+from topology.model.errors import ConfigError, InvariantError
+from topology.model.tree import (
     DomainSpec,
     TopologyTree,
     Unplaced,

@@ -20,14 +20,14 @@ from tests.topology.lattices import (
     torus,
 )
 from tests.topology.synthetic.fabrics import seeded
-from topology.facts import FindingKind, Severity
-from topology.identity import Claim, Origin
-from topology.pair_counts import count_pairs
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
+from topology.findings.treeness import MIN_TREENESS, peer_share
+from topology.model.claims import Claim, Origin
+from topology.model.facts import FindingKind, Severity
+from topology.model.pair_counts import count_pairs
+from topology.model.tree import host_partitions
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 from topology.synthetic import FabricKind, FabricSpec, FaultSpec, build_wiring, damage
-from topology.tree import host_partitions
-from topology.treeness import MIN_TREENESS, peer_share
-from topology.ways import find_reach
+from topology.tiers.domain_links import find_reach
 
 
 @pytest.mark.parametrize(

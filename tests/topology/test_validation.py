@@ -7,7 +7,7 @@ from typing import Annotated, Self
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from topology.validation import describe_validation
+from topology.model.validation import describe_validation
 
 
 class Row(BaseModel):

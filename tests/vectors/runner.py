@@ -9,7 +9,7 @@ from generator.placement.answer import render_placement
 from generator.placement.engine import place
 from generator.placement.request import parse_request
 from tests.vectors.scenes import document_of, snapshot_of
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 
 def answer_all(vectors: Iterable[Mapping[str, Any]], preset: str | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from generator.placement.capacity import (
     Snapshot,
     build_snapshot,
 )
-from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
+from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 
 ONE_SLOT = {"slots": 1}
 Branch = dict[str, Any] | list[str]

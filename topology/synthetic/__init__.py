@@ -7,11 +7,11 @@ All of it is pure: a seeded random source is an argument, and equal arguments gi
 """
 
 from topology.synthetic.claims import Reported, report_claims, sweep_devices
-from topology.synthetic.damaging import damage
+from topology.synthetic.damage import damage
+from topology.synthetic.device_views import subnet_of
 from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec, RandomSource, undamaged
 from topology.synthetic.host_files import inventory, sysfs_files
 from topology.synthetic.lldp_text import lldpcli_captures
-from topology.synthetic.sight import subnet_of
 from topology.synthetic.spec import FabricKind, FabricSpec, NamePolicy, derive_shape
 from topology.synthetic.truth import derive_truth, render_truth
 from topology.synthetic.wiring import Cable, Host, Nic, Switch, Wiring, build_wiring

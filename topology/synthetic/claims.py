@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortName, PortState, Source
-from topology.ids import Id, IdKind
-from topology.sources.nvidia_smi import Clique, port_of
+from topology.model.facts import (
+    Device,
+    DeviceKind,
+    Medium,
+    Neighbor,
+    Port,
+    PortName,
+    PortState,
+    Source,
+)
+from topology.model.ids import Id, IdKind
+from topology.sources.host.nvidia_smi import Clique, port_of
+from topology.synthetic.device_views import Sight, hca_description, hca_port_ids, subnet_of
 from topology.synthetic.faults import Damaged
-from topology.synthetic.sight import Sight, hca_description, hca_port_ids, subnet_of
 from topology.synthetic.wiring import Host, Nic, Switch
 
 SWITCH_MODEL = "MQM9700"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-from topology.facts import PortName
+from topology.model.facts import PortName
 from topology.synthetic.wiring import Cable, Wiring
 
 ItemT = TypeVar("ItemT")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from topology.facts import Medium
-from topology.ids import IdKind
-from topology.sources.ibnetdiscover_names import RATES_BPS
+from topology.model.facts import Medium
+from topology.model.ids import IdKind
+from topology.sources.infiniband.node_names import RATES_BPS
 from topology.synthetic.claims import host_ids
+from topology.synthetic.device_views import hca_description, subnet_of
 from topology.synthetic.faults import Damaged
-from topology.synthetic.sight import hca_description, subnet_of
 from topology.synthetic.wiring import GUID_STEP, Host, Nic
 
 SLOTS = 8

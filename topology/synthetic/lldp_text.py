@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from topology.facts import PortName
+from topology.model.facts import PortName
 from topology.synthetic.claims import TTL_S
+from topology.synthetic.device_views import Sight
 from topology.synthetic.faults import Damaged
-from topology.synthetic.sight import Sight
 
 HOST_SYSTEM = "Ubuntu 22.04.5 LTS Linux 5.15.0-122-generic #132-Ubuntu SMP x86_64"
 SWITCH_SYSTEM = "Cumulus Linux version 5.9.1 running on Mellanox switch"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from topology.errors import ConfigError
-from topology.facts import Medium
-from topology.sources.ibnetdiscover_names import RATES_BPS
+from topology.model.errors import ConfigError
+from topology.model.facts import Medium
+from topology.sources.infiniband.node_names import RATES_BPS
 
 MIN_RADIX = 4
 MIN_TIERS = 2

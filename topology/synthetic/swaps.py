@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from topology.synthetic.faults import RandomSource
-from topology.synthetic.homes import is_host_cable
+from topology.synthetic.membership import is_host_cable
 from topology.synthetic.spec import SPINE_RANK, STORAGE_RANK
 from topology.synthetic.wiring import Cable, Switch, Wiring
 

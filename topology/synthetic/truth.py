@@ -14,11 +14,11 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
+from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree, render_tree
 from topology.synthetic.faults import Damaged, Fault
-from topology.synthetic.homes import Attachments, Unit, count_attachments, most_held, unit_of
+from topology.synthetic.membership import Attachments, Unit, count_attachments, most_held, unit_of
 from topology.synthetic.spec import TIER_NAMES
 from topology.synthetic.wiring import unit_name
-from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree, render_tree
 
 NVLINK_TIER = "nvlink"
 

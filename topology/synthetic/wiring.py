@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from topology.errors import ConfigError
-from topology.facts import Medium, PortName
+from topology.model.errors import ConfigError
+from topology.model.facts import Medium, PortName
 from topology.synthetic.spec import (
     SPINE_RANK,
     STORAGE_RANK,

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from generator.outputs.hypernode.lint import cycle_problems
 from generator.outputs.hypernode.model import HyperNode
-from topology.errors import show
-from topology.ids import natural_key
-from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
+from topology.model.errors import show
+from topology.model.ids import natural_key
+from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
 MAX_TIER = 64
 """Far above any fabric; a tree has an entry for every tier up to the highest."""

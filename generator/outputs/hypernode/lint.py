@@ -17,8 +17,8 @@ from generator.outputs.hypernode.model import (
     HyperNode,
     is_object_name,
 )
-from topology.errors import show
-from topology.ids import natural_key
+from topology.model.errors import show
+from topology.model.ids import natural_key
 
 _VOLCANOS_OWN = re.compile(r"leaf-hn-.*|spine-hn|hypernode-.*-tier.*")
 

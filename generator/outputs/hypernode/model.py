@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from topology.errors import ConfigError, show
-from topology.ids import natural_key
-from topology.validation import object_of
+from topology.model.errors import ConfigError, show
+from topology.model.ids import natural_key
+from topology.model.validation import object_of
 
 API_VERSION: Final = "topology.volcano.sh/v1alpha1"
 KIND: Final = "HyperNode"

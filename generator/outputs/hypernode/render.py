@@ -25,8 +25,8 @@ from generator.outputs.hypernode.model import (
     MemberType,
     sort_members,
 )
-from topology.ids import natural_key
-from topology.tree import Domain, TopologyTree
+from topology.model.ids import natural_key
+from topology.model.tree import Domain, TopologyTree
 
 HASH_CHARS = 10
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.kube.asking import METADATA_ONLY, Request
 from agent.kube.credentials import OwnNode
-from topology.errors import KubeConflict, KubeError, KubeNotFound
+from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 
 
 @dataclass

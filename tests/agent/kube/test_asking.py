@@ -17,7 +17,7 @@ from agent.kube.credentials import Address, Credentials
 from agent.kube.patience import Patience
 from tests.agent.fakes import FakeClock
 from tests.lab.certificates import write_certificates
-from topology.errors import (
+from topology.model.errors import (
     KubeConflict,
     KubeError,
     KubeForbidden,

@@ -16,7 +16,7 @@ from agent.kube.credentials import (
     node_of_token,
     parse_address,
 )
-from topology.errors import ConfigError, KubeForbidden, KubeUnavailable
+from topology.model.errors import ConfigError, KubeForbidden, KubeUnavailable
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from agent.kube.asking import Request
 from agent.kube.credentials import OwnNode
 from agent.kube.fabric import FabricObject
-from topology.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
-from topology.fabric_status import FabricStatus, Sweeper, SweepRole, render_fabric
+from topology.model.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
+from topology.reports.fabric_status import FabricStatus, Sweeper, SweepRole, render_fabric
 
 STATUS = FabricStatus(
     sweepers=(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent.kube.patience import MAX_PERIODS, Patience
 from tests.agent.fakes import FakeClock
-from topology.errors import KubeUnavailable
+from topology.model.errors import KubeUnavailable
 
 PERIOD_S = 60.0
 ERROR = KubeUnavailable("away")

@@ -12,18 +12,24 @@ from agent.kube.credentials import OwnNode
 from agent.kube.patience import Patience
 from agent.kube.publishing import CHECK_S, STATUS_AGE_S, STATUS_SPREAD_S, WRITING_S, ReportObjects
 from tests.agent.kube.fakes import FakeApi, SteadyClock
-from topology.errors import (
+from topology.model.errors import (
     KubeConflict,
     KubeError,
     KubeForbidden,
     KubeNotFound,
     KubeUnavailable,
 )
-from topology.facts import Device, DeviceKind, Neighbor, Port, Source
-from topology.ids import Id, IdKind
-from topology.report import CollectorOutcome, NeighborReport, ReportStatus, SweepPart, report_of
-from topology.stored_reports import is_withdrawn, parse_stored_report
-from topology.sweep_parts import split_sweep
+from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import (
+    CollectorOutcome,
+    NeighborReport,
+    ReportStatus,
+    SweepPart,
+    report_of,
+)
+from topology.reports.report_objects import is_withdrawn, parse_stored_report
+from topology.reports.sweep_parts import split_sweep
 
 SUBNET = "fe80000000000000"
 AWAY = KubeUnavailable("away")

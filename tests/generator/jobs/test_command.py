@@ -11,7 +11,7 @@ import pytest
 from generator.exits import Exit
 from generator.jobs.fabrics import tree_of_shape
 from tests.generator.scenes import Ran, run
-from topology.tree import render_tree
+from topology.model.tree import render_tree
 
 TRACE = "submit_time_s,gpus,duration_s\n" + "".join(
     f"{at},{2 if at % 3 else 6},{40 + at}\n" for at in range(0, 90, 5)

@@ -19,7 +19,7 @@ from generator.jobs.strategies import (
 )
 from generator.jobs.trace import Job
 from tests.generator.jobs.scenes import SLOTS, cluster, jobs, replayed
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 OPTIMAL = "optimal"
 

@@ -8,7 +8,7 @@ import pytest
 
 from generator.jobs.philly import make_philly
 from generator.jobs.trace import Job, parse_trace, scale
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 HEAD = "submit_time_s,gpus,duration_s"
 DAY_S = 86_400.0

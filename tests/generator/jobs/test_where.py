@@ -12,8 +12,8 @@ from generator.exits import Exit
 from generator.jobs.fabrics import tree_of_shape
 from generator.jobs.running import find_job, parse_running_pod
 from tests.generator.scenes import Ran, run
-from topology.errors import ConfigError
-from topology.tree import render_tree
+from topology.model.errors import ConfigError
+from topology.model.tree import render_tree
 
 GPU = "nvidia.com/gpu"
 TREE = tree_of_shape("2x2x2")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.generator.manifests.scenes import GPU, job, pod, pod_spec, spec_of, understood
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 KOORDINATOR = "gang.scheduling.koordinator.sh/"
 KUEUE = "kueue.x-k8s.io/"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from generator.manifests.reading import translate, translate_sbatch
 from generator.manifests.sbatch import split_options
 from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, understood, volcano_job
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 KUEUE = "kueue.x-k8s.io/"
 VOLCANO_GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}

@@ -4,7 +4,7 @@ import pytest
 
 from generator.outputs.hypernode import HyperNode, Member, MemberType, tree_of_hypernodes
 from tests.generator.reconcile.cluster import hypernode
-from topology.tree import Unplaced
+from topology.model.tree import Unplaced
 
 LEAF = hypernode("leaf", 1, "n1", "n2")
 POD = hypernode("pod", 2, "leaf")

@@ -10,7 +10,7 @@ from generator.outputs.hypernode import (
     is_object_name,
     parse_manifest,
 )
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 
 def manifest(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - any decoded document

@@ -12,7 +12,7 @@ from generator.outputs.hypernode import (
     tree_of_hypernodes,
 )
 from tests.generator.outputs.trees import TIERS, trees
-from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree, host_partitions
+from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree, host_partitions
 
 modest = settings(max_examples=100, deadline=None)
 

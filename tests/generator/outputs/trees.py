@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from topology.tree import DomainSpec, TopologyTree, build_tree
+from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
 TIERS = ("leaf", "spine", "core", "core2")
 

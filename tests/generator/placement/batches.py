@@ -9,7 +9,7 @@ from typing import Any
 from generator.placement.answer import Placement
 from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
-from topology.tree import API_VERSION, DomainSpec, build_tree
+from topology.model.tree import API_VERSION, DomainSpec, build_tree
 
 LEAF, SPINE = 1, 8
 """What a domain of each tier counts in a span."""

@@ -13,7 +13,7 @@ from generator.placement.capacity import (
     build_snapshot,
 )
 from generator.placement.request import PlacementRequest, parse_request
-from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
+from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 
 
 def document(**spec: object) -> dict[str, Any]:

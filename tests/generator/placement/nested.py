@@ -23,7 +23,7 @@ from generator.placement.capacity import (
 )
 from tests.generator.placement.referee import Unit
 from tests.generator.placement.scenes import TIERS, Paths, paths, tree_of
-from topology.tree import API_VERSION
+from topology.model.tree import API_VERSION
 
 Assignment = dict[str, tuple[str, ...]]
 """Per leaf group the nodes of its placed pods, sorted."""

@@ -15,7 +15,7 @@ from generator.placement.capacity import (
 )
 from generator.placement.presets import Preset
 from tests.generator.placement.referee import Layer, Leaf, Own, Scene
-from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
+from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 
 TIERS = ("leaf", "spine", "core")
 Paths = dict[str, tuple[int | None, ...]]

@@ -10,7 +10,7 @@ from generator.placement.answer import render_placement
 from generator.placement.capacity import NodeSpec, build_snapshot
 from generator.placement.engine import place
 from tests.generator.placement.documents import cluster, racks, request, workers
-from topology.tree import build_tree
+from topology.model.tree import build_tree
 
 
 def test_it_prints_the_document_of_an_answer() -> None:

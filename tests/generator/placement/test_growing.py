@@ -21,7 +21,7 @@ from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Scene
 from tests.generator.placement.scenes import growing_scenes
 from tests.generator.placement.test_optimum import check
-from topology.tree import DomainSpec, TopologyTree, build_tree
+from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
 Running = list[tuple[str, int | None]]
 PAIRS: list[dict[str, Any]] = [{"size": 2, "tier": "rack", "indexed": True}]

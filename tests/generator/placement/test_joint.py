@@ -20,7 +20,7 @@ from generator.placement.gathering import fewest
 from generator.placement.joint import place_batch
 from generator.placement.request import PlacementRequest
 from tests.generator.placement.batches import fits, gang, nodes_of, snapshot_of, span_of
-from topology.errors import InvariantError
+from topology.model.errors import InvariantError
 
 LAW = settings(max_examples=60, deadline=None)
 FEW = 60

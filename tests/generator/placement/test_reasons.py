@@ -10,7 +10,7 @@ from generator.placement.answer import render_placement
 from generator.placement.capacity import NodeSpec, Snapshot
 from generator.placement.engine import place
 from tests.generator.placement.documents import cluster, racks, request, workers
-from topology.tree import DomainSpec, build_tree
+from topology.model.tree import DomainSpec, build_tree
 
 TWO_RACKS = racks(3, 3)
 EMPTY_TIER = build_tree([DomainSpec("b", 2, None, ("n0",))], tiers=("rack", "block"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
 from tests.generator.placement.documents import document, request, workers
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 
 def test_it_fills_in_the_defaults() -> None:

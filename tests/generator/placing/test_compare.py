@@ -14,8 +14,8 @@ from generator.placement.presets import Preset
 from tests.generator.placement.documents import racks, request, workers
 from tests.generator.placing.test_place import write_request
 from tests.generator.scenes import RAILS, Scene, run
+from topology.model.tree import render_tree
 from topology.synthetic import derive_truth
-from topology.tree import render_tree
 
 COUNT = 4
 

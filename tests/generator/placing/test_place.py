@@ -16,8 +16,8 @@ from generator.placement.capacity import build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import parse_request
 from tests.generator.scenes import PAIRS, RAILS, Ran, Scene, run
+from topology.model.tree import API_VERSION, render_tree
 from topology.synthetic import derive_truth
-from topology.tree import API_VERSION, render_tree
 
 DOCUMENT_KEYS = [
     "feasible",

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from generator.outputs.hypernode import PLACEHOLDER, HyperNode, Member, MemberType
 from generator.reconcile.plan import Action
-from topology.errors import StoreError
+from topology.model.errors import StoreError
 
 
 class FakeCluster:

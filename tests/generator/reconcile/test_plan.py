@@ -19,7 +19,7 @@ from generator.reconcile.conflicts import (
 )
 from generator.reconcile.plan import plan_changes, render_action
 from tests.generator.reconcile.cluster import hypernode
-from topology.errors import InvariantError
+from topology.model.errors import InvariantError
 
 FOREIGN = ((SOURCE_LABEL, "ufm"),)
 DEPTH_2 = [

@@ -12,7 +12,7 @@ from generator.reconcile.policy import (
     with_approval,
     without_approval,
 )
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 HASH = "0123456789abcdef"
 

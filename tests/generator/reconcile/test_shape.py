@@ -6,7 +6,7 @@ import pytest
 
 from generator.plane_config import PlaneChoice
 from generator.reconcile.shape import DEFAULT_SHAPE, Shape, shape_of
-from topology.plane_policy import PlanePolicy, PortRule
+from topology.planes.policy import PlanePolicy, PortRule
 
 STORAGE = {"name": "storage", "any": [{"switches": ["stor-*"]}]}
 POLICY = PlanePolicy("storage", (PortRule(switches=("stor-*",)),))

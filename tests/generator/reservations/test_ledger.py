@@ -13,7 +13,7 @@ from generator.reservations.records import LOCAL, Refusal, RefusalKind, Reserved
 from generator.reservations.rules import KEPT_S, MOST_HELD
 from generator.reservations.stores import StoreFenced
 from tests.generator.reservations.worlds import World, cluster, id_of, request_of, wish
-from topology.errors import KubeConflict, KubeUnavailable, StoreError
+from topology.model.errors import KubeConflict, KubeUnavailable, StoreError
 
 SMALL = {"num_nodes": 2, "slots": 4, "per_leaf": 2}
 

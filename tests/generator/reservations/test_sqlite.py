@@ -18,7 +18,7 @@ from generator.reservations.sqlite import FILE_NAME, SqliteReservations, read_re
 from generator.reservations.stores import StoreFenced
 from tests.generator.reservations.worlds import World, id_of
 from tests.repository import ROOT
-from topology.errors import StoreError
+from topology.model.errors import StoreError
 
 DEADLINE_S = 60.0
 

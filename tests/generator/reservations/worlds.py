@@ -10,7 +10,7 @@ from generator.placement.request import PlacementRequest, parse_request
 from generator.reservations.ledger import Reservations
 from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved, Wish
 from tests.generator.placement.scenes import Paths, tree_of
-from topology.errors import StoreError
+from topology.model.errors import StoreError
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 PLENTY_S = 60.0

@@ -11,7 +11,7 @@ from generator.placement.capacity import RunningGang, Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
 from generator.rpc.convert import request_message
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from topology.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
+from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 
 
 def tree_of(*leaves: tuple[str, ...]) -> TopologyTree:

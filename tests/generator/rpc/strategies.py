@@ -17,7 +17,7 @@ from generator.placement.answer import (
 )
 from generator.placement.presets import Preset
 from generator.placement.request import Eviction
-from topology.tree import API_VERSION
+from topology.model.tree import API_VERSION
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 tiers = names | st.integers(1, 9)

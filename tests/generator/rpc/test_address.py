@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generator.rpc.address import loopback_address
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from tests.generator.rpc.clusters import request_for
 from tests.generator.rpc.proving import ANY_PORT, SOON_S, Pki, Tokens, served, trusting
 from tests.generator.scenes import run
 from tests.lab.certificates import Authority
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 Metadata = tuple[tuple[str, str], ...]
 FORBIDDEN = Failure(FailureKind.FORBIDDEN, "bob may not create placements.toponaut.io")

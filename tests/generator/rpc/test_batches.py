@@ -22,7 +22,7 @@ from generator.rpc.publishing import Published
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of
 from tests.generator.rpc.serving import SOON_S, Stubs, failed, serving
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 SNAPSHOT = snapshot_of(
     ("a1", "a2", "a3", "a4"), ("b1", "b2", "b3"), tuple(f"c{at:03}" for at in range(2 * GANGS))

@@ -17,7 +17,7 @@ from generator.rpc.faults import LOGGER
 from generator.rpc.server import SERVICE
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
-from topology.errors import ConfigError, TopologyError
+from topology.model.errors import ConfigError, TopologyError
 
 SOON_S = 10.0
 Answer = Callable[[grpc.ServicerContext], pb.PlaceResponse]

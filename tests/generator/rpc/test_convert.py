@@ -17,8 +17,8 @@ from generator.rpc.convert import request_message, request_of
 from generator.rpc.rendering import render_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.strategies import documents, placements
-from topology.errors import PlacementRequestError
-from topology.tree import API_VERSION
+from topology.model.errors import PlacementRequestError
+from topology.model.tree import API_VERSION
 
 
 def spec_of(**fields: Any) -> pb.PlacementSpec:  # noqa: ANN401 - any field

@@ -10,7 +10,7 @@ from generator.rpc.convert import request_message, request_of
 from generator.rpc.parsing import MOST_SHAPES, Parsing
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 
 def test_it_gives_the_same_as_the_parser_whatever_the_name() -> None:

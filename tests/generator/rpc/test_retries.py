@@ -17,7 +17,7 @@ from generator.rpc.server import SERVICE
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
 from tests.generator.rpc.serving import SOON_S
-from topology.errors import TopologyError
+from topology.model.errors import TopologyError
 
 AT_ONCE = Retries(backoff=Backoff(first_s=0.001, limit_s=0.001))
 Ending = Failure | grpc.StatusCode | None

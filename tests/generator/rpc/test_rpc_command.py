@@ -15,7 +15,7 @@ from generator.rpc.publishing import Published
 from tests.generator.rpc.clusters import snapshot_of
 from tests.generator.rpc.serving import serving
 from tests.generator.scenes import run
-from topology.facts import FindingKind, Severity, finding_about
+from topology.model.facts import FindingKind, Severity, finding_about
 
 SNAPSHOT = snapshot_of(("a1", "a2"), ("b1", "b2", "b3"))
 ISLAND = finding_about(FindingKind.ISLAND, ["n3"], severity=Severity.INFO, message="look")

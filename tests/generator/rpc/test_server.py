@@ -32,7 +32,7 @@ from tests.generator.rpc.clusters import (
     request_for,
     snapshot_of,
 )
-from topology.errors import ConfigError, PlacementRequestError
+from topology.model.errors import ConfigError, PlacementRequestError
 
 ANY_PORT = "127.0.0.1:0"
 SOON_S = 10.0

@@ -10,7 +10,7 @@ from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.sizes import check_size
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 MIB = 1024 * 1024
 

@@ -10,7 +10,7 @@ import pytest
 from generator.kube.transport import Lines, Request
 from generator.rpc.failures import Failure, FailureKind
 from generator.rpc.tokens import GRANTED_S, MAX_VERDICTS, REFUSED_S, TokenReviews
-from topology.errors import InvariantError, KubeUnavailable
+from topology.model.errors import InvariantError, KubeUnavailable
 
 SOON_S = 30.0
 ALICE = {"username": "alice", "uid": "1", "groups": ["g"], "extra": {"k": ["v"]}}

@@ -19,8 +19,8 @@ from generator.rpc.server import PlacementServer
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of, tree_of
 from tests.generator.rpc.serving import SOON_S, Stubs, failed, serving
-from topology.facts import Finding, FindingKind, PortName, Severity
-from topology.tree import DomainSpec, TopologyTree, Unplaced, build_tree
+from topology.model.facts import Finding, FindingKind, PortName, Severity
+from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
 LEAVES = (("a1", "a2"), ("b1", "b2", "b3"))
 

@@ -18,7 +18,7 @@ from generator.rpc.publishing import Published
 from generator.rpc.server import PlacementServer
 from tests.vectors.scenes import document_of, snapshot_of
 from tests.vectors.test_vectors import VECTORS
-from topology.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError
 
 SOON_S = 60.0
 PUBLISHED = Published()

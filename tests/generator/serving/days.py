@@ -16,7 +16,7 @@ from generator.serving import Course, Rounds
 from generator.serving_folder import ServedFolder
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import Scene
-from topology.facts import Medium
+from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FabricSpec
 
 NOON: Final = datetime(2026, 7, 1, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from generator.serving import Course, Rounds
 from generator.serving_folder import ServedFolder
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import PAIRS, Scene
-from topology.report import NeighborReport, ReportStatus
+from topology.reports.neighbor_report import NeighborReport, ReportStatus
 
 
 def with_flapping(report: NeighborReport, *names: str) -> NeighborReport:

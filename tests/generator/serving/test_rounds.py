@@ -18,9 +18,9 @@ from generator.serving_folder import ServedFolder
 from generator.store.directory import DirectoryStore, read_hypernodes
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from tests.topology.synthetic.fabrics import swap
-from topology.errors import ConfigError
-from topology.report import ReportStatus, report_of
-from topology.sweep_parts import split_sweep
+from topology.model.errors import ConfigError
+from topology.reports.neighbor_report import ReportStatus, report_of
+from topology.reports.sweep_parts import split_sweep
 from topology.synthetic import report_claims
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)

@@ -11,9 +11,9 @@ import pytest
 from generator.exits import Exit
 from generator.simulating import write_folder
 from tests.generator.scenes import partition, run
-from topology.errors import ConfigError
-from topology.facts import Medium
-from topology.report import parse_report
+from topology.model.errors import ConfigError
+from topology.model.facts import Medium
+from topology.reports.neighbor_report import parse_report
 from topology.synthetic import FabricKind
 
 SUBNETS = ("fe80000000000000", "fe80000000000001")

@@ -15,11 +15,11 @@ from generator.store.directory import (
     read_reports,
 )
 from tests.generator.reconcile.cluster import hypernode
-from topology.errors import StoreError
-from topology.facts import Device, DeviceKind, Neighbor, Port, Source
-from topology.ids import Id, IdKind
-from topology.kept_reports import Report
-from topology.report import NeighborReport, ReportStatus, render_report, report_of
+from topology.model.errors import StoreError
+from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
+from topology.model.ids import Id, IdKind
+from topology.reports.compact_reports import Report
+from topology.reports.neighbor_report import NeighborReport, ReportStatus, render_report, report_of
 
 TREE = [
     hypernode("leaf-1", 1, "a"),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.store.documents import MAX_DEPTH, Document, parse_documents
-from topology.errors import ParseError
+from topology.model.errors import ParseError
 
 
 def values(text: str | bytes) -> list[object]:

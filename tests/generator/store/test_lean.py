@@ -7,10 +7,15 @@ import pytest
 from generator.store.directory import read_reports
 from generator.store.lean import LeanReader
 from tests.generator.scenes import PAIRS, RAILS, Scene
-from topology.errors import ReportError
-from topology.kept_reports import KeptReport, Report, keep_report
-from topology.report import CollectorOutcome, ReportStatus, SweepStanding, render_report
-from topology.stored_reports import parse_stored_report
+from topology.model.errors import ReportError
+from topology.reports.compact_reports import KeptReport, Report, keep_report
+from topology.reports.neighbor_report import (
+    CollectorOutcome,
+    ReportStatus,
+    SweepStanding,
+    render_report,
+)
+from topology.reports.report_objects import parse_stored_report
 from topology.synthetic import FabricSpec
 
 STATUS = ReportStatus(

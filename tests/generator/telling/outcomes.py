@@ -8,7 +8,7 @@ from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.placement.capacity import NodeSpec, RunningGang, RunningPods, build_snapshot
 from generator.reconcile.plan import Action, Op
 from tests.generator.rpc.clusters import tree_of
-from topology.facts import Finding, FindingKind, PortName, Severity
+from topology.model.facts import Finding, FindingKind, PortName, Severity
 
 NOW = "2026-11-05T10:00:00Z"
 TREE = tree_of(("a1", "a2"), ("b1", "b2"))

@@ -13,8 +13,8 @@ from generator.kube.transport import Lines, Request
 from generator.outcome import EventResult, RoundOutcome
 from tests.generator.rpc.clusters import tree_of
 from tests.generator.telling.outcomes import finding
-from topology.errors import InvariantError, KubeForbidden, KubeNotFound
-from topology.facts import FindingKind
+from topology.model.errors import InvariantError, KubeForbidden, KubeNotFound
+from topology.model.facts import FindingKind
 
 SOON_S = 30.0
 NOW = datetime(2026, 11, 5, 10, tzinfo=UTC)

@@ -21,7 +21,7 @@ from generator.reservation_object import ReservationPhase
 from generator.reservations.records import Census
 from tests.generator.telling.outcomes import BUSY, SNAPSHOT
 from tests.golden import Golden
-from topology.facts import FindingKind
+from topology.model.facts import FindingKind
 
 NAMES = Path(__file__).with_name("metrics.txt")
 NOW = datetime(2026, 11, 5, 10, tzinfo=UTC)

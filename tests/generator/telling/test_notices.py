@@ -13,7 +13,7 @@ from generator.outcome import RoundOutcome
 from generator.reconcile.plan import Action, Op
 from tests.generator.rpc.clusters import tree_of
 from tests.generator.telling.outcomes import BUSY, HELD, NOW, condition, finding
-from topology.facts import FindingKind, Severity
+from topology.model.facts import FindingKind, Severity
 
 STARTED = datetime.fromisoformat(NOW) - timedelta(hours=1)
 LATER = datetime.fromisoformat(NOW) + timedelta(seconds=1)

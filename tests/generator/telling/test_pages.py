@@ -12,7 +12,7 @@ import pytest
 
 from generator.addresses import Address, parse_address
 from generator.pages import MAX_CONNECTIONS, Page, PageServer
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 SOON_S = 30.0
 LARGE = b"x" * (8 << 20)

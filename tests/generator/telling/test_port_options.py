@@ -12,7 +12,7 @@ from generator.ports import Ports, new_metrics
 from generator.rpc.tls import TlsFiles
 from tests.generator.rpc.proving import Pki
 from tests.generator.scenes import run
-from topology.errors import ConfigError
+from topology.model.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.kube.serving import Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
 from tests.topology.synthetic.fabrics import swap
-from topology.facts import Medium
+from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FabricSpec
 
 DEADLINE_S = 150

@@ -10,7 +10,7 @@ from tests.kube.bad_days.days import Cutting, Day
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.proxy import Fault, status_body
 from tests.lab.waiting import wait_until
-from topology.errors import KubeError
+from topology.model.errors import KubeError
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

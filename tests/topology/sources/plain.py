@@ -5,8 +5,8 @@ from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from topology.errors import ParseError
-from topology.ids import Id
+from topology.model.errors import ParseError
+from topology.model.ids import Id
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.ids import parse_mac
-from topology.sources.bonding import parse_permanent_macs
+from topology.model.ids import parse_mac
+from topology.sources.host.bonding import parse_permanent_macs
 
 BOND = """Ethernet Channel Bonding Driver: v5.15.0-91-generic
 

@@ -12,8 +12,8 @@ from tests.golden import Golden
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases, expected_text
-from topology.cabling import CablingPlan, PlannedCable
-from topology.sources.cabling import parse_cabling
+from topology.model.cabling_plan import CablingPlan, PlannedCable
+from topology.sources.cabling.formats import parse_cabling
 
 HEADER = "device_a,port_a,device_b,port_b\n"
 NAMES = st.text(

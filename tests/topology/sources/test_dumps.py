@@ -14,14 +14,15 @@ from tests.topology.sources.damage import damaged
 from tests.topology.sources.dump_text import db_csv, net_dump, subnet_lst
 from tests.topology.sources.plain import case_id, cases, expected_text
 from tests.topology.synthetic.fabrics import SPECS, seeded
-from topology.fabric import build_fabric
-from topology.facts import Device, DeviceKind, Medium, Parsed
-from topology.identity import Claim, Origin
-from topology.inference import infer
-from topology.sources.ibdiagnet_db import parse_ibdiagnet_db
-from topology.sources.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
-from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
-from topology.sources.subnet_lst import parse_subnet_lst
+from topology.inference.tree_inference import infer
+from topology.model.claims import Claim, Origin
+from topology.model.fabric import build_fabric
+from topology.model.facts import Device, DeviceKind, Medium, Parsed
+from topology.model.tree import host_partitions, render_tree
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.infiniband.ibdiagnet_db import parse_ibdiagnet_db
+from topology.sources.infiniband.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
+from topology.sources.infiniband.subnet_lst import parse_subnet_lst
 from topology.synthetic import (
     FaultSpec,
     build_wiring,
@@ -29,7 +30,6 @@ from topology.synthetic import (
     sweep_devices,
     undamaged,
 )
-from topology.tree import host_partitions, render_tree
 
 Reader = Callable[..., Parsed]
 READERS: dict[str, Reader] = {

@@ -7,10 +7,10 @@ import pytest
 
 from tests.golden import Golden
 from tests.topology.sources.plain import case_id, cases, expected_text
-from topology.sources.ib_sysfs import parse_ib_sysfs
-from topology.sources.ibnetdiscover import parse_ibnetdiscover
-from topology.sources.lldpcli import parse_neighbors
-from topology.sources.nvidia_smi import derive_clique, parse_gpu_fabrics, port_of
+from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics, port_of
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.infiniband.sysfs import parse_ib_sysfs
+from topology.sources.lldp.lldpcli import parse_neighbors
 
 
 @pytest.mark.parametrize("path", cases("ibnetdiscover"), ids=case_id)

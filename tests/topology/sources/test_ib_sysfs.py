@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.facts import DeviceKind, PortState
-from topology.ids import Id, IdKind
-from topology.sources.ib_sysfs import RdmaOfNet, parse_ib_sysfs
+from topology.model.facts import DeviceKind, PortState
+from topology.model.ids import Id, IdKind
+from topology.sources.infiniband.sysfs import RdmaOfNet, parse_ib_sysfs
 
 TREE = {
     "mlx5_0/node_guid": "9c05:9103:0000:b001\n",

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import FIXTURES, cases
-from topology.errors import ParseError
-from topology.facts import DeviceKind, Medium, PortState
-from topology.ids import Id, IdKind
-from topology.sources.ibnetdiscover import (
+from topology.model.errors import ParseError
+from topology.model.facts import DeviceKind, Medium, PortState
+from topology.model.ids import Id, IdKind
+from topology.sources.ibnetdiscover.parser import (
     parse_ibnetdiscover,
     parse_strictly,
     render_ibnetdiscover,

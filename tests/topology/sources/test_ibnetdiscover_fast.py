@@ -9,13 +9,13 @@ from hypothesis import settings as limits
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
-from topology.facts import Parsed
-from topology.sources import ibnetdiscover_swept
-from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
-from topology.sources.ibnetdiscover_fast import read_piece
-from topology.sources.ibnetdiscover_pieces import NumpyReader
-from topology.sources.ibnetdiscover_swept import MAX_KEPT, SweptDevices
-from topology.sources.ibnetdiscover_words import NotPlain
+from topology.model.facts import Parsed
+from topology.sources.ibnetdiscover.array_parser import read_piece
+from topology.sources.ibnetdiscover.byte_words import NotPlain
+from topology.sources.ibnetdiscover.chunks import NumpyReader
+from topology.sources.ibnetdiscover.lazy_devices import MAX_KEPT, SweptDevices
+from topology.sources.ibnetdiscover import lazy_devices
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
 
 LEAF = "00a0000000000001"
@@ -248,7 +248,7 @@ def test_devices_are_counted_without_being_made(sweep: bytes) -> None:
 def test_devices_are_the_same_whether_they_are_kept_or_made_for_each_who_asks(
     sweep: bytes, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ibnetdiscover_swept, "MAX_KEPT", most)
+    monkeypatch.setattr(lazy_devices, "MAX_KEPT", most)
     careful = parse_ibnetdiscover(sweep).devices
     devices = parse_ibnetdiscover(sweep, fast=PIECES).devices
     assert tuple(devices) == careful

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.sources.ibnetdiscover_names import (
+from topology.sources.infiniband.node_names import (
     describe_host,
     describe_switch,
     host_name,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.facts import DeviceKind, Medium, PortState
-from topology.ids import Id, IdKind
-from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
+from topology.model.facts import DeviceKind, Medium, PortState
+from topology.model.ids import Id, IdKind
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 
 LEAF = "00a0000000000001"
 PORT = "00b0000000000011"

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.errors import InvariantError
-from topology.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
-from topology.ids import Id, IdKind
-from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
-from topology.sources.ibnetdiscover_names import RATES_BPS
+from topology.model.errors import InvariantError
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
+from topology.model.ids import Id, IdKind
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.infiniband.node_names import RATES_BPS
 
 LEAF = "00a0000000000001"
 HCA = "00b0000000000010"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from topology.sources.ibnetdiscover_words import (
+from topology.sources.ibnetdiscover.byte_words import (
     PAD,
     Index,
     NotPlain,

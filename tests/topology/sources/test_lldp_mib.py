@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.golden import Golden
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases, expected_text
-from topology.facts import Device, DeviceKind
-from topology.ids import Id, IdKind
-from topology.report import device_of, report_of
-from topology.sources.lldp_mib import MAX_NEIGHBORS, MAX_PORTS, parse_snmpwalk_text, parse_walk
-from topology.sources.lldp_mib_tables import (
+from topology.model.facts import Device, DeviceKind
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import device_of, report_of
+from topology.sources.lldp.lldpcli import parse_neighbors
+from topology.sources.lldp_mib.tables import (
     BASE_SPANS,
     CDP_CACHE,
     IF_HIGH_SPEED,
@@ -28,8 +28,8 @@ from topology.sources.lldp_mib_tables import (
     Value,
     WalkRow,
 )
-from topology.sources.lldp_mib_text import read_walk_text
-from topology.sources.lldpcli import parse_neighbors
+from topology.sources.lldp_mib.walk import MAX_NEIGHBORS, MAX_PORTS, parse_snmpwalk_text, parse_walk
+from topology.sources.lldp_mib.walk_text import read_walk_text
 
 REMOTE = (*LLDP, 4, 1, 1)
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from topology.fabric import build_fabric
-from topology.facts import Device, PortName
-from topology.identity import Claim, Origin
-from topology.sources.lldp_mib import parse_walk
-from topology.sources.lldp_mib_tables import IF_NAME, IF_PHYS_ADDRESS, LLDP, Value, WalkRow
+from topology.model.claims import Claim, Origin
+from topology.model.fabric import build_fabric
+from topology.model.facts import Device, PortName
+from topology.sources.lldp_mib.tables import IF_NAME, IF_PHYS_ADDRESS, LLDP, Value, WalkRow
+from topology.sources.lldp_mib.walk import parse_walk
 
 
 def mac(switch: int, port: int = 0) -> bytes:

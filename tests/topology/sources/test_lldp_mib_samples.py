@@ -6,11 +6,11 @@ import pytest
 
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.plain import case_id
-from topology.facts import Device, Neighbor, Source
-from topology.ids import IdKind
-from topology.report import device_of, report_of
-from topology.sources.lldp_mib import parse_snmpwalk_text
-from topology.sources.lldpcli import parse_neighbors
+from topology.model.facts import Device, Neighbor, Source
+from topology.model.ids import IdKind
+from topology.reports.neighbor_report import device_of, report_of
+from topology.sources.lldp.lldpcli import parse_neighbors
+from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 pytestmark = needs_samples
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import FIXTURES, cases
-from topology.facts import DeviceKind, Neighbor, Source
-from topology.ids import Id, IdKind
-from topology.sources.lldpcli import parse_chassis, parse_neighbors
+from topology.model.facts import DeviceKind, Neighbor, Source
+from topology.model.ids import Id, IdKind
+from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
 MAC = "02:aa:00:00:00:11"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.sources.lldpcli import LldpNeighbors, parse_neighbors
+from topology.sources.lldp.lldpcli import LldpNeighbors, parse_neighbors
 
 ONE = "lldp.{0}.via=LLDP\nlldp.{0}.chassis.mac=02:aa:00:00:00:{1}\nlldp.{0}.port.ifname=swp1\n"
 

@@ -12,9 +12,9 @@ from scapy.packet import Packet
 from tests.golden import Golden
 from tests.topology.sources.frames import CASES, read_frame
 from tests.topology.sources.plain import case_id, expected_text
-from topology.facts import Neighbor, Source
-from topology.ids import Id, IdKind
-from topology.sources.lldpdu import (
+from topology.model.facts import Neighbor, Source
+from topology.model.ids import Id, IdKind
+from topology.sources.lldp.lldpdu import (
     ETHERTYPE,
     GROUPS,
     MAX_FRAME_BYTES,

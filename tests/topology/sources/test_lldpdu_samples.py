@@ -6,10 +6,10 @@ import pytest
 from scapy.utils import RawPcapReader
 
 from tests.shared_samples import SAMPLES, needs_samples
-from topology.facts import Neighbor
-from topology.ids import IdKind
-from topology.sources.lldpcli import parse_neighbors
-from topology.sources.lldpdu import ETHERTYPE, Aggregation, Frame, parse_frame
+from topology.model.facts import Neighbor
+from topology.model.ids import IdKind
+from topology.sources.lldp.lldpcli import parse_neighbors
+from topology.sources.lldp.lldpdu import ETHERTYPE, Aggregation, Frame, parse_frame
 
 pytestmark = needs_samples
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topology.errors import ParseError
-from topology.sources.lldpdu import Frame, Lldpdu
-from topology.sources.lldpdu_table import MAX_NEIGHBORS, REFUSAL_S, NeighborTable
+from topology.model.errors import ParseError
+from topology.sources.lldp.lldpdu import Frame, Lldpdu
+from topology.sources.lldp.neighbor_table import MAX_NEIGHBORS, REFUSAL_S, NeighborTable
 
 CHASSIS = bytes.fromhex("0402aa00000011")
 BAD = Frame(None, (ParseError("odd", source="eth0"),))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.sources.nvidia_smi import GpuFabric, derive_clique, parse_gpu_fabrics, port_of
+from topology.sources.host.nvidia_smi import GpuFabric, derive_clique, parse_gpu_fabrics, port_of
 
 CLUSTER = "7c1d0a52-3f84-4b19-9a6e-d02b5e8f4c31"
 CELLS = st.sampled_from(

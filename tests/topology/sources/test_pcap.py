@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.frames import CASES, read_frame
 from tests.topology.sources.plain import case_id
-from topology.sources.pcap import SavedFrames, is_saved_frames, parse_saved_frames
+from topology.sources.lldp.pcap import SavedFrames, is_saved_frames, parse_saved_frames
 
 (PLAIN,) = (read_frame(path) for path in CASES if case_id(path) == "well-formed")
 OTHER = bytes.fromhex("01000ccccccc 02aa00000011 0020") + b"\0" * 40  # CDP's group

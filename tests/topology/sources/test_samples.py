@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from tests.shared_samples import SAMPLES, needs_samples
-from topology.facts import Device, DeviceKind
-from topology.ids import Id, IdKind
-from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
-from topology.sources.lldpcli import parse_chassis, parse_neighbors
+from topology.model.facts import Device, DeviceKind
+from topology.model.ids import Id, IdKind
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
 pytestmark = needs_samples
 

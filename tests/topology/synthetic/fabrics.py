@@ -3,7 +3,7 @@
 import random  # noqa: TID251 - the one place where tests of this folder seed a source
 from dataclasses import replace
 
-from topology.facts import Medium, PortName
+from topology.model.facts import Medium, PortName
 from topology.synthetic import Cable, Damaged, FabricKind, FabricSpec, NamePolicy, RandomSource
 
 SPECS = {

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.topology.synthetic.fabrics import SPECS, cut, cut_all, seeded, silence
-from topology.facts import Device, Medium, Neighbor
-from topology.ids import Id, IdKind
-from topology.sources.ib_sysfs import parse_ib_sysfs
-from topology.sources.lldpcli import parse_chassis, parse_neighbors
+from topology.model.facts import Device, Medium, Neighbor
+from topology.model.ids import Id, IdKind
+from topology.sources.infiniband.sysfs import parse_ib_sysfs
+from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 from topology.synthetic import (
     Damaged,
     FaultSpec,

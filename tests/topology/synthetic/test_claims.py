@@ -10,10 +10,10 @@ from tests.topology.synthetic.fabrics import (
     silence,
     swap,
 )
-from topology.facts import Device, DeviceKind, Medium, Port, PortState
-from topology.ids import Id, IdKind
-from topology.report import device_of, report_of
-from topology.sources.ibnetdiscover import parse_ibnetdiscover, render_ibnetdiscover
+from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import device_of, report_of
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 from topology.synthetic import (
     Damaged,
     FaultSpec,

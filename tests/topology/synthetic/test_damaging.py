@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.topology.synthetic.fabrics import SPECS, seeded
-from topology.errors import ConfigError
-from topology.facts import PortName
+from topology.model.errors import ConfigError
+from topology.model.facts import PortName
 from topology.synthetic import (
     Damaged,
     FabricKind,

@@ -16,9 +16,9 @@ from tests.topology.synthetic.fabrics import (
     silence,
     swap,
 )
-from topology.facts import Medium
+from topology.model.facts import Medium
 from topology.synthetic import Damaged, FabricKind, FabricSpec, build_wiring, undamaged
-from topology.synthetic.symmetry import Symmetry
+from topology.synthetic.visible_faults import Symmetry
 
 RAILS = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=8)))
 PAIRS = undamaged(

@@ -14,7 +14,8 @@ from tests.topology.synthetic.fabrics import (
     silence,
     swap,
 )
-from topology.facts import Medium
+from topology.model.facts import Medium
+from topology.model.tree import TopologyTree, Unplaced, all_nodes, host_partitions, parse_tree
 from topology.synthetic import (
     Damaged,
     FabricKind,
@@ -27,7 +28,6 @@ from topology.synthetic import (
     undamaged,
 )
 from topology.synthetic.spec import STORAGE_RANK
-from topology.tree import TopologyTree, Unplaced, all_nodes, host_partitions, parse_tree
 
 RAILS = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=8)))
 PAIRS = undamaged(

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from tests.topology.synthetic.fabrics import SPECS
-from topology.errors import ConfigError
-from topology.facts import Medium, PortName
-from topology.ids import parse_guid, parse_mac, parse_node_name
+from topology.model.errors import ConfigError
+from topology.model.facts import Medium, PortName
+from topology.model.ids import parse_guid, parse_mac, parse_node_name
 from topology.synthetic import FabricKind, FabricSpec, NamePolicy, Wiring, build_wiring
 from topology.synthetic.spec import SPINE_RANK
 from topology.synthetic.wiring import port_number, switch_port

@@ -1,0 +1,39 @@
+"""Findings about cables that only one end reports although the other could have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from topology.model.fabric import Fabric, Link
+from topology.model.fabric_columns import columns_of
+from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.lazy_rows import rows_at
+
+
+def link_findings(fabric: Fabric) -> Iterator[Finding]:
+    """Yield a finding per link that only one end reports although the other could have."""
+    places = np.flatnonzero(columns_of(fabric).links.one_sided)
+    for link in rows_at(fabric.links, places.tolist()):
+        yield _one_sided(fabric, link)
+
+
+def _one_sided(fabric: Fabric, link: Link) -> Finding:
+    ends = (fabric.port_name(link.a), fabric.port_name(link.b))
+    return Finding(
+        kind=FindingKind.ONE_SIDED_LINK,
+        device=ends[0].device,
+        port=ends[0].port,
+        severity=Severity.WARNING,
+        message=(
+            f"Only one end reports the link between {fabric.show_link(link)}. "
+            + (
+                "The other end reports another cable there, so it is left out; it goes away "
+                "when the old entry times out."
+                if link.is_disputed
+                else "Check that both ends send and receive, and the transceivers."
+            )
+        ),
+        ports=ends,
+    )

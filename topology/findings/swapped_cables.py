@@ -1,0 +1,292 @@
+"""Cables in the wrong port, seen by symmetry: what most of a group's members do is what was meant.
+
+A host link into another group than the host's own, a link from a leaf to another pod's spine, and
+a NIC on the leaf of another rail are strays. Two strays that mirror each other are two cables
+whose ends were exchanged, and exchanging them back mends both.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from topology.findings.missing_links import missing_links
+from topology.model.fabric import Fabric
+from topology.model.fabric_columns import Index, columns_of, name_codes
+from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.lazy_rows import rows_at
+from topology.model.pair_counts import count_pairs
+from topology.planes.cables import Edge, edge_columns, pairs_around, pairs_of
+from topology.planes.plane import Plane
+from topology.tiers.domain_links import Ways
+from topology.tiers.group_columns import NONE, GroupColumns, group_columns
+from topology.tiers.tier_groups import Grouping
+
+RARE = 8
+"""Hosts of the usual kind per odd one, for the odd ones to be mistakes and not a design."""
+Place = int | str
+"""Where a cable belongs or is: a group's index, or a rail's label."""
+
+
+class Stray(NamedTuple):
+    """A cable that is not where its fellows are."""
+
+    edge: Edge
+    """`a` is the lower device: host, or switch of the lower rank."""
+    home: Place
+    """Where its lower device belongs."""
+    found: Place
+    """Where its upper end is instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where every device belongs, derived once from the groups."""
+
+    groups: GroupColumns
+    rail: Mapping[int, str]
+    """Leaf to its rail: the name that most of its hosts' ports there share; unknown is missing."""
+    own: Index
+    """Per cable of a host the name of the host's port, as its place in `names`."""
+    names: Sequence[str]
+
+
+def symmetry_findings(
+    fabric: Fabric, plane: Plane, *, grouping: Grouping, ways: Ways
+) -> Iterator[Finding]:
+    """Yield swapped-cable, wrong-rail and missing-link findings. Cost: O(links)."""
+    columns = group_columns(fabric, grouping)
+    layout = _lay_out(fabric, plane, columns)
+    host_strays = list(_host_strays(plane, columns))
+    yield from _mirror(fabric, host_strays, FindingKind.SWAPPED_CABLE, _rail_fit(fabric, layout))
+    tied = {tie.unit for tie in grouping.host_ties}
+    yield from _tied_pairs(fabric, plane, layout, tied)
+    rail_strays = list(_rail_strays(plane, layout))
+    yield from _mirror(fabric, rail_strays, FindingKind.WRONG_RAIL, lambda _one, _other: 0)
+    known = {stray.edge.a for stray in (*host_strays, *rail_strays)}
+    yield from _doubled(fabric, plane, known)
+    up_strays = list(_up_strays(plane, columns))
+    if up_strays:  # else nobody counts all cables
+        yield from _mirror(fabric, up_strays, FindingKind.SWAPPED_CABLE, _gap_fit(plane))
+    astray = {stray.edge.a for stray in (*host_strays, *up_strays)}
+    yield from missing_links(fabric, plane, grouping=grouping, ways=ways, astray=astray)
+
+
+def _lay_out(fabric: Fabric, plane: Plane, groups: GroupColumns) -> Layout:
+    ends = edge_columns(plane.host_edges)
+    own, texts = name_codes(columns_of(fabric).port_names, ends.a_port)
+    home = groups.home[ends.a]
+    is_home = (home != NONE) & (home == groups.group_of[ends.b])
+    rail: dict[int, str] = {}
+    for switch, counts in count_pairs(ends.b[is_home], own[is_home]).by_one().items():
+        count, usual = min((-count, texts[name]) for name, count in counts.items())
+        if -2 * count > sum(counts.values()):
+            rail[switch] = usual
+    return Layout(groups, rail, own, texts)
+
+
+def _host_strays(plane: Plane, groups: GroupColumns) -> Iterator[Stray]:
+    a, b, _, _ = edge_columns(plane.host_edges)
+    home, found = groups.home[a], groups.group_of[b]
+    places = np.flatnonzero((home != NONE) & (found != NONE) & (home != found)).tolist()
+    for at, edge in zip(places, rows_at(plane.host_edges, places), strict=True):
+        yield Stray(edge, int(home[at]), int(found[at]))
+
+
+def _rail_strays(plane: Plane, layout: Layout) -> Iterator[Stray]:
+    """Yield NICs on a leaf of their own group whose rail is another one that the group has."""
+    groups, code = layout.groups, {name: at for at, name in enumerate(layout.names)}
+    ends, there = edge_columns(plane.host_edges), np.full(len(layout.groups.home), NONE)
+    there[list(layout.rail)] = [code[name] for name in layout.rail.values()]
+    home = groups.home[ends.a]
+    is_home = (home != NONE) & (home == groups.group_of[ends.b])
+    is_other = is_home & (there[ends.b] != NONE) & (there[ends.b] != layout.own)
+    places = np.flatnonzero(is_other).tolist()
+    rails: dict[int, set[str]] = defaultdict(set)
+    for switch, rail in layout.rail.items() if places else ():
+        rails[int(groups.group_of[switch])].add(rail)
+    for at, edge in zip(places, rows_at(plane.host_edges, places), strict=True):
+        own, group = layout.names[layout.own[at]], int(home[at])
+        if own in rails[group]:
+            yield Stray(edge, f"{group}:{own}", f"{group}:{layout.rail[edge.b]}")
+
+
+def _up_strays(plane: Plane, groups: GroupColumns) -> Iterator[Stray]:
+    """Yield cables from a switch to another pod's switches of the rank above its own."""
+    a, b, _, _ = edge_columns(plane.switch_edges)
+    for low, high, is_turned in ((a, b, False), (b, a, True)):
+        home, found = groups.parents[groups.group_of[low]], groups.group_of[high]
+        is_astray = (home != NONE) & (found != NONE) & (home != found)
+        places = np.flatnonzero(is_astray & (groups.ranks[home] == groups.ranks[found])).tolist()
+        for at, edge in zip(places, rows_at(plane.switch_edges, places), strict=True):
+            yield Stray(_turn(edge) if is_turned else edge, int(home[at]), int(found[at]))
+
+
+def _turn(edge: Edge) -> Edge:
+    return Edge(edge.b, edge.a, edge.b_port, edge.a_port)
+
+
+Fit = Callable[[Stray, Stray], int]
+"""How badly two mirrored strays fit as one swap; 0 is perfect."""
+
+
+def _rail_fit(fabric: Fabric, layout: Layout) -> Fit:
+    """Two swapped host cables: each NIC's own rail is the one that the other NIC sits on."""
+
+    def fit(one: Stray, other: Stray) -> int:
+        return sum(
+            layout.rail.get(far.edge.b) != fabric.ports[near.edge.a_port].name
+            for near, far in ((one, other), (other, one))
+        )
+
+    return fit
+
+
+def _gap_fit(plane: Plane) -> Fit:
+    """Two swapped up-links: each switch lacks a cable to the one that the other has."""
+    count = pairs_around(plane.switch_edges).by_one()
+
+    def fit(one: Stray, other: Stray) -> int:
+        gaps = ((one.edge.a, other.edge.b), (other.edge.a, one.edge.b))
+        return sum(count[low].get(high, 0) for low, high in gaps)
+
+    return fit
+
+
+def _mirror(
+    fabric: Fabric, strays: Iterable[Stray], kind: FindingKind, fit: Fit
+) -> Iterator[Finding]:
+    """Pair strays that mirror each other, best fit first, and report pairs and the rest."""
+    by_move: dict[tuple[Place, Place], list[Stray]] = defaultdict(list)
+    for stray in strays:
+        by_move[stray.home, stray.found].append(stray)
+    for (home, found), here in sorted(by_move.items(), key=lambda row: str(row[0])):
+        there = by_move.get((found, home), [])
+        if there and _order(home) > _order(found):
+            continue  # reported with its mirror
+        pairs = _best_pairs(here, there, fit)
+        for one, other in pairs:
+            yield _swap_finding(fabric, kind, one, other)
+        paired = {stray for pair in pairs for stray in pair}
+        for stray in (*here, *there):
+            if stray not in paired:
+                yield _lone_finding(fabric, kind, stray)
+
+
+def _order(place: Place) -> tuple[int, str]:
+    """Return a place to be compared: groups by number, as they are in any part of a plane."""
+    return (place, "") if isinstance(place, int) else (-1, place)
+
+
+def _best_pairs(
+    here: Sequence[Stray], there: Sequence[Stray], fit: Fit
+) -> list[tuple[Stray, Stray]]:
+    ranked = sorted((fit(one, other), one, other) for one in here for other in there)
+    used: set[Stray] = set()
+    pairs = []
+    for _, one, other in ranked:
+        if one not in used and other not in used:
+            pairs.append((one, other))
+            used |= {one, other}
+    return pairs
+
+
+def _swap_finding(fabric: Fabric, kind: FindingKind, one: Stray, other: Stray) -> Finding:
+    ends = [
+        fabric.port_name(port)
+        for stray in (one, other)
+        for port in (stray.edge.a_port, stray.edge.b_port)
+    ]
+    mend = (ends[1], ends[3])
+    what = "on each other's rail" if kind is FindingKind.WRONG_RAIL else "exchanged"
+    return Finding(
+        kind=kind,
+        device=ends[1].device,
+        port=ends[1].port,
+        severity=Severity.WARNING,
+        message=(
+            f"The cables of {ends[0].device} port {ends[0].port} and {ends[2].device} port "
+            f"{ends[2].port} are {what}: exchange the plugs in {mend[0].device} port "
+            f"{mend[0].port} and {mend[1].device} port {mend[1].port}."
+        ),
+        ports=tuple(sorted(ends)),
+        swap=(mend,),
+    )
+
+
+def _lone_finding(fabric: Fabric, kind: FindingKind, stray: Stray) -> Finding:
+    near, far = fabric.port_name(stray.edge.a_port), fabric.port_name(stray.edge.b_port)
+    what = "on another rail than its fellows" if kind is FindingKind.WRONG_RAIL else "elsewhere"
+    return Finding(
+        kind=kind,
+        device=far.device,
+        port=far.port,
+        severity=Severity.WARNING,
+        message=(
+            f"{near.device} port {near.port} is cabled to {far.device} port {far.port}, but by "
+            f"its other links it belongs {what}. Move the cable back; the other cable of a swap "
+            "is not visible."
+        ),
+        ports=(near, far),
+    )
+
+
+def _doubled(fabric: Fabric, plane: Plane, known: set[int]) -> Iterator[Finding]:
+    """Yield hosts with two cables to one leaf where hosts have one cable per leaf.
+
+    Args:
+        fabric: for names.
+        plane: the plane's cables.
+        known: hosts that have a finding about a misplaced cable already.
+    """
+    hosts, _, counts = pairs_of(plane.host_edges)
+    odd = np.unique(hosts[counts > 1])
+    if not len(odd):
+        return
+    doubled: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    is_doubled = np.isin(edge_columns(plane.host_edges).a, odd)
+    for edge in rows_at(plane.host_edges, np.flatnonzero(is_doubled).tolist()):
+        doubled[edge.a][edge.b] += [edge.a_port, edge.b_port]
+    num_leaves = np.bincount(hosts)
+    num_leaves[odd] = 0
+    spread = np.count_nonzero(num_leaves > 1)
+    for host, leaves in sorted(doubled.items()):
+        if host not in known and spread >= RARE * len(doubled):
+            leaf = max(leaves, key=lambda at: (len(leaves[at]), -at))
+            names = fabric.devices[host].name, fabric.devices[leaf].name
+            ends = [fabric.port_name(port) for port in leaves[leaf]]
+            yield Finding(
+                kind=FindingKind.WRONG_RAIL,
+                device=names[1],
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"{names[0]} has {len(ends) // 2} cables to {names[1]}, where its fellows "
+                    "have one cable per leaf. Move all but one to the leaf's partners."
+                ),
+                ports=tuple(sorted(ends)),
+            )
+
+
+def _tied_pairs(fabric: Fabric, plane: Plane, layout: Layout, tied: set[int]) -> Iterator[Finding]:
+    """Yield the swap behind two undecided hosts that hang between the same two groups."""
+    group_of = layout.groups.group_of
+    ends, links = edge_columns(plane.host_edges), defaultdict[int, list[Edge]](list)
+    is_tied = np.isin(ends.a, list(tied)) & (group_of[ends.b] != NONE)
+    for edge in rows_at(plane.host_edges, np.flatnonzero(is_tied).tolist()):
+        links[edge.a].append(edge)
+    between: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for host, edges in sorted(links.items()):
+        between[tuple(sorted({int(group_of[edge.b]) for edge in edges}))].append(host)
+    fit = _rail_fit(fabric, layout)
+    for groups, hosts in sorted(between.items()):
+        if len(groups) == len(hosts) == 2:  # noqa: PLR2004 - two hosts between two groups
+            low, high = groups
+            ones = [Stray(e, low, high) for e in links[hosts[0]] if group_of[e.b] == high]
+            others = [Stray(e, high, low) for e in links[hosts[1]] if group_of[e.b] == low]
+            for one, other in _best_pairs(ones, others, fit):
+                yield _swap_finding(fabric, FindingKind.SWAPPED_CABLE, one, other)

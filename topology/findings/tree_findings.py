@@ -1,0 +1,166 @@
+"""What is in no place of the tree or in none for sure: ties, islands, switches set aside.
+
+Decides nothing about the tree, only what people are told of it. What is odd about its tiers is
+found in `tier_findings`, cables in the wrong port in `symmetry`, missing ones in `shortfalls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from topology.model.fabric import Fabric
+from topology.model.facts import Finding, FindingKind, PortName, Severity, finding_about
+from topology.model.ids import natural_key
+from topology.model.tree import TopologyTree
+from topology.planes.plane import Plane
+from topology.tiers.group_membership import Tie
+from topology.tiers.ranks import Ranks
+from topology.tiers.tier_groups import Group, Grouping
+
+NEAR_TIE_MARGIN = 0.1
+"""A domain whose closest decision had less than this share to spare is said to be near a tie."""
+FIRM_MARGIN = 0.5  # three of four links
+_SHOWN = 4  # names listed in one message
+
+
+def tree_findings(
+    fabric: Fabric, plane: Plane, *, ranks: Ranks, grouping: Grouping, tree: TopologyTree
+) -> Iterator[Finding]:
+    """Yield what is odd about a tree. Cost: O(links)."""
+    yield from _near_ties(tree)
+    yield from _host_on_spine(fabric, ranks)
+    yield from _set_aside(fabric, grouping)
+    yield from _undecidable(fabric, plane, grouping)
+    yield from _islands(tree)
+
+
+def tie_reason(fabric: Fabric, tie: Tie) -> str:
+    """Return why a unit is nowhere: between what it hangs, and by how many links."""
+    groups = [list_names(fabric.devices[at].name for at in group) for group in tie.groups]
+    if len(set(tie.counts)) == 1:
+        return f"undecided: {_links(tie.counts[0])} each to {' and to '.join(groups)}"
+    ways = (f"{_links(count)} to {to}" for count, to in zip(tie.counts, groups, strict=True))
+    return f"undecided: {', '.join(ways)}"
+
+
+def _links(count: int) -> str:
+    return f"{count} link{'s' if count > 1 else ''}"
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return names in natural order as a message lists them, cut after the fourth."""
+    ordered = sorted(names, key=natural_key)
+    more = len(ordered) - _SHOWN
+    shown = ", ".join(ordered[:_SHOWN])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def switch_names(fabric: Fabric, group: Group) -> list[str]:
+    """Return the names of a group's switches, in their order."""
+    return [fabric.devices[at].name for at in group.switches]
+
+
+def _host_on_spine(fabric: Fabric, ranks: Ranks) -> Iterator[Finding]:
+    for host, switch in ranks.hosts_on_spines:
+        names = fabric.devices[host].name, fabric.devices[switch].name
+        yield finding_about(
+            FindingKind.HOST_ON_SPINE,
+            names,
+            severity=Severity.WARNING,
+            message=(
+                f"Host {names[0]} is cabled to {names[1]}, which serves leaves and is no leaf "
+                "itself; this link places nothing. Move the cable to a leaf if jobs run there."
+            ),
+        )
+
+
+def _set_aside(fabric: Fabric, grouping: Grouping) -> Iterator[Finding]:
+    for _, switches in grouping.set_aside:
+        names = list_names(fabric.devices[at].name for at in switches)
+        yield Finding(
+            kind=FindingKind.AUX_SWITCH,
+            device=fabric.devices[switches[0]].name,
+            port=None,
+            severity=Severity.INFO,
+            message=(
+                f"{names} holds most links of no host or leaf, or joins nothing, so it is set "
+                "aside: a storage or management switch, one without hosts, or one that lost its "
+                "own. No domain is made of it; check that it is meant so."
+            ),
+            ports=tuple(PortName(fabric.devices[at].name, "") for at in switches),
+        )
+
+
+def _undecidable(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+    for tie in grouping.host_ties:
+        name = fabric.devices[tie.unit].name
+        ends = {
+            fabric.port_name(port)
+            for edge in plane.host_edges
+            if edge.a == tie.unit
+            for port in (edge.a_port, edge.b_port)
+        }
+        yield _tie_finding(fabric, name, tie, effect="It is not placed", ends=ends)
+    for tie in grouping.group_ties:
+        below = set(grouping.groups[tie.unit].switches)
+        above = {switch for group in tie.groups for switch in group}
+        ends = {
+            fabric.port_name(port)
+            for edge in plane.switch_edges
+            if {edge.a, edge.b} & below and {edge.a, edge.b} & above
+            for port in (edge.a_port, edge.b_port)
+        }
+        name = fabric.devices[min(below)].name
+        yield _tie_finding(fabric, name, tie, effect="Its domain stands alone", ends=ends)
+
+
+def _tie_finding(
+    fabric: Fabric, name: str, tie: Tie, *, effect: str, ends: set[PortName]
+) -> Finding:
+    return Finding(
+        kind=FindingKind.UNDECIDABLE,
+        device=name,
+        port=None,
+        severity=Severity.ERROR,
+        message=(
+            f"{name} is {tie_reason(fabric, tie)}. {effect} until a cable decides it; check which "
+            "of them are meant."
+        ),
+        ports=tuple(sorted(ends)),
+    )
+
+
+def _near_ties(tree: TopologyTree) -> Iterator[Finding]:
+    for domain in tree.domains:
+        if domain.margin < NEAR_TIE_MARGIN:
+            yield Finding(
+                kind=FindingKind.NEAR_TIE,
+                device=next(iter(domain.switches), domain.name),
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"Domain {domain.name} was decided by a margin of {domain.margin:.0%}: a few "
+                    "more lost or moved cables would change it. Mend what else is reported there."
+                ),
+                ports=tuple(PortName(name, "") for name in domain.switches),
+            )
+
+
+def _islands(tree: TopologyTree) -> Iterator[Finding]:
+    roots = [domain for domain in tree.domains if domain.parent is None]
+    if len(roots) < 2:  # noqa: PLR2004 - one root is a tree
+        return
+    largest = max(roots, key=lambda domain: (domain.stop - domain.start, -domain.start))
+    for domain in roots:
+        if domain is not largest:
+            yield Finding(
+                kind=FindingKind.ISLAND,
+                device=next(iter(domain.switches), domain.name),
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"Domain {domain.name} ({domain.stop - domain.start} nodes) has no cable to "
+                    f"{largest.name}; no gang is placed across. Check its up-links."
+                ),
+                ports=tuple(PortName(name, "") for name in domain.switches),
+            )

@@ -1,0 +1,70 @@
+"""Which device has which id, as two arrays: a hundred thousand ids in a megabyte or two.
+
+Ids are looked up by their hash, and what is found is compared with what its device claims.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topology.model.claims import Claim, Key, claim_keys
+from topology.model.fabric_columns import Index
+
+NOBODY: Final = -1
+SEVERAL: Final = -2
+"""Several devices claim it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable:
+    """The strong ids of claimed devices."""
+
+    claims: Sequence[Sequence[Claim]]
+    """By device."""
+    hashes: NDArray[np.int64]
+    """Ascending."""
+    devices: Index
+    """In the order of `hashes`; SEVERAL where a hash has two devices."""
+
+    def find(self, key: Key) -> int:
+        """Return the device that claims an id, or NOBODY, or SEVERAL."""
+        wanted = hash(key)
+        at = int(np.searchsorted(self.hashes, wanted))
+        if at == len(self.hashes) or self.hashes[at] != wanted:
+            return NOBODY
+        device = int(self.devices[at])
+        is_own = device == SEVERAL or any(
+            key in claim_keys(claim.device) for claim in self.claims[device]
+        )
+        return device if is_own else NOBODY
+
+
+@dataclass(slots=True)
+class KeyPairs:
+    """Ids of devices while they are gathered."""
+
+    hashes: array[int] = field(default_factory=lambda: array("q"))
+    devices: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, device: int, keys: Sequence[Key]) -> None:
+        """Take in what a claim says that a device has."""
+        self.hashes.extend(map(hash, keys))
+        self.devices.extend([device] * len(keys))
+
+    def table(self, claims: Sequence[Sequence[Claim]]) -> KeyTable:
+        """Return who has which id, given the claims about each device. Cost: O(n log n) in ids."""
+        hashes, devices = np.array(self.hashes, np.int64), np.array(self.devices, np.intp)
+        order = np.lexsort((devices, hashes))
+        hashes, devices = hashes[order], devices[order]
+        starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
+        last = np.append(starts[1:], len(hashes)) - 1
+        owners = devices[starts]
+        if len(starts):
+            owners[devices[last] != owners] = SEVERAL
+        return KeyTable(claims, hashes[starts], owners)

@@ -1,0 +1,144 @@
+"""A part of a plane as a plane of its own: some hosts, the switches that they are cabled to.
+
+What is decided of hosts and leaves depends on nothing that no cable of a host leads to, directly
+or over others. So it is the same in such a part, whose devices and ports keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topology.join.claim_join import link_rows
+from topology.model.fabric import Fabric, FabricDevice, FabricPort
+from topology.model.fabric_columns import Index, LinkColumns, columns_of
+from topology.model.lazy_rows import LazyRows, rows_at
+from topology.planes.cables import EdgeColumns, EdgeRows, edge_columns
+from topology.planes.plane import Plane
+from topology.planes.port_set import PortSet
+
+
+@dataclass(frozen=True, slots=True)
+class PlanePart:
+    """A part, with numbers of its own."""
+
+    fabric: Fabric
+    plane: Plane
+    """Without cables between switches."""
+    devices: Index
+    """By its own number of a device the one in the whole."""
+
+    def own(self, devices: Iterable[int]) -> list[int]:
+        """Return the part's numbers of devices of the whole that are in it."""
+        found: list[int] = np.searchsorted(self.devices, list(devices)).tolist()
+        return found
+
+
+def find_part(planes: Sequence[Plane], hosts: Iterable[int]) -> tuple[Index, Index]:
+    """Return hosts and switches that cables of hosts join to some hosts, in any of several planes.
+
+    Cost: O(cables of hosts) per step away from them.
+
+    Args:
+        planes: of one fabric, before and after a change.
+        hosts: where to start.
+    """
+    ends = [edge_columns(plane.host_edges) for plane in planes]
+    a, b = (
+        np.concatenate(column)
+        for column in ([columns.a for columns in ends], [columns.b for columns in ends])
+    )
+    size = max(max(plane.hosts, default=0) for plane in planes)
+    is_host = np.zeros(max(size, int(a.max(initial=0))) + 1, np.bool_)
+    is_host[list(hosts)] = True
+    is_switch = np.zeros(int(b.max(initial=0)) + 1, np.bool_)
+    num_hosts = -1
+    while (found := int(is_host.sum())) > num_hosts:
+        num_hosts = found
+        is_switch[b[is_host[a]]] = True
+        is_host[a[is_switch[b]]] = True
+    return np.flatnonzero(is_host), np.flatnonzero(is_switch)
+
+
+def part_of(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> PlanePart:
+    """Return a part of a plane; `find_part` tells which parts stand alone. Cost: O(links)."""
+    columns, links = columns_of(fabric), columns_of(fabric).links
+    is_host = np.zeros(len(columns.kinds), np.bool_)
+    is_host[hosts] = True
+    is_own = is_host[columns.port_devices]
+    chosen = np.flatnonzero(is_own[links.a] | is_own[links.b])
+    is_port = is_own.copy()
+    is_port[links.a[chosen]] = True
+    is_port[links.b[chosen]] = True
+    ports = np.flatnonzero(is_port)
+    devices = np.unique(np.concatenate([hosts, switches, columns.port_devices[ports]]))
+    cut = _Cut(fabric, devices, ports)
+    ends = edge_columns(plane.host_edges)
+    edges = np.flatnonzero(is_host[ends.a])
+    part = Plane(
+        name=plane.name,
+        hosts=tuple(np.searchsorted(devices, hosts).tolist()),
+        switches=tuple(np.searchsorted(devices, switches).tolist()),
+        host_edges=cut.edges(EdgeColumns(*(column[edges] for column in ends))),
+        switch_edges=EdgeRows(EdgeColumns(*(np.zeros(0, np.intp) for _ in ends))),
+        ports=PortSet((is_own & plane.ports.are_in)[ports]),
+    )
+    return PlanePart(cut.make(LinkColumns._make(column[chosen] for column in links)), part, devices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Some devices and ports of a fabric, numbered anew in their order."""
+
+    fabric: Fabric
+    devices: Index
+    ports: Index
+
+    def edges(self, ends: EdgeColumns) -> EdgeRows:
+        """Return cables by the new numbers."""
+        devices, ports = self.devices, self.ports
+        return EdgeRows(
+            EdgeColumns(
+                np.searchsorted(devices, ends.a),
+                np.searchsorted(devices, ends.b),
+                np.searchsorted(ports, ends.a_port),
+                np.searchsorted(ports, ends.b_port),
+            )
+        )
+
+    def make(self, links: LinkColumns) -> Fabric:
+        """Return the fabric of these devices and ports, with some of its links."""
+        columns, ports, devices = columns_of(self.fabric), self.ports, self.devices
+        links = links._replace(a=np.searchsorted(ports, links.a), b=np.searchsorted(ports, links.b))
+        own = columns._replace(
+            names=[columns.names[at] for at in devices.tolist()],
+            nodes=[columns.nodes[at] for at in devices.tolist()],
+            kinds=columns.kinds[devices],
+            port_devices=np.searchsorted(devices, columns.port_devices[ports]),
+            port_names=LazyRows(len(ports), self._port_names),
+            media=columns.media[ports],
+            states=columns.states[ports],
+            rates=columns.rates[ports],
+            is_placed=columns.is_placed[ports],
+            links=links,
+        )
+        return Fabric(
+            devices=LazyRows(len(devices), self._device_rows),
+            ports=LazyRows(len(ports), self._port_rows),
+            links=link_rows(links),
+            findings=(),
+            columns=own,
+        )
+
+    def _device_rows(self, places: Sequence[int]) -> Iterator[FabricDevice]:
+        return iter(rows_at(self.fabric.devices, self.devices[list(places)].tolist()))
+
+    def _port_names(self, places: Sequence[int]) -> Iterator[str]:
+        names = columns_of(self.fabric).port_names
+        return iter(rows_at(names, self.ports[list(places)].tolist()))
+
+    def _port_rows(self, places: Sequence[int]) -> Iterator[FabricPort]:
+        for row in rows_at(self.fabric.ports, self.ports[list(places)].tolist()):
+            yield row._replace(device=int(np.searchsorted(self.devices, row.device)))

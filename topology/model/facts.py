@@ -1,0 +1,229 @@
+"""Facts: what one source says about one device, and what is wrong with what was said.
+
+Everything here is frozen. `Device` is a *claim* by one source; `fabric` joins claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from topology.model.errors import ParseError
+from topology.model.ids import Id
+
+
+class DeviceKind(StrEnum):
+    """A host has an HCA or NIC, a switch forwards. LLDP alone often cannot tell."""
+
+    HOST = "host"
+    SWITCH = "switch"
+    ROUTER = "router"
+    """Joins InfiniBand subnets; never walked through."""
+    AGGREGATION = "aggregation"
+    """A SHARP aggregation node: a CA inside a switch, not a host."""
+    UNKNOWN = "unknown"
+
+
+class Medium(StrEnum):
+    """What a cable carries."""
+
+    ETHERNET = "ethernet"
+    INFINIBAND = "infiniband"
+    NVLINK = "nvlink"
+
+
+class PortState(StrEnum):
+    """Whether a port has a link."""
+
+    UP = "up"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+class GpuDistance(StrEnum):
+    """PCIe distance from a port to the nearest GPU."""
+
+    SWITCH = "same-switch"
+    NUMA = "same-numa"
+    OTHER = "other"
+
+
+class Source(StrEnum):
+    """How a neighbor became known."""
+
+    LLDP = "lldp"
+    CDP = "cdp"
+    IB = "ib"
+    OTHER = "other"
+
+
+class Neighbor(NamedTuple):
+    """What one port hears from the other end: directed, may be wrong."""
+
+    device_ids: tuple[Id, ...]
+    """Sorted; empty when the other end gave none that identifies it."""
+    device_name: str
+    """As sent, may be empty, hostile or shared by many."""
+    port_ids: tuple[Id, ...]
+    """Sorted."""
+    port_name: str
+    """The far port's name as its owner would spell it, as far as the source tells."""
+    source: Source
+    kind: DeviceKind = DeviceKind.UNKNOWN
+    ttl_s: int | None = None
+
+
+class Port(NamedTuple):
+    """One port of a device."""
+
+    name: str
+    """`eth0`, `mlx5_0/1` (RDMA device and port number), `17` or `swp17` on switches."""
+    ids: tuple[Id, ...] = ()
+    """MAC, ifname, port GUID; an InfiniBand port also has its device's node GUID with the port
+    number as the subtype, which is how the other end of its cable names it."""
+    medium: Medium = Medium.ETHERNET
+    state: PortState = PortState.UNKNOWN
+    rate_bps: int | None = None
+    bond_master: str | None = None
+    rdma_device: str | None = None
+    pci_address: str | None = None
+    gpu_distance: GpuDistance | None = None
+    neighbors: tuple[Neighbor, ...] = ()
+    numa_node: int | None = None
+    """None where the machine has but one, or nothing tells."""
+    firmware_lldp: bool | None = None
+    """Whether the card's own LLDP agent eats the frames before the host sees them; None where
+    nothing tells."""
+    subnet: str | None = None
+    """Prefix of its InfiniBand subnet, 16 hex digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device as one source describes it."""
+
+    kind: DeviceKind
+    name: str
+    """As sent; for a host of ibnetdiscover the part of the description that names it, or empty."""
+    ids: tuple[Id, ...]
+    """Sorted."""
+    ports: tuple[Port, ...] = ()
+    """In natural order of their names."""
+    model: str = ""
+    """Free text of what it is, shown to people only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a parser made of an input: every good line's facts, and an error per bad one."""
+
+    devices: Sequence[Device] = ()
+    errors: tuple[ParseError, ...] = ()
+
+
+class FindingKind(StrEnum):
+    """What can be wrong with a fabric or with what we know about it."""
+
+    ONE_SIDED_LINK = "one-sided-link"
+    SWAPPED_CABLE = "swapped-cable"
+    WRONG_RAIL = "wrong-rail"
+    MISSING_LINK = "missing-link"
+    HOST_ON_SPINE = "host-on-spine"
+    AUX_SWITCH = "aux-switch"
+    DUPLICATE_NAME = "duplicate-name"
+    DUPLICATE_ID = "duplicate-id"
+    UNRESOLVED_HOST = "unresolved-host"
+    UNDECIDABLE = "undecidable"
+    ISLAND = "island"
+    SILENT_NODE = "silent-node"
+    STALE_REPORT = "stale-report"
+    GUESSED_KIND = "guessed-kind"
+    SLOW_LINK = "slow-link"
+    DOWN_PORT = "down-port"
+    FLAPPING_LINK = "flapping-link"
+    NO_LLDP = "no-lldp"
+    SWEEP_REFUSED = "sweep-refused"
+    NEAR_TIE = "near-tie"
+    NOT_A_TREE = "not-a-tree"
+    TIER_MISMATCH = "tier-mismatch"
+
+
+class Severity(StrEnum):
+    """How much a finding matters to the tree or to jobs."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class PortName(NamedTuple):
+    """A port as people find it: the device's display name and the port's name."""
+
+    device: str
+    port: str
+    """Empty where the finding is about the device, not one of its ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong or contradictory, with evidence and advice."""
+
+    kind: FindingKind
+    device: str
+    port: str | None
+    severity: Severity
+    message: str
+    """What was seen and what a person should do, one or two sentences."""
+    ports: tuple[PortName, ...] = ()
+    """The ports that the finding is about."""
+    swap: tuple[tuple[PortName, PortName], ...] = ()
+    """Pairs of ports whose cables, when exchanged, mend it."""
+    since: str | None = None
+    """RFC 3339 time of the first generation that showed it."""
+
+
+def finding_about(
+    kind: FindingKind, names: Sequence[str], *, severity: Severity, message: str
+) -> Finding:
+    """Return a finding about whole devices; at least one, and the first is its subject."""
+    return Finding(
+        kind=kind,
+        device=names[0],
+        port=None,
+        severity=severity,
+        message=message,
+        ports=tuple(PortName(name, "") for name in names),
+    )
+
+
+def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings without repeats, sorted by kind, device, port and message."""
+    return tuple(
+        sorted(
+            set(findings),
+            key=lambda one: (one.kind, one.device, one.port or "", one.message, one.ports),
+        )
+    )
+
+
+def render_finding(finding: Finding) -> dict[str, Any]:
+    """Return the finding as the object that `toponaut findings -o json` prints.
+
+    The subject is evidence where nothing else is.
+    """
+    ports = finding.ports or (PortName(finding.device, finding.port or ""),)
+    return {
+        "kind": finding.kind.value,
+        "severity": finding.severity.value,
+        "subject": {"device": finding.device, "port": finding.port},
+        "message": finding.message,
+        "evidence": {
+            "ports": [{"device": end.device, "port": end.port} for end in ports],
+            "swap": [
+                [{"device": end.device, "port": end.port} for end in pair] for pair in finding.swap
+            ],
+        },
+        "since": finding.since,
+    }

@@ -1,0 +1,296 @@
+"""The topology tree: an immutable strict forest of domains over nodes, densely indexed.
+
+Nodes stand in tree order, so every domain is a range of them. The tree never holds a virtual
+root or padding: what an output needs of those, it adds itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+from topology.model.errors import ConfigError, InvariantError, show
+from topology.model.ids import natural_key
+
+API_VERSION = "toponaut.io/v1alpha1"
+TREE_KIND = "TopologyTree"
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """One subtree: what becomes one HyperNode."""
+
+    name: str
+    """Unique in the tree."""
+    tier: int
+    """1 is nearest the nodes; smaller is faster."""
+    parent: int | None
+    """Index into `TopologyTree.domains`; may be more than one tier up."""
+    children: tuple[int, ...]
+    """Indices of child domains, in tree order."""
+    nodes: tuple[str, ...]
+    """Nodes directly in this domain, in natural order; below tier 2 all of its nodes."""
+    start: int
+    stop: int
+    """`TopologyTree.nodes[start:stop]` are all nodes of the domain."""
+    switches: tuple[str, ...] = ()
+    """Names, or ids where unnamed, of the switches whose reach is this domain; sorted."""
+    margin: float = 1.0
+    """0 to 1, to four digits: how far the decisions behind it were from a tie."""
+
+
+class Unplaced(NamedTuple):
+    """A node that is in no domain, and why."""
+
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyTree:
+    """A strict forest over the nodes of one plane."""
+
+    plane: str
+    tiers: tuple[str, ...]
+    """Names bottom-up: tier t is `tiers[t - 1]`."""
+    domains: tuple[Domain, ...]
+    """Sorted by tier, then in tree order."""
+    nodes: tuple[str, ...]
+    """Placed nodes in tree order."""
+    unplaced: tuple[Unplaced, ...] = ()
+    """Sorted by node."""
+
+    def tier_of(self, name: str) -> int | None:
+        """Return the tier of a name or of an integer in text form; None where there is none."""
+        if name in self.tiers:
+            return self.tiers.index(name) + 1
+        tiers = {str(tier): tier for tier in range(1, len(self.tiers) + 1)}
+        return tiers.get(name.lstrip("0"))
+
+    def nodes_of(self, domain: Domain) -> tuple[str, ...]:
+        """Return all nodes below a domain, in tree order."""
+        return self.nodes[domain.start : domain.stop]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainSpec:
+    """A domain before it has an index: the input of `build_tree`."""
+
+    name: str
+    tier: int
+    parent: str | None
+    """Name of the parent domain."""
+    nodes: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()
+    margin: float = 1.0
+
+
+def build_tree(
+    specs: Iterable[DomainSpec],
+    *,
+    tiers: tuple[str, ...],
+    plane: str = "compute",
+    unplaced: Iterable[Unplaced] = (),
+) -> TopologyTree:
+    """Arrange domains and their nodes in tree order; the order of the input does not matter.
+
+    Siblings are in natural order of their names, so are the nodes of a domain.
+    Cost: O(n log n) in domains and nodes.
+
+    Raises:
+        InvariantError: two domains of one name, an unknown parent, a parent that is not above
+            its child, a node in two domains, or one that is placed and unplaced.
+    """
+    by_name: dict[str, DomainSpec] = {}
+    children: dict[str | None, list[str]] = {}
+    for spec in specs:
+        if spec.name in by_name:
+            raise InvariantError(f"two domains named {spec.name}")
+        by_name[spec.name] = spec
+        children.setdefault(spec.parent, []).append(spec.name)
+    for spec in by_name.values():
+        _check_parent(spec, by_name)
+    order = _walk(by_name, children)
+    return _index(order, by_name, tiers=tiers, plane=plane, unplaced=unplaced)
+
+
+def _check_parent(spec: DomainSpec, by_name: Mapping[str, DomainSpec]) -> None:
+    if spec.parent is None:
+        return
+    if spec.parent not in by_name:
+        raise InvariantError(f"{spec.name} has unknown parent {spec.parent}")
+    if by_name[spec.parent].tier <= spec.tier:
+        raise InvariantError(f"{spec.parent} is not above its child {spec.name}")
+
+
+def _walk(
+    by_name: Mapping[str, DomainSpec], children: Mapping[str | None, list[str]]
+) -> list[tuple[str, int, int]]:
+    """Return (name, start, stop) of every domain, parents after their children."""
+    order: list[tuple[str, int, int]] = []
+    position = 0
+    stack: list[tuple[str, int]] = [(name, -1) for name in _sorted(children.get(None), down=True)]
+    while stack:
+        name, start = stack.pop()
+        if start >= 0:
+            order.append((name, start, position))
+            continue
+        stack.append((name, position))
+        position += len(by_name[name].nodes)
+        stack.extend((child, -1) for child in _sorted(children.get(name), down=True))
+    return order
+
+
+def _sorted(names: list[str] | None, *, down: bool = False) -> list[str]:
+    return sorted(names or (), key=natural_key, reverse=down)
+
+
+def _index(
+    order: list[tuple[str, int, int]],
+    by_name: Mapping[str, DomainSpec],
+    *,
+    tiers: tuple[str, ...],
+    plane: str,
+    unplaced: Iterable[Unplaced],
+) -> TopologyTree:
+    ranked = sorted(order, key=lambda row: (by_name[row[0]].tier, row[1], -row[2]))
+    index = {name: at for at, (name, _, _) in enumerate(ranked)}
+    below: dict[str, list[int]] = {}
+    for name, at in index.items():
+        parent = by_name[name].parent
+        if parent is not None:
+            below.setdefault(parent, []).append(at)
+    total = sum(len(spec.nodes) for spec in by_name.values())
+    nodes: list[str] = [""] * total
+    domains = []
+    for name, start, stop in ranked:
+        spec = by_name[name]
+        direct = tuple(_sorted(list(spec.nodes)))
+        nodes[start : start + len(direct)] = direct
+        domains.append(
+            Domain(
+                name=name,
+                tier=spec.tier,
+                parent=None if spec.parent is None else index[spec.parent],
+                children=tuple(sorted(below.get(name, ()), key=lambda at: ranked[at][1:])),
+                nodes=direct,
+                start=start,
+                stop=stop,
+                switches=spec.switches,
+                margin=round(spec.margin, 4),
+            )
+        )
+    left = tuple(sorted(unplaced))
+    if len({*nodes, *(gone.node for gone in left)}) < total + len(left):
+        raise InvariantError("a node is in two domains, or in one and unplaced")
+    return TopologyTree(plane, tiers, tuple(domains), tuple(nodes), left)
+
+
+def render_tree(tree: TopologyTree) -> dict[str, Any]:
+    """Return the tree as the document that `toponaut tree -o json` prints; lists sorted."""
+    names = [domain.name for domain in tree.domains]
+    rows: list[dict[str, Any]] = [
+        {"tier": tier, "name": name, "domains": []} for tier, name in enumerate(tree.tiers, 1)
+    ]
+    for domain in sorted(tree.domains, key=lambda domain: natural_key(domain.name)):
+        row: dict[str, Any] = {
+            "name": domain.name,
+            "parent": None if domain.parent is None else names[domain.parent],
+        }
+        if domain.nodes or domain.tier == 1:
+            row["nodes"] = list(domain.nodes)
+        if domain.tier > 1:
+            row["children"] = sorted((names[at] for at in domain.children), key=natural_key)
+        row["switches"] = list(domain.switches)
+        row["margin"] = domain.margin
+        rows[domain.tier - 1]["domains"].append(row)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": TREE_KIND,
+        "plane": tree.plane,
+        "tiers": rows,
+        "unplaced": [{"node": gone.node, "reason": gone.reason} for gone in tree.unplaced],
+    }
+
+
+def parse_tree(document: Mapping[str, Any]) -> TopologyTree:
+    """Return the tree of a document, the inverse of `render_tree`.
+
+    Raises:
+        ConfigError: it is no TopologyTree of this version, or not a forest.
+    """
+    try:
+        return _parse(document)
+    except KeyError as error:
+        raise ConfigError(f"not a {TREE_KIND}: no field {show(str(error))}") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ConfigError(f"not a {TREE_KIND}: {show(str(error))}") from error
+    except InvariantError as error:
+        raise ConfigError(f"not a forest: {show(str(error))}") from error
+
+
+def _parse(document: object) -> TopologyTree:
+    root = _rows([document])[0]
+    if (root.get("apiVersion"), root.get("kind")) != (API_VERSION, TREE_KIND):
+        raise ValueError(f"expected kind {TREE_KIND} of {API_VERSION}")
+    rows = _rows(root["tiers"])
+    if [row["tier"] for row in rows] != list(range(1, len(rows) + 1)):
+        raise ValueError("tiers are not numbered from 1")
+    return build_tree(
+        [_spec(row, at) for at, tier in enumerate(rows, 1) for row in _rows(tier["domains"])],
+        tiers=tuple(_text(tier["name"]) for tier in rows),
+        plane=_text(root.get("plane", "compute")),
+        unplaced=[
+            Unplaced(_text(row["node"]), _text(row["reason"])) for row in _rows(root["unplaced"])
+        ],
+    )
+
+
+def _spec(row: Mapping[str, Any], tier: int) -> DomainSpec:
+    margin = float(row.get("margin", 1.0))
+    if not 0 <= margin <= 1:
+        raise ValueError(f"margin {margin}, expected 0 to 1")
+    return DomainSpec(
+        name=_text(row["name"]),
+        tier=tier,
+        parent=None if row["parent"] is None else _text(row["parent"]),
+        nodes=tuple(map(_text, _list(row.get("nodes", [])))),
+        switches=tuple(map(_text, _list(row.get("switches", [])))),
+        margin=margin,
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, got {type(value).__name__}")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list, got {type(value).__name__}")
+    return value
+
+
+def _rows(value: object) -> list[Mapping[str, Any]]:
+    rows = _list(value)
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise TypeError("expected a list of objects")
+    return rows
+
+
+def host_partitions(tree: TopologyTree) -> list[frozenset[frozenset[str]]]:
+    """Return, tier by tier, the sets of nodes of its domains: what two trees are compared by."""
+    return [
+        frozenset(
+            frozenset(tree.nodes_of(domain)) for domain in tree.domains if domain.tier == tier
+        )
+        for tier in range(1, len(tree.tiers) + 1)
+    ]
+
+
+def all_nodes(tree: TopologyTree) -> tuple[str, ...]:
+    """Return placed and unplaced nodes, sorted."""
+    return tuple(sorted(chain(tree.nodes, (gone.node for gone in tree.unplaced))))

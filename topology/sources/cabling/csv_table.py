@@ -1,0 +1,146 @@
+"""Cabling plans as tables: our four columns, and NetBox's cable list as CSV.
+
+Sources: NetBox 2.10 to 4.4, dcim/tables/cables.py for what the list exports (the column titles)
+and dcim/forms/bulk_import.py for what the bulk import takes.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from topology.model.cabling_plan import PlannedCable
+from topology.model.errors import ParseError
+
+_COLUMNS: Final = {
+    "csv": ("device a", "port a", "device b", "port b"),
+    "netbox-csv": ("device a", "termination a", "device b", "termination b"),
+    "netbox-csv of 3.2 and older": ("side a", "termination a", "side b", "termination b"),
+    "netbox-csv for import": ("side a device", "side a name", "side b device", "side b name"),
+}
+_TYPES: Final = ("side a type", "side b type")
+_NETWORK_TYPES: Final = frozenset({"dcim.interface", ""})
+_PANEL_TYPES: Final = frozenset({"dcim.frontport", "dcim.rearport"})
+_MAX_COLUMNS: Final = 1000
+"""NetBox exports some twenty."""
+_DELIMITERS: Final = (",", ";", "\t")
+_MAX_LINES: Final = 64
+"""Of one record: NetBox exports comments, which may hold line breaks."""
+ONE_PLUG: Final = "several ports on one side, as of a breakout cable: write one line per port"
+NO_PANEL: Final = "ends at a patch panel: write the cable from device to device"
+
+
+class _Layout(NamedTuple):
+    form: str
+    delimiter: str
+    ends: tuple[int, ...]
+    """Columns of device, port, device, port."""
+    types: tuple[int, ...]
+    """Columns that say what a cable ends at, none in most forms."""
+    status: int | None
+    first: int
+    """Index of the line after the header."""
+
+
+def is_table(lines: Sequence[str]) -> str:
+    """Return the form of a table by its header, empty where it has none that we know."""
+    layout = _layout(lines)
+    return layout.form if layout else ""
+
+
+def _layout(lines: Sequence[str]) -> _Layout | None:
+    """Return the columns that the first line with text names; `#` starts a comment."""
+    at = next((k for k, line in enumerate(lines) if line.strip() and not _is_comment(line)), None)
+    if at is None:
+        return None
+    for delimiter in _DELIMITERS:
+        if lines[at].count(delimiter) > _MAX_COLUMNS:
+            continue
+        titles = [_title(cell) for cell in _cells([lines[at]], delimiter) or ()]
+        for form, wanted in _COLUMNS.items():
+            if set(wanted) <= set(titles):
+                return _Layout(
+                    form=form.partition(" ")[0],
+                    delimiter=delimiter,
+                    ends=tuple(map(titles.index, wanted)),
+                    types=tuple(titles.index(one) for one in _TYPES if one in titles),
+                    status=titles.index("status") if "status" in titles else None,
+                    first=at + 1,
+                )
+    return None
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
+
+
+def _title(cell: str) -> str:
+    return re.sub(r"[\s_]+", " ", cell.strip().lower())
+
+
+def _cells(lines: Sequence[str], delimiter: str) -> list[str] | None:
+    """Return the cells of one record, None where csv refuses it."""
+    text = [f"{line}\n" for line in lines]
+    try:
+        return next(csv.reader(text, delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return None
+
+
+def read_table(lines: Sequence[str]) -> Iterator[PlannedCable | ParseError]:
+    """Yield what each record says; those that are no network cable, or going, are left out."""
+    layout = _layout(lines)
+    if layout is None:
+        return
+    at = layout.first
+    while at < len(lines):
+        if not lines[at].strip() or _is_comment(lines[at]):
+            at += 1
+            continue
+        length = _record_length(lines, at)
+        cells = _cells(lines[at : at + length], layout.delimiter)
+        if (cells is None or len(cells) <= max(layout.ends)) and length > 1:
+            length, cells = 1, None  # a stray quote must not cost the lines after it
+        row = _read_record(cells, layout, line=at + 1, text=lines[at])
+        if row is not None:
+            yield row
+        at += length
+
+
+def _record_length(lines: Sequence[str], at: int) -> int:
+    """Return the number of lines until the quotes are even; 1 where they never are."""
+    quotes = 0
+    for length, line in enumerate(lines[at : at + _MAX_LINES], 1):
+        quotes += line.count('"')
+        if quotes % 2 == 0:
+            return length
+    return 1
+
+
+def _read_record(
+    cells: list[str] | None, layout: _Layout, *, line: int, text: str
+) -> PlannedCable | ParseError | None:
+    if cells is None or len(cells) <= max(layout.ends):
+        expected = max(layout.ends) + 1
+        return ParseError(f"expected {expected} columns or more", line=line, excerpt=text)
+    types = {cells[at].strip() for at in layout.types if at < len(cells)}
+    if types & _PANEL_TYPES:
+        return ParseError(NO_PANEL, line=line, excerpt=text)
+    if not types <= _NETWORK_TYPES or _is_going(cells, layout.status):
+        return None
+    device_a, port_a, device_b, port_b = (cells[at].strip() for at in layout.ends)
+    if layout.form != "csv" and any("," in port for port in (port_a, port_b)):
+        return ParseError(ONE_PLUG, line=line, excerpt=text)
+    return PlannedCable(device_a, port_a, device_b, port_b, line)
+
+
+def _is_going(cells: Sequence[str], status: int | None) -> bool:
+    """Whether the cable is to be taken out, so that both states are right."""
+    return status is not None and status < len(cells) and is_going(cells[status])
+
+
+def is_going(status: str) -> bool:
+    """Whether a status of NetBox says that a cable is to be taken out."""
+    return status.strip().lower() == "decommissioning"

@@ -1,0 +1,102 @@
+"""Cabling plans of every form that people keep them in, told apart by their content.
+
+| form | what it is |
+|---|---|
+| `csv` | a table with the columns device_a, port_a, device_b, port_b |
+| `netbox-csv` | NetBox's cable list as exported, or as its bulk import takes it |
+| `netbox-json` | the answer of NetBox's `/api/dcim/cables/` |
+| `dot` | `topology.dot` of Cumulus' Prescriptive Topology Manager, a Graphviz graph |
+| `ibdm` | the topology file of `ibdiagnet -t` and `ibtopodiff` |
+
+A line that cannot be used costs itself. A cable written twice, as ibdm does from both of its
+ends, counts once; a port that is given two cables keeps the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from topology.model.cabling_plan import (
+    JSON_FORM,
+    CablingPlan,
+    PlannedCable,
+    refuse_cable,
+    show_cable,
+)
+from topology.model.errors import ParseError
+from topology.sources.cabling.csv_table import is_table, read_table
+from topology.sources.cabling.dot import is_graph, read_graph
+from topology.sources.cabling.ibdm import is_topology_file, read_topology_file
+from topology.sources.cabling.netbox import read_netbox
+
+Row = PlannedCable | ParseError
+_End = tuple[str, str]
+_Ends = frozenset[_End]
+_MAX_NAME: Final = 255
+"""Characters; no system has longer names of devices or ports."""
+_EXPECTED: Final = (
+    "no cabling plan: expected a CSV with the columns device_a,port_a,device_b,port_b, a cable "
+    "export of NetBox (CSV or JSON), an ibdm topology file or a topology.dot"
+)
+
+
+def parse_cabling(raw: bytes, *, source: str = "") -> CablingPlan:
+    """Return the cables of a plan; never raises.
+
+    Cost: O(bytes).
+    """
+    text = raw.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
+    form, rows = _rows(text)
+    cables: dict[_Ends, PlannedCable] = {}
+    taken: dict[_End, PlannedCable] = {}
+    errors: list[ParseError] = []
+    for row in rows:
+        if isinstance(row, ParseError):
+            errors.append(_located(row, source))
+            continue
+        problem = _problem(row, cables, taken)
+        if problem:
+            errors.append(refuse_cable(row, problem, form=form, source=source))
+    return CablingPlan(tuple(cables.values()), tuple(errors), form, source)
+
+
+def _rows(text: str) -> tuple[str, Iterator[Row]]:
+    """Return (form, its rows); the form is empty where it is none that we know."""
+    if text.lstrip().startswith(("{", "[")):
+        return JSON_FORM, read_netbox(text)
+    if is_graph(text):
+        return "dot", read_graph(text)
+    lines = text.split("\n")
+    form = is_table(lines)
+    if form:
+        return form, read_table(lines)
+    if is_topology_file(lines):
+        return "ibdm", read_topology_file(lines)
+    return "", iter([ParseError(_EXPECTED, line=1, excerpt=lines[0])])
+
+
+def _problem(
+    cable: PlannedCable, cables: dict[_Ends, PlannedCable], taken: dict[_End, PlannedCable]
+) -> str:
+    """Take in a cable, or return why it cannot count; empty where it does, or did before."""
+    names = cable[:4]
+    if not all(names):
+        return "a device or port is missing"
+    if not all(name.isprintable() and len(name) <= _MAX_NAME for name in names):
+        return "a name is no text or too long"
+    ends = [(end.device.casefold(), end.port) for end in cable.ends]
+    if ends[0] == ends[1]:
+        return "both ends are one port"
+    if frozenset(ends) in cables:
+        return ""
+    for end in ends:
+        if end in taken:
+            return f"a port has another cable already, between {show_cable(*taken[end].ends)}"
+    cables[frozenset(ends)] = cable
+    taken.update(dict.fromkeys(ends, cable))
+    return ""
+
+
+def _located(problem: ParseError, source: str) -> ParseError:
+    return ParseError(problem.problem, source=source, line=problem.line, excerpt=problem.excerpt)

@@ -1,0 +1,142 @@
+"""Nodes of an InfiniBand dump to device claims, the last step of the readers of managers' dumps.
+
+What a node and a cable are is the same in every dump; how they are spelt is each reader's own.
+The claims are those that `ibnetdiscover` of the same fabric gives, as far as a dump tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
+from topology.model.ids import Id, IdKind
+from topology.sources.infiniband.node_names import (
+    AGGREGATION_DEVID,
+    AGGREGATION_TEXT,
+    host_name,
+    switch_name,
+)
+
+MAX_PORT: Final = 999
+_NAMED_LIKE_HOSTS: Final = frozenset({DeviceKind.HOST, DeviceKind.AGGREGATION, DeviceKind.UNKNOWN})
+
+LANE_BPS: Final = {
+    "2.5": 2_500_000_000,
+    "5": 5_000_000_000,
+    "10": 10_000_000_000,
+    "FDR10": 10_000_000_000,
+    "14": 14_000_000_000,
+    "EDR20": 20_000_000_000,
+    "25": 25_000_000_000,
+    "50": 50_000_000_000,
+    "100": 100_000_000_000,
+    "200": 200_000_000_000,
+}
+"""Bits per second of a lane by the word of opensm and ibdiagnet. Source: opensm's osm_dump.c,
+`speed2char` of ibdm's Fabric.h."""
+LANES: Final = {"1x": 1, "2x": 2, "4x": 4, "8x": 8, "12x": 12}
+
+
+class FarEnd(NamedTuple):
+    """Where a cable leads."""
+
+    guid: str
+    """Of the node."""
+    port: int | None
+    """None where only a label of it is told."""
+    label: str = ""
+    """What is printed on the front panel, where that is all that is told."""
+    port_guid: str | None = None
+    kind: DeviceKind = DeviceKind.UNKNOWN
+    """As this end tells; the node's own record knows better."""
+    description: str = ""
+
+
+class PortRow(NamedTuple):
+    """One port as a dump tells it."""
+
+    state: PortState
+    rate_bps: int | None = None
+    guid: str | None = None
+    far: FarEnd | None = None
+
+
+@dataclass(slots=True)
+class IbNode:
+    """One node as a dump tells it."""
+
+    guid: str
+    kind: DeviceKind
+    description: str = ""
+    image: str | None = None
+    device_id: int = 0
+    ports: dict[int, PortRow] = field(default_factory=dict)
+
+
+def rate_of(width: str, speed: str) -> int | None:
+    """Return bits per second of `4x` and `50`, None where either is not known."""
+    lanes, lane = LANES.get(width), LANE_BPS.get(speed)
+    return lanes * lane if lanes and lane else None
+
+
+def build_nodes(nodes: Mapping[str, IbNode]) -> tuple[Device, ...]:
+    """Return one device per node, sorted by GUID. Cost: O(n log n) in ports."""
+    images = {one.image or one.guid for one in nodes.values() if one.kind is DeviceKind.SWITCH}
+    for node in nodes.values():
+        is_inside = node.device_id == AGGREGATION_DEVID and node.image in images
+        if node.kind is DeviceKind.HOST and is_inside:
+            node.kind = DeviceKind.AGGREGATION
+    return tuple(_device(nodes[guid], nodes) for guid in sorted(nodes))
+
+
+def _device(node: IbNode, nodes: Mapping[str, IbNode]) -> Device:
+    is_host = node.kind in _NAMED_LIKE_HOSTS
+    name, label = host_name(node.description) if is_host else (switch_name(node.description), "")
+    image = (Id(IdKind.SYSTEM_IMAGE_GUID, node.image),) if node.image else ()
+    return Device(
+        kind=node.kind,
+        name=name,
+        ids=(Id(IdKind.NODE_GUID, node.guid), *image),
+        ports=tuple(
+            Port(
+                name=f"{label or node.guid}/{number}" if is_host else str(number),
+                ids=_port_ids(node.guid, number, row.guid if is_host else None),
+                medium=Medium.INFINIBAND,
+                state=row.state,
+                rate_bps=row.rate_bps,
+                rdma_device=label or None,
+                neighbors=tuple(_neighbors(row.far, nodes)),
+            )
+            for number, row in sorted(node.ports.items())
+        ),
+        model=node.description,
+    )
+
+
+def _neighbors(far: FarEnd | None, nodes: Mapping[str, IbNode]) -> Iterator[Neighbor]:
+    if far is None:
+        return
+    node = nodes.get(far.guid)
+    kind = node.kind if node else far.kind
+    text = (node.description if node else "") or far.description
+    if node is None and text == AGGREGATION_TEXT:
+        kind = DeviceKind.AGGREGATION
+    is_host = kind in _NAMED_LIKE_HOSTS
+    name, label = host_name(text) if is_host else (switch_name(text), "")
+    number = far.label if far.port is None else str(far.port)
+    port_guid = far.port_guid if is_host else None
+    yield Neighbor(
+        device_ids=(Id(IdKind.NODE_GUID, far.guid),),
+        device_name=name,
+        port_ids=() if far.port is None else _port_ids(far.guid, far.port, port_guid),
+        port_name=f"{label or far.guid}/{number}" if is_host else number,
+        source=Source.IB,
+        kind=kind,
+    )
+
+
+def _port_ids(guid: str, number: int, port_guid: str | None) -> tuple[Id, ...]:
+    own: Iterable[Id] = (Id(IdKind.PORT_GUID, port_guid),) if port_guid else ()
+    return (Id(IdKind.NODE_GUID, guid, str(number)), *own)

@@ -1,0 +1,181 @@
+"""ibdiagnet's `.net_dump`: a table for each switch, a row for each of its ports.
+
+Hosts have no table: what is known of them is what the switches' rows tell. A switch's ports have
+a label of the front panel beside their number, and a far end is told by its label: the far
+switch's own table turns that into a number.
+
+Source: the sample in `parse_ibdiagnet_dump` of Mellanox/ufm_sdk_3.0's NDT plugin, ibdiagnet 2.10.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final, NamedTuple
+
+from topology.model.errors import ParseError
+from topology.model.facts import DeviceKind, Parsed, PortState
+from topology.model.ids import parse_guid
+from topology.sources.infiniband.dump_nodes import (
+    LANE_BPS,
+    LANES,
+    FarEnd,
+    IbNode,
+    PortRow,
+    build_nodes,
+    rate_of,
+)
+from topology.sources.infiniband.node_names import AGGREGATION_TEXT
+
+_HEAD: Final = re.compile(r'"(.*)"\s*,\s*[^,"]*,\s*0x([0-9a-fA-F]{1,16})\s*,\s*LID\s+[0-9]*')
+_LABEL, _PORT, _STATE, _WIDTH, _SPEED = "#", "IB#", "Sta", "LWA", "LSA"
+_FAR_GUID, _FAR_LABEL, _FAR_TEXT = "Neighbor Guid", "N#", "Neighbor Description"
+_COLUMNS: Final = (
+    *(_LABEL, _PORT, _STATE, "PhysSta", "MTU", _WIDTH, _SPEED, "FEC mode", "Retran"),
+    *(_FAR_GUID, _FAR_LABEL, "NLID", _FAR_TEXT),
+)
+"""Of ibdiagnet 2.10; a table's own head says which it has, the description being the last."""
+_NUMBER: Final = re.compile(r"[0-9]{1,3}\Z")
+_SWITCH_TEXT: Final = "MF0;"
+_DOWN: Final = "DOWN"
+_CAS: Final = frozenset({DeviceKind.HOST, DeviceKind.AGGREGATION})
+
+
+class _Row(NamedTuple):
+    """A port of a switch as its row tells it."""
+
+    line: int
+    text: str
+    number: int
+    values: dict[str, str]
+
+
+def parse_ibdiagnet_net_dump(raw: bytes, *, source: str = "") -> Parsed:
+    """Return one device per switch and CA, sorted by GUID, and an error per bad line; never raises.
+
+    Cost: O(lines).
+    """
+    reader = _Reader(source)
+    for number, full in enumerate(raw.decode("utf-8", "replace").split("\n"), 1):
+        line = full.strip().removeprefix("\ufeff")
+        if line:
+            reader.read(line, number)
+    return Parsed(build_nodes(reader.finish()), tuple(reader.errors))
+
+
+class _Reader:
+    """Switches as their tables tell them."""
+
+    def __init__(self, source: str) -> None:
+        self.errors: list[ParseError] = []
+        self._source = source
+        self._nodes: dict[str, IbNode] = {}
+        self._rows: dict[str, list[_Row]] = {}
+        self._open: list[_Row] | None = None
+        self._columns: tuple[str, ...] = _COLUMNS
+
+    def read(self, line: str, number: int) -> None:
+        """Read a head, a row, or what is neither."""
+        head = _HEAD.fullmatch(line)
+        if head:
+            self._start(head[1].strip(), head[2], number, line)
+            return
+        if line.startswith("#"):
+            self._read_comment(line)
+            return
+        if self._open is None:
+            self._error("row outside of any switch's table", number, line)
+            return
+        # Only the last value, a description, may hold colons itself.
+        words = [word.strip() for word in line.split(":", len(self._columns) - 1)]
+        values = dict(zip(self._columns, words, strict=False))
+        if len(words) < len(self._columns) - 1 or not _NUMBER.match(values[_PORT]):
+            self._error("row that is cut or damaged", number, line)
+            return
+        self._open.append(_Row(number, line, int(values[_PORT]), values))
+
+    def _read_comment(self, line: str) -> None:
+        """Take the names of a table's columns; all other comments tell no port."""
+        names = tuple(name.strip() for name in line.split(":"))
+        if set(names) >= {_LABEL, _PORT, _STATE, _WIDTH, _SPEED, _FAR_GUID, _FAR_LABEL, _FAR_TEXT}:
+            self._columns = names
+
+    def finish(self) -> dict[str, IbNode]:
+        """Return the switches, their cables told by number where that can be known."""
+        numbers = {guid: _numbers(rows) for guid, rows in self._rows.items()}
+        switches = list(self._rows.items())
+        for guid, rows in switches:
+            node = self._nodes[guid]
+            for row in rows:
+                if row.number in node.ports:
+                    self._error("port is told twice, the first counts", row.line, row.text)
+                elif row.number:
+                    node.ports[row.number] = self._port(row, numbers)
+                    self._mirror(node, row.number)
+        return self._nodes
+
+    def _mirror(self, switch: IbNode, number: int) -> None:
+        """Tell a cable from the end that has no table, a CA's."""
+        port = switch.ports[number]
+        far = port.far
+        if far is None or far.port is None or far.guid in self._rows or far.kind not in _CAS:
+            return
+        there = self._nodes.setdefault(far.guid, IbNode(far.guid, far.kind, far.description))
+        back = FarEnd(switch.guid, number)
+        there.ports.setdefault(far.port, PortRow(port.state, port.rate_bps, None, back))
+
+    def _start(self, description: str, text: str, number: int, line: str) -> None:
+        guid = parse_guid(text)
+        if guid is None:
+            self._error("switch without a GUID", number, line)
+            self._open = None
+            return
+        self._nodes.setdefault(guid, IbNode(guid, DeviceKind.SWITCH, description))
+        self._open = self._rows.setdefault(guid, [])
+
+    def _port(self, row: _Row, numbers: dict[str, dict[str, int]]) -> PortRow:
+        values = row.values
+        if values[_STATE].upper() == _DOWN:
+            return PortRow(PortState.DOWN)
+        width, speed = values[_WIDTH], values[_SPEED]
+        rate = rate_of(width, speed)
+        if rate is None and width and speed and (width in LANES or speed in LANE_BPS):
+            problem = "unknown link rate, the link counts without one"
+            self._error(problem, row.line, f"{width} {speed}")
+        far = self._far(row, numbers)
+        return PortRow(PortState.UP, rate, None, far)
+
+    def _far(self, row: _Row, numbers: dict[str, dict[str, int]]) -> FarEnd | None:
+        text, label = row.values[_FAR_GUID], row.values[_FAR_LABEL]
+        description = _bare(row.values.get(_FAR_TEXT, ""))
+        guid = parse_guid(text)
+        if guid is None:
+            if text:
+                self._error("far end without a GUID", row.line, row.text)
+            return None
+        there = numbers.get(guid)
+        number = there.get(label) if there else None
+        if number is None and there is None and _NUMBER.match(label):
+            number = int(label)
+        is_switch = there is not None or description.startswith(_SWITCH_TEXT)
+        kind = DeviceKind.SWITCH if is_switch else _ca_kind(description)
+        return FarEnd(guid, number, label, kind=kind, description=description)
+
+    def _error(self, problem: str, line: int, excerpt: str) -> None:
+        self.errors.append(ParseError(problem, source=self._source, line=line, excerpt=excerpt))
+
+
+def _numbers(rows: list[_Row]) -> dict[str, int]:
+    """Return the numbers of ports by their labels; a label that two ports have tells neither."""
+    counts = Counter(row.values[_LABEL] for row in rows)
+    return {row.values[_LABEL]: row.number for row in rows if counts[row.values[_LABEL]] == 1}
+
+
+def _ca_kind(description: str) -> DeviceKind:
+    is_inside = description == AGGREGATION_TEXT
+    return DeviceKind.AGGREGATION if is_inside else DeviceKind.HOST
+
+
+def _bare(text: str) -> str:
+    is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return text[1:-1].strip() if is_quoted else ""

@@ -1,0 +1,196 @@
+"""`/sys/class/infiniband`: the node's own HCAs, which anchor its identity on InfiniBand.
+
+Pure: the caller reads the files. Virtual functions and management devices (`smi*`) are no
+cables. A RoCE port's cable is that of its network interface; of it only the RDMA device is told.
+
+Source: Documentation/ABI/stable/sysfs-class-infiniband of the kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from topology.model.errors import ParseError, show
+from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
+from topology.model.ids import Id, IdKind, natural_key, parse_guid
+
+_GUID: Final = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}")
+_GID: Final = re.compile(r"((?:[0-9a-fA-F]{4}:){4})((?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4})")
+_RATE: Final = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec\b")
+_PHYSICAL_STATE: Final = re.compile(r"([0-9]): ?\w*")
+_LINK_UP: Final = "5"
+_STATE: Final = re.compile(r"([0-5]): ?\w*")
+_STATES: Final = {
+    "1": PortState.DOWN,
+    "2": PortState.UP,  # INIT: a cable, but no subnet manager yet
+    "3": PortState.UP,
+    "4": PortState.UP,
+    "5": PortState.UP,  # ACTIVE_DEFER: a short loss that may pass
+}
+_PORT_FILE: Final = re.compile(r"ports/([0-9]{1,3})/")
+_NUMA_NODE: Final = re.compile(r"-?[0-9]{1,5}")
+
+
+class RdmaOfNet(NamedTuple):
+    """The RDMA device of a network interface."""
+
+    rdma_device: str
+    numa_node: int | None
+    """None where the kernel knows none."""
+
+
+@dataclass(frozen=True, slots=True)
+class IbSysfs:
+    """The node as its HCAs tell."""
+
+    devices: tuple[Device, ...] = ()
+    """One host without a name; none where the node has no HCA."""
+    errors: tuple[ParseError, ...] = ()
+    rdma_of_net: Mapping[str, RdmaOfNet] = field(default_factory=dict)
+    """By network interface, of HCAs with an Ethernet port."""
+
+
+def parse_ib_sysfs(files: Mapping[str, str], *, source: str = "") -> IbSysfs:
+    """Return the HCAs in `files`; bad content costs its field, missing files are normal.
+
+    Args:
+        files: contents by path below /sys/class/infiniband, such as `mlx5_0/ports/1/rate`.
+            `NAME/device/net` lists interfaces, one a line; `NAME/device/physfn` marks a VF.
+        source: prefix of the paths in errors.
+    """
+    reader = _Reader(files, source)
+    names = sorted({path.partition("/")[0] for path in files}, key=natural_key)
+    hcas = [
+        name
+        for name in names
+        if name and not name.startswith("smi") and f"{name}/device/physfn" not in files
+    ]
+    if not hcas:
+        return IbSysfs()
+    ids: set[Id] = set()
+    ports: list[Port] = []
+    rdma_of_net: dict[str, RdmaOfNet] = {}
+    for name in hcas:
+        ids.update(reader.device_ids(name))
+        ports.extend(reader.ports(name))
+        rdma_of_net.update(reader.nets(name))
+    host = Device(
+        kind=DeviceKind.HOST,
+        name="",
+        ids=tuple(sorted(ids)),
+        ports=tuple(sorted(ports, key=lambda port: (natural_key(port.name), port.name))),
+    )
+    return IbSysfs((host,), tuple(reader.errors), rdma_of_net)
+
+
+class _Reader:
+    """Reads single fields, and remembers which were bad."""
+
+    def __init__(self, files: Mapping[str, str], source: str) -> None:
+        self._files = files
+        self._source = source
+        self._numbers: dict[str, set[int]] = defaultdict(set)
+        for path in files:
+            name, _, rest = path.partition("/")
+            found = _PORT_FILE.match(rest)
+            if found:
+                self._numbers[name].add(int(found[1]))
+        self.errors: list[ParseError] = []
+
+    def device_ids(self, name: str) -> Iterator[Id]:
+        guids = (
+            (IdKind.NODE_GUID, self._guid(f"{name}/node_guid")),
+            (IdKind.SYSTEM_IMAGE_GUID, self._guid(f"{name}/sys_image_guid")),
+        )
+        yield from (Id(kind, guid) for kind, guid in guids if guid)
+
+    def ports(self, name: str) -> Iterator[Port]:
+        """Yield the InfiniBand ports of one HCA."""
+        node_guid = parse_guid(self._files.get(f"{name}/node_guid", ""))
+        for number in self._port_numbers(name):
+            if self._link_layer(name, number) is Medium.INFINIBAND:
+                yield self._port(name, number, node_guid)
+
+    def nets(self, name: str) -> Iterator[tuple[str, RdmaOfNet]]:
+        """Yield the interfaces of an HCA that has an Ethernet port."""
+        layers = [
+            self._files.get(f"{name}/ports/{k}/link_layer", "") for k in self._port_numbers(name)
+        ]
+        if "Ethernet" not in [layer.strip() for layer in layers]:
+            return
+        found = self._match(f"{name}/device/numa_node", _NUMA_NODE)
+        numa_node = int(found[0]) if found and int(found[0]) >= 0 else None
+        for net in self._files.get(f"{name}/device/net", "").split():
+            yield net, RdmaOfNet(name, numa_node)
+
+    def _port_numbers(self, name: str) -> list[int]:
+        return sorted(self._numbers.get(name, ()))
+
+    def _link_layer(self, name: str, number: int) -> Medium | None:
+        """Return the medium; kernels before 2.6.37 knew InfiniBand only and have no such file."""
+        path = f"{name}/ports/{number}/link_layer"
+        text = self._files.get(path, "InfiniBand").strip()
+        if text not in {"InfiniBand", "Ethernet"}:
+            self._error(path, text)
+            return None
+        return Medium.INFINIBAND if text == "InfiniBand" else Medium.ETHERNET
+
+    def _port(self, name: str, number: int, node_guid: str | None) -> Port:
+        folder = f"{name}/ports/{number}"
+        state = self._state(folder)
+        ids = []
+        if node_guid:
+            ids.append(Id(IdKind.NODE_GUID, node_guid, str(number)))
+        gid = self._match(f"{folder}/gids/0", _GID)
+        port_guid = parse_guid(gid[2]) if gid else None
+        is_up = state is PortState.UP
+        if port_guid:
+            ids.append(Id(IdKind.PORT_GUID, port_guid))
+        return Port(
+            name=f"{name}/{number}",
+            ids=tuple(ids),
+            medium=Medium.INFINIBAND,
+            state=state,
+            rate_bps=self._rate_bps(folder) if is_up else None,
+            rdma_device=name,
+            # Without a link it is the default one, whatever the cable leads to.
+            subnet=parse_guid(gid[1]) if gid and is_up else None,
+        )
+
+    def _state(self, folder: str) -> PortState:
+        """Return whether there is a link: the physical state tells, else the logical one."""
+        physical = self._match(f"{folder}/phys_state", _PHYSICAL_STATE)
+        if physical:
+            return PortState.UP if physical[1] == _LINK_UP else PortState.DOWN
+        logical = self._match(f"{folder}/state", _STATE)
+        return _STATES.get(logical[1], PortState.UNKNOWN) if logical else PortState.UNKNOWN
+
+    def _rate_bps(self, folder: str) -> int | None:
+        """Return bits per second from `200 Gb/sec (2X NDR)` or `2.5 Gb/sec (1X SDR)`."""
+        found = self._match(f"{folder}/rate", _RATE, is_prefix=True)
+        return int(Decimal(found[1]) * 10**9) if found else None
+
+    def _guid(self, path: str) -> str | None:
+        found = self._match(path, _GUID)
+        return parse_guid(found[0]) if found else None
+
+    def _match(
+        self, path: str, pattern: re.Pattern[str], *, is_prefix: bool = False
+    ) -> re.Match[str] | None:
+        """Return the match of a file's content; None for a missing file, bad content is noted."""
+        if path not in self._files:
+            return None
+        text = self._files[path].strip()
+        found = pattern.match(text) if is_prefix else pattern.fullmatch(text)
+        if found is None:
+            self._error(path, text)
+        return found
+
+    def _error(self, path: str, text: str) -> None:
+        place = "/".join(part for part in (self._source, show(path)) if part)
+        self.errors.append(ParseError("unexpected content", source=place, excerpt=text))

@@ -1,0 +1,93 @@
+"""Saved frames: capture files as tcpdump writes them, or one frame as it went over the wire.
+
+Only the frames are taken out; what they say is `lldpdu`'s. A capture holds the frames of both
+directions, so a device that was captured on is among those that it tells of.
+
+Source: draft-ietf-opsawg-pcap; pcapng, which Wireshark writes by default, is refused by name.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from topology.model.errors import ParseError
+from topology.model.facts import Neighbor
+from topology.sources.lldp.lldpdu import ETHERTYPE, GROUPS, parse_frame
+
+_ORDERS: Final = {
+    bytes.fromhex("a1b2c3d4"): ">",
+    bytes.fromhex("a1b23c4d"): ">",  # times in nanoseconds
+    bytes.fromhex("d4c3b2a1"): "<",
+    bytes.fromhex("4d3cb2a1"): "<",
+}
+_NEXT_GENERATION: Final = bytes.fromhex("0a0d0d0a")
+_HEAD_BYTES: Final = 24
+_RECORD_BYTES: Final = 16
+_ETHERNET: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFrames:
+    """What a file of frames tells."""
+
+    num_frames: int = 0
+    num_lldp: int = 0
+    neighbors: tuple[Neighbor, ...] = ()
+    """Those that LLDP frames tell, each once, in the order of the file."""
+    errors: tuple[ParseError, ...] = ()
+
+
+def is_saved_frames(raw: bytes) -> bool:
+    """Return whether a file holds frames by its first bytes."""
+    return raw[:4] in _ORDERS or raw[:4] == _NEXT_GENERATION or raw[:6] in GROUPS
+
+
+def parse_saved_frames(raw: bytes, *, source: str = "") -> SavedFrames:
+    """Return what the LLDP frames of a file say; never raises. Linear in its length.
+
+    A frame that cannot be read costs itself, a record that is cut the rest of the file.
+    """
+    if raw[:6] in GROUPS:
+        return _told([raw], [], source)
+    order = _ORDERS.get(raw[:4])
+    if order is None:
+        return _refused("not a pcap file; of a pcapng one, tshark -F pcap makes one", source)
+    if len(raw) < _HEAD_BYTES:
+        return _refused("cut within its header", source)
+    (link,) = struct.unpack_from(f"{order}I", raw, 20)
+    if link & 0xFFFF != _ETHERNET:
+        return _refused(f"link type {link & 0xFFFF} is not Ethernet", source)
+    frames: list[bytes] = []
+    at = _HEAD_BYTES
+    while at + _RECORD_BYTES <= len(raw):
+        (length,) = struct.unpack_from(f"{order}I", raw, at + 8)
+        frames.append(raw[at + _RECORD_BYTES : at + _RECORD_BYTES + length])
+        at += _RECORD_BYTES + length
+    problems = [] if at == len(raw) else [ParseError("the last frame is cut", source=source)]
+    return _told(frames, problems, source)
+
+
+def _refused(problem: str, source: str) -> SavedFrames:
+    return SavedFrames(errors=(ParseError(problem, source=source),))
+
+
+def _told(frames: list[bytes], problems: list[ParseError], source: str) -> SavedFrames:
+    neighbors: dict[Neighbor, None] = {}
+    errors: list[ParseError] = []
+    num_lldp = 0
+    for number, raw in enumerate(frames, 1):
+        if not _is_lldp(raw):
+            continue
+        num_lldp += 1
+        frame = parse_frame(raw, source=f"{source} frame {number}".strip())
+        errors += frame.errors
+        if frame.pdu is not None and frame.pdu.ttl_s:
+            neighbors[frame.pdu.neighbor] = None
+    return SavedFrames(len(frames), num_lldp, tuple(neighbors), (*errors, *problems))
+
+
+def _is_lldp(raw: bytes) -> bool:
+    kinds = (raw[at : at + 2] for at in (12, 16, 20))  # behind up to two tags
+    return ETHERTYPE.to_bytes(2, "big") in kinds and raw[:6] in GROUPS

@@ -1,0 +1,155 @@
+"""Saved walks as rows: text of `snmpwalk -On` (or `snmpbulkwalk -On`), and snmprec records.
+
+A weaker source than a walk of our own: texts over several lines, BITS and octets change their
+form when printed, and recorders mangle quotes. Only for what people hand in.
+
+Source: net-snmp 5.9.3 snmplib/mib.c; snmpsim's documentation of .snmprec.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from topology.model.errors import ParseError
+from topology.sources.lldp_mib.tables import Oid, Value, WalkRow
+
+_MAX_ERRORS: Final = 20
+_OID = r"(?:\d{1,10}\.){2,127}\d{1,10}"
+# Some recorders lose a blank beside the sign.
+_WALK_LINE = re.compile(rf"\.({_OID}) ?= ?(?:([A-Za-z][\w -]*): ?)?(.*)", re.DOTALL)
+_WALK_START = re.compile(rf"\.{_OID} ?=")
+_RECORD = re.compile(rf"({_OID})\|(\w+)\|(.*)")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_HEX = re.compile(r"(?:[0-9A-Fa-f]{1,2}(?:[\s:]+|\Z))*\Z")
+_NUMBER = re.compile(r"-?\d{1,20}\Z")
+_IN_BRACKETS = re.compile(r"\w*\((-?\d{1,20})\)")
+_ABSENT: Final = ("No Such ", "No more variables")
+_NUMBER_TYPES: Final = frozenset(
+    {"INTEGER", "Integer32", "Gauge32", "Unsigned32", "Counter32", "Counter64", "Timeticks"}
+)
+_OCTET_TYPES: Final = frozenset({"Hex-STRING", "Network Address"})
+_RECORD_NUMBERS: Final = frozenset({"2", "65", "66", "67", "70"})
+_IGNORED: Final = frozenset({"BITS", "OID", "Opaque", "5", "6", "68"})
+
+
+def read_walk_text(raw: bytes, *, source: str = "") -> tuple[list[WalkRow], tuple[ParseError, ...]]:
+    """Return the rows of a saved walk in either form; never raises.
+
+    A line that cannot be read costs that row. O(bytes).
+    """
+    text = raw.removeprefix(b"\xef\xbb\xbf").decode("latin-1")  # octets stay what they are
+    is_walk = _WALK_START.search(text[:65536]) is not None
+    entries = _walk_entries(text) if is_walk else _record_entries(text)
+    rows: list[WalkRow] = []
+    errors: list[ParseError] = []
+    num_bad = 0
+    for line, entry, found in entries:
+        if isinstance(found, str):
+            num_bad += 1
+            if num_bad <= _MAX_ERRORS:
+                errors.append(ParseError(found, source=source, line=line, excerpt=entry))
+        elif found is not None:
+            rows.append(found)
+    if num_bad > _MAX_ERRORS:
+        errors.append(ParseError(f"{num_bad - _MAX_ERRORS} more bad lines", source=source))
+    if not rows and not errors:
+        errors.append(ParseError("no row: expected `snmpbulkwalk -On`", source=source))
+    return rows, tuple(errors)
+
+
+_Entry = tuple[int, str, WalkRow | str | None]
+"""Line, text, and its row, or what is wrong with it, or None where it holds nothing of use."""
+
+
+def _walk_entries(text: str) -> Iterator[_Entry]:
+    """Yield the entries of snmpwalk's text; lines without an OID continue the entry before."""
+    start, parts = 0, [""]
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.removesuffix("\r")  # noqa: PLW2901 - files of Windows
+        if not line.startswith(".") or not _WALK_START.match(line):
+            parts.append(line)
+            continue
+        if start:
+            yield _walk_entry(start, "\n".join(parts))
+        start, parts = number, [line]
+    if start:
+        yield _walk_entry(start, "\n".join(parts))
+
+
+def _walk_entry(line: int, entry: str) -> _Entry:
+    found = _WALK_LINE.match(entry)
+    if found is None:
+        return line, entry, "not OID = TYPE: value"
+    kind, shown = found[2] or "", found[3]
+    if kind in _IGNORED or (not kind and shown.startswith(_ABSENT)):
+        return line, entry, None
+    value = _walk_value(kind, shown.rstrip("\n"))
+    return line, entry, "unreadable value" if value is None else (_oid(found[1]), value)
+
+
+def _walk_value(kind: str, shown: str) -> Value | None:
+    if kind in _NUMBER_TYPES:
+        named = _IN_BRACKETS.match(shown)
+        digits = named[1] if named else shown.split(" ", maxsplit=1)[0].strip()
+        return int(digits) if _NUMBER.match(digits) else None
+    if kind == "IpAddress":
+        return _packed(shown)
+    if kind in _OCTET_TYPES:
+        return _octets(shown)
+    if kind in {"STRING", ""}:
+        text = shown.strip()
+        quoted = len(text) > 1 and text[0] == text[-1] == '"'
+        return (_ESCAPED.sub(r"\1", text[1:-1]) if quoted else text).encode("latin-1")
+    return None
+
+
+def _octets(shown: str) -> bytes | None:
+    """Return octets in hex; a MAC is printed as `0:b:ca:fe:0:0` where the MIB was at hand."""
+    digits = shown.strip()
+    parts = re.findall("[0-9A-Fa-f]+", digits) if _HEX.match(digits) else []
+    is_read = bool(parts) or not digits
+    return bytes(int(part, 16) for part in parts) if is_read else None
+
+
+def _record_entries(text: str) -> Iterator[_Entry]:
+    """Yield the entries of a snmprec file: `OID|tag|value`, a tag with x has its value in hex."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        found = _RECORD.match(line)
+        if found is None:
+            yield number, line, "not OID|tag|value"
+            continue
+        tag, shown = found[2], found[3]
+        if tag in _IGNORED:
+            yield number, line, None
+            continue
+        value = _record_value(tag, shown)
+        yield number, line, "unreadable value" if value is None else (_oid(found[1]), value)
+
+
+def _record_value(tag: str, shown: str) -> Value | None:
+    if tag in _RECORD_NUMBERS:
+        return int(shown) if _NUMBER.match(shown) else None
+    if tag == "4":
+        return shown.encode("latin-1")
+    if tag == "4x":
+        try:
+            return bytes.fromhex(shown)
+        except ValueError:
+            return None
+    return _packed(shown) if tag == "64" else None
+
+
+def _packed(shown: str) -> bytes | None:
+    try:
+        return ipaddress.ip_address(shown.strip()).packed
+    except ValueError:
+        return None
+
+
+def _oid(text: str) -> Oid:
+    return tuple(map(int, text.split(".")))

@@ -1,0 +1,87 @@
+"""A damaged fabric as its devices see it: what is at the far end, and under which ids."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+from topology.model.facts import PortName
+from topology.model.ids import Id, IdKind
+from topology.synthetic.faults import Damaged
+from topology.synthetic.wiring import Host, Nic, Switch, switch_port
+
+FIRST_SUBNET = 0xFE80_0000_0000_0000
+
+
+class Swept(NamedTuple):
+    """How a sweep names one port, whichever end of its cable tells."""
+
+    node_ids: tuple[Id, ...]
+    port_ids: tuple[Id, ...]
+    port_name: str
+
+
+class Sight:
+    """A damaged fabric, indexed for those who look at it port by port."""
+
+    def __init__(self, damaged: Damaged) -> None:
+        """Index the cables by both of their ends."""
+        self.damaged = damaged
+        self.medium = damaged.wiring.spec.medium
+        self.rate_bps = damaged.wiring.spec.rate_bps
+        self.hosts = {host.name: host for host in damaged.wiring.hosts}
+        self.switches = {
+            switch.name: switch
+            for switch in damaged.wiring.switches
+            if switch.name not in damaged.lost_switches
+        }
+        self._swept: dict[PortName, Swept] = {}
+        self._far = dict(damaged.cables) | {cable.high: cable.low for cable in damaged.cables}
+
+    def ports_of(self, switch: Switch) -> list[str]:
+        """Return the names of a switch's ports, cabled or not."""
+        return [switch_port(self.medium, number + 1) for number in range(switch.num_ports)]
+
+    def far_end(self, device: str, port: str) -> PortName | None:
+        """Return the port at the other end of the cable, None where there is no cable."""
+        return self._far.get(PortName(device, port))
+
+    def chassis_mac(self, device: str) -> str:
+        """Return the MAC that a device sends as its chassis id: a host takes its first NIC's."""
+        host = self.hosts.get(device)
+        return host.nics[0].mac if host else self.switches[device].mac
+
+    def swept(self, port: PortName) -> Swept:
+        """Return how a sweep names a port; one value per port, which both ends share."""
+        found = self._swept.get(port)
+        return found or self._swept.setdefault(port, self._sweep(port))
+
+    def _sweep(self, port: PortName) -> Swept:
+        nic = self.nics.get(port)
+        if nic is None:
+            guid = self.switches[port.device].guid
+            port_ids = (Id(IdKind.NODE_GUID, guid, port.port),)
+            return Swept((Id(IdKind.NODE_GUID, guid),), port_ids, port.port)
+        return Swept((Id(IdKind.NODE_GUID, nic.guid),), hca_port_ids(nic), port.port)
+
+    @cached_property
+    def nics(self) -> dict[PortName, Nic]:
+        """Every port of a host."""
+        return {
+            PortName(host.name, nic.port): nic for host in self.hosts.values() for nic in host.nics
+        }
+
+
+def subnet_of(plane: int) -> str:
+    """Return the prefix of the InfiniBand subnet that a plane is, 16 hex digits."""
+    return f"{FIRST_SUBNET + plane:016x}"
+
+
+def hca_description(host: Host, nic: Nic) -> str:
+    """Return the node description of an HCA, which the driver sets whether or not an agent runs."""
+    return f"{host.name} {nic.device}"
+
+
+def hca_port_ids(nic: Nic) -> tuple[Id, ...]:
+    """Return the ids of an HCA's only port."""
+    return (Id(IdKind.NODE_GUID, nic.guid, "1"), Id(IdKind.PORT_GUID, nic.guid))

@@ -1,0 +1,134 @@
+"""What of the damage can be seen by somebody who knows that the fabric should be symmetric.
+
+Judged on the fabric as it is after *all* faults: one fault can hide another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from topology.synthetic.faults import Damaged
+from topology.synthetic.membership import (
+    Unit,
+    count_attachments,
+    is_host_cable,
+    majority,
+    unit_of,
+)
+from topology.synthetic.wiring import Cable, Switch
+
+
+class Symmetry:
+    """A damaged fabric, indexed by what its devices have in common."""
+
+    def __init__(self, damaged: Damaged) -> None:
+        """Index the cables. Cost: O(cables)."""
+        self._damaged = damaged
+        self._switches = {switch.name: switch for switch in damaged.wiring.switches}
+        self._attachments = count_attachments(damaged)
+        self._nic_indices = {
+            nic.port: index for index, nic in enumerate(damaged.wiring.hosts[0].nics)
+        }
+        self._leaves_by_rail: dict[tuple[Unit, int], Counter[str]] = {}
+        self._uppers: dict[str, Counter[str]] = {}
+        self._lowers: dict[str, Counter[str]] = {}
+        for cable in damaged.cables:
+            self._index(cable)
+
+    def _index(self, cable: Cable) -> None:
+        low, high = cable.low.device, cable.high.device
+        if is_host_cable(cable, self._switches):
+            rail = (unit_of(self._switches[high]), self._nic_indices[cable.low.port])
+            self._leaves_by_rail.setdefault(rail, Counter())[high] += 1
+        elif not self._joins_peers(cable):
+            self._uppers.setdefault(low, Counter())[high] += 1
+            self._lowers.setdefault(high, Counter())[low] += 1
+
+    def _joins_peers(self, cable: Cable) -> bool:
+        """Return whether a cable is between switches of one rank, where any pair would do."""
+        low, high = (self._switches.get(end.device) for end in cable)
+        return low is not None and high is not None and low.rank == high.rank
+
+    def shows_misplaced(self, cable: Cable) -> bool:
+        """Return whether a present cable is seen to lead to the wrong switch.
+
+        An up-link on another spine of its own pod is not: it looks like a spare cable there and
+        a lost one elsewhere, and which two were exchanged nobody can tell. Nor is a cable between
+        peers.
+        """
+        high = self._switches[cable.high.device]
+        if self._joins_peers(cable):
+            return False
+        if not is_host_cable(cable, self._switches):
+            below = unit_of(self._switches[cable.low.device])
+            home = majority(self._attachments.units[below])
+            return home is not None and home != unit_of(high)
+        home = majority(self._attachments.hosts[cable.low.device])
+        if home is None:
+            return False
+        return home != unit_of(high) or self._shows_wrong_rail(cable, high)
+
+    def _shows_wrong_rail(self, cable: Cable, leaf: Switch) -> bool:
+        """Return whether most hosts of the group have this port on another leaf."""
+        rail = (unit_of(leaf), self._nic_indices[cable.low.port])
+        usual = majority(self._leaves_by_rail[rail])
+        return usual is not None and usual != leaf.name
+
+    def shows_missing(self, cable: Cable) -> bool:
+        """Return whether a cable that is gone is missed by its ends or their fellows.
+
+        One between peers is not: which of them have one, and how many, is no pattern.
+        """
+        low, high = cable.low.device, cable.high.device
+        if is_host_cable(cable, self._switches):
+            return low not in self._damaged.silent or low in self._attachments.hosts
+        if self._joins_peers(cable):
+            return False
+        ups, downs = self._uppers.get(low, Counter()), self._lowers.get(high, Counter())
+        have = ups[high]
+        sideways = [num for name, num in ups.items() if name != high]
+        across = [num for name, num in downs.items() if name != low]
+        if not have and not (sideways and across):
+            return False
+        fellows = sideways + across
+        return 2 * sum(num > have for num in fellows) > len(fellows)
+
+    def shows_lost(self, switch: str) -> bool:
+        """Return whether something still points at a switch that is gone.
+
+        A reporting host does by its dark port. Switches do when most of those that were cabled
+        to it have fewer cables that way than is usual for their rank.
+        """
+        lost = self._damaged.lost_switches
+        cables = [
+            cable
+            for cable in self._damaged.wiring.cables
+            if switch in _devices(cable) and not self._joins_peers(cable)
+        ]
+        if any(self._is_dark_report(cable) for cable in cables):
+            return True
+        below = {cable.low.device for cable in cables if cable.high.device == switch}
+        above = {cable.high.device for cable in cables if cable.low.device == switch}
+        fewer = [
+            *self._have_fewer(below & self._switches.keys() - lost, self._uppers),
+            *self._have_fewer(above - lost, self._lowers),
+        ]
+        return 2 * sum(fewer) > len(fewer)
+
+    def _is_dark_report(self, cable: Cable) -> bool:
+        """Return whether a cable that is gone leaves a dark port in some host's report."""
+        host = cable.low.device
+        return is_host_cable(cable, self._switches) and host not in self._damaged.silent
+
+    def _have_fewer(self, names: set[str], towards: dict[str, Counter[str]]) -> list[bool]:
+        """Return for switches of one rank whether each has fewer cables than most, one way."""
+        ranks = {self._switches[name].rank for name in names}
+        counts = Counter(
+            cables.total() for name, cables in towards.items() if self._switches[name].rank in ranks
+        )
+        usual = max(counts, key=lambda num: (counts[num], num), default=0)
+        return [towards.get(name, Counter()).total() < usual for name in sorted(names)]
+
+
+def _devices(cable: Cable) -> tuple[str, str]:
+    return cable.low.device, cable.high.device
