@@ -117,4 +117,4 @@ wheel: $(SETUP) ## Build dist/toponaut-*.whl
 
 clean: ## Remove caches and what was built; .venv stays
 	@rm -rf build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find agent generator topology tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find agent generator runtime topology tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.cli import main
+from agent.cli.main import main
 
 if __name__ == "__main__":
     main()

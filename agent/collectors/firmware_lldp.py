@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.command import Limits, Runner
-from agent.config import Settings
-from agent.probing import Collected, Collector, SourceAbsent
-from agent.sysfs import Sysfs
+from agent.collectors.probe import Collected, Collector, SourceAbsent
+from agent.node.command import Limits, Runner
+from agent.node.sysfs import Sysfs
+from agent.settings import Settings
 from topology.model.errors import show
 from topology.model.facts import Device, Medium, Port
 from topology.model.ids import Id, IdKind, natural_key

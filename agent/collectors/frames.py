@@ -20,11 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agent.command import Runner
-from agent.config import Settings
-from agent.listening import Ear, Heard, Listener
-from agent.probing import Collected, Collector, SourceAbsent
-from agent.sysfs import Sysfs
+from agent.collectors.probe import Collected, Collector, SourceAbsent
+from agent.node.command import Runner
+from agent.node.frame_listener import Ear, Heard, Listener
+from agent.node.sysfs import Sysfs
+from agent.settings import Settings
 from topology.model.errors import show
 from topology.model.facts import Device, Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind

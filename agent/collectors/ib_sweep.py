@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from agent.command import CommandResult, Limits, Runner, tail_of
-from agent.config import DEFAULT_SUBNET, Settings, SweepSettings
-from agent.probing import Collected, Collector, SourceAbsent, Sweep, SweepFailed
-from agent.sysfs import Sysfs
+from agent.collectors.probe import Collected, Collector, SourceAbsent, Sweep, SweepFailed
+from agent.node.command import CommandResult, Limits, Runner, tail_of
+from agent.node.sysfs import Sysfs
+from agent.settings import DEFAULT_SUBNET, Settings, SweepSettings
 from topology.model.errors import CollectError, CommandFailed, ParseError, show
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import natural_key, parse_guid

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agent.command import CommandResult, Limits, Runner, tail_of
-from agent.config import Settings
-from agent.probing import Collected, Collector, SourceAbsent
+from agent.collectors.probe import Collected, Collector, SourceAbsent
+from agent.node.command import CommandResult, Limits, Runner, tail_of
+from agent.settings import Settings
 from topology.model.errors import CollectError, CommandFailed, ParseError, show
 from topology.model.facts import Device, Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from agent.command import Runner
-from agent.config import Settings
-from agent.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
-from agent.probing import Collected, Collector, SourceAbsent
-from agent.sysfs import Sysfs
+from agent.collectors.probe import Collected, Collector, SourceAbsent
+from agent.node.command import Runner
+from agent.node.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
+from agent.node.sysfs import Sysfs
+from agent.settings import Settings
 from topology.model.errors import CollectError
 from topology.model.facts import Device, Medium, Port, PortState
 from topology.model.ids import Id, IdKind, natural_key, parse_mac

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.command import CommandResult, Limits, Runner, tail_of
-from agent.config import Settings
-from agent.probing import Collected, Collector, SourceAbsent
+from agent.collectors.probe import Collected, Collector, SourceAbsent
+from agent.node.command import CommandResult, Limits, Runner, tail_of
+from agent.settings import Settings
 from topology.model.errors import CollectError, CommandFailed, show
 from topology.model.facts import Device, Medium
 from topology.sources.host.nvidia_smi import FIELDS, derive_clique, parse_gpu_fabrics, port_of

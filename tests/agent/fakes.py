@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from agent.command import CommandResult, Limits
+from agent.node.command import CommandResult, Limits
 from topology.model.errors import CommandMissing, TopologyError
 
 Answer = CommandResult | TopologyError

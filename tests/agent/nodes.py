@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent.clock import Clock
-from agent.collect import Node
-from agent.command import Runner
-from agent.config import Settings, SweepSettings
+from agent.collection import Node
+from agent.node.command import Runner
+from agent.settings import Settings, SweepSettings
+from runtime.clock import Clock
 from tests.agent.fakes import FakeClock, FakeRunner
 
 SWEEP = SweepSettings(("ibnetdiscover",), 60, 1 << 20, None)

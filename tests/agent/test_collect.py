@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.collect import (
+from agent.collection import (
     COLLECTORS,
     FRAMES,
     Attempt,
@@ -18,9 +18,9 @@ from agent.collect import (
     collect,
     recall,
 )
-from agent.command import Runner
-from agent.config import Settings
-from agent.probing import Collected, Collector, SourceAbsent
+from agent.collectors.probe import Collected, Collector, SourceAbsent
+from agent.node.command import Runner
+from agent.settings import Settings
 from tests.agent.fakes import FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
 from topology.model.errors import CollectError, ParseError

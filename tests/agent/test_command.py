@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.command import (
+from agent.node.command import (
     DEFAULT_PATH,
     STDERR_TAIL_BYTES,
     CommandResult,

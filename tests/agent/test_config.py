@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.config import (
+from agent.settings import (
     ListenAddress,
     checked_node_name,
     parse_argv,

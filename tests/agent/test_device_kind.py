@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.reporting import merge_device
+from agent.node_report import merge_device
 from tests.agent.nodes import settings_for
 from topology.model.facts import DeviceKind
 from topology.model.ids import Id, IdKind

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import firmware_lldp
-from agent.command import ProcessRunner, command_env
-from agent.probing import Collected, SourceAbsent
+from agent.collectors.probe import Collected, SourceAbsent
+from agent.node.command import ProcessRunner, command_env
 from tests.agent.nodes import card, plant, settings_for
 from tests.agent.programs import write_program
 from topology.model.errors import CommandTimeout

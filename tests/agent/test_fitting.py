@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agent.fitting import MAX_OBJECT_BYTES, fit_report
+from agent.publish.size_limit import MAX_OBJECT_BYTES, fit_report
 from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
 from topology.reports.neighbor_report import NeighborReport, parse_report, render_report, report_of
 

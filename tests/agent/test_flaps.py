@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.flaps import MIN_DOWNS, WINDOW_S, Flaps, read_downs
-from agent.publishing import ReportFolder
-from agent.rounds import Rounds
-from agent.sysfs import Sysfs
+from agent.loop import Rounds
+from agent.node.link_flaps import MIN_DOWNS, WINDOW_S, Flaps, read_downs
+from agent.node.sysfs import Sysfs
+from agent.publish.directory import ReportFolder
 from tests.agent.fakes import FakeRunner
 from tests.agent.nodes import card, node_for, plant
 from topology.model.facts import Medium, Port

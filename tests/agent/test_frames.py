@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.collect import Attempt, Availability, Node, Outcome, availability, collect
+from agent.collection import Attempt, Availability, Node, Outcome, availability, collect
 from agent.collectors import frames
-from agent.config import FrameSettings, FrameUse
-from agent.listening import Listener
-from agent.probing import Collected, SourceAbsent
-from agent.publishing import ReportFolder
-from agent.rounds import Rounds
+from agent.collectors.probe import Collected, SourceAbsent
+from agent.loop import Rounds
+from agent.node.frame_listener import Listener
+from agent.publish.directory import ReportFolder
+from agent.settings import FrameSettings, FrameUse
 from tests.agent.ears import FakeInterfaces, SetClock, frame
 from tests.agent.fakes import FakeRunner, printed
 from tests.agent.nodes import card, chassis, heard, node_for, plant, settings_for

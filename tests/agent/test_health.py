@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 import pytest
 
-from agent.destination import Change
-from agent.health import HUNG_PERIODS, LEAST_HUNG_S, STALE_PERIODS, Vitals, health_pages
+from agent.publish.destination import Change
+from agent.telemetry.health import HUNG_PERIODS, LEAST_HUNG_S, STALE_PERIODS, Vitals, health_pages
 from tests.agent.fakes import FakeClock
 from topology.model.errors import KubeForbidden, KubeUnavailable, StoreError, TopologyError
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import ib_sweep
-from agent.command import Limits
-from agent.config import SweepTarget
-from agent.probing import Collected, SourceAbsent, SweepFailed
+from agent.collectors.probe import Collected, SourceAbsent, SweepFailed
+from agent.node.command import Limits
+from agent.settings import SweepTarget
 from tests.agent.fakes import Answer, FakeRunner, printed
 from tests.agent.nodes import SWEEP, plant, settings_for
 from topology.model.errors import CommandMissing, CommandTimeout

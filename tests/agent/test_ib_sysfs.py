@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import ib_sysfs
-from agent.probing import Collected
+from agent.collectors.probe import Collected
 from tests.agent.fakes import FakeRunner
 from tests.agent.nodes import plant, settings_for
 from topology.model.errors import CollectError

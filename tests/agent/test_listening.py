@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.listening import LINK_CHECK_S, Listener
+from agent.node.frame_listener import LINK_CHECK_S, Listener
 from tests.agent.ears import FakeInterfaces, SetClock, await_that, frame
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.collect import Attempt, Outcome
+from agent.collection import Attempt, Outcome
 from agent.collectors import lldpd
-from agent.command import Limits
-from agent.probing import SourceAbsent
-from agent.publishing import document_of, render_document
-from agent.reporting import build_reports
+from agent.collectors.probe import SourceAbsent
+from agent.node.command import Limits
+from agent.node_report import build_reports
+from agent.publish.directory import document_of, render_document
 from tests.agent.fakes import Answer, FakeRunner, printed
 from tests.agent.nodes import chassis, heard, settings_for
 from topology.model.errors import CollectError, CommandFailed, CommandTimeout

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.logs import start_logging
+from runtime.logs import start_logging
 
 log = logging.getLogger("agent.test")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.collect import Attempt, Outcome
-from agent.destination import Change
-from agent.metrics import Metrics
-from agent.probing import Collected
+from agent.collection import Attempt, Outcome
+from agent.collectors.probe import Collected
+from agent.publish.destination import Change
+from agent.telemetry.metrics import Metrics
 from tests.agent.fakes import FakeClock
 from tests.golden import Golden
 from topology.model.errors import KubeUnavailable

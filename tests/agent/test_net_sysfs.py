@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import net_sysfs
-from agent.config import Settings
-from agent.probing import Collected, SourceAbsent
+from agent.collectors.probe import Collected, SourceAbsent
+from agent.settings import Settings
 from tests.agent.fakes import FakeRunner
 from tests.agent.nodes import card, plant, settings_for, virtual
 from topology.model.errors import CollectError

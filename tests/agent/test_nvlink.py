@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import nvlink
-from agent.command import ProcessRunner, command_env
-from agent.probing import Collected, SourceAbsent
-from agent.reporting import merge_device
+from agent.collectors.probe import Collected, SourceAbsent
+from agent.node.command import ProcessRunner, command_env
+from agent.node_report import merge_device
 from tests.agent.nodes import settings_for
 from tests.agent.programs import write_program
 from topology.model.errors import CollectError, CommandFailed, CommandTimeout

@@ -9,8 +9,8 @@ from http import HTTPStatus
 
 import pytest
 
-from agent.config import ListenAddress
-from agent.pages import MAX_CONNECTIONS, MAX_REQUEST_BYTES, Page, PageServer
+from agent.settings import ListenAddress
+from runtime.http import MAX_CONNECTIONS, MAX_REQUEST_BYTES, Page, PageServer
 from topology.model.errors import ConfigError
 
 LARGE = b"x" * (4 << 20)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.parts import outdated_parts, place_parts
+from agent.publish.part_numbers import outdated_parts, place_parts
 from topology.model.errors import InvariantError, ReportError
 from topology.reports.neighbor_report import NeighborReport, ReportMetadata, ReportSpec, SweepPart
 from topology.reports.sweep_parts import split_sweep, unpack_sweep

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.destination import Change
-from agent.publishing import ReportFolder, document_of, render_document
+from agent.publish.destination import Change
+from agent.publish.directory import ReportFolder, document_of, render_document
 from topology.model.errors import StoreError
 from topology.model.facts import Device, DeviceKind, Port
 from topology.reports.neighbor_report import NeighborReport, ReportStatus, parse_report, report_of

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.collect import COLLECTORS, Attempt, Outcome
-from agent.probing import Collected, Sweep
-from agent.reporting import build_reports, merge_device
+from agent.collection import COLLECTORS, Attempt, Outcome
+from agent.collectors.probe import Collected, Sweep
+from agent.node_report import build_reports, merge_device
 from tests.agent.nodes import settings_for
 from topology.model.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind

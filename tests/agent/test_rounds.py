@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agent.publishing import ReportFolder
-from agent.rounds import Rounds
-from agent.sweeping import FabricFile
+from agent.loop import Rounds
+from agent.publish.directory import ReportFolder
+from agent.sweep_schedule import FabricFile
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
 from topology.model.errors import CommandTimeout

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.collect import Attempt
-from agent.destination import Change
-from agent.rounds import Rounds
+from agent.collection import Attempt
+from agent.loop import Rounds
+from agent.publish.destination import Change
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
 from topology.model.errors import CommandTimeout, KubeForbidden, KubeUnavailable, TopologyError
@@ -163,7 +163,7 @@ def test_it_tells_an_outage_once_by_its_kind(
 ) -> None:
     rounds = agent.start()
     problems = [AWAY, KubeUnavailable("503"), KubeForbidden("403"), KubeForbidden("401"), None]
-    with caplog.at_level(logging.INFO, logger="agent.rounds"):
+    with caplog.at_level(logging.INFO, logger="agent.loop"):
         for problem in problems:
             agent.destination.problem = problem
             rounds.tick()
@@ -176,7 +176,7 @@ def test_it_is_no_recovery_when_a_report_is_put_off(
 ) -> None:
     rounds = agent.start()
     rounds.tick()
-    with caplog.at_level(logging.INFO, logger="agent.rounds"):
+    with caplog.at_level(logging.INFO, logger="agent.loop"):
         agent.destination.problem = AWAY
         rounds.tick()
         agent.destination.problem, agent.destination.deferred = None, frozenset({"node01"})

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from agent.cli import cli
+from agent.cli.main import cli
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import write_answering
 from tests.agent.test_cli import own_logging

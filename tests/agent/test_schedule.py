@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from agent.clock import SystemClock
-from agent.schedule import STOP_SIGNALS, run_periodically
+from runtime.clock import SystemClock
+from runtime.periodic import STOP_SIGNALS, run_periodically
 
 
 def untold() -> None:

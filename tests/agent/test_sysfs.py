@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sysfs import MAX_FILE_BYTES, Sysfs
+from agent.node.sysfs import MAX_FILE_BYTES, Sysfs
 from tests.agent.nodes import plant
 
 

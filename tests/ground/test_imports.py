@@ -34,11 +34,11 @@ def loaded_by(module: str, *, without: tuple[str, ...] = ()) -> set[str]:
 
 
 def test_it_starts_the_agent_without_the_packages_of_the_generator() -> None:
-    assert "agent" in loaded_by("agent.cli", without=(*GENERATOR_ONLY, "scapy"))
+    assert "agent" in loaded_by("agent.cli.main", without=(*GENERATOR_ONLY, "scapy"))
 
 
 def test_it_keeps_the_agent_light_even_where_everything_is_installed() -> None:
-    assert not loaded_by("agent.cli") & {*GENERATOR_ONLY, "scapy", "generator"}
+    assert not loaded_by("agent.cli.main") & {*GENERATOR_ONLY, "scapy", "generator"}
 
 
 def test_it_starts_the_generator_without_scapy() -> None:

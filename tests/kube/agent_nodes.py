@@ -6,13 +6,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agent.config import SweepSettings
-from agent.kube.asking import ApiServer as Server
-from agent.kube.credentials import Credentials, parse_address
-from agent.kube.fabric import FabricObject
-from agent.kube.patience import Patience
-from agent.kube.publishing import REPORTS_PATH, ReportObjects
-from agent.rounds import Rounds, Witness
+from agent.loop import Rounds, Witness
+from agent.publish.kube.cooldown import Patience
+from agent.publish.kube.credentials import Credentials, parse_address
+from agent.publish.kube.fabric_reader import FabricObject
+from agent.publish.kube.https_client import ApiServer as Server
+from agent.publish.kube.report_writer import REPORTS_PATH, ReportObjects
+from agent.settings import SweepSettings
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
 from tests.lab.api_server import ApiServer

@@ -19,15 +19,15 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from agent.collect import Node
-from agent.command import ProcessRunner, command_env
-from agent.config import Settings
-from agent.kube.asking import ApiServer
-from agent.kube.credentials import Credentials, parse_address
-from agent.kube.patience import Patience
-from agent.kube.publishing import ReportObjects
-from agent.logs import start_logging
-from agent.rounds import Rounds
+from agent.collection import Node
+from agent.loop import Rounds
+from agent.node.command import ProcessRunner, command_env
+from agent.publish.kube.cooldown import Patience
+from agent.publish.kube.credentials import Credentials, parse_address
+from agent.publish.kube.https_client import ApiServer
+from agent.publish.kube.report_writer import ReportObjects
+from agent.settings import Settings
+from runtime.logs import start_logging
 from tests.lab.lldp import LldpFabric
 from tests.repository import ROOT
 from topology.model.facts import DeviceKind

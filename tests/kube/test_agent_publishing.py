@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.health import Vitals
+from agent.telemetry.health import Vitals
 from tests.agent.nodes import card, plant
 from tests.kube.agent_nodes import (
     PERIOD_S,

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.kube.patience import MAX_PERIODS
-from agent.kube.publishing import REPORTS_PATH
+from agent.publish.kube.cooldown import MAX_PERIODS
+from agent.publish.kube.report_writer import REPORTS_PATH
 from generator.intake import Taken, take_reports
 from generator.kube.pacing import Pace
 from generator.store.cluster import ClusterStore

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agent.kube.asking import METADATA_ONLY, Request
-from agent.kube.credentials import OwnNode
+from agent.publish.kube.credentials import OwnNode
+from agent.publish.kube.https_client import METADATA_ONLY, Request
 from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 
 

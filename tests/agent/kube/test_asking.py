@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.kube.asking import APPLY, MAX_ANSWER_BYTES, ApiServer, Request
-from agent.kube.credentials import Address, Credentials
-from agent.kube.patience import Patience
+from agent.publish.kube.cooldown import Patience
+from agent.publish.kube.credentials import Address, Credentials
+from agent.publish.kube.https_client import APPLY, MAX_ANSWER_BYTES, ApiServer, Request
 from tests.agent.fakes import FakeClock
 from tests.lab.certificates import write_certificates
 from topology.model.errors import (

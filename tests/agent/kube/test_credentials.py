@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.kube.credentials import (
+from agent.publish.kube.credentials import (
     Address,
     Credentials,
     OwnNode,

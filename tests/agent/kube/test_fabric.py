@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agent.kube.asking import Request
-from agent.kube.credentials import OwnNode
-from agent.kube.fabric import FabricObject
+from agent.publish.kube.credentials import OwnNode
+from agent.publish.kube.fabric_reader import FabricObject
+from agent.publish.kube.https_client import Request
 from topology.model.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
 from topology.reports.fabric_status import FabricStatus, Sweeper, SweepRole, render_fabric
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.kube.patience import MAX_PERIODS, Patience
+from agent.publish.kube.cooldown import MAX_PERIODS, Patience
 from tests.agent.fakes import FakeClock
 from topology.model.errors import KubeUnavailable
 

@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from agent.destination import Change
-from agent.kube.credentials import OwnNode
-from agent.kube.patience import Patience
-from agent.kube.publishing import CHECK_S, STATUS_AGE_S, STATUS_SPREAD_S, WRITING_S, ReportObjects
+from agent.publish.destination import Change
+from agent.publish.kube.cooldown import Patience
+from agent.publish.kube.credentials import OwnNode
+from agent.publish.kube.report_writer import (
+    CHECK_S,
+    STATUS_AGE_S,
+    STATUS_SPREAD_S,
+    WRITING_S,
+    ReportObjects,
+)
 from tests.agent.kube.fakes import FakeApi, SteadyClock
 from topology.model.errors import (
     KubeConflict,

@@ -10,11 +10,11 @@ from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
 from topology.model.facts import Parsed
+from topology.sources.ibnetdiscover import lazy_devices
 from topology.sources.ibnetdiscover.array_parser import read_piece
 from topology.sources.ibnetdiscover.byte_words import NotPlain
 from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.lazy_devices import MAX_KEPT, SweptDevices
-from topology.sources.ibnetdiscover import lazy_devices
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
 

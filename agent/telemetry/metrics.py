@@ -15,10 +15,10 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from agent.clock import Clock
-from agent.collect import COLLECTORS, FRAMES, Attempt, Outcome
-from agent.destination import Change
-from agent.pages import Page
+from agent.collection import COLLECTORS, FRAMES, Attempt, Outcome
+from agent.publish.destination import Change
+from runtime.clock import Clock
+from runtime.http import Page
 from topology.model.errors import TopologyError
 
 PREFIX: Final = "toponaut_agent_"

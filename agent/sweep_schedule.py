@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from agent.clock import Clock
-from agent.collect import SWEEP, Attempt, Outcome
-from agent.config import Settings, SweepTarget
-from agent.stored import read_document
+from agent.collection import SWEEP, Attempt, Outcome
+from agent.publish.regular_files import read_document
+from agent.settings import Settings, SweepTarget
+from runtime.clock import Clock
 from topology.model.errors import ConfigError
 from topology.reports.fabric_status import FABRIC_NAME, FabricStatus, SweepRole, parse_fabric
 from topology.reports.neighbor_report import MAX_SUBNETS, SweepStanding

@@ -18,7 +18,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NamedTuple
 
-from agent.config import ListenAddress
+from agent.settings import ListenAddress
 from topology.model.errors import ConfigError
 
 log = logging.getLogger(__name__)

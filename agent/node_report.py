@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from agent.collect import SWEEP, Attempt, Outcome
-from agent.config import Settings
-from agent.probing import Collected
+from agent.collection import SWEEP, Attempt, Outcome
+from agent.collectors.probe import Collected
+from agent.settings import Settings
 from topology.model.errors import show
 from topology.model.facts import Device, DeviceKind, Port, PortState
 from topology.model.ids import Id, IdKind

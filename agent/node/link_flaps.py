@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from agent.sysfs import Sysfs
+from agent.node.sysfs import Sysfs
 from topology.model.facts import Medium, Port
 
 MIN_DOWNS: Final = 3

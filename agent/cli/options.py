@@ -14,11 +14,11 @@ from typing import Final, TypedDict, TypeVar
 
 import click
 
-from agent.clock import SystemClock
-from agent.collect import Node
+from agent.collection import Node
 from agent.collectors.frames import SystemInterfaces
-from agent.command import ProcessRunner, Stop, command_env
-from agent.config import (
+from agent.node.command import ProcessRunner, Stop, command_env
+from agent.node.frame_listener import Listener
+from agent.settings import (
     FrameSettings,
     FrameUse,
     Settings,
@@ -31,9 +31,9 @@ from agent.config import (
     parse_size,
     parse_subnet,
 )
-from agent.listening import Listener
-from agent.logs import start_logging
-from agent.sweeping import FabricFile
+from agent.sweep_schedule import FabricFile
+from runtime.clock import SystemClock
+from runtime.logs import start_logging
 from topology.model.errors import ConfigError
 from topology.model.facts import DeviceKind
 from topology.model.ids import short_name

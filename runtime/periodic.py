@@ -15,7 +15,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
-from agent.clock import Clock
+from runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from typing import NamedTuple
 
-from agent.clock import Clock
-from agent.config import ListenAddress
-from agent.health import Vitals, health_pages
-from agent.kube.asking import OnAnswer
-from agent.pages import PageServer, Render
-from agent.rounds import Witness
+from agent.loop import Witness
+from agent.publish.kube.https_client import OnAnswer
+from agent.settings import ListenAddress
+from agent.telemetry.health import Vitals, health_pages
+from runtime.clock import Clock
+from runtime.http import PageServer, Render
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def telling(
             witnesses.append(vitals)
             _serve(health, health_pages(vitals), stack)
         if metrics is not None:
-            from agent.metrics import Metrics  # noqa: PLC0415 - most memory is saved without
+            from agent.telemetry.metrics import Metrics  # noqa: PLC0415 - most memory is saved without
 
             counted = Metrics(version=version("toponaut"), clock=clock)
             witnesses.append(counted)

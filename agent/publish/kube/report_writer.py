@@ -18,11 +18,11 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from agent.clock import Clock
-from agent.destination import Change
-from agent.fitting import MAX_OBJECT_BYTES, fit_report
-from agent.kube.asking import APPLY, METADATA_ONLY, Api, Request
-from agent.kube.patience import Patience, Uniform
+from agent.publish.destination import Change
+from agent.publish.kube.cooldown import Patience, Uniform
+from agent.publish.kube.https_client import APPLY, METADATA_ONLY, Api, Request
+from agent.publish.size_limit import MAX_OBJECT_BYTES, fit_report
+from runtime.clock import Clock
 from topology.model.errors import (
     KubeConflict,
     KubeError,

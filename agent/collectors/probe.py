@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent.command import Runner
-from agent.config import Settings
+from agent.node.command import Runner
+from agent.settings import Settings
 from topology.model.errors import CollectError, ParseError
 from topology.model.facts import Device, Port
 from topology.model.ids import Id

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from agent.collect import (
+from agent.collection import (
     Attempt,
     Node,
     Outcome,
@@ -15,13 +15,13 @@ from agent.collect import (
     recall,
     silent_collectors,
 )
-from agent.destination import Change, Destination
-from agent.flaps import Flaps, read_downs
-from agent.parts import outdated_parts, place_parts
-from agent.probing import Collected
-from agent.reporting import build_reports, has_observed, has_swept
-from agent.sweeping import Elections, SweepTurns, sweep_attempt
-from agent.sysfs import Sysfs
+from agent.collectors.probe import Collected
+from agent.node.link_flaps import Flaps, read_downs
+from agent.node.sysfs import Sysfs
+from agent.node_report import build_reports, has_observed, has_swept
+from agent.publish.destination import Change, Destination
+from agent.publish.part_numbers import outdated_parts, place_parts
+from agent.sweep_schedule import Elections, SweepTurns, sweep_attempt
 from topology.model.errors import KubeError, StoreError, TopologyError
 from topology.reports.neighbor_report import NeighborReport, device_of
 

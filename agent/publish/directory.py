@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from agent.destination import Change
-from agent.stored import read_document
+from agent.publish.destination import Change
+from agent.publish.regular_files import read_document
 from topology.model.errors import ReportError, StoreError
 from topology.reports.neighbor_report import NeighborReport, SweepPart, parse_report, render_report
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final, Protocol
 
-from agent.kube.credentials import Credentials, OwnNode, node_of_token
-from agent.kube.patience import Patience
+from agent.publish.kube.cooldown import Patience
+from agent.publish.kube.credentials import Credentials, OwnNode, node_of_token
 from topology.model.errors import KubeError, KubeForbidden, KubeUnavailable
 from topology.model.kube_refusals import error_of_silence, error_of_status
 

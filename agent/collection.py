@@ -13,12 +13,12 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from agent.clock import Clock
 from agent.collectors import firmware_lldp, frames, ib_sweep, ib_sysfs, lldpd, net_sysfs, nvlink
-from agent.command import Runner, Stop
-from agent.config import FrameUse, Settings
-from agent.listening import Listener
-from agent.probing import Collected, Collector, SourceAbsent, SweepFailed
+from agent.collectors.probe import Collected, Collector, SourceAbsent, SweepFailed
+from agent.node.command import Runner, Stop
+from agent.node.frame_listener import Listener
+from agent.settings import FrameUse, Settings
+from runtime.clock import Clock
 from topology.model.errors import CollectError, show
 from topology.model.facts import Device
 

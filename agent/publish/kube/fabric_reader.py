@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from agent.kube.asking import Api, Request
+from agent.publish.kube.https_client import Api, Request
 from topology.model.errors import ConfigError, KubeError, KubeNotFound
 from topology.reports.fabric_status import FABRIC_NAME, FabricStatus, parse_fabric
 from topology.reports.neighbor_report import API_VERSION

@@ -14,20 +14,20 @@ from typing import Final, TypedDict
 
 import click
 
-from agent.clock import Clock
-from agent.config import SweepUse
-from agent.kube.asking import ApiServer, OnAnswer
-from agent.kube.credentials import (
+from agent.cli.options import Command, NodeOptions, env_of, parsed_by, sweep_use
+from agent.publish.kube.cooldown import Patience, Uniform
+from agent.publish.kube.credentials import (
     ACCOUNT,
     Address,
     Credentials,
     address_in_cluster,
     parse_address,
 )
-from agent.kube.fabric import FabricObject
-from agent.kube.patience import Patience, Uniform
-from agent.kube.publishing import ReportObjects
-from agent.options import Command, NodeOptions, env_of, parsed_by, sweep_use
+from agent.publish.kube.fabric_reader import FabricObject
+from agent.publish.kube.https_client import ApiServer, OnAnswer
+from agent.publish.kube.report_writer import ReportObjects
+from agent.settings import SweepUse
+from runtime.clock import Clock
 
 
 class KubeOptions(TypedDict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from agent.clock import Clock
+from runtime.clock import Clock
 from topology.model.errors import KubeError
 
 MAX_PERIODS: Final = 5

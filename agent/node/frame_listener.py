@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from agent.clock import Clock
+from runtime.clock import Clock
 from topology.model.errors import ParseError
 from topology.model.facts import Neighbor
 from topology.sources.lldp.lldpdu import parse_frame

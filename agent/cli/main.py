@@ -12,18 +12,8 @@ from typing import Final, Unpack
 
 import click
 
-from agent.collect import Attempt, Node, Outcome, availability, collect
-from agent.config import (
-    FrameUse,
-    ListenAddress,
-    parse_delay,
-    parse_duration,
-    parse_listen,
-    sweeping_time_s,
-)
-from agent.destination import Destination
-from agent.kube_options import AllOptions, Cluster, kube_options
-from agent.options import (
+from agent.cli.kube_options import AllOptions, Cluster, kube_options
+from agent.cli.options import (
     Command,
     NodeOptions,
     env_of,
@@ -32,13 +22,23 @@ from agent.options import (
     open_node,
     parsed_by,
 )
-from agent.printing import columns, render_text
-from agent.publishing import REPORTS, ReportFolder, document_of, render_document
-from agent.reporting import build_reports
-from agent.rounds import Rounds
-from agent.signals import TERMINATED, on_sigterm
-from agent.sweeping import Elections, SweepTurns, sweep_attempt
-from agent.telling import telling
+from agent.cli.output import columns, render_text
+from agent.collection import Attempt, Node, Outcome, availability, collect
+from agent.loop import Rounds
+from agent.node_report import build_reports
+from agent.publish.destination import Destination
+from agent.publish.directory import REPORTS, ReportFolder, document_of, render_document
+from agent.settings import (
+    FrameUse,
+    ListenAddress,
+    parse_delay,
+    parse_duration,
+    parse_listen,
+    sweeping_time_s,
+)
+from agent.sweep_schedule import Elections, SweepTurns, sweep_attempt
+from agent.telemetry.endpoints import telling
+from runtime.stop import TERMINATED, on_sigterm
 from topology.model.errors import ConfigError, StoreError
 
 
@@ -163,7 +163,7 @@ def run(
     **options: Unpack[AllOptions],
 ) -> None:
     """Collect again and again, and publish what changed, until SIGTERM or SIGINT."""
-    from agent.schedule import run_periodically  # noqa: PLC0415 - the others do without
+    from runtime.periodic import run_periodically  # noqa: PLC0415 - the others do without
 
     place = publish or (options["store"] / REPORTS if options["store"] else None)
     if (place is None) is not options["kube"]:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 
-from agent.clock import Clock
-from agent.collect import Attempt
-from agent.destination import Change
-from agent.pages import Page, Render
+from agent.collection import Attempt
+from agent.publish.destination import Change
+from runtime.clock import Clock
+from runtime.http import Page, Render
 from topology.model.errors import KubeUnavailable, TopologyError, show
 
 STALE_PERIODS: Final = 3

@@ -1,1 +1,0 @@
-"""The API server as the place of reports, over the standard library alone: agents stay light."""
