@@ -1,6 +1,6 @@
 """`python -m generator` is `toponaut`."""
 
-from generator.cli import main
+from generator.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from generator.kube.ownership import is_settled
-from generator.kube.pacing import Backoff, Pace, TokenBucket
 from generator.kube.resources import Resource
 from generator.kube.transport import APPLY, MERGE, Request, Transport, decode
+from runtime.retry import Backoff, Pace, TokenBucket
 from topology.model.errors import (
     KubeConflict,
     KubeError,

@@ -18,9 +18,9 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from generator.kube.lease import LeaseRecord, micro_time, parse_lease, render_lease
-from generator.kube.pacing import Pace
 from generator.kube.resources import LEASES
 from generator.kube.transport import Request, Transport, decode
+from runtime.retry import Pace
 from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 
 log = logging.getLogger(__name__)

@@ -16,9 +16,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from generator.kube.cache import Cache, Change, Parse
 from generator.kube.listing import USUAL, Paging, refill
-from generator.kube.pacing import Backoff, Pace
 from generator.kube.resources import Resource
 from generator.kube.transport import Lines, Request, Transport
+from runtime.retry import Backoff, Pace
 from topology.model.errors import KubeError, KubeExpired, KubeUnavailable
 from topology.model.kube_refusals import error_of_status
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.manifests.levels import Levels
 from generator.manifests.objects import Manifests, Object, mentions
 from generator.manifests.pod_groups import lone_group, pods_of_group
+from generator.manifests.tier_names import Levels
 from generator.manifests.workloads import PodSet, find_workload, sets_of_pods
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from generator.manifests.fields import ROOT, Field
-from generator.manifests.levels import Levels
+from generator.manifests.tier_names import Levels
 from topology.model.errors import PlacementRequestError, show
 
 

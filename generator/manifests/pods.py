@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.quantities import parse_amount
+from generator.objects.quantities import parse_amount
 
 _EFFECTS: Final = frozenset({"", "NoSchedule", "NoExecute"})
 _AFFINITY: Final = ("affinity", "nodeAffinity")

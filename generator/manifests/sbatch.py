@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from generator.manifests.fields import MOST, Note
-from generator.manifests.units import ONE_SLOT
+from generator.manifests.resource_units import ONE_SLOT
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from generator.manifests.fields import Field
 from generator.manifests.objects import Manifests, Object
 from generator.manifests.pods import pod_row, priority_of
-from generator.manifests.units import ONE_SLOT
+from generator.manifests.resource_units import ONE_SLOT
 from topology.model.errors import PlacementRequestError, show
 
 

@@ -12,8 +12,6 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from generator.placement import reasons
-from generator.placement.alternatives import alternatives
 from generator.placement.answer import (
     NOTHING,
     Alternative,
@@ -22,21 +20,23 @@ from generator.placement.answer import (
     Reason,
     ReasonKind,
 )
-from generator.placement.bucketing import bucketed
-from generator.placement.capacity import RunningGang, RunningPods, Snapshot, seen_by
-from generator.placement.choices import widest
-from generator.placement.deferred import DeferredMapping, DeferredRows
-from generator.placement.effort import Effort, EffortSpent
-from generator.placement.evicting import evictable, freed
-from generator.placement.objective import broken, measure, render_objective
-from generator.placement.plain import plain_pods
+from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, seen_by
+from generator.placement.emulation.task_topology import bucketed
+from generator.placement.emulation.walk import tried_in_vain, walked
+from generator.placement.explanation import reasons
+from generator.placement.explanation.alternatives import alternatives
+from generator.placement.explanation.deferred import DeferredMapping, DeferredRows
+from generator.placement.explanation.verdicts import verdicts
 from generator.placement.presets import Key
-from generator.placement.problem import Problem, build_problem
+from generator.placement.problem.objective import broken, measure, render_objective
+from generator.placement.problem.preemption import evictable, freed
+from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solution import Solution
-from generator.placement.solve import solve, solve_roughly
-from generator.placement.verdicts import verdicts
-from generator.placement.walking import tried_in_vain, walked
+from generator.placement.solve.budget import Effort, EffortSpent
+from generator.placement.solve.candidate import Solution
+from generator.placement.solve.pod_counts import widest
+from generator.placement.solve.solver import solve, solve_roughly
+from generator.placement.solve.uniform_gang import plain_pods
 
 STEPS = 1_000_000
 """Budget of a search: about half a second."""

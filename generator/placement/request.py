@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from generator.placement import wire
-from generator.placement.grouping import Group, Grouping, GroupSet, SliceLayer, build_grouping
+from generator.placement.groups import Group, Grouping, GroupSet, SliceLayer, build_grouping
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 from topology.model.validation import expectation

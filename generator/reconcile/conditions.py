@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from generator.fabric_object import Condition, ConditionType, HeldPlan
+from generator.objects.fabric import Condition, ConditionType, HeldPlan
 from generator.reconcile.guard import Verdict
 from generator.reconcile.plan import Op
 from topology.model.errors import show

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from generator.fabric_object import ChangeBudget
+from generator.objects.fabric import ChangeBudget
 from generator.outputs.hypernode import HyperNode, render_manifest
-from generator.reconcile.gangs import Gang, Split, find_splits
-from generator.reconcile.homes import Homes, after_plan, homes_of
+from generator.reconcile.gang_splits import Gang, Split, find_splits
+from generator.reconcile.node_domains import Homes, after_plan, homes_of
 from generator.reconcile.plan import Action, Op
 from topology.model.errors import show
 from topology.model.ids import natural_key

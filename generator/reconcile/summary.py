@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from generator.fabric_object import MAX_TIERS, FindingCount, TierCount
+from generator.objects.fabric import MAX_TIERS, FindingCount, TierCount
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple, Self
 from generator.kube.applier import Applier, Patience
 from generator.kube.cache import Cache
 from generator.kube.listing import refill
-from generator.kube.pacing import Backoff, Pace, TokenBucket
 from generator.kube.reflector import Reflector
 from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import Transport
@@ -26,6 +25,7 @@ from generator.reservations.documents import parse_whole, render_spec, render_st
 from generator.reservations.records import Refusal, RefusalKind, Reservation
 from generator.store.cluster import told_by
 from generator.store.own_writes import OwnWrites
+from runtime.retry import Backoff, Pace, TokenBucket
 from topology.model.errors import ConfigError, KubeConflict, KubeError, KubeFenced, show
 
 WRITES_PER_SECOND: Final = 50

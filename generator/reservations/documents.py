@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from generator.reservation_object import (
+from generator.objects.reservation import (
     RESERVATION_KIND,
     PlacementReservation,
     ReservationStatus,

@@ -16,10 +16,11 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from generator.placement.answer import Placement
-from generator.placement.capacity import Snapshot
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place, running_gang
 from generator.placement.request import PlacementRequest
-from generator.reservations.holding import (
+from generator.reservations.expiry import Writer, due_of, forgotten_of
+from generator.reservations.holds import (
     Left,
     Memo,
     View,
@@ -49,9 +50,8 @@ from generator.reservations.rules import (
     settled,
     stepped,
 )
-from generator.reservations.stores import ReservationStore, StoreFenced
-from generator.reservations.upkeep import Writer, due_of, forgotten_of
-from generator.standing import Standing
+from generator.reservations.store import ReservationStore, StoreFenced
+from runtime.transition_log import Standing
 from topology.model.errors import KubeConflict, KubeError, KubeFenced, StoreError, show
 
 log = logging.getLogger(__name__)

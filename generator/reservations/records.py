@@ -13,9 +13,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from generator.objects.reservation import ReservationPhase
 from generator.placement.answer import Placement
 from generator.placement.request import PlacementRequest
-from generator.reservation_object import ReservationPhase
 
 LOCAL: Final = "local"
 """The holder where callers are not asked who they are."""

@@ -21,9 +21,9 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
 
+from generator.objects.reservation import MAX_PRIORITY, ReservationPhase
 from generator.placement.answer import Placement
 from generator.placement.request import Eviction, PlacementRequest
-from generator.reservation_object import MAX_PRIORITY, ReservationPhase
 from generator.reservations.records import (
     HeldGroup,
     Refusal,

@@ -18,7 +18,7 @@ from typing import Final
 
 from generator.reservations.documents import parse_whole, render_whole
 from generator.reservations.records import Refusal, Reservation
-from generator.reservations.stores import StoreFenced
+from generator.reservations.store import StoreFenced
 from topology.model.errors import ConfigError, StoreError, show
 
 FILE_NAME: Final = "reservations.sqlite"

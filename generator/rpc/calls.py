@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import grpc
 from google.protobuf.message import DecodeError
 
-from generator.rpc.failures import Failure, FailureKind, RefusedError, status_of
 from generator.rpc.limits import (
     MAX_DEADLINE_S,
     MAX_MESSAGE_BYTES,
@@ -26,7 +25,8 @@ from generator.rpc.limits import (
     MAX_STREAMS,
     MAX_UNREAD_BYTES,
 )
-from generator.rpc.stalling import Stalling
+from generator.rpc.stalled_calls import Stalling
+from generator.rpc.status_errors import Failure, FailureKind, RefusedError, status_of
 from topology.model.errors import InvariantError
 
 log = logging.getLogger(__name__)

@@ -17,17 +17,17 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
-from generator.outcome import OnQuery, QueryResult
-from generator.rpc.address import loopback_address, open_address
-from generator.rpc.authentication import Authentication, TokenCheck
+from generator.reconcile.result import OnQuery, QueryResult
+from generator.rpc.auth.authentication import Authentication, TokenCheck
+from generator.rpc.auth.loopback import loopback_address, open_address
 from generator.rpc.calls import Calls
-from generator.rpc.faults import quiet_faults
+from generator.rpc.grpc_log import quiet_faults
+from generator.rpc.interfaces import Reserving
 from generator.rpc.limits import MAX_CALLS, MAX_MESSAGE_BYTES, NUM_THREADS
-from generator.rpc.placing import PlacementServicer
-from generator.rpc.publishing import Published
-from generator.rpc.seams import Reserving
-from generator.rpc.stalling import Stalling
-from generator.rpc.topology_calls import TopologyServicer
+from generator.rpc.placement_service import PlacementServicer
+from generator.rpc.published import Published
+from generator.rpc.stalled_calls import Stalling
+from generator.rpc.topology_service import TopologyServicer
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
 from topology.model.errors import ConfigError
 

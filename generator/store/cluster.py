@@ -12,22 +12,22 @@ from contextlib import closing, contextmanager
 from time import monotonic
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from generator.inventory import Inventory, ListedNode, parse_node
+from generator.kube.access import Access
 from generator.kube.applier import Applier, Fence, Patience, insist, unfenced
 from generator.kube.cache import Cache, Parse
 from generator.kube.credentials import find_credentials
 from generator.kube.listing import USUAL, Paging, refill
-from generator.kube.pacing import Ending, Pace, TokenBucket
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
 from generator.kube.transport import KubeTransport, Request, Transport, decode
+from generator.objects.inventory import Inventory, ListedNode, parse_node
+from generator.objects.pod_resources import less_usage, parse_pod_usage
+from generator.objects.pods import gangs_of, parse_pod
+from generator.objects.write_policy import APPROVED, policy_of, with_approval
 from generator.outputs.hypernode import HyperNode, parse_manifest, render_manifest
-from generator.reconcile.gangs import Gang
-from generator.reconcile.policy import APPROVED, policy_of, with_approval
-from generator.store.access import Access
+from generator.reconcile.gang_splits import Gang
 from generator.store.directory import ReadHyperNodes, ReadReports
-from generator.store.lean import LeanReader
-from generator.store.pods import gangs_of, parse_pod
-from generator.usage import less_usage, parse_pod_usage
+from generator.store.interned_reports import LeanReader
+from runtime.retry import Ending, Pace, TokenBucket
 from topology.model.errors import KubeConflict, KubeNotFound, ParseError
 from topology.reports.compact_reports import KeptReport
 from topology.reports.fabric_status import FABRIC_NAME

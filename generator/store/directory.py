@@ -24,14 +24,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import yaml
 
+from generator.objects.write_policy import policy_of, with_approval, without_approval
+from generator.objects.yaml_document import Document, parse_documents
 from generator.outputs.hypernode import (
     HyperNode,
     is_object_name,
     parse_manifest,
     render_manifest,
 )
-from generator.reconcile.policy import policy_of, with_approval, without_approval
-from generator.store.documents import Document, parse_documents
 from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, show
 from topology.reports.compact_reports import Report
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME

@@ -25,7 +25,7 @@ import click
 
 from generator.kube.resources import HYPERNODES
 from generator.outputs.hypernode import parse_manifest, tree_of_hypernodes
-from generator.rpc.client import PlacementClient
+from generator.rpc.client.typed_client import PlacementClient
 from tests.bench.agent_at_rest import peak_rss_bytes
 from tests.bench.cluster_load import reports_of, write_nodes, write_reports
 from tests.bench.measuring import whole_nodes

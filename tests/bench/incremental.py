@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.printing import table
+from generator.cli.output import table
 from tests.bench.measuring import WrongResultError
 from tests.topology.changes import Claims, all_reports, built, dice, moved, restated
 from topology.incremental.incremental_tree import Context, Known, Path, learn

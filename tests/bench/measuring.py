@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from generator.ingest.sweeps import claims_of_sweep, parse_sweep
 from generator.outputs.hypernode import render_hypernodes
-from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
+from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import PlacementRequest, parse_request
 from generator.reconcile.plan import plan_changes
-from generator.sweeps import claims_of_sweep, parse_sweep
 from tests.bench.dumps import Dump
 from tests.bench.parse_memory import measure_peak
 from tests.bench.reference import parse_reference

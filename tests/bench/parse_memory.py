@@ -28,7 +28,7 @@ def measure_peak(sweep: Path) -> int | None:
 
 
 def _read_and_tell(sweep: Path) -> int:
-    from generator.sweeps import parse_sweep  # noqa: PLC0415 - a caller of measure_peak needs none
+    from generator.ingest.sweeps import parse_sweep  # noqa: PLC0415 - a caller of measure_peak needs none
 
     devices = parse_sweep(sweep.read_bytes(), source="").devices
     if not len(devices) or not _STATUS.exists():

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, Final
 
-from generator.printing import table
+from generator.cli.output import table
 from tests.bench.measuring import INFERENCE, PARSE, REFERENCE, STEPS, Measured
 
 _MIB: Final = 1 << 20

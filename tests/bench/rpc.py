@@ -21,16 +21,16 @@ from typing import Final, NamedTuple
 import click
 import grpc
 
-from generator.jobs.fabrics import tree_of_shape
-from generator.placement.capacity import NodeSpec, build_snapshot
+from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.presets import Preset
-from generator.rpc.client import PlacementClient
-from generator.rpc.convert import request_message
-from generator.rpc.publishing import Published
+from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.messages.requests import request_message
+from generator.rpc.published import Published
 from generator.rpc.server import PlacementServer
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
-from generator.tuning import collect_rarely, settle, tune_for_serving
+from generator.simulation.replay.fabrics import tree_of_shape
+from runtime.process_tuning import collect_rarely, settle, tune_for_serving
 from tests.bench.gangs import CPUS, MIX, SHAPE, request_of
 
 CALLS: Final = 2000

@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.switch_discovery import Frontier
-from generator.switch_targets import Credentials, Target
-from generator.switch_walks import Outcome, Session, SwitchWalk, walk_all, walk_switch
-from generator.switches import SnmpSession
+from generator.switches.discovery import Frontier
+from generator.switches.session import SnmpSession
+from generator.switches.targets import Credentials, Target
+from generator.switches.walk import Outcome, Session, SwitchWalk, walk_all, walk_switch
 from tests.bench.switchboard import COMMUNITY, answering
 
 NUM_SWITCHES: Final = 100

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from generator.switch_targets import Credentials, Target
+from generator.switches.targets import Credentials, Target
 from tests.bench.switches import WrongWalkError, measure, measure_walks, render, text
 from topology.sources.lldp_mib.tables import SYS_NAME, Span, WalkRow
 

@@ -6,12 +6,12 @@ import click
 import pytest
 
 import agent.cli.main
-import generator.cli
+import generator.cli.main
 from tests.daemonset.cases import CASES, Renderings
 from tests.daemonset.tools import DEADLINE_S
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2 * DEADLINE_S)]
-PROGRAMS = {"agent": agent.cli.main.cli, "generator": generator.cli.cli}
+PROGRAMS = {"agent": agent.cli.main.cli, "generator": generator.cli.main.cli}
 
 
 def options_of(program: click.Group, command: str) -> set[str]:

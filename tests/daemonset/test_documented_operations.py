@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from generator.kube.resources import FABRICS, RESERVATIONS
-from generator.reconcile.policy import Policy, policy_of
-from generator.reconcile.shape import DEFAULT_SHAPE, shape_of
+from generator.objects.tree_spec import DEFAULT_SHAPE, shape_of
+from generator.objects.write_policy import Policy, policy_of
 from generator.store.directory import DirectoryStore
 from tests.daemonset.readers import Reader, written
 from tests.generator.scenes import PAIRS, Scene

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from generator.requesting import read_asked
-from generator.rpc.convert import request_message
+from generator.cli.request_input import read_asked
+from generator.rpc.messages.requests import request_message
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.repository import ROOT
 from tests.topology.sources.frames import CASES, read_frame

@@ -15,21 +15,21 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from generator.intake import take_reports
-from generator.inventory import parse_nodes
-from generator.jobs.running import find_job, parse_running_pod
-from generator.jobs.trace import parse_trace
-from generator.manifests.reading import translate, translate_sbatch
+from generator.ingest.claims import take_reports
+from generator.jobs.running_jobs import find_job, parse_running_pod
+from generator.manifests.manifest_request import translate, translate_sbatch
 from generator.manifests.sbatch import is_script, options_of_script
+from generator.objects.inventory import parse_nodes
+from generator.objects.plane_config import parse_planes
+from generator.objects.yaml_document import Document, parse_documents
 from generator.placement.request import parse_request
-from generator.plane_config import parse_planes
-from generator.rpc.answers import placement_message, placement_of
-from generator.rpc.convert import request_message, request_of
-from generator.rpc.failures import RefusedError
-from generator.rpc.paging import parse_token
+from generator.rpc.messages.answers import placement_message, placement_of
+from generator.rpc.messages.pages import parse_token
+from generator.rpc.messages.requests import request_message, request_of
+from generator.rpc.status_errors import RefusedError
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from generator.store.documents import Document, parse_documents
-from generator.switch_targets import parse_switches
+from generator.simulation.replay.trace import parse_trace
+from generator.switches.targets import parse_switches
 from tests.fuzz import seeds
 from topology.findings.silences import parse_silences
 from topology.model.errors import ConfigError, ParseError, PlacementRequestError, ReportError

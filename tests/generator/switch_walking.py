@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from generator.store.directory import DirectoryStore
-from generator.switch_rounds import SwitchRounds
+from generator.switches.poller import SwitchRounds
 from tests.generator.switchboard import FakeSession, mac
 from topology.model.errors import SwitchSilent
 from topology.model.facts import FindingKind

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from generator.switch_targets import Credentials, Target
+from generator.switches.targets import Credentials, Target
 from topology.model.errors import SwitchError
 from topology.sources.lldp_mib.tables import IF_NAME, LLDP, SYS_NAME, Span, Value, WalkRow
 

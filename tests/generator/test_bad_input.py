@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from tests.generator.scenes import PAIRS, Scene, partition, run
 from topology.model.errors import show
 from topology.model.tree import render_tree

@@ -9,8 +9,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from generator.cli import cli
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
+from generator.cli.main import cli
 from tests.generator.scenes import run
 from topology.model.errors import (
     ConfigError,
@@ -50,7 +50,7 @@ def test_it_lists_the_options_of_sources_from_the_usual_to_the_rare() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_it_has_a_command_that_bears_its_own_name(name: str) -> None:
-    assert import_module(f"generator.commands.{name}").command.name == name
+    assert import_module(f"generator.cli.commands.{name}").command.name == name
 
 
 @pytest.mark.parametrize("words", [["trees"], ["--wrong"], ["tree", "--wrong"]])
@@ -77,7 +77,7 @@ def test_it_turns_an_error_into_one_line_and_a_code(
     def failing() -> None:
         raise error
 
-    monkeypatch.setattr("generator.commands.schema.command", failing)
+    monkeypatch.setattr("generator.cli.commands.schema.command", failing)
     ran = CliRunner().invoke(cli, ["schema"])
     assert (ran.exit_code, ran.stdout) == (code, "")
     assert ran.stderr.startswith("error: ")
@@ -93,7 +93,7 @@ def test_it_reads_the_tree_of_the_demo_from_its_sweep() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_it_names_the_variable_of_each_option_after_it(name: str) -> None:
-    command: click.Command = import_module(f"generator.commands.{name}").command
+    command: click.Command = import_module(f"generator.cli.commands.{name}").command
     odd = [
         option.opts
         for option in command.params

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.debounce import (
+from generator.reconcile.debounce import (
     AT_ONCE,
     Pace,
     Waiting,

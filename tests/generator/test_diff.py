@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from tests.generator.scenes import PAIRS, Ran, Scene, run
 from tests.shared_samples import SAMPLES, needs_samples
 

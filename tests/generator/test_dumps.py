@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from generator.dumps import DumpForm, recognise_dump
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
+from generator.ingest.dump_formats import DumpForm, recognise_dump
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.sources.dump_text import db_csv, net_dump, subnet_lst
 from topology.model.facts import Device

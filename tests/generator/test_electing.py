@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from generator.electing import Elections
-from generator.serving_folder import ServedFolder
+from generator.observe.sweep_election import Elections
+from generator.store.watched_directory import ServedFolder
 from tests.generator.sweeping import NOW, PERIOD, A, node
 from topology.model.errors import ConfigError
 from topology.reports.fabric_status import (

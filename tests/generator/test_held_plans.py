@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.exits import Exit
-from generator.reconcile.policy import policy_of
+from generator.cli.exit_codes import Exit
+from generator.objects.write_policy import policy_of
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import Ran, Scene, run
 from topology.model.facts import Medium

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from generator.outputs.hypernode import is_object_name
 from tests.generator.scenes import PAIRS, Scene, domain_names, partition, run
 from topology.model.tree import render_tree

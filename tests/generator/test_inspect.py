@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from generator.exits import Exit
-from generator.inspection import inspect_bytes
+from generator.cli.exit_codes import Exit
+from generator.ingest.file_inspection import inspect_bytes
 from tests.generator.scenes import PAIRS, RAILS, Scene, run
 from tests.repository import ROOT
 from topology.model.ids import IdKind

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.inputs import read_captures
-from generator.intake import Intake, freshness_findings, take_reports
+from generator.ingest.claims import Intake, freshness_findings, take_reports
+from generator.ingest.sources import read_captures
 from tests.generator.scenes import RAILS, Scene
 from tests.topology.changes import SPECS, built
 from topology.model.claims import Origin, spell_out

@@ -10,14 +10,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.inventory import (
+from generator.objects.inventory import (
     Inventory,
     ListedNode,
     capacities,
     parse_nodes,
 )
-from generator.placement.capacity import NodeSpec
-from generator.quantities import parse_quantity
+from generator.objects.quantities import parse_quantity
+from generator.placement.cluster.snapshot import NodeSpec
 from tests.generator.scenes import kube_node
 from topology.model.facts import DeviceKind
 from topology.model.ids import Id, IdKind

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from generator.outputs.hypernode import lint, parse_manifest
 from generator.store.directory import read_hypernodes
 from tests.generator.scenes import RAILS, Scene, domain_names, run

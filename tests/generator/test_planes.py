@@ -12,12 +12,12 @@ import jsonschema
 import pytest
 import yaml
 
-from generator.exits import Exit
-from generator.placement.capacity import Snapshot
-from generator.plane_config import PlaneChoice, parse_planes, read_planes
-from generator.serving import Course, Rounds
-from generator.serving_folder import ServedFolder
+from generator.cli.exit_codes import Exit
+from generator.objects.plane_config import PlaneChoice, parse_planes, read_planes
+from generator.placement.cluster.snapshot import Snapshot
+from generator.server.loop import Course, Rounds
 from generator.store.directory import DirectoryStore, read_hypernodes
+from generator.store.watched_directory import ServedFolder
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.networks import infiniband, linked, rdma, with_ports
 from topology.model.errors import ConfigError

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from generator.cli import cli
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
+from generator.cli.main import cli
 from tests.generator.scenes import PAIRS, Ran, Scene
 
 

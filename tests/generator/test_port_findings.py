@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from generator.app import FabricMemory, observe, observe_fabric
-from generator.inputs import Inputs
-from generator.intake import take_reports
-from generator.port_findings import PortMemory
+from generator.ingest.claims import take_reports
+from generator.ingest.sources import Inputs
+from generator.observe.observation import FabricMemory, observe, observe_fabric
+from generator.observe.port_findings import PortMemory
 from topology.model.facts import (
     Device,
     DeviceKind,

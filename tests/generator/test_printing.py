@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from generator.printing import MAX_MESSAGE, print_document, print_problems, shorten, table
+from generator.cli.output import MAX_MESSAGE, print_document, print_problems, shorten, table
 from topology.model.errors import ParseError
 
 HOSTILE = "red\x1b[31m\u202e\n#1 {{ ]]"

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from tests.generator.scenes import PAIRS, RAILS, Scene, domain_names, partition, run
 from topology.model.tree import render_tree
 from topology.synthetic import derive_truth

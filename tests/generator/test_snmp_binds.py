@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyasn1.codec.ber import encoder
 from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
 
-from generator.snmp_binds import Bind, parse_binds
+from generator.switches.varbinds import Bind, parse_binds
 from topology.model.errors import SwitchRefused
 
 API: Any = PROTOCOL_MODULES[SNMP_VERSION_2C]

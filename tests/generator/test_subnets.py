@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.inputs import Sources, read_inputs
-from generator.intake import take_reports
-from generator.subnets import refusals, uncovered
+from generator.ingest.claims import take_reports
+from generator.ingest.sources import Sources, read_inputs
+from generator.ingest.subnets import refusals, uncovered
 from tests.generator.sweeping import A, B, hca, node, swept
 from topology.model.claims import Claim, Origin, spell_out
 from topology.model.facts import Device, DeviceKind, FindingKind, Severity

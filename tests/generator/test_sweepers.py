@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.sweepers import elect
+from generator.observe.sweepers import elect
 from tests.generator.sweeping import ABLE, NOW, PERIOD, A, B, hca, node, swept
 from topology.model.facts import DeviceKind, Port, PortState
 from topology.model.ids import Id, IdKind

@@ -2,7 +2,7 @@
 
 import pytest
 
-from generator.sweeps import FAST_BYTES, claims_of_sweep, kept_claims, parse_sweep
+from generator.ingest.sweeps import FAST_BYTES, claims_of_sweep, kept_claims, parse_sweep
 from topology.model.claims import Claim, SweptClaims, spell_out
 from topology.model.facts import Parsed
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices

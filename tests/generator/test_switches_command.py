@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from generator.store.directory import read_reports
 from tests.generator.scenes import Ran, run
 from tests.generator.snmp_agent import Manner, SnmpAgent

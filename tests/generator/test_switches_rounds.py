@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.app import Periods, report_findings
-from generator.inputs import Inputs
-from generator.switch_rounds import MAX_UNCHANGED
-from generator.switch_targets import Target
+from generator.ingest.sources import Inputs
+from generator.observe.observation import Periods, report_findings
+from generator.switches.poller import MAX_UNCHANGED
+from generator.switches.targets import Target
 from tests.generator.switch_walking import NOON, PERIOD, SILENT, Walking, name, outcome
 from tests.generator.switchboard import FakeSession, switch_rows
 from topology.model.errors import ConfigError

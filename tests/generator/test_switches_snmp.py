@@ -11,8 +11,8 @@ import pytest
 from pysnmp.error import PySnmpError
 from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
 
-from generator.switch_targets import AuthProtocol, Credentials, PrivProtocol, Target
-from generator.switches import MAX_REPETITIONS, SnmpSession
+from generator.switches.session import MAX_REPETITIONS, SnmpSession
+from generator.switches.targets import AuthProtocol, Credentials, PrivProtocol, Target
 from tests.generator.snmp_agent import Manner, SnmpAgent
 from topology.model.errors import SwitchError, SwitchRefused, SwitchSilent
 from topology.sources.lldp_mib.tables import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.switch_targets import AuthProtocol, PrivProtocol, parse_switches
+from generator.switches.targets import AuthProtocol, PrivProtocol, parse_switches
 from topology.model.errors import ConfigError
 
 SECRETS = {"community": "cables", "auth": "authpass12", "priv": "privpass12", "short": "seven77"}

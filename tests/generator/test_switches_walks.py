@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.switch_backoff import MAX_BACKOFF_S, Backoff, due_targets
-from generator.switch_discovery import Frontier
-from generator.switch_reports import report_name, reports_of
-from generator.switch_targets import Credentials, Discovery, Target
-from generator.switch_walks import MAX_ROWS, Outcome, SwitchWalk, walk_all, walk_switch
+from generator.switches.backoff import MAX_BACKOFF_S, Backoff, due_targets
+from generator.switches.discovery import Frontier
+from generator.switches.reports import report_name, reports_of
+from generator.switches.targets import Credentials, Discovery, Target
+from generator.switches.walk import MAX_ROWS, Outcome, SwitchWalk, walk_all, walk_switch
 from tests.generator.switchboard import CREDENTIALS, REMOTE, FakeSession, mac, switch_rows, target
 from topology.model.errors import SwitchRefused, SwitchSilent
 from topology.model.facts import Device, DeviceKind

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from generator.tuning import collect_rarely, settle, tune_for_serving
+from runtime.process_tuning import collect_rarely, settle, tune_for_serving
 
 
 @pytest.fixture(autouse=True)

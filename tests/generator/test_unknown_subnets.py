@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from generator.app import Observation, observe
-from generator.inputs import Inputs
-from generator.intake import take_reports
+from generator.ingest.claims import take_reports
+from generator.ingest.sources import Inputs
+from generator.observe.observation import Observation, observe
 from generator.outputs.hypernode import render_hypernodes
-from generator.planning import plan_towards
+from generator.reconcile.desired import plan_towards
 from topology.reports.neighbor_report import NeighborReport, report_of
 from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.parser import render_ibnetdiscover

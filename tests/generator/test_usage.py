@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from generator.inventory import Inventory, parse_node
-from generator.usage import Leavings, less_usage, parse_pod_usage
+from generator.objects.inventory import Inventory, parse_node
+from generator.objects.pod_resources import Leavings, less_usage, parse_pod_usage
 from tests.generator.scenes import kube_node
 from topology.model.errors import ConfigError
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from generator import verify_runs
-from generator.exits import Exit
-from generator.verifying import Score, Verdict
+from generator.cli.exit_codes import Exit
+from generator.simulation import verify_runs
+from generator.simulation.verify import Score, Verdict
 from tests.generator.scenes import run
 from topology.synthetic import FaultSpec, RandomSource, Wiring
 

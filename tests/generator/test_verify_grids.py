@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from generator.grids import Each, Row, Scenario, Size, grid, markdown, render_rows
-from generator.verifying import Score, Verdict
+from generator.simulation.verify import Score, Verdict
+from generator.simulation.verify_grid import Each, Row, Scenario, Size, grid, markdown, render_rows
 from topology.synthetic import FabricKind, FabricSpec, FaultSpec, NamePolicy, build_wiring
 
 SPEC = FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.verifying import Judgement, Verdict, claims_of, judge, run, score
+from generator.simulation.verify import Judgement, Verdict, claims_of, judge, run, score
 from tests.topology.judging import infer_from
 from tests.topology.synthetic.fabrics import seeded, swap
 from topology.inference.tree_inference import Inference

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from tests.generator.scenes import Ran, run
 from tests.shared_samples import SAMPLES, needs_samples
 

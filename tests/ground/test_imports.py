@@ -42,11 +42,11 @@ def test_it_keeps_the_agent_light_even_where_everything_is_installed() -> None:
 
 
 def test_it_starts_the_generator_without_scapy() -> None:
-    assert "generator" in loaded_by("generator.cli", without=("scapy",))
+    assert "generator" in loaded_by("generator.cli.main", without=("scapy",))
 
 
 def test_it_loads_numpy_and_grpc_only_when_a_command_needs_them() -> None:
-    assert not loaded_by("generator.cli") & {"numpy", "grpc", "rich", "agent"}
+    assert not loaded_by("generator.cli.main") & {"numpy", "grpc", "rich", "agent"}
 
 
 @pytest.mark.parametrize("program", ["agent", "generator"])

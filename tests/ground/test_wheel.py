@@ -12,7 +12,7 @@ import pytest
 
 from tests.repository import ROOT, tracked_files
 
-PACKAGES = ("agent", "generator", "topology")
+PACKAGES = ("agent", "generator", "runtime", "topology")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def declared(wheel: Path) -> Message:
         return Parser().parsestr(archive.read(path).decode())
 
 
-def test_it_ships_the_three_packages_and_nothing_beside_them(names: frozenset[str]) -> None:
+def test_it_ships_the_four_packages_and_nothing_beside_them(names: frozenset[str]) -> None:
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
 

@@ -13,9 +13,9 @@ from time import monotonic, sleep
 
 from generator.kube.credentials import load_kubeconfig
 from generator.kube.elector import Elector, LeaseName, Terms
-from generator.kube.pacing import Ending, Pace
 from generator.kube.transport import KubeTransport, Transport
-from generator.signals import stop_signals
+from runtime.generator_stop import stop_signals
+from runtime.retry import Ending, Pace
 from tests.lab.waiting import wait_until
 
 LEASE = "toponaut"

@@ -5,9 +5,9 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
-from generator.fabric_object import parse_fabric_document
 from generator.kube.resources import FABRICS, REPORTS, RESERVATIONS, Resource
-from generator.reservation_object import parse_reservation
+from generator.objects.fabric import parse_fabric_document
+from generator.objects.reservation import parse_reservation
 from topology.reports.neighbor_report import parse_report
 
 NOW: Final = "2026-11-05T10:00:00Z"

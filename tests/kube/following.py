@@ -10,10 +10,10 @@ from typing import Any
 
 from generator.kube.cache import Change, ChangeKind
 from generator.kube.listing import Paging
-from generator.kube.pacing import Ending, Pace
 from generator.kube.reflector import Reflector, Settings
 from generator.kube.resources import Resource
 from generator.kube.transport import Transport
+from runtime.retry import Ending, Pace
 from tests.lab.api_server import ApiServer
 from tests.lab.waiting import wait_until
 from topology.model.errors import ConfigError

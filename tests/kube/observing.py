@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
-from generator.kube.pacing import Ending
 from generator.kube.resources import HYPERNODES
 from generator.kube.transport import Request, Transport, decode
 from generator.outputs.hypernode import HyperNode, parse_manifest
+from runtime.retry import Ending
 from topology.model.errors import KubeUnavailable
 
 _HEAD = {"apiVersion": HYPERNODES.api_version, "kind": HYPERNODES.kind}

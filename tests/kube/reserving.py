@@ -9,16 +9,16 @@ from datetime import datetime, timedelta
 from time import monotonic
 from uuid import uuid4
 
-from generator.clock import utc_now
-from generator.kube.pacing import Pace
 from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import Transport
-from generator.placement.capacity import Snapshot
+from generator.objects.reservation import ReservationPhase
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
-from generator.reservation_object import ReservationPhase
 from generator.reservations.cluster import ClusterReservations, Leadership
 from generator.reservations.ledger import Reservations
 from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved, Wish
+from runtime.generator_clock import utc_now
+from runtime.retry import Pace
 from tests.generator.reservations.worlds import PLENTY_S, cluster, request_of
 from tests.kube.following import JITTER, HastyEnding
 from tests.lab.api_server import ApiServer

@@ -13,7 +13,7 @@ from typing import Any
 
 from generator.kube.resources import FABRICS, HYPERNODES, LEASES, NODES, REPORTS, Resource
 from generator.outputs.hypernode import HyperNode, parse_manifest, tree_of_hypernodes
-from generator.replica import LEASE
+from generator.server.replica import LEASE
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import Scene, kube_node
 from tests.kube.conftest import WRITER, with_volcano

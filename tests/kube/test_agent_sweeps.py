@@ -17,10 +17,10 @@ import yaml
 
 from agent.publish.kube.cooldown import MAX_PERIODS
 from agent.publish.kube.report_writer import REPORTS_PATH
-from generator.intake import Taken, take_reports
-from generator.kube.pacing import Pace
+from generator.ingest.claims import Taken, take_reports
 from generator.store.cluster import ClusterStore
 from generator.store.directory import ReadReports
+from runtime.retry import Pace
 from tests.agent.fakes import printed
 from tests.agent.nodes import SWEEP
 from tests.kube.agent_nodes import ClusterAgent, ClusterNode, account_in, events

@@ -9,10 +9,10 @@ import pytest
 
 from generator.kube.applier import MANAGER, Applier, Patience
 from generator.kube.ownership import is_settled
-from generator.kube.pacing import Pace, TokenBucket
 from generator.kube.resources import HYPERNODES, REPORTS, RESERVATIONS
 from generator.kube.transport import Transport
 from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
+from runtime.retry import Pace, TokenBucket
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.examples import made
 from tests.kube.following import CONFIGMAPS, JITTER, HastyEnding

@@ -5,18 +5,18 @@ from time import monotonic
 
 import pytest
 
-from generator.exits import Exit
-from generator.inputs import Sources
-from generator.kube.pacing import Pace
+from generator.cli.exit_codes import Exit
+from generator.cli.observation import read_observation
+from generator.ingest.sources import Sources
+from generator.kube.access import Access
 from generator.kube.resources import HYPERNODES, NODES, REPORTS
 from generator.outputs.hypernode import HyperNode, Member, MemberType
-from generator.planning import observed_in, plan_towards
-from generator.reading import read_observation
 from generator.reconcile.apply import apply_plan
-from generator.store.access import Access
+from generator.reconcile.desired import observed_in, plan_towards
 from generator.store.cluster import ClusterStore
 from generator.store.directory import read_reports
-from generator.store.following import FollowedCluster
+from generator.store.followed_cluster import FollowedCluster
+from runtime.retry import Pace
 from tests.generator.scenes import RAILS, Ran, Scene, kube_node, run
 from tests.kube.conftest import WRITER, connecting, with_volcano
 from tests.kube.following import JITTER, HastyEnding

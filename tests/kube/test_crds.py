@@ -8,9 +8,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from generator.fabric_object import FabricDocument
 from generator.kube.resources import FABRICS, REPORTS, RESERVATIONS, Resource
-from generator.reservation_object import PlacementReservation
+from generator.objects.fabric import FabricDocument
+from generator.objects.reservation import PlacementReservation
 from tests.kube.shapes import differences, root_schema, shape_of_crd, shape_of_model, walk
 from tests.repository import ROOT
 from topology.reports.neighbor_report import NeighborReport

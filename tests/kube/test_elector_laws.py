@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.kube.elector import Elector, LeaseName, Terms
-from generator.kube.pacing import Ending, Pace
+from runtime.retry import Ending, Pace
 from tests.kube.leases import FakeLeases, FakeLink, Fate
 
 TERMS = Terms(lease_s=15, renew_s=10, retry_s=2)

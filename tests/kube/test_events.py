@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 import pytest
 
-from generator.events import NAMESPACE, Events, Reporter
-from generator.fabric_object import ConditionType
 from generator.kube.resources import FABRICS, NODES
 from generator.kube.transport import KubeTransport
-from generator.outcome import EventResult, RoundOutcome
+from generator.objects.fabric import ConditionType
+from generator.reconcile.result import EventResult, RoundOutcome
+from generator.telemetry.events import NAMESPACE, Events, Reporter
 from tests.generator.rpc.clusters import tree_of
 from tests.generator.telling.outcomes import HELD, condition, finding
 from tests.kube.examples import FABRIC

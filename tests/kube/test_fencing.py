@@ -5,11 +5,11 @@ from time import monotonic
 
 import pytest
 
-from generator.kube.pacing import Pace
 from generator.kube.resources import HYPERNODES
 from generator.kube.transport import KubeTransport
 from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.store.cluster import ClusterStore
+from runtime.retry import Pace
 from tests.kube.conftest import WRITER
 from tests.kube.following import JITTER, HastyEnding
 from tests.kube.proxy import Fault, FaultProxy

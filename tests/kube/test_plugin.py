@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.conftest import WRITER
 from tests.kube.serving import Cluster, serving

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from generator.exits import Exit
-from generator.metrics import PREFIX
+from generator.cli.exit_codes import Exit
+from generator.telemetry.metrics import PREFIX
 from tests.generator.rpc.proving import Pki
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.proxy import FaultProxy

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from generator.kube.cache import Cache, Change, ChangeKind
 from generator.kube.listing import Paging
-from generator.kube.pacing import Backoff, Ending, Pace
 from generator.kube.reflector import Reflector, Settings
 from generator.kube.resources import REPORTS
+from runtime.retry import Backoff, Ending, Pace
 from tests.kube.worlds import FakeServer, History, Trouble
 from topology.model.errors import ConfigError, KubeUnavailable
 

@@ -8,7 +8,7 @@ import yaml
 
 from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import KubeTransport
-from generator.reservation_object import ReservationPhase as Phase
+from generator.objects.reservation import ReservationPhase as Phase
 from generator.reservations.records import Refusal, RefusalKind, Reservation, Reserved
 from generator.reservations.rules import KEPT_S
 from tests.kube.conftest import CRDS, connecting

@@ -9,14 +9,14 @@ from uuid import uuid4
 import grpc
 import pytest
 
-from generator.clock import utc_now
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from generator.kube.resources import RESERVATIONS
 from generator.reservations.documents import render_spec, render_status
 from generator.reservations.records import HeldGroup, Run
-from generator.rpc.failures import FailureKind, failure_of
+from generator.rpc.status_errors import FailureKind, failure_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from runtime.generator_clock import utc_now
 from tests.generator.reservations.worlds import World
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.conftest import WRITER

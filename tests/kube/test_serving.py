@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from generator.kube.resources import HYPERNODES
 from tests.generator.scenes import PAIRS, Ran, Scene, run
 from tests.kube.conftest import WRITER

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from generator.kube.transport import KubeTransport
-from generator.rpc.client import PlacementClient, PlacementServerError, Retries
-from generator.rpc.proof import Proof
-from generator.rpc.tokens import TokenReviews
+from generator.rpc.auth.client_identity import Proof
+from generator.rpc.auth.tokens import TokenReviews
+from generator.rpc.client.typed_client import PlacementClient, PlacementServerError, Retries
 from tests.generator.rpc.clusters import request_for
 from tests.generator.rpc.proving import SOON_S, Pki, Served, served
 from tests.kube.conftest import connecting

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from generator.verifying import claims_of
+from generator.simulation.verify import claims_of
 from tests.topology.synthetic.fabrics import seeded
 from topology.cabling.plan_diff import CablingDiff, DifferenceKind, compare_cabling
 from topology.model.cabling_plan import CablingPlan, PlannedCable

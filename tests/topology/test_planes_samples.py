@@ -12,7 +12,7 @@ So the default finds one network in each, and where people know better a policy 
 
 import pytest
 
-from generator.inputs import read_captures
+from generator.ingest.sources import read_captures
 from tests.shared_samples import SAMPLES, needs_samples
 from topology.inference.tree_inference import infer
 from topology.model.claims import Claim, Origin

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.intake import take_reports
+from generator.ingest.claims import take_reports
 from topology.model.errors import ReportError
 from topology.reports.neighbor_report import parse_report, render_report
 from topology.reports.report_objects import is_withdrawn, parse_stored_report, withdrawn_part

@@ -1,6 +1,6 @@
 """Cables in the wrong port and cables that are missing, and what mends them."""
 
-from generator.verifying import claims_of
+from generator.simulation.verify import claims_of
 from tests.topology.cables import (
     End,
     claims,

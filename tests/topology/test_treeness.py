@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from generator.inputs import read_captures
-from generator.verifying import claims_of
+from generator.ingest.sources import read_captures
+from generator.simulation.verify import claims_of
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.cables import End, hosts, infer_cables, mesh, of_kind, star
 from tests.topology.judging import infer_from

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from generator.jobs.cluster import Cluster
-from generator.jobs.fabrics import tree_of_shape
-from generator.jobs.replay import Backfill, Replay, replay
-from generator.jobs.strategies import FIRST_FIT, make_strategy
-from generator.jobs.trace import Job
+from generator.simulation.replay.cluster import Cluster
+from generator.simulation.replay.fabrics import tree_of_shape
+from generator.simulation.replay.replay import Backfill, Replay, replay
+from generator.simulation.replay.strategies import FIRST_FIT, make_strategy
+from generator.simulation.replay.trace import Job
 
 SLOTS = 8
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.exits import Exit
-from generator.jobs.fabrics import tree_of_shape
+from generator.cli.exit_codes import Exit
+from generator.simulation.replay.fabrics import tree_of_shape
 from tests.generator.scenes import Ran, run
 from topology.model.tree import render_tree
 

@@ -8,10 +8,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from generator.jobs.charts import HEIGHT, WIDTH, Series, bars, color, lines
-from generator.jobs.figures import POINTS, Figures, figures_of
-from generator.jobs.page import HEADER, duration, render_page, table_row
-from generator.jobs.strategies import FIRST_FIT, NAMES
+from generator.simulation.replay.charts import HEIGHT, WIDTH, Series, bars, color, lines
+from generator.simulation.replay.page import HEADER, duration, render_page, table_row
+from generator.simulation.replay.statistics import POINTS, Figures, figures_of
+from generator.simulation.replay.strategies import FIRST_FIT, NAMES
 from tests.generator.jobs.scenes import cluster, jobs, replayed
 
 # Eight nodes in leaves of two: three nodes for 10 s, then, after 5 s, three more for 10 s; the

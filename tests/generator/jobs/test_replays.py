@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.jobs.cluster import Pods, pods_of
-from generator.jobs.fabrics import is_shape, tree_of_shape
-from generator.jobs.replay import Backfill, Start, replay
-from generator.jobs.strategies import (
+from generator.simulation.replay.cluster import Pods, pods_of
+from generator.simulation.replay.fabrics import is_shape, tree_of_shape
+from generator.simulation.replay.replay import Backfill, Start, replay
+from generator.simulation.replay.strategies import (
     BEST_FIT,
     FIRST_FIT,
     Ways,
@@ -17,7 +17,7 @@ from generator.jobs.strategies import (
     first_fit,
     make_strategy,
 )
-from generator.jobs.trace import Job
+from generator.simulation.replay.trace import Job
 from tests.generator.jobs.scenes import SLOTS, cluster, jobs, replayed
 from topology.model.errors import ConfigError
 

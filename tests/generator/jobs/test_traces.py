@@ -6,8 +6,8 @@ import random  # noqa: TID251 - seeded
 
 import pytest
 
-from generator.jobs.philly import make_philly
-from generator.jobs.trace import Job, parse_trace, scale
+from generator.simulation.replay.philly import make_philly
+from generator.simulation.replay.trace import Job, parse_trace, scale
 from topology.model.errors import ConfigError
 
 HEAD = "submit_time_s,gpus,duration_s"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from generator.exits import Exit
-from generator.jobs.fabrics import tree_of_shape
-from generator.jobs.running import find_job, parse_running_pod
+from generator.cli.exit_codes import Exit
+from generator.jobs.running_jobs import find_job, parse_running_pod
+from generator.simulation.replay.fabrics import tree_of_shape
 from tests.generator.scenes import Ran, run
 from topology.model.errors import ConfigError
 from topology.model.tree import render_tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.manifests.reading import Translation, translate
+from generator.manifests.manifest_request import Translation, translate
 
 GPU = "nvidia.com/gpu"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from generator.placement.request import parse_request
 from tests.generator.scenes import RAILS, Scene, run
 from tests.repository import ROOT

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.manifests.ignored import Bearing
+from generator.cli.request_input import Asked, read_asked
+from generator.manifests.ignored_fields import Bearing
 from generator.placement import wire
-from generator.requesting import Asked, read_asked
 from tests.golden import Golden
 from tests.repository import ROOT
 

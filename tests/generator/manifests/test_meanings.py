@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from generator.manifests.fields import Field
-from generator.manifests.ignored import Bearing
-from generator.manifests.levels import Levels
-from generator.manifests.reading import translate_sbatch
+from generator.manifests.ignored_fields import Bearing
+from generator.manifests.manifest_request import translate_sbatch
+from generator.manifests.resource_units import fit_units
 from generator.manifests.sbatch import GPU, is_script, split_options
-from generator.manifests.units import fit_units
+from generator.manifests.tier_names import Levels
 from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, understood, volcano_job
 
 VOLCANO_GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}

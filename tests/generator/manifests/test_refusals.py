@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.manifests.reading import translate, translate_sbatch
+from generator.manifests.manifest_request import translate, translate_sbatch
 from generator.manifests.sbatch import split_options
 from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, understood, volcano_job
 from topology.model.errors import PlacementRequestError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from generator.placement.capacity import (
+from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
     RunningPods,

@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from generator.placement.capacity import (
+from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
     RunningPods,

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement import alike
-from generator.placement.alike import USELESS, Kinds, kept_in, node_codes
-from generator.placement.capacity import (
+from generator.placement.cluster.levels import build_levels
+from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
     RunningPods,
@@ -19,9 +18,10 @@ from generator.placement.capacity import (
     build_snapshot,
 )
 from generator.placement.engine import place
-from generator.placement.levels import build_levels
-from generator.placement.objective import slots_after
-from generator.placement.problem import Problem, build_problem
+from generator.placement.problem.objective import slots_after
+from generator.placement.problem.problem import Problem, build_problem
+from generator.placement.solve import equivalence
+from generator.placement.solve.equivalence import USELESS, Kinds, kept_in, node_codes
 from tests.generator.placement.documents import cluster, racks, request, workers
 
 TREE = racks(4, 3, per_block=2)
@@ -98,7 +98,7 @@ def test_it_takes_nodes_for_alike_that_hold_and_leave_the_same(
     problem = problem_of(build_snapshot(TREE, nodes), (4, 2), 2)
     codes = node_codes(problem, (2, 2))
     assert [codes[at] == codes[0] for at in range(7)] == [True] * 4 + [False, False, True]
-    monkeypatch.setattr(alike, "MOST_PACKINGS", 0)
+    monkeypatch.setattr(equivalence, "MOST_PACKINGS", 0)
     assert len(set(node_codes(problem, (2, 2)).tolist())) == 7
 
 

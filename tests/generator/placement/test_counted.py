@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
-from generator.placement.capacity import (
+from generator.placement.cluster.slot_cache import MOST_KINDS, MOST_STALE, Counted
+from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
     RunningPods,
@@ -17,7 +18,6 @@ from generator.placement.capacity import (
     with_running,
     without_running,
 )
-from generator.placement.counted import MOST_KINDS, MOST_STALE, Counted
 from generator.placement.engine import place, running_gang
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest

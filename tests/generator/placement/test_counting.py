@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement.capacity import NodeSpec, build_snapshot
-from generator.placement.counting import Counting, in_order, is_countable
-from generator.placement.effort import Effort
+from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.engine import place
-from generator.placement.objective import measure
-from generator.placement.parts import assemble
 from generator.placement.presets import Key, Preset
-from generator.placement.problem import Problem, build_problem
+from generator.placement.problem.objective import measure
+from generator.placement.problem.parts import assemble
+from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import parse_request
-from generator.placement.search import Search
-from generator.placement.solve import Finder, candidates, solve
+from generator.placement.solve.budget import Effort
+from generator.placement.solve.homogeneous import Counting, in_order, is_countable
+from generator.placement.solve.solver import Finder, candidates, solve
+from generator.placement.solve.tree_search import Search
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Layer, Leaf, Scene
 from tests.generator.placement.scenes import TIERS, document_of, paths, snapshot_of, tree_of

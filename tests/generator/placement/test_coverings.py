@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement.coverings import SMALL, Covering, make_covering
-from generator.placement.levels import build_levels
+from generator.placement.cluster.levels import build_levels
+from generator.placement.cluster.min_cover import SMALL, Covering, make_covering
 from tests.generator.placement.documents import racks
 
 LEVELS = build_levels(racks(3, 1, 4), 8)

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement import filling, picking
 from generator.placement.answer import render_placement
-from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
+from generator.placement.cluster import subset_sum
+from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import place
+from generator.placement.solve import domain_dp
 from tests.generator.placement.documents import racks, request, workers
 
 TREE = racks(4, 3, 4, 2, 5, per_block=3)
@@ -29,8 +30,8 @@ def clusters(draw: st.DrawFn) -> Snapshot:
 @pytest.mark.parametrize(
     ("module", "bound"),
     [
-        pytest.param(filling, "MOST_CELLS", id="sums of costs, a row at a time"),
-        pytest.param(picking, "MOST_BITS", id="sums of slots, which are then not bits"),
+        pytest.param(domain_dp, "MOST_CELLS", id="sums of costs, a row at a time"),
+        pytest.param(subset_sum, "MOST_BITS", id="sums of slots, which are then not bits"),
     ],
 )
 @settings(max_examples=100, deadline=None)

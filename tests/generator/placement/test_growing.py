@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from generator.placement.capacity import NodeSpec, RunningGang, RunningPods, build_snapshot
+from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from tests.generator.placement.documents import cluster, racks, request, workers

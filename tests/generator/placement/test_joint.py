@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import Placement
-from generator.placement.capacity import RunningGang, RunningPods, Snapshot, with_running
-from generator.placement.capacity import without_running as without
+from generator.placement.batch.joint import place_batch
+from generator.placement.batch.pack_heuristic import fewest
+from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, with_running
+from generator.placement.cluster.snapshot import without_running as without
 from generator.placement.engine import place, running_gang
-from generator.placement.gathering import fewest
-from generator.placement.joint import place_batch
 from generator.placement.request import PlacementRequest
 from tests.generator.placement.batches import fits, gang, nodes_of, snapshot_of, span_of
 from topology.model.errors import InvariantError

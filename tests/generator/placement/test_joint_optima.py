@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from generator.placement.joint import place_batch
+from generator.placement.batch.joint import place_batch
 from generator.placement.request import PlacementRequest
 from tests.generator.placement.batches import fits, nodes_of, request_of, snapshot_of, span_of
 from tests.repository import ROOT

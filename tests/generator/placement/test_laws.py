@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import Placement, render_placement
-from generator.placement.capacity import (
+from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
     RunningPods,

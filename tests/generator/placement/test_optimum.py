@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from generator.placement.effort import Effort
 from generator.placement.presets import Preset
-from generator.placement.problem import build_problem
+from generator.placement.problem.problem import build_problem
 from generator.placement.request import parse_request
-from generator.placement.solve import solve
+from generator.placement.solve.budget import Effort
+from generator.placement.solve.solver import solve
 from tests.generator.placement import referee
 from tests.generator.placement.referee import Scene
 from tests.generator.placement.scenes import document_of, scenes, snapshot_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement.picking import alike, fewest_nodes
+from generator.placement.cluster.subset_sum import alike, fewest_nodes
 
 SLOTS = st.lists(st.integers(0, 5), min_size=1, max_size=8).filter(any)
 

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
-from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
-from generator.placement.effort import Effort
+from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import answer_of, place
-from generator.placement.plain import plain_pods
-from generator.placement.problem import build_problem
-from generator.placement.solve import solve
+from generator.placement.problem.problem import build_problem
+from generator.placement.solve.budget import Effort
+from generator.placement.solve.solver import solve
+from generator.placement.solve.uniform_gang import plain_pods
 from tests.generator.placement.documents import cluster, racks, request, workers
 
 TREE = racks(4, 3, 4, 1, 5, 2, per_block=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generator.placement.capacity import NodeSpec, with_running
+from generator.placement.cluster.snapshot import NodeSpec, with_running
 from generator.placement.engine import MOST_REMEMBERED, place, running_gang
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.test_rough import MIXED, JumpingClock

@@ -7,13 +7,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
-from generator.placement.capacity import NodeSpec
-from generator.placement.effort import Effort
+from generator.placement.cluster.snapshot import NodeSpec
 from generator.placement.engine import place
 from generator.placement.presets import Preset
-from generator.placement.problem import build_problem
+from generator.placement.problem.problem import build_problem
 from generator.placement.request import parse_request
-from generator.placement.solve import CHOICE_STEPS, solve, solve_roughly
+from generator.placement.solve.budget import Effort
+from generator.placement.solve.solver import CHOICE_STEPS, solve, solve_roughly
 from tests.generator.placement import referee
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Scene

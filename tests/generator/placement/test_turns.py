@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import Placement, render_placement
-from generator.placement.capacity import (
+from generator.placement.batch.sequential import in_turn, without_victims
+from generator.placement.batch.uniform_batch import FEW, NODES, PlainBatch
+from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
     RunningPods,
@@ -21,9 +23,7 @@ from generator.placement.capacity import (
     with_running,
 )
 from generator.placement.engine import place, running_gang
-from generator.placement.plain_batch import FEW, NODES, PlainBatch
 from generator.placement.request import PlacementRequest
-from generator.placement.turns import in_turn, without_victims
 from tests.generator.placement.documents import cluster, racks, request, workers
 
 LAW = settings(max_examples=60, deadline=None)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement import units as units_module
-from generator.placement.capacity import Ints
-from generator.placement.levels import build_levels
-from generator.placement.units import LEAF, MOST_ADDED, MOST_PODS, Unit, Units
+from generator.placement.cluster import units as units_module
+from generator.placement.cluster.levels import build_levels
+from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.units import LEAF, MOST_ADDED, MOST_PODS, Unit, Units
 from tests.generator.placement.documents import racks
 
 LEVELS = build_levels(racks(3, 1, 4, 3, 2, 3, per_block=4), 18)

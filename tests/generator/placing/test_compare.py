@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.exits import Exit
-from generator.placement.capacity import NodeSpec, RunningGang, RunningPods, build_snapshot
-from generator.placement.comparing import compare
+from generator.cli.exit_codes import Exit
+from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
+from generator.placement.preset_comparison import compare
 from generator.placement.presets import Preset
 from tests.generator.placement.documents import racks, request, workers
 from tests.generator.placing.test_place import write_request

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from generator.cli import cli
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
+from generator.cli.main import cli
 from generator.placement.answer import render_placement
-from generator.placement.capacity import build_snapshot
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import parse_request
 from tests.generator.scenes import PAIRS, RAILS, Ran, Scene, run

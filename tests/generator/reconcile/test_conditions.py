@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from generator.fabric_object import ChangeBudget, parse_fabric_document
+from generator.objects.fabric import ChangeBudget, parse_fabric_document
 from generator.reconcile.conditions import (
     Outcome,
     Standing,

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from generator.fabric_object import ChangeBudget
+from generator.objects.fabric import ChangeBudget
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.gangs import Gang
+from generator.reconcile.gang_splits import Gang
 from generator.reconcile.guard import Coverage, HoldKind, Verdict, judge
 from generator.reconcile.plan import plan_changes
 from tests.generator.reconcile.cluster import hypernode

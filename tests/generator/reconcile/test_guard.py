@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.fabric_object import ChangeBudget
+from generator.objects.fabric import ChangeBudget
 from generator.outputs.hypernode import OWN_LABELS, PADDING_LABEL, SOURCE_LABEL, HyperNode
 from generator.reconcile.guard import (
     FREE_NODES,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from generator.fabric_object import ChangeBudget, parse_fabric_document
-from generator.reconcile.policy import (
+from generator.objects.fabric import ChangeBudget, parse_fabric_document
+from generator.objects.write_policy import (
     APPROVED,
     Policy,
     policy_of,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from generator.plane_config import PlaneChoice
-from generator.reconcile.shape import DEFAULT_SHAPE, Shape, shape_of
+from generator.objects.plane_config import PlaneChoice
+from generator.objects.tree_spec import DEFAULT_SHAPE, Shape, shape_of
 from topology.planes.policy import PlanePolicy, PortRule
 
 STORAGE = {"name": "storage", "any": [{"switches": ["stor-*"]}]}

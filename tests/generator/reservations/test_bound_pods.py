@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from generator.placement.capacity import NodeSpec, build_snapshot
+from generator.objects.reservation import ReservationPhase as Phase
+from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.engine import place
-from generator.reservation_object import ReservationPhase as Phase
 from generator.reservations.records import BoundPod
 from tests.generator.reservations.worlds import NOON, World, cluster, id_of, request_of
 

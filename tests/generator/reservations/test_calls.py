@@ -17,11 +17,11 @@ from grpc_status import rpc_status
 
 from generator.reservations.records import LOCAL, Refusal, RefusalKind
 from generator.reservations.rules import MOST_HELD
-from generator.rpc.failures import FailureKind, failure_of
-from generator.rpc.publishing import Published
-from generator.rpc.reserving import ReservingCalls
+from generator.rpc.auth.tls import ServerCertificates
+from generator.rpc.published import Published
+from generator.rpc.reservation_service import ReservingCalls
 from generator.rpc.server import LOOPBACK, PlacementServer, Security
-from generator.rpc.tls import ServerCertificates
+from generator.rpc.status_errors import FailureKind, failure_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2, topology_pb2_grpc
 from tests.generator.reservations.worlds import World, cluster, id_of

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.clock import utc_now
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from generator.reservations.ledger import Reservations
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
+from runtime.generator_clock import utc_now
 from tests.generator.reservations.worlds import PLENTY_S, cluster, id_of, wish
 from tests.generator.scenes import run
 

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from generator.placement.capacity import Snapshot
-from generator.reservation_object import ReservationPhase as Phase
+from generator.objects.reservation import ReservationPhase as Phase
+from generator.placement.cluster.snapshot import Snapshot
 from generator.reservations.ledger import Reservations
 from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations

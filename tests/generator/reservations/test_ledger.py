@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from generator.placement.capacity import NodeSpec, build_snapshot
+from generator.objects.reservation import ReservationPhase as Phase
+from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.engine import place
-from generator.reservation_object import ReservationPhase as Phase
 from generator.reservations.ledger import MOST_AT_ONCE, Reservations
 from generator.reservations.records import LOCAL, Refusal, RefusalKind, Reserved
 from generator.reservations.rules import KEPT_S, MOST_HELD
-from generator.reservations.stores import StoreFenced
+from generator.reservations.store import StoreFenced
 from tests.generator.reservations.worlds import World, cluster, id_of, request_of, wish
 from topology.model.errors import KubeConflict, KubeUnavailable, StoreError
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 import grpc
 import pytest
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from generator.reservations.sqlite import FILE_NAME, read_reservations
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc

@@ -15,7 +15,7 @@ import pytest
 from generator.reservations.documents import parse_whole, render_whole
 from generator.reservations.records import Reservation
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations, read_reservations
-from generator.reservations.stores import StoreFenced
+from generator.reservations.store import StoreFenced
 from tests.generator.reservations.worlds import World, id_of
 from tests.repository import ROOT
 from topology.model.errors import StoreError

@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 
+from generator.objects.reservation import ReservationPhase as Phase
 from generator.placement.answer import Placement
-from generator.reservation_object import ReservationPhase as Phase
 from generator.reservations.records import Refusal, RefusalKind, Reservation
 from generator.reservations.rules import (
     KEPT_S,

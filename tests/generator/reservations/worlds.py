@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from generator.placement.capacity import NodeSpec, Snapshot, build_snapshot
+from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
 from generator.reservations.ledger import Reservations
 from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved, Wish

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from generator.placement.capacity import RunningGang, Snapshot, build_snapshot
+from generator.placement.cluster.snapshot import RunningGang, Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
-from generator.rpc.convert import request_message
+from generator.rpc.messages.requests import request_message
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 

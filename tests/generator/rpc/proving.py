@@ -8,12 +8,12 @@ from pathlib import Path
 
 import grpc
 
-from generator.outcome import QueryResult
-from generator.rpc.authentication import TokenCheck
-from generator.rpc.failures import Failure, FailureKind
-from generator.rpc.publishing import Published
+from generator.reconcile.result import QueryResult
+from generator.rpc.auth.authentication import TokenCheck
+from generator.rpc.auth.tls import ServerCertificates, TlsFiles
+from generator.rpc.published import Published
 from generator.rpc.server import PlacementServer, Security
-from generator.rpc.tls import ServerCertificates, TlsFiles
+from generator.rpc.status_errors import Failure, FailureKind
 from tests.generator.rpc.clusters import snapshot_of
 from tests.lab.certificates import Authority
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import grpc
 
-from generator.rpc.failures import Failure, failure_of
-from generator.rpc.publishing import Published
+from generator.rpc.published import Published
 from generator.rpc.server import PlacementServer
+from generator.rpc.status_errors import Failure, failure_of
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
 
 ANY_PORT = "127.0.0.1:0"

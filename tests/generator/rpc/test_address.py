@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generator.rpc.address import loopback_address
+from generator.rpc.auth.loopback import loopback_address
 from topology.model.errors import ConfigError
 
 

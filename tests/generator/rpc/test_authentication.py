@@ -13,14 +13,14 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from generator.exits import Exit
-from generator.outcome import QueryResult
-from generator.rpc.client import PlacementClient, PlacementServerError
-from generator.rpc.failures import Failure, FailureKind
-from generator.rpc.proof import Proof
-from generator.rpc.publishing import Published
+from generator.cli.exit_codes import Exit
+from generator.reconcile.result import QueryResult
+from generator.rpc.auth.client_identity import Proof
+from generator.rpc.auth.tls import ServerCertificates, TlsFiles
+from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
+from generator.rpc.published import Published
 from generator.rpc.server import PlacementServer
-from generator.rpc.tls import ServerCertificates, TlsFiles
+from generator.rpc.status_errors import Failure, FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from generator.rpc.toponaut.v1 import topology_pb2 as tb

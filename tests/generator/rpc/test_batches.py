@@ -11,14 +11,14 @@ import grpc
 import pytest
 
 from generator.placement.answer import ReasonKind
+from generator.placement.batch.joint import place_batch
 from generator.placement.engine import place
-from generator.placement.joint import place_batch
 from generator.placement.request import PlacementRequest
-from generator.rpc.client import GANGS, PlacementClient
-from generator.rpc.convert import request_message
+from generator.rpc.client.typed_client import GANGS, PlacementClient
 from generator.rpc.limits import MAX_MESSAGE_BYTES
-from generator.rpc.placing import MOST_SPECS
-from generator.rpc.publishing import Published
+from generator.rpc.messages.requests import request_message
+from generator.rpc.placement_service import MOST_SPECS
+from generator.rpc.published import Published
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of
 from tests.generator.rpc.serving import SOON_S, Stubs, failed, serving
@@ -61,7 +61,7 @@ def test_it_plans_the_gangs_of_a_message_together(client: PlacementClient) -> No
 def test_it_sends_each_gang_as_it_was_asked_for(
     client: PlacementClient, monkeypatch: pytest.MonkeyPatch, num_shapes: int
 ) -> None:
-    monkeypatch.setattr("generator.rpc.client.MOST_SHAPES", 2)
+    monkeypatch.setattr("generator.rpc.client.typed_client.MOST_SHAPES", 2)
     requests = [
         gang(f"g{at}", 1 + at % num_shapes, deadline_s=1.0 + at % 2, priority=at % 3)
         for at in range(30)

@@ -13,10 +13,10 @@ from typing import TypeAlias, cast
 import grpc
 import pytest
 
-from generator.rpc.failures import FailureKind, failure_of
 from generator.rpc.limits import NUM_THREADS
-from generator.rpc.publishing import Published
+from generator.rpc.published import Published
 from generator.rpc.server import PlacementServer
+from generator.rpc.status_errors import FailureKind, failure_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import place_message, request_for, snapshot_of
 from tests.generator.rpc.serving import ANY_PORT, SOON_S

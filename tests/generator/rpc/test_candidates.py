@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from generator.placement.capacity import NodeSpec, RunningGang, RunningPods, build_snapshot
+from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
 from generator.placement.engine import place
-from generator.rpc.client import PlacementClient
-from generator.rpc.convert import request_message
-from generator.rpc.failures import FailureKind
-from generator.rpc.publishing import Published
+from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.messages.requests import request_message
+from generator.rpc.published import Published
+from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of, tree_of
 from tests.generator.rpc.serving import SOON_S, Stubs, failed, serving

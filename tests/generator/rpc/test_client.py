@@ -11,10 +11,10 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from generator.rpc.client import PlacementClient, PlacementServerError
-from generator.rpc.failures import DOMAIN, Failure, FailureKind, status_of
-from generator.rpc.faults import LOGGER
+from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
+from generator.rpc.grpc_log import LOGGER
 from generator.rpc.server import SERVICE
+from generator.rpc.status_errors import DOMAIN, Failure, FailureKind, status_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
 from topology.model.errors import ConfigError, TopologyError

@@ -12,9 +12,9 @@ from generator.placement import wire
 from generator.placement.answer import Placement, render_placement
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
-from generator.rpc.answers import placement_message, placement_of
-from generator.rpc.convert import request_message, request_of
-from generator.rpc.rendering import render_request
+from generator.rpc.messages.answers import placement_message, placement_of
+from generator.rpc.messages.request_documents import render_request
+from generator.rpc.messages.requests import request_message, request_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.strategies import documents, placements
 from topology.model.errors import PlacementRequestError

@@ -13,13 +13,13 @@ import pytest
 from grpc_reflection.v1alpha import reflection_pb2
 
 from generator.rpc.calls import Calls
-from generator.rpc.client import PlacementClient
-from generator.rpc.convert import request_message
-from generator.rpc.failures import FailureKind
+from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.limits import MAX_MESSAGE_BYTES, MAX_OTHER_STREAMS, MAX_STREAMS, NUM_THREADS
-from generator.rpc.publishing import Published
+from generator.rpc.messages.requests import request_message
+from generator.rpc.published import Published
 from generator.rpc.server import PlacementServer
-from generator.rpc.stalling import Stalling
+from generator.rpc.stalled_calls import Stalling
+from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.generator.rpc.clusters import place_message, request_for, snapshot_of

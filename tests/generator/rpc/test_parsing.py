@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from generator.rpc.convert import request_message, request_of
-from generator.rpc.parsing import MOST_SHAPES, Parsing
+from generator.rpc.messages.parsed_requests import MOST_SHAPES, Parsing
+from generator.rpc.messages.requests import request_message, request_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
 from topology.model.errors import PlacementRequestError

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from generator.kube.pacing import Backoff
-from generator.rpc.client import PlacementClient, Retries
-from generator.rpc.failures import Failure, FailureKind, status_of
+from generator.rpc.client.typed_client import PlacementClient, Retries
 from generator.rpc.server import SERVICE
+from generator.rpc.status_errors import Failure, FailureKind, status_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from runtime.retry import Backoff
 from tests.generator.rpc.clusters import request_for
 from tests.generator.rpc.serving import SOON_S
 from topology.model.errors import TopologyError

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.exits import Exit
-from generator.outcome import RoundOutcome
-from generator.rpc.methods import METHODS
-from generator.rpc.publishing import Published
+from generator.cli.exit_codes import Exit
+from generator.reconcile.result import RoundOutcome
+from generator.rpc.client.methods import METHODS
+from generator.rpc.published import Published
 from tests.generator.rpc.clusters import snapshot_of
 from tests.generator.rpc.serving import serving
 from tests.generator.scenes import run

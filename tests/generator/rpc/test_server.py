@@ -15,14 +15,14 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from generator.placement.capacity import RunningGang, RunningPods
+from generator.placement.cluster.snapshot import RunningGang, RunningPods
 from generator.placement.engine import place
 from generator.placement.request import PlacementRequest
-from generator.rpc.client import PlacementClient, PlacementServerError
-from generator.rpc.failures import FailureKind, failure_of
+from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
 from generator.rpc.limits import MAX_CALLS, MAX_MESSAGE_BYTES
-from generator.rpc.publishing import Published
+from generator.rpc.published import Published
 from generator.rpc.server import SERVICE, PlacementServer
+from generator.rpc.status_errors import FailureKind, failure_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from tests.generator.rpc.clusters import (

@@ -7,9 +7,9 @@ import logging
 import grpc
 import pytest
 
-from generator.placement.capacity import build_snapshot
-from generator.rpc.client import TopologyClient
-from generator.rpc.publishing import Published
+from generator.placement.cluster.snapshot import build_snapshot
+from generator.rpc.client.typed_client import TopologyClient
+from generator.rpc.published import Published
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.generator.rpc.clusters import snapshot_of, tree_of
 from tests.generator.rpc.serving import SOON_S, Stubs, serving

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from generator.kube.transport import Lines, Request
-from generator.rpc.failures import Failure, FailureKind
-from generator.rpc.tokens import GRANTED_S, MAX_VERDICTS, REFUSED_S, TokenReviews
+from generator.rpc.auth.tokens import GRANTED_S, MAX_VERDICTS, REFUSED_S, TokenReviews
+from generator.rpc.status_errors import Failure, FailureKind
 from topology.model.errors import InvariantError, KubeUnavailable
 
 SOON_S = 30.0

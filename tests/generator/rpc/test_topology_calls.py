@@ -9,13 +9,13 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from generator.outcome import RoundOutcome
-from generator.placement.capacity import NodeSpec, build_snapshot
-from generator.rpc.client import TopologyClient
-from generator.rpc.convert import request_message
-from generator.rpc.failures import FailureKind
-from generator.rpc.publishing import MOST_TREES, Published, revision_of
+from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.reconcile.result import RoundOutcome
+from generator.rpc.client.typed_client import TopologyClient
+from generator.rpc.messages.requests import request_message
+from generator.rpc.published import MOST_TREES, Published, revision_of
 from generator.rpc.server import PlacementServer
+from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of, tree_of
 from tests.generator.rpc.serving import SOON_S, Stubs, failed, serving

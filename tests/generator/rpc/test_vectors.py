@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from generator.placement.answer import render_placement
-from generator.placement.capacity import RunningGang, Snapshot, without_running
+from generator.placement.cluster.snapshot import RunningGang, Snapshot, without_running
 from generator.placement.engine import place
 from generator.placement.request import parse_request
-from generator.rpc.client import PlacementClient
-from generator.rpc.publishing import Published
+from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.published import Published
 from generator.rpc.server import PlacementServer
 from tests.vectors.scenes import document_of, snapshot_of
 from tests.vectors.test_vectors import VECTORS

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from generator.fabric_object import FabricDocument, parse_fabric_document
-from generator.guarding import Writing
+from generator.objects.fabric import FabricDocument, parse_fabric_document
+from generator.objects.write_policy import with_approval
 from generator.reconcile.conditions import standing_in
-from generator.reconcile.policy import with_approval
-from generator.serving import Course, Rounds
-from generator.serving_folder import ServedFolder
+from generator.reconcile.writer import Writing
+from generator.server.loop import Course, Rounds
 from generator.store.directory import DirectoryStore
+from generator.store.watched_directory import ServedFolder
 from tests.generator.scenes import Scene
 from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FabricSpec

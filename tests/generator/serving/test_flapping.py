@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.serving import Course, Rounds
-from generator.serving_folder import ServedFolder
+from generator.server.loop import Course, Rounds
 from generator.store.directory import DirectoryStore
+from generator.store.watched_directory import ServedFolder
 from tests.generator.scenes import PAIRS, Scene
 from topology.reports.neighbor_report import NeighborReport, ReportStatus
 

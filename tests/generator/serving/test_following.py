@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.guarding import Writing
-from generator.outcome import RoundOutcome
-from generator.serving import Course, Rounds
-from generator.serving_folder import ServedFolder
+from generator.reconcile.result import RoundOutcome
+from generator.reconcile.writer import Writing
+from generator.server.loop import Course, Rounds
+from generator.store.watched_directory import ServedFolder
 from tests.generator.serving.days import MINUTE, Day
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.debounce import Pace
-from generator.guarding import Writing
+from generator.reconcile.debounce import Pace
+from generator.reconcile.writer import Writing
 from tests.generator.scenes import run
 from tests.generator.serving.days import MINUTE, NOON, SMALL, Day, hold
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from generator.clock import utc_now
-from generator.logs import JsonFormatter, TextFormatter
-from generator.schedule import Schedule
-from generator.signals import STOP_SIGNALS, stop_signals
-from generator.standing import MAX_LINES, Standing
-from generator.watching import Watched, file_stamps, folder_stamps
+from generator.store.file_watch import Watched, file_stamps, folder_stamps
+from runtime.generator_clock import utc_now
+from runtime.generator_logs import JsonFormatter, TextFormatter
+from runtime.generator_periodic import Schedule
+from runtime.generator_stop import STOP_SIGNALS, stop_signals
+from runtime.transition_log import MAX_LINES, Standing
 
 SOON_S = 10.0
 
@@ -174,7 +174,7 @@ def test_it_says_that_a_round_was_left_out(caplog: pytest.LogCaptureFixture) -> 
     late = threading.Event()
 
     def tick() -> None:
-        while not [one for one in caplog.records if one.name == "generator.schedule"]:
+        while not [one for one in caplog.records if one.name == "runtime.generator_periodic"]:
             threading.Event().wait(0.01)
         late.set()
 

@@ -17,8 +17,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from generator.exits import Exit
-from generator.rpc.client import PlacementClient
+from generator.cli.exit_codes import Exit
+from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.server import SERVICE
 from tests.generator.rpc.clusters import request_for
 from tests.generator.scenes import PAIRS, Scene, run

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice
 from generator.outputs.hypernode import render_hypernodes
-from generator.placement.capacity import Snapshot
-from generator.plane_config import DEFAULT_PLANES, PlaneChoice
-from generator.serving import Course, Rounds
-from generator.serving_folder import ServedFolder
+from generator.placement.cluster.snapshot import Snapshot
+from generator.server.loop import Course, Rounds
 from generator.store.directory import DirectoryStore, read_hypernodes
+from generator.store.watched_directory import ServedFolder
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from tests.topology.synthetic.fabrics import swap
 from topology.model.errors import ConfigError

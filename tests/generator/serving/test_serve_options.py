@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.exits import Exit
-from generator.replica import DEFAULT_NAMESPACE, namespace_of
+from generator.cli.exit_codes import Exit
+from generator.server.replica import DEFAULT_NAMESPACE, namespace_of
 from tests.generator.scenes import run
 
 LOOPBACK = ("--insecure-loopback", "--listen", "127.0.0.1:0")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from generator.exits import Exit
+from generator.cli.exit_codes import Exit
 from tests.generator.serving.test_program import SOON_S, Serving
 from tests.generator.snmp_agent import SnmpAgent
 from tests.generator.switchboard import mac, switch_rows

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.exits import Exit
-from generator.simulating import write_folder
+from generator.cli.exit_codes import Exit
+from generator.simulation.fabric_files import write_folder
 from tests.generator.scenes import partition, run
 from topology.model.errors import ConfigError
 from topology.model.facts import Medium

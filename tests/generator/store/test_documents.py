@@ -6,7 +6,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.store.documents import MAX_DEPTH, Document, parse_documents
+from generator.objects.yaml_document import MAX_DEPTH, Document, parse_documents
 from topology.model.errors import ParseError
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from generator.store.directory import read_reports
-from generator.store.lean import LeanReader
+from generator.store.interned_reports import LeanReader
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from topology.model.errors import ReportError
 from topology.reports.compact_reports import KeptReport, Report, keep_report

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from generator.reconcile.gangs import Gang
-from generator.reservations.records import BoundPod
-from generator.store.pods import (
+from generator.objects.pods import (
     RunningPod,
     ailing_agents,
     gangs_of,
@@ -16,6 +14,8 @@ from generator.store.pods import (
     parse_followed_pod,
     parse_pod,
 )
+from generator.reconcile.gang_splits import Gang
+from generator.reservations.records import BoundPod
 
 AGENT = {"app.kubernetes.io/name": "toponaut", "app.kubernetes.io/component": "agent"}
 

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from generator.fabric_object import Condition, ConditionType, HeldPlan
-from generator.outcome import RoundOutcome
+from generator.objects.fabric import Condition, ConditionType, HeldPlan
 from generator.outputs.hypernode import HyperNode, Member, MemberType
-from generator.placement.capacity import NodeSpec, RunningGang, RunningPods, build_snapshot
+from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
 from generator.reconcile.plan import Action, Op
+from generator.reconcile.result import RoundOutcome
 from tests.generator.rpc.clusters import tree_of
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Event as Signal
 
-from generator.events import BURST, NAMESPACE, QUEUE_SIZE, REST_S, Events, Reporter
 from generator.kube.transport import Lines, Request
-from generator.outcome import EventResult, RoundOutcome
+from generator.reconcile.result import EventResult, RoundOutcome
+from generator.telemetry.events import BURST, NAMESPACE, QUEUE_SIZE, REST_S, Events, Reporter
 from tests.generator.rpc.clusters import tree_of
 from tests.generator.telling.outcomes import finding
 from topology.model.errors import InvariantError, KubeForbidden, KubeNotFound

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from generator.health import LEAST_S, MISSED_ROUNDS, Heartbeat, health_pages
-from generator.pages import Render
+from generator.server.health import LEAST_S, MISSED_ROUNDS, Heartbeat, health_pages
+from runtime.generator_http import Render
 
 PERIOD_S = 100.0
 

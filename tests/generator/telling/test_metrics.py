@@ -14,11 +14,11 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families
 
-from generator.metrics import PREFIX, ClusterView, Metrics
-from generator.outcome import EventResult, QueryResult, RoundOutcome
-from generator.pages import PageServer
-from generator.reservation_object import ReservationPhase
+from generator.objects.reservation import ReservationPhase
+from generator.reconcile.result import EventResult, QueryResult, RoundOutcome
 from generator.reservations.records import Census
+from generator.telemetry.metrics import PREFIX, ClusterView, Metrics
+from runtime.generator_http import PageServer
 from tests.generator.telling.outcomes import BUSY, SNAPSHOT
 from tests.golden import Golden
 from topology.model.facts import FindingKind

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from generator.fabric_object import ConditionType
-from generator.notices import FABRIC, MAX_NODES, Notice, Subject, notices_of
-from generator.outcome import RoundOutcome
+from generator.objects.fabric import ConditionType
 from generator.reconcile.plan import Action, Op
+from generator.reconcile.result import RoundOutcome
+from generator.telemetry.event_texts import FABRIC, MAX_NODES, Notice, Subject, notices_of
 from tests.generator.rpc.clusters import tree_of
 from tests.generator.telling.outcomes import BUSY, HELD, NOW, condition, finding
 from topology.model.facts import FindingKind, Severity

@@ -10,8 +10,8 @@ from http import HTTPStatus
 
 import pytest
 
-from generator.addresses import Address, parse_address
-from generator.pages import MAX_CONNECTIONS, Page, PageServer
+from runtime.addresses import Address, parse_address
+from runtime.generator_http import MAX_CONNECTIONS, Page, PageServer
 from topology.model.errors import ConfigError
 
 SOON_S = 30.0

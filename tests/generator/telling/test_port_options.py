@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.exits import Exit
-from generator.port_options import PortSettings
-from generator.ports import Ports, new_metrics
-from generator.rpc.tls import TlsFiles
+from generator.cli.exit_codes import Exit
+from generator.cli.port_options import PortSettings
+from generator.rpc.auth.tls import TlsFiles
+from generator.server.endpoints import Ports, new_metrics
 from tests.generator.rpc.proving import Pki
 from tests.generator.scenes import run
 from topology.model.errors import ConfigError

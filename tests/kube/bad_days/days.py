@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from generator.kube.resources import NODES, REPORTS
 from generator.kube.transport import Request, Transport
-from generator.metrics import PREFIX
+from generator.telemetry.metrics import PREFIX
 from tests.generator.scenes import Scene
 from tests.kube.proxy import FaultProxy
 from tests.kube.serving import Cluster, Generator, serving

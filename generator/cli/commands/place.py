@@ -1,0 +1,96 @@
+"""`toponaut place`: where a gang should run, or why it cannot."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from generator.cli.cluster_input import (
+    Scene,
+    cluster_options,
+    fitted,
+    question_options,
+    read_question,
+    read_scene,
+    snapshot_of,
+    timeout_option,
+)
+from generator.cli.exit_codes import Exit
+from generator.cli.observation import finish
+from generator.cli.output import output_option, print_document
+from generator.cli.placement_text import text_answer
+from generator.cli.server_options import Server, server_of, server_options
+from generator.ingest.sources import sources_of
+from generator.placement.answer import Placement, render_placement
+from generator.placement.engine import place
+from generator.placement.presets import Preset
+from generator.placement.request import PlacementRequest
+
+
+@click.command(name="place")
+@question_options
+@click.option("--translate", is_flag=True, help="Print the manifest as a PlacementRequest instead.")
+@click.option(
+    "--preset",
+    type=click.Choice([preset.value for preset in Preset]),
+    help="Order of preferences, instead of the request's own.",
+)
+@cluster_options
+@server_options("to ask instead")
+@timeout_option
+@click.option("--check", is_flag=True, help="Exit with 5 when there is no placement.")
+@output_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    output: str,
+    *,
+    check: bool,
+    timeout: float,
+    **options: Any,  # noqa: ANN401 - click's
+) -> None:
+    """Print the best placement of a gang, and why it is not better.
+
+    Free capacity comes from --nodes, with --kube from the cluster less what its pods take; else
+    each node of the tree has one slot. Infeasible is an answer too.
+    """
+    tree, running = options.pop("tree"), options.pop("running")
+    server, preset = server_of(options), options.pop("preset")
+    sources = sources_of(options)
+    scene = None
+    asked = read_question(options)
+    if options["translate"]:
+        print_document(asked.document, "yaml" if output == "text" else output, text=str)
+        return
+    request = asked.request(preset)
+    if server is not None:
+        if not sources.is_empty or tree or running or sources.nodes:
+            raise click.UsageError("--server has its own inputs; name no others beside it")
+        placement = _ask(server, request, timeout)
+    else:
+        if not (sources.is_empty or sources.hypernodes or sources.plane):
+            sources = sources._replace(plane=request.plane)
+        scene = read_scene(sources, tree)
+        request = fitted(asked, scene.inventory).request(preset)
+        placement = _place(scene, request, running=running, timeout_s=timeout)
+    seen = scene.tree if scene else None
+    print_document(render_placement(placement), output, text=lambda: text_answer(placement, seen))
+    if check and not placement.is_feasible:
+        ctx.exit(Exit.CHECK_FAILED)
+    finish(ctx, scene.problems if scene else ())
+
+
+def _ask(server: Server, request: PlacementRequest, timeout_s: float) -> Placement:
+    from generator.rpc.client.typed_client import PlacementClient  # noqa: PLC0415 - gRPC only where asked
+
+    with PlacementClient(server.address, timeout_s, server.proof) as client:
+        return client.place(request)
+
+
+def _place(
+    scene: Scene, request: PlacementRequest, *, running: str | None, timeout_s: float
+) -> Placement:
+    return place(snapshot_of(scene, running), request.within(timeout_s), clock=time.monotonic)

@@ -1,0 +1,96 @@
+"""`toponaut rpc`: call any method of a server from a shell."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from generator.cli.input_files import MAX_REQUEST_BYTES, read_raw
+from generator.cli.options import parse_duration
+from generator.cli.server_options import server_of, server_options
+from generator.objects.yaml_document import parse_documents
+from topology.model.errors import ConfigError, ParseError, show
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from generator.rpc.client.methods import Method
+
+
+@click.command(name="rpc")
+@click.argument("method")
+@click.option(
+    "-f",
+    "--file",
+    help="Request as JSON or YAML; - is stdin. Without it all fields have their defaults. "
+    "PlaceBatch takes several documents. A PlacementRequest stands for a spec.",
+)
+@server_options("to call")
+@click.option(
+    "--timeout",
+    type=parse_duration,
+    metavar="DURATION",
+    default="10s",
+    show_default=True,
+    help="Deadline of the call; a watch ends with it.",
+)
+@click.option(
+    "--count", type=click.IntRange(min=1), metavar="N", help="End a stream after N answers."
+)
+def command(
+    method: str,
+    file: str | None,
+    *,
+    timeout: float,
+    count: int | None,
+    **options: Any,  # noqa: ANN401 - click's
+) -> None:
+    """Call METHOD of a `toponaut serve` and print its answer as JSON, a line each for streams.
+
+    METHOD is one of Place, PlaceBatch, Candidates, Capacity, Reserve, Confirm, Release,
+    GetTopology, WatchTopology, WatchFeasible and ListFindings; the proto files in
+    generator/rpc/toponaut/v1 say what each takes, such as {spec: {groups: [{name: w,
+    count: 4}]}} for Place.
+    """
+    from generator.rpc.client.connection import Connection  # noqa: PLC0415 - gRPC only where asked
+    from generator.rpc.client.methods import METHODS, call  # noqa: PLC0415 - the same
+
+    server = server_of(options)
+    if server is None:
+        raise click.UsageError("name the server to call: --server HOST:PORT")
+    found = METHODS.get(method.rpartition("/")[2])
+    if found is None:
+        raise click.BadParameter(
+            f"'{show(method)}' is none of {', '.join(METHODS)}", param_hint="METHOD"
+        )
+    messages = list(_messages(found, file))
+    if len(messages) != 1 and not found.takes_many:
+        raise ConfigError(f"{method} takes one document, got {len(messages)}")
+    with Connection(server.address, timeout, server.proof) as connection:
+        for answer in islice(call(connection, found, messages), count):
+            _print(answer, is_line=found.gives_many)
+
+
+def _messages(method: Method, file: str | None) -> Iterator[Message]:
+    """Yield the messages of a file, or the one of which nothing is said."""
+    from generator.rpc.client.methods import message_of  # noqa: PLC0415 - as above
+
+    if file is None:
+        yield message_of(method, {}, "")
+        return
+    source, raw = read_raw(file, MAX_REQUEST_BYTES)
+    for found in parse_documents(raw, source=source):
+        if isinstance(found, ParseError):
+            raise ConfigError(str(found))
+        yield message_of(method, found.value, source)
+
+
+def _print(answer: dict[str, Any], *, is_line: bool) -> None:
+    """Print one answer; a reader of lines gets each at once."""
+    sys.stdout.write(json.dumps(answer, indent=None if is_line else 2, ensure_ascii=False) + "\n")
+    sys.stdout.flush()

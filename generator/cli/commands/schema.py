@@ -1,0 +1,69 @@
+"""`toponaut schema`: JSON schemas of what is read, written and printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import click
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def _report() -> dict[str, Any]:
+    from topology.reports.neighbor_report import NeighborReport  # noqa: PLC0415 - one schema at a time
+
+    return NeighborReport.model_json_schema(by_alias=True)
+
+
+def _request() -> dict[str, Any]:
+    from generator.placement.wire import Document  # noqa: PLC0415
+
+    return Document.model_json_schema()
+
+
+def _tree() -> dict[str, Any]:
+    from generator.objects.tree_document import TreeDocument  # noqa: PLC0415
+
+    return TreeDocument.model_json_schema(by_alias=True)
+
+
+def _planes() -> dict[str, Any]:
+    from generator.objects.plane_config import PlanesFile  # noqa: PLC0415
+
+    return PlanesFile.model_json_schema(by_alias=True)
+
+
+def _fabric() -> dict[str, Any]:
+    from generator.objects.fabric import FabricDocument  # noqa: PLC0415
+
+    return FabricDocument.model_json_schema(by_alias=True)
+
+
+def _reservation() -> dict[str, Any]:
+    from generator.objects.reservation import PlacementReservation  # noqa: PLC0415
+
+    return PlacementReservation.model_json_schema(by_alias=True)
+
+
+SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
+    "fabric": _fabric,
+    "planes": _planes,
+    "report": _report,
+    "request": _request,
+    "reservation": _reservation,
+    "tree": _tree,
+}
+
+
+def render_schema(name: str) -> str:
+    """Return a schema as indented JSON text; `docs/schema/` holds the same."""
+    return json.dumps({"$schema": DIALECT, **SCHEMAS[name]()}, indent=2, sort_keys=True) + "\n"
+
+
+@click.command(name="schema")
+@click.argument("name", type=click.Choice(sorted(SCHEMAS)))
+def command(name: str) -> None:
+    """Print the JSON schema of a document."""
+    click.echo(render_schema(name), nl=False)

@@ -1,0 +1,57 @@
+"""`toponaut serve`: keep HyperNodes true and answer placement queries."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from generator.cli.port_options import PortSettings, port_options, port_settings_of
+from generator.cli.serve_options import ServeSettings, serve_options, settings_of
+from generator.server.endpoints import Ports, new_metrics
+from generator.server.server import FolderGround, Ground, serve
+from runtime.generator_logs import start_logging
+from runtime.generator_stop import stop_signals
+from runtime.process_tuning import tune_for_serving
+
+
+@click.command(name="serve")
+@serve_options
+@port_options
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: by terminal.")
+def command(
+    *,
+    log_format: str | None,
+    **options: Any,  # noqa: ANN401 - click's
+) -> None:
+    """Read reports, write HyperNodes and answer placement queries until SIGTERM or SIGINT.
+
+    HyperNodes are written only where the fabric changed, and never without usable reports. A
+    change that exceeds the budget of the Fabric object is held until it is approved
+    (`toponaut approve`); conditions in that object tell. With --kube the cluster is followed by
+    watches, and of several replicas one writes: whoever holds the Lease toponaut-generator. With
+    --switches it also walks switches and keeps their reports in the store: one that fails keeps
+    its last facts, is a finding, and is asked again after longer and longer times, up to an hour.
+    Health (grpc.health.v1) turns to SERVING when the first tree is known.
+    """
+    settings = settings_of(options)
+    asked = port_settings_of(options, is_cluster=settings.cluster is not None)
+    start_logging(log_format)
+    tune_for_serving()
+    with stop_signals() as wait_for_stop:
+        ground, ports = _open(settings, asked)
+        serve(settings, ground, ports, wait_for_stop)
+
+
+def _open(settings: ServeSettings, asked: PortSettings) -> tuple[Ground, Ports]:
+    metrics = new_metrics()
+    if settings.cluster is None:
+        ground = FolderGround(settings.folder, settings.nodes)
+        return ground, Ports(asked, metrics, period_s=settings.period_s)
+    from generator.server.replica import Replica  # noqa: PLC0415 - no client
+    from generator.server.replica_endpoints import membership_of  # noqa: PLC0415 - who serves a folder loads
+
+    replica = Replica.of(settings.cluster, os.environ, on_answer=metrics.on_request)
+    member = membership_of(replica, metrics, audience=asked.audience)
+    return replica, Ports(asked, metrics, period_s=settings.period_s, membership=member)

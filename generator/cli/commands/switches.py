@@ -1,0 +1,163 @@
+"""`toponaut switches`: walk switches by SNMP and write what they say as reports."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from generator.cli.exit_codes import Exit
+from generator.cli.observation import finish
+from generator.cli.options import parse_duration
+from generator.cli.output import output_option, print_document, print_problems, table
+from generator.store.directory import write_report
+from generator.switches.config import read_targets
+from generator.switches.discovery import Frontier
+from generator.switches.reports import is_whole, reports_of
+from generator.switches.targets import Targets
+from generator.switches.walk import PARALLEL, Outcome, SwitchWalk, walk_all, walk_switch
+from runtime.generator_clock import utc_now
+from topology.model.errors import ParseError, StoreError, TopologyError, show
+from topology.reports.neighbor_report import NeighborReport, render_report
+
+
+@click.command(name="switches")
+@click.option(
+    "--config",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The switches, the files of their credentials, and where to look for more.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write the reports to; the other commands read it with --reports.",
+)
+@click.option(
+    "--deadline",
+    type=parse_duration,
+    metavar="DURATION",
+    default="60s",
+    show_default=True,
+    help="For one switch.",
+)
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, 256),
+    default=PARALLEL,
+    show_default=True,
+    help="At one time.",
+)
+@output_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    config: Path,
+    out: Path | None,
+    deadline: float,
+    parallel: int,
+    output: str,
+) -> None:
+    """Walk the switches once by SNMP (LLDP-MIB, LLDP-V2-MIB, CDP), and report their neighbors.
+
+    Each switch becomes a report `switch-MAC`. One that does not answer costs nobody else and
+    leaves its last report as it is; so does one that falls silent halfway. The config:
+
+    \b
+      switches:
+        - addresses: [10.0.0.1, leaf02.example.org, 10.0.1.0/28]
+          communityFile: community
+        - addresses: [10.0.2.1]
+          version: 3
+          user: reader
+          authKeyFile: auth-key
+          privKeyFile: priv-key
+      discover:
+        networks: [10.0.0.0/16]
+    """  # noqa: D301 - click's mark for lines that stay as they are
+    targets, warnings = read_targets(config)
+    walks = asyncio.run(_walk(targets, deadline_s=deadline, parallel=parallel))
+    reports = reports_of(walks, observed_at=f"{utc_now():%Y-%m-%dT%H:%M:%SZ}")
+    problems = [*warnings, *_problems(walks)]
+    if not reports:
+        print_problems(problems)
+        raise TopologyError("no switch told anything; reports stay as they were")
+    document = {"apiVersion": "v1", "kind": "List", "items": [render_report(r) for r in reports]}
+    print_document(document, output, text=partial(_table, walks))
+    failure = _write_all(out, reports) if out else None
+    if failure is not None:
+        click.echo(f"error: {failure}", err=True)
+    finish(ctx, problems, Exit.INTERNAL if failure else None)
+
+
+async def _walk(targets: Targets, *, deadline_s: float, parallel: int) -> tuple[SwitchWalk, ...]:
+    """Return all walks: of the listed switches in their order, then of those discovered."""
+    from generator.switches.session import SnmpSession  # noqa: PLC0415 - half a second; a typo pays none
+
+    frontier = Frontier(targets.targets, targets.discovery)
+    async with SnmpSession() as session:
+        walk = partial(walk_switch, session=session, clock=time.monotonic, deadline_s=deadline_s)
+        found = {
+            one.target: one
+            async for one in walk_all(
+                targets.targets, walk=walk, frontier=frontier, parallel=parallel
+            )
+        }
+    return tuple(found[target] for target in (*targets.targets, *frontier.found))
+
+
+def _write_all(folder: Path, reports: Iterable[NeighborReport]) -> StoreError | None:
+    """Write reports; of a partial walk only where none stands, since that one may be whole.
+
+    Stops at the first write that fails, and returns why.
+    """
+    try:
+        for report in reports:
+            if is_whole(report) or not (folder / f"{report.metadata.name}.yaml").exists():
+                write_report(folder, report)
+    except StoreError as error:
+        return error
+    return None
+
+
+def _problems(walks: Sequence[SwitchWalk]) -> list[ParseError]:
+    failed = [
+        ParseError(f"{walk.outcome.value}: {walk.reason}", source=_place(walk))
+        for walk in walks
+        if walk.outcome is not Outcome.OK and _is_failure(walk)
+    ]
+    return [*failed, *(problem for walk in walks for problem in walk.problems)]
+
+
+def _is_failure(walk: SwitchWalk) -> bool:
+    """Return whether a switch failed; where nobody need be, silence is no failure."""
+    return walk.target.is_expected or walk.outcome is not Outcome.UNREACHABLE
+
+
+def _place(walk: SwitchWalk) -> str:
+    return f"switch {show(walk.target.address, 253)}"
+
+
+def _table(walks: Sequence[SwitchWalk]) -> str:
+    header = ("ADDRESS", "OUTCOME", "SWITCH", "PORTS", "NEIGHBORS", "SECONDS")
+    return table(header, [_row(walk) for walk in walks])
+
+
+def _row(walk: SwitchWalk) -> tuple[str, ...]:
+    ports: Any = walk.device.ports if walk.device else ()
+    num_neighbors = sum(len(port.neighbors) for port in ports)
+    return (
+        show(walk.target.address, 253),
+        walk.outcome.value,
+        show(walk.device.name) if walk.device else "",
+        str(len(ports)) if walk.device else "",
+        str(num_neighbors) if walk.device else "",
+        f"{walk.duration_s:.1f}",
+    )

@@ -1,0 +1,60 @@
+"""`toponaut tree`: the tiered tree that the cables say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from generator.cli.observation import finish, read_observation, refuse_hostless
+from generator.cli.output import output_option, print_document, shorten
+from generator.ingest.sources import input_options, sources_of
+from topology.model.errors import show
+from topology.model.tree import Domain, TopologyTree, render_tree
+
+
+@click.command(name="tree")
+@input_options
+@click.option("--tier-names", help="Comma-separated, bottom-up; leaf,spine,core where not given.")
+@click.option(
+    "--previous",
+    type=click.Path(exists=True, dir_okay=False),
+    help="TopologyTree whose names are kept.",
+)
+@output_option
+@click.pass_context
+def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa: ANN401 - click's
+    """Print the tree of the compute plane.
+
+    Reads agents' reports, or what people collect with their own scripts: toponaut tree
+    --ibnetdiscover dump.txt --nodes nodes.json. Unplaced nodes are listed with the reason.
+    """
+    names, previous = options.pop("tier_names"), options.pop("previous")
+    read = read_observation(sources_of(options), names_of_tiers=names, previous=previous)
+    refuse_hostless(read)
+    tree = read.observation.tree
+    print_document(render_tree(tree), output, text=lambda: text_tree(tree))
+    finish(ctx, read.problems)
+
+
+def text_tree(tree: TopologyTree) -> str:
+    """Return the tree as indented lines, a domain each, then the unplaced nodes."""
+    lines = [f"plane {tree.plane}: {len(tree.nodes)} nodes in {len(tree.domains)} domains"]
+    stack = [(domain, 0) for domain in reversed(tree.domains) if domain.parent is None]
+    while stack:
+        domain, depth = stack.pop()
+        lines.append("  " * depth + _line(tree, domain))
+        stack.extend((tree.domains[child], depth + 1) for child in reversed(domain.children))
+    if not tree.domains:
+        lines.append("no domain was found: findings with the same options may tell why")
+    if tree.unplaced:
+        lines.append(f"unplaced: {len(tree.unplaced)}")
+        lines += [f"  {show(gone.node)}: {show(gone.reason, 400)}" for gone in tree.unplaced]
+    return "\n".join(lines)
+
+
+def _line(tree: TopologyTree, domain: Domain) -> str:
+    tier = tree.tiers[domain.tier - 1]
+    count = domain.stop - domain.start
+    nodes = f": {shorten(domain.nodes)}" if domain.nodes else ""
+    return f"{show(tier)} {show(domain.name)} ({count} node{'s' if count != 1 else ''}){nodes}"

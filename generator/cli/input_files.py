@@ -1,0 +1,121 @@
+"""Placement questions from files: their bytes, and the gangs that run already."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from generator.ingest.sources import read_bytes
+from generator.objects.yaml_document import parse_document
+from generator.placement.cluster.snapshot import RunningGang, RunningPods
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.validation import describe_validation
+
+MAX_REQUEST_BYTES: Final = 4 << 20
+MAX_RUNNING_BYTES: Final = 64 << 20
+_STDIN: Final = "-"
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Name = Annotated[str, Field(min_length=1)]
+Natural = Annotated[int, Field(ge=0, strict=True)]
+
+
+class _PodsRow(_Row):
+    node: Name
+    request: dict[Name, Natural] = {"slots": 1}
+    count: Annotated[int, Field(ge=1, strict=True)] | None = None
+    group: Name | None = None
+    indices: tuple[Natural, ...] = ()
+
+    @field_validator("indices")
+    @classmethod
+    def _one_each(cls, indices: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        count = info.data.get("count")
+        if indices and count not in {None, len(indices)}:
+            raise ValueError(f"expected {count}, got {len(indices)}")
+        return indices
+
+    def pods(self) -> RunningPods:
+        """Return the pods, one where nothing tells how many."""
+        count = self.count or len(self.indices) or 1
+        return RunningPods(self.node, self.request, count, self.group, self.indices)
+
+
+class _GangRow(_Row):
+    gang: Name
+    priority: int = 0
+    preemptible: bool = True
+    min: Natural | None = None
+    pods: tuple[_PodsRow, ...]
+
+
+class _Running(_Row):
+    running: tuple[_GangRow, ...]
+
+
+_EITHER: Final = TypeAdapter(tuple[_GangRow, ...])
+
+
+def read_running(file: str) -> tuple[RunningGang, ...]:
+    """Read the gangs that run: a list of them, or `running: […]`.
+
+    Raises:
+        ConfigError: it is no such list; says the file, and the fields that are wrong.
+    """
+    source, document = _read_document(file, MAX_RUNNING_BYTES)
+    try:
+        if isinstance(document, dict):
+            rows = _Running.model_validate(document).running
+        else:
+            rows = _EITHER.validate_python(document)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {'; '.join(describe_validation(error))}") from error
+    return tuple(
+        RunningGang(
+            gang=row.gang,
+            pods=tuple(pods.pods() for pods in row.pods),
+            priority=row.priority,
+            preemptible=row.preemptible,
+            min=row.min,
+        )
+        for row in rows
+    )
+
+
+def _read_document(file: str, limit: int) -> tuple[str, object]:
+    """Return the name to show and the only document of a file."""
+    source, raw = read_raw(file, limit)
+    return source, parse_document(raw, source=source).value
+
+
+def read_raw(file: str, limit: int) -> tuple[str, bytes]:
+    """Return the name to show and the bytes of a file, or of stdin where its name is `-`.
+
+    Raises:
+        ConfigError: it cannot be read, or is larger than the limit.
+    """
+    source = "stdin" if file == _STDIN else show(file, 1024)
+    raw = _read_stdin(limit) if file == _STDIN else read_bytes(Path(file), limit)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    return source, raw
+
+
+def _read_stdin(limit: int) -> bytes | ParseError:
+    raw = sys.stdin.buffer.read(limit + 1)
+    return ParseError(f"larger than {limit} bytes", source="stdin") if len(raw) > limit else raw

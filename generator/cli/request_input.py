@@ -1,0 +1,173 @@
+"""Placement requests from files and command lines, ours or another system's.
+
+The only place where the two meet: what another system's manifest asks for becomes a document of
+ours, and what it says beyond that is told on stderr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.cli.input_files import MAX_REQUEST_BYTES, read_raw
+from generator.cli.output import PROBLEMS_SHOWN
+from generator.manifests.fields import Note
+from generator.manifests.ignored_fields import Bearing, Ignored
+from generator.manifests.manifest_request import KIND, Translation, translate, translate_sbatch
+from generator.manifests.resource_units import fit_units
+from generator.manifests.sbatch import is_script, options_of_script, split_options
+from generator.objects.inventory import Inventory
+from generator.objects.yaml_document import parse_documents
+from generator.placement.request import PlacementRequest, parse_request
+from topology.model.errors import ConfigError, ParseError, PlacementRequestError, show
+from topology.model.tree import API_VERSION
+
+_NAMES_SHOWN: Final = 12
+_SHELL: Final = "--sbatch"
+_UNUSED: Final = "options.arguments"
+"""Field of ours that is accepted, so that requests keep it, and changes nothing."""
+
+
+class Asked(NamedTuple):
+    """A request as a document of ours, and where it comes from."""
+
+    source: str
+    document: dict[str, Any]
+    translation: Translation | None
+    """None where the file is a PlacementRequest itself."""
+
+    def request(self, preset: str | None) -> PlacementRequest:
+        """Return the request; the preset takes the place of its own, where given.
+
+        Raises:
+            ConfigError: it makes no sense; says the file and the field.
+        """
+        document, spec = self.document, self.document.get("spec")
+        if preset is not None and isinstance(spec, dict):
+            document = document | {"spec": spec | {"preset": preset}}
+        try:
+            return parse_request(document)
+        except PlacementRequestError as error:
+            raise ConfigError(f"{self.source}: {error}") from error
+
+    def fit(self, inventory: Inventory | None) -> tuple[Asked, tuple[Note, ...]]:
+        """Return it in the units that the nodes list, and what was changed for that."""
+        if self.translation is None:
+            return self, ()
+        takes_nodes = self.translation.takes_nodes
+        spec, notes = fit_units(self.document["spec"], room_of(inventory), takes_nodes=takes_nodes)
+        return self._replace(document=self.document | {"spec": spec}), notes
+
+
+def read_asked(file: str | None, sbatch: str | None, levels: Mapping[str, str]) -> Asked:
+    """Read a request of ours or of another system, from a file or from options of sbatch.
+
+    Args:
+        file: its name; `-` is stdin.
+        sbatch: options instead of a file.
+        levels: tiers by the names that other systems have for them.
+
+    Raises:
+        ConfigError: there is no one request in it; says the file, the document and the field.
+    """
+    if sbatch is not None:
+        return _of_options(_SHELL, sbatch, is_shell=False)
+    source, raw = read_raw(file or "-", MAX_REQUEST_BYTES)
+    text = raw.decode("utf-8", errors="replace") if raw.startswith(b"#!") else ""
+    if is_script(text):
+        return _of_options(source, text, is_shell=True)
+    documents = [_whole(found) for found in parse_documents(raw, source=source)]
+    if not documents:
+        raise ConfigError(f"{source}: expected one document, got 0")
+    mine = [value for _, value in documents if _is_ours(value)]
+    if mine:
+        if len(documents) > 1:
+            raise ConfigError(f"{source}: expected one document, got {len(documents)}")
+        return Asked(source, mine[0], None)
+    if len(documents) == 1:
+        _check_kind(documents[0][1], source)
+    try:
+        translation = translate(documents, levels=levels)
+    except PlacementRequestError as error:
+        raise ConfigError(f"{source}: {error}") from error
+    return Asked(source, translation.document, translation)
+
+
+def _of_options(source: str, text: str, *, is_shell: bool) -> Asked:
+    try:
+        options = options_of_script(text) if is_shell else split_options(text)
+        translation = translate_sbatch(options)
+    except PlacementRequestError as error:
+        raise ConfigError(f"{source}: {error}") from error
+    return Asked(source, translation.document, translation)
+
+
+def _whole(found: Any) -> tuple[int, Any]:  # noqa: ANN401 - a decoded document
+    if isinstance(found, ParseError):
+        raise ConfigError(str(found))
+    return found.line, found.value
+
+
+def _is_ours(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.get("kind") == KIND
+        and value.get("apiVersion") == API_VERSION
+    )
+
+
+def _check_kind(value: object, source: str) -> None:
+    """Tell other versions of ours, and what is no object, from other systems' objects."""
+    if not isinstance(value, dict):
+        raise ConfigError(f"{source}: expected a {KIND} of {API_VERSION}, or another's manifest")
+    version, kind = value.get("apiVersion"), value.get("kind")
+    if kind == KIND or kind is None:
+        raise ConfigError(
+            f"{source}: apiVersion: expected kind {KIND} of {API_VERSION}, "
+            f"got {show(str(kind))} of {show(str(version))}"
+        )
+
+
+def room_of(inventory: Inventory | None) -> dict[str, int]:
+    """Return per resource the most that a node lists; without a list each has one slot."""
+    room: dict[str, int] = {}
+    for node in inventory.nodes if inventory else ():
+        for name, quantity in node.spec.capacity.items():
+            room[name] = max(quantity, room.get(name, 0))
+    return room
+
+
+def tell(translation: Translation) -> None:
+    """Say on stderr how another system's manifest was understood, and what was ignored."""
+    click.echo(f"understood as a request of {translation.system}", err=True)
+    tell_notes(translation.notes)
+    _tell_ignored(translation.ignored)
+
+
+def tell_unused(document: Mapping[str, Any]) -> None:
+    """Say on stderr what a request of ours holds without effect: arguments of Volcano's plugins."""
+    spec = document.get("spec")
+    options = spec.get("options") if isinstance(spec, dict) else None
+    if isinstance(options, dict) and options.get("arguments"):
+        _tell_ignored((Ignored(_UNUSED, Bearing.POSSIBLE),))
+
+
+def tell_notes(notes: Sequence[Note]) -> None:
+    """Say on stderr what was taken for something else than it says."""
+    for note in notes:
+        click.echo(f"note: {show(str(note), 600)}", err=True)
+
+
+def _tell_ignored(ignored: tuple[Ignored, ...]) -> None:
+    risky = [row for row in ignored if row.bearing is Bearing.POSSIBLE]
+    for row in risky[:PROBLEMS_SHOWN]:
+        click.echo(f"ignored: {show(str(row), 300)}: {row.bearing.value}", err=True)
+    if len(risky) > PROBLEMS_SHOWN:
+        click.echo(f"ignored: {len(risky) - PROBLEMS_SHOWN} more that may matter", err=True)
+    rest = [show(str(row), 300) for row in ignored if row.bearing is Bearing.NONE]
+    if rest:
+        more = f" and {len(rest) - _NAMES_SHOWN} more" if len(rest) > _NAMES_SHOWN else ""
+        names = ", ".join(rest[:_NAMES_SHOWN])
+        click.echo(f"ignored, {Bearing.NONE.value}: {names}{more}", err=True)

@@ -1,0 +1,168 @@
+"""The options of `toponaut serve`, and what they say together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.cli.options import parse_duration, together
+from generator.kube.access import Access
+from generator.objects.plane_config import PlaneChoice, read_planes
+from topology.planes.policy import COMPUTE
+
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+class Walked(NamedTuple):
+    """Which switches are walked, and how."""
+
+    config: Path
+    period_s: float
+    deadline_s: float
+
+
+class ClusterSeat(NamedTuple):
+    """Which cluster is served, and as whom among its replicas."""
+
+    access: Access
+    namespace: str | None
+    """Of the Lease; None: the one that the credentials or the pod name."""
+    identity: str | None
+    """None: the pod's name, and a part that is drawn."""
+
+
+class ServeSettings(NamedTuple):
+    """What is served, and how."""
+
+    folder: Path
+    """Means nothing where a cluster is served."""
+    cluster: ClusterSeat | None
+    nodes: Path | None
+    period_s: float
+    planes: PlaneChoice | None
+    """None: what the Fabric object says."""
+    switches: Walked | None
+    is_dry: bool
+    listen: str
+    ready_file: Path | None
+
+
+serve_options: Final = together(
+    click.option(
+        "--store",
+        type=_FOLDER,
+        help="Folder whose neighborreports/ is read and whose hypernodes/ is written.",
+    ),
+    click.option("--kube", is_flag=True, help="Serve a cluster in place of a folder."),
+    click.option("--kubeconfig", help="How to reach it, in place of kubectl's files or the pod."),
+    click.option("--context", help="Of the kubeconfig, in place of the current one."),
+    click.option("--namespace", help="Of the Lease by which replicas agree who writes."),
+    click.option("--identity", help="Of this replica; with a part that each start draws anew."),
+    click.option("--nodes", type=_FILE, help="The cluster's nodes; read again when it changes."),
+    click.option(
+        "--period",
+        type=parse_duration,
+        metavar="DURATION",
+        default="60s",
+        show_default=True,
+        help="From one round to the next; agents' reports are stale after three.",
+    ),
+    click.option(
+        "--switches",
+        type=_FILE,
+        help="Switches to walk by SNMP, listed as for `toponaut switches --config`; read again "
+        "when it changes.",
+    ),
+    click.option(
+        "--switch-period",
+        type=parse_duration,
+        metavar="DURATION",
+        default="60s",
+        show_default=True,
+        help="From one walk of a switch to the next; its report is stale after three.",
+    ),
+    click.option(
+        "--switch-deadline",
+        type=parse_duration,
+        metavar="DURATION",
+        default="20s",
+        show_default=True,
+        help="For one switch.",
+    ),
+    click.option(
+        "--planes", type=_FILE, help="Which ports are whose network's, as YAML; read once."
+    ),
+    click.option(
+        "--plane",
+        metavar="NAME",
+        help="Network that the HyperNodes are made of.  [default: what the Fabric object says, "
+        "else compute]",
+    ),
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Write no HyperNodes, and log what would be written instead.",
+    ),
+    click.option(
+        "--listen",
+        default="127.0.0.1:50051",
+        show_default=True,
+        help="HOST:PORT for calls, loopback without --tls-cert; 0: any port.",
+    ),
+    click.option(
+        "--ready-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="File that gets the bound address once it is bound, and is gone afterwards.",
+    ),
+)
+
+
+def settings_of(options: dict[str, Any]) -> ServeSettings:
+    """Take the options of a server out of a command's parameters.
+
+    Raises:
+        click.UsageError: not exactly one store is named, or options do not go together.
+        ConfigError: the file of networks is wrong.
+    """
+    cluster, folder, nodes = _seat_of(options), options.pop("store"), options.pop("nodes")
+    if (cluster is None) == (folder is None):
+        raise click.UsageError("name what is served: either --store or --kube")
+    if cluster is not None and nodes is not None:
+        raise click.UsageError("--kube brings its nodes: no --nodes")
+    return ServeSettings(
+        folder=folder or Path(),
+        cluster=cluster,
+        nodes=nodes,
+        period_s=options.pop("period"),
+        planes=_planes_of(options),
+        switches=_walked_of(options),
+        is_dry=options.pop("dry_run"),
+        listen=options.pop("listen"),
+        ready_file=options.pop("ready_file"),
+    )
+
+
+def _seat_of(options: dict[str, Any]) -> ClusterSeat | None:
+    access = Access(options.pop("kubeconfig"), options.pop("context"))
+    seat = ClusterSeat(access, options.pop("namespace"), options.pop("identity"))
+    if options.pop("kube"):
+        return seat
+    if any(access) or seat.namespace or seat.identity:
+        raise click.UsageError("--kubeconfig, --context, --namespace and --identity go with --kube")
+    return None
+
+
+def _planes_of(options: dict[str, Any]) -> PlaneChoice | None:
+    file, name = options.pop("planes"), options.pop("plane")
+    if file is None and name is None:
+        return None
+    return PlaneChoice(read_planes(file) if file else (), name or COMPUTE)
+
+
+def _walked_of(options: dict[str, Any]) -> Walked | None:
+    config = options.pop("switches")
+    walked = (options.pop("switch_period"), options.pop("switch_deadline"))
+    return Walked(config, *walked) if config else None

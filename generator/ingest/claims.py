@@ -1,0 +1,238 @@
+"""Reports to claims: sweeps put together, freshness judged, silent nodes named. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from generator.ingest.subnets import expected_subnets
+from generator.ingest.sweeps import kept_claims, parse_sweep
+from topology.model.claims import Claim, SweptClaims
+from topology.model.errors import ParseError, ReportError, show
+from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Severity
+from topology.model.ids import IdKind
+from topology.reports.compact_reports import KeptReport, Report
+from topology.reports.neighbor_report import SweepPart
+from topology.reports.packed_claims import PackedClaim
+from topology.reports.packed_devices import pack_device
+from topology.reports.sweep_parts import unpack_sweep
+
+STALE_PERIODS = 3
+"""A report is stale when it is older than so many collection periods."""
+
+
+class Taken(NamedTuple):
+    """What the reports claim, and what of them could not be used."""
+
+    claims: tuple[Claim | SweptClaims, ...]
+    problems: tuple[ParseError, ...]
+    reporters: frozenset[str]
+    """Names of the nodes that reported about themselves."""
+    unknown_subnets: tuple[str, ...] = ()
+    """Subnets without a whole sweep: only parts of one are there, or it is still waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    node: str
+    observed_at: str
+    parts: tuple[SweepPart, ...]
+
+    @property
+    def title(self) -> str:
+        return show(f"{self.node}.sweep.* of subnet {self.parts[0].subnet}")
+
+
+class _Told(NamedTuple):
+    """What one report says of its device."""
+
+    said: Hashable
+    claim: Claim
+    problems: tuple[ParseError, ...]
+
+
+class _Read(NamedTuple):
+    """What one sweep says."""
+
+    parts: tuple[SweepPart, ...]
+    claims: tuple[Claim | SweptClaims, ...]
+    errors: tuple[ParseError, ...]
+
+
+class Intake:
+    """The claims of reports, each made once as long as its report says the same.
+
+    So whoever makes something of claims can tell by the objects which of them are new.
+    """
+
+    def __init__(self) -> None:
+        """Nothing was taken yet."""
+        self._told: dict[str, _Told] = {}
+        self._read: dict[str, _Read] = {}
+
+    def take(self, reports: Iterable[Report]) -> Taken:
+        """Return the claims of reports; of each subnet the newest sweep whose parts are all there.
+
+        An incomplete or damaged sweep is a problem and never an empty fabric. Cost: O(facts) of
+        the reports that are new or say something else.
+        """
+        reports = tuple(reports)
+        told, last = {}, self._told
+        parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
+        for report in reports:
+            name = report.metadata.name
+            found = last.get(name)
+            if found is not None and found.said == report.said:
+                told[name] = found
+            elif (device := report.device) is not None:
+                told[name] = _tell(report, device)
+            elif report.sweep is not None:
+                sweep = report.sweep
+                key = (sweep.subnet, name.partition(".sweep.")[0], sweep.sweep_id)
+                parts[key].append((report.status.observed_at or "", sweep))
+        self._told = told
+        problems = [problem for one in told.values() for problem in one.problems]
+        read = self._sweeps(parts, problems)
+        awaited = {subnet for subnet, _, _ in parts} | expected_subnets(reports)
+        return Taken(
+            (*(one.claim for one in told.values()), *(one for row in read for one in row.claims)),
+            (*problems, *(error for row in read for error in row.errors)),
+            frozenset(one.metadata.name for one in reports if one.device_kind is DeviceKind.HOST),
+            tuple(sorted(awaited - self._read.keys())),
+        )
+
+    def _sweeps(
+        self,
+        parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]],
+        problems: list[ParseError],
+    ) -> list[_Read]:
+        """Return the sweep that counts for each subnet, and remember it."""
+        by_subnet: dict[str, list[_Sweep]] = defaultdict(list)
+        for (subnet, node, _), rows in parts.items():
+            observed = max(when for when, _ in rows)
+            by_subnet[subnet].append(_Sweep(node, observed, tuple(part for _, part in rows)))
+        read: dict[str, _Read] = {}
+        for subnet in sorted(by_subnet):
+            newest_first = sorted(
+                by_subnet[subnet],
+                key=lambda sweep: (sweep.observed_at, sweep.node, sweep.parts[0].sweep_id),
+                reverse=True,
+            )
+            for sweep in newest_first:
+                try:
+                    read[subnet] = _read_sweep(sweep, self._read.get(subnet))
+                except ReportError as error:
+                    problems.append(ParseError(str(error), source=sweep.title))
+                    continue
+                break
+        self._read = read
+        return [*read.values()]
+
+
+def take_reports(reports: Iterable[Report]) -> Taken:
+    """Return the claims of reports, as an `Intake` takes them that took none before."""
+    return Intake().take(reports)
+
+
+def _read_sweep(sweep: _Sweep, last: _Read | None) -> _Read:
+    """Return what a sweep says; the last one where it is the same.
+
+    Raises:
+        ReportError: it is incomplete or damaged.
+    """
+    if last is not None and last.parts == sweep.parts:
+        return last
+    parsed = parse_sweep(unpack_sweep(sweep.parts), source=sweep.title)
+    return _Read(sweep.parts, tuple(kept_claims(parsed)), parsed.errors)
+
+
+def _tell(report: Report, device: Device) -> _Told:
+    """Return what a device says, a host under its report's own name.
+
+    An agent may write no other report, but may say that it is another node.
+    """
+    problems: list[ParseError] = []
+    name, is_host = report.metadata.name, device.kind is DeviceKind.HOST
+    others = {one.value for one in device.ids if one.kind is IdKind.NODE_NAME} - {name}
+    if others and is_host:
+        claimed = ", ".join(show(other) for other in sorted(others))
+        problem = f"it claims to be node {claimed}; that claim does not count"
+        problems.append(ParseError(problem, source=f"report {show(name, 253)}"))
+    packed = (
+        report.facts.packed
+        if isinstance(report, KeptReport) and report.facts
+        else pack_device(device)
+    )
+    claim = PackedClaim(packed, device.name, node=name if is_host else None)
+    return _Told(report.said, claim, tuple(problems))
+
+
+def freshness_findings(
+    reports: Sequence[Report],
+    *,
+    listed: Collection[str],
+    now: datetime,
+    period: timedelta | None,
+    advice: str = "Check the agent there.",
+) -> list[Finding]:
+    """Return a finding per listed node without any report, and per report that is too old.
+
+    One as far ahead of the time counts as too old: nobody would see it grow old.
+
+    Args:
+        reports: all reports at hand; without any of them nothing is known, so nobody is silent.
+        listed: names of the nodes that should report.
+        now: with a time zone.
+        period: how often agents collect; None where ages mean nothing, as in saved reports.
+        advice: what to do about a report that is too old.
+    """
+    names = {report.metadata.name for report in reports if report.device_kind is not None}
+    findings = [_silent(name) for name in sorted(set(listed) - names) if names]
+    if period is not None:
+        limit = STALE_PERIODS * period
+        for report in reports:
+            age = _age(report, now)
+            if age is not None and abs(age) > limit and report.device_kind is not None:
+                findings.append(_stale(report, age, advice))
+    return findings
+
+
+def _age(report: Report, now: datetime) -> timedelta | None:
+    try:
+        observed = datetime.fromisoformat(report.status.observed_at or "")
+    except ValueError:
+        return None
+    return None if observed.tzinfo is None else now - observed
+
+
+def _silent(name: str) -> Finding:
+    return Finding(
+        kind=FindingKind.SILENT_NODE,
+        device=name,
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"Node {name} has sent no report; it is placed only as far as others see it. "
+            "Check that the agent runs there."
+        ),
+    )
+
+
+def _stale(report: Report, age: timedelta, advice: str) -> Finding:
+    name, age_s = report.metadata.name, int(age.total_seconds())
+    what, advised = (
+        (f"is {age_s} s old", advice)
+        if age_s >= 0
+        else (f"is {-age_s} s ahead of the clock here", "Check the clocks (NTP).")
+    )
+    return Finding(
+        kind=FindingKind.STALE_REPORT,
+        device=name,
+        port=None,
+        severity=Severity.WARNING,
+        message=f"The report of {show(name, 253)} {what}; its facts still count. {advised}",
+        since=report.status.observed_at,
+    )

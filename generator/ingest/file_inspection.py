@@ -1,0 +1,252 @@
+"""What a file holds, told from its content alone: format, counts, bad lines. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from generator.ingest.dump_formats import DumpForm, parse_dump, recognise_dump
+from generator.objects.inventory import parse_nodes
+from generator.objects.yaml_document import Document, parse_documents
+from generator.outputs.hypernode import parse_manifest
+from generator.placement.request import parse_request
+from topology.model.errors import ParseError, TopologyError
+from topology.model.facts import Device, DeviceKind, Parsed
+from topology.model.ids import IdKind
+from topology.model.tree import parse_tree
+from topology.reports.fabric_status import FABRIC_KIND, parse_fabric
+from topology.reports.neighbor_report import device_of, parse_report
+from topology.sources.cabling.formats import parse_cabling
+from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics
+from topology.sources.ibnetdiscover.parser import parse_strictly
+from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
+from topology.sources.lldp.pcap import is_saved_frames, parse_saved_frames
+from topology.sources.lldp_mib.walk import parse_snmpwalk_text
+
+_HEAD_BYTES: Final = 64 * 1024
+_WALK = re.compile(rb"^\.?1\.[03]\.\d[\d.]*(?: ?= ?[A-Z\"]|\|\d)", re.MULTILINE)
+_GPUS = re.compile(
+    rb"^=+NVSMI LOG=+\s*$|^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\s*$"
+    rb"|^fabric\.state,", re.MULTILINE | re.IGNORECASE
+)  # fmt: skip
+_NETBOX = re.compile(rb'"(?:a_terminations|termination_a\w*)"\s*:')
+_NVLINK: Final = "nvidia-smi"
+_LLDP = re.compile(rb'"(lldp|local-chassis)"\s*:|^lldp\.[^=\n]+=|<lldp\b', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What one file holds."""
+
+    format: str
+    """A form of `DumpForm`, lldpcli-neighbors, lldpcli-chassis, frames, snmpwalk, nvidia-smi,
+    cabling- and the form of a plan, nodes, unknown, or the kind of an object; several joined by a
+    comma."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    unresolved: tuple[str, ...] = ()
+    """GUIDs of CAs whose description names no host."""
+    problems: tuple[ParseError, ...] = ()
+
+
+def inspect_bytes(raw: bytes, *, source: str) -> Inspection:
+    """Return what a file's content is; never raises on any bytes."""
+    if not raw.strip():
+        return _unknown("empty: expected a capture or an object", source)
+    return _frames(raw, source) if is_saved_frames(raw) else _text(raw, source)
+
+
+def _text(raw: bytes, source: str) -> Inspection:
+    head = raw[:_HEAD_BYTES]
+    if _WALK.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return _walk(raw, source)
+    lldp = _LLDP.search(head)
+    if lldp:
+        is_chassis = lldp.group(1) == b"local-chassis"
+        return _chassis(raw, source) if is_chassis else _neighbors(raw, source)
+    form = recognise_dump(raw)
+    if form is not None:
+        return _dump(form, parse_dump(raw, source=source))
+    if _GPUS.search(head):
+        return _gpus(raw, source)
+    return _plan(raw, source) or _objects(raw, source)
+
+
+def inspect_strictly(raw: bytes, *, source: str) -> Inspection:
+    """Return what a file's content is, without its counts where anything in it is bad.
+
+    Every bad line is among the problems; nothing of such a file is to be relied on.
+    """
+    if recognise_dump(raw) is DumpForm.IBNETDISCOVER:
+        try:
+            devices = parse_strictly(raw, source=source)
+        except ExceptionGroup as group:
+            return _refused(DumpForm.IBNETDISCOVER.value, group.exceptions)
+        return _dump(DumpForm.IBNETDISCOVER, Parsed(devices))
+    found = inspect_bytes(raw, source=source)
+    return _refused(found.format, found.problems) if found.problems else found
+
+
+def _refused(form: str, problems: Iterable[Exception]) -> Inspection:
+    errors = tuple(problem for problem in problems if isinstance(problem, ParseError))
+    return Inspection(form, {"bad_lines": len(errors)}, (), errors)
+
+
+def _unknown(problem: str, source: str) -> Inspection:
+    return Inspection("unknown", {}, (), (ParseError(problem, source=source),))
+
+
+def _dump(form: DumpForm, parsed: Parsed) -> Inspection:
+    names = {
+        DeviceKind.SWITCH: "switches",
+        DeviceKind.HOST: "cas",
+        DeviceKind.AGGREGATION: "aggregation_nodes",
+        DeviceKind.ROUTER: "routers",
+    }
+    counts = dict.fromkeys(names.values(), 0)
+    for device in parsed.devices:
+        counts[names[device.kind]] += 1
+    counts |= _wiring(parsed.devices) | {"bad_lines": len(parsed.errors)}
+    unresolved = tuple(
+        found.value
+        for device in parsed.devices
+        if device.kind is DeviceKind.HOST and not device.name
+        for found in device.ids
+        if found.kind is IdKind.NODE_GUID
+    )
+    return Inspection(form.value, counts, unresolved, parsed.errors)
+
+
+def _frames(raw: bytes, source: str) -> Inspection:
+    saved = parse_saved_frames(raw, source=source)
+    counts = {
+        "frames": saved.num_frames,
+        "lldp_frames": saved.num_lldp,
+        "neighbors": len(saved.neighbors),
+        "devices": len({(one.device_ids, one.device_name) for one in saved.neighbors}),
+        "bad_tlvs": len(saved.errors),
+    }
+    return Inspection("frames", counts, (), saved.errors)
+
+
+def _wiring(devices: Iterable[Device]) -> dict[str, int]:
+    """Count devices, ports, neighbors, and links as unordered pairs of ports."""
+    devices = tuple(devices)
+    links: set[frozenset[object]] = set()
+    for device in devices:
+        for port in device.ports:
+            own = _place(port.ids) or (device.ids, port.name)
+            for heard in port.neighbors:
+                far = _place(heard.port_ids) or (heard.device_ids, heard.port_ids, heard.port_name)
+                links.add(frozenset((own, far)))
+    ports = [port for device in devices for port in device.ports]
+    return {
+        "devices": len(devices),
+        "ports": len(ports),
+        "neighbors": sum(len(port.neighbors) for port in ports),
+        "links": len(links),
+    }
+
+
+def _place(ids: Iterable[Any]) -> tuple[str, str] | None:
+    return next((one[1:] for one in ids if one.kind is IdKind.NODE_GUID and one.subtype), None)
+
+
+def _neighbors(raw: bytes, source: str) -> Inspection:
+    found = parse_neighbors(raw, source=source)
+    heard = [neighbor for _, neighbors in found.ports for neighbor in neighbors]
+    counts = {
+        "ports": len(found.ports),
+        "neighbors": len(heard),
+        "devices": len({(one.device_ids, one.device_name) for one in heard}),
+        "bad_lines": len(found.errors),
+    }
+    return Inspection("lldpcli-neighbors", counts, (), found.errors)
+
+
+def _chassis(raw: bytes, source: str) -> Inspection:
+    device, errors = parse_chassis(raw, source=source)
+    counts = {"devices": int(device is not None), "bad_lines": len(errors)}
+    return Inspection("lldpcli-chassis", counts, (), errors)
+
+
+def _walk(raw: bytes, source: str) -> Inspection:
+    device, errors = parse_snmpwalk_text(raw, source=source)
+    counts = _wiring([device] if device else []) | {"bad_lines": len(errors)}
+    return Inspection("snmpwalk", counts, (), errors)
+
+
+def _gpus(raw: bytes, source: str) -> Inspection:
+    found, errors = parse_gpu_fabrics(raw.decode("utf-8", "replace"), source=source)
+    counts = {"gpus": len(found), "cliques": int(derive_clique(found).clique is not None)}
+    return Inspection(_NVLINK, counts | {"bad_lines": len(errors)}, (), errors)
+
+
+def _plan(raw: bytes, source: str) -> Inspection | None:
+    """Return what a cabling plan holds, None where it is none; JSON has keys of its own."""
+    head = raw[:_HEAD_BYTES].lstrip()
+    if head.startswith((b"{", b"[")) and not _NETBOX.search(head):
+        return None
+    plan = parse_cabling(raw, source=source)
+    if not plan.form:
+        return None
+    counts = {"cables": len(plan.cables), "bad_lines": len(plan.errors)}
+    return Inspection(f"cabling-{plan.form}", counts, (), plan.errors)
+
+
+def _objects(raw: bytes, source: str) -> Inspection:
+    formats: dict[str, None] = {}
+    counts: dict[str, int] = {}
+    problems: list[ParseError] = []
+    documents: list[Document] = []
+    for found in parse_documents(raw, source=source):
+        if isinstance(found, ParseError):
+            problems.append(found)
+        else:
+            documents.append(found)
+    if any(_is_nodes(found.value) for found in documents):
+        listed = parse_nodes(raw, source=source)
+        return Inspection("nodes", {"nodes": len(listed.nodes)}, (), listed.problems)
+    for found in documents:
+        try:
+            name, more = _object(found.value)
+        except TopologyError as error:
+            problems.append(ParseError(str(error), source=source, line=found.line))
+            continue
+        formats[name] = None
+        for key, count in more.items():
+            counts[key] = counts.get(key, 0) + count
+    if not formats and not problems:
+        return _unknown("no object in it", source)
+    counts["bad_documents"] = len(problems)
+    return Inspection(", ".join(formats) or "unknown", counts, (), tuple(problems))
+
+
+def _is_nodes(value: object) -> bool:
+    return isinstance(value, Mapping) and (value.get("kind") == "Node" or "nodes" in value)
+
+
+def _object(value: object) -> tuple[str, dict[str, int]]:
+    """Return (format, counts) of one decoded document.
+
+    Raises:
+        TopologyError: it is none that we know, or a wrong one of its kind.
+    """
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    if kind == "HyperNode":
+        hypernode = parse_manifest(value)
+        return "HyperNode", {"hypernodes": 1, "members": len(hypernode.members)}
+    if kind == "TopologyTree" and isinstance(value, Mapping):
+        tree = parse_tree(value)
+        unplaced = len(tree.unplaced)
+        return kind, {"domains": len(tree.domains), "nodes": len(tree.nodes), "unplaced": unplaced}
+    if kind == "PlacementRequest" and isinstance(value, Mapping):
+        return kind, {"groups": len(parse_request(value).groups)}
+    if kind == FABRIC_KIND:
+        status = parse_fabric(value)
+        return FABRIC_KIND, {"fabrics": 1, "sweepers": len(status.sweepers)}
+    report = parse_report(value)
+    device = device_of(report)
+    counts = {"sweep_parts": 1} if device is None else _wiring([device])
+    return "NeighborReport", {"reports": 1} | counts

@@ -1,0 +1,331 @@
+"""What the reading commands read: reports, sweeps, captures, an inventory, HyperNodes.
+
+The only place that opens such files. Each file that cannot be used costs itself and is named;
+when nothing usable is left, that is told apart from a fabric with nothing in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.cli.options import access_of, together
+from generator.ingest.claims import take_reports
+from generator.ingest.dump_formats import parse_dump
+from generator.ingest.subnets import uncovered
+from generator.ingest.sweeps import claims_of_sweep
+from generator.ingest.walk_files import read_walks
+from generator.kube.access import Access
+from generator.objects.inventory import Inventory, parse_nodes
+from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
+from generator.objects.tree_spec import DEFAULT_SHAPE, Shape, shape_of
+from generator.store.directory import ReadReports, read_reports
+from topology.model.claims import Claim, Origin, SweptClaims, spell_out
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.facts import Device, DeviceKind, Port
+from topology.model.ids import Id, IdKind
+from topology.planes.policy import COMPUTE
+from topology.reports.compact_reports import Report
+from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
+
+NO_SOURCE: Final = "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
+MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB
+MAX_CAPTURE_BYTES: Final = 16 << 20  # a spine with 48 leaves prints 100 kB
+_CAPTURE = re.compile(r"(?P<device>.+)\.neighbors\.(?P<form>json0|json|keyvalue)\Z")
+
+
+class Sources(NamedTuple):
+    """Where to read from, as the options say."""
+
+    reports: Path | None = None
+    ibnetdiscover: tuple[Path, ...] = ()
+    lldpcli: Path | None = None
+    snmpwalk: Path | None = None
+    hypernodes: Path | None = None
+    nodes: Path | None = None
+    planes: Path | None = None
+    """Tells networks apart where the default is wrong."""
+    plane: str | None = None
+    """The network asked for; compute where not given."""
+    cluster: Access | None = None
+    """Where reports, nodes and HyperNodes are objects."""
+    shape: Shape = DEFAULT_SHAPE
+    """What the Fabric object of a store says, where no option does."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no source of a fabric was named."""
+        captures = self.ibnetdiscover or self.lldpcli or self.snmpwalk
+        return not (self.reports or captures or self.hypernodes or self.cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that was read, as claims."""
+
+    claims: tuple[Claim | SweptClaims, ...] = ()
+    """Without the inventory's."""
+    reports: tuple[Report, ...] = ()
+    inventory: Inventory | None = None
+    problems: tuple[ParseError, ...] = ()
+    unknown_subnets: tuple[str, ...] = ()
+    """InfiniBand subnets without a whole sweep, so that what they cable is not known."""
+    planes: PlaneChoice = DEFAULT_PLANES
+    tier_names: tuple[str, ...] = ()
+    """As the Fabric object says; the usual ones where empty."""
+
+    @property
+    def all_claims(self) -> tuple[Claim | SweptClaims, ...]:
+        """Claims including the inventory's."""
+        return (*self.listed_claims, *self.claims)
+
+    @property
+    def listed_claims(self) -> tuple[Claim, ...]:
+        """The inventory's."""
+        listed = self.inventory.nodes if self.inventory else ()
+        return tuple(Claim(node.device, Origin.INVENTORY) for node in listed)
+
+
+def read_inputs(sources: Sources) -> Inputs:
+    """Read all sources of a fabric and the inventory.
+
+    Raises:
+        ConfigError: the inventory cannot be read, or no node in it.
+        KubeError: the cluster cannot be read.
+        StoreError: a folder cannot be read.
+    """
+    policies = read_planes(sources.planes) if sources.planes else ()
+    listed, read, shape, problems = _read_listed(sources)
+    choice = shape.planes
+    if sources.planes or sources.plane:
+        choice = PlaneChoice(policies, sources.plane or COMPUTE)
+    problems += listed.problems if listed else ()
+    found = Inputs(inventory=listed, planes=choice, tier_names=shape.tier_names, problems=problems)
+    if read is not None:
+        taken = take_reports(read.reports)
+        unlisted = _unlisted(found.inventory, taken.reporters)
+        found = _with(found, taken.claims, [*read.problems, *taken.problems, *unlisted])
+        found = replace(found, reports=read.reports, unknown_subnets=taken.unknown_subnets)
+    for file in sources.ibnetdiscover:
+        found = _with(found, *_read_sweep(file))
+    if sources.ibnetdiscover:
+        swept = (claim for claim in spell_out(found.claims) if claim.origin is Origin.SWEEP)
+        unknown = uncovered(found.unknown_subnets, found.reports, swept)
+        found = replace(found, unknown_subnets=unknown)
+    if sources.lldpcli:
+        found = _with(found, *read_captures(sources.lldpcli))
+    if sources.snmpwalk:
+        found = _with(found, *read_walks(sources.snmpwalk, read_regular))
+    return found
+
+
+class _Listed(NamedTuple):
+    """What a store holds: the folder of reports, or the cluster."""
+
+    inventory: Inventory | None
+    reports: ReadReports | None
+    shape: Shape
+    problems: tuple[ParseError, ...] = ()
+    """What of the Fabric object is no use."""
+
+
+def _read_listed(sources: Sources) -> _Listed:
+    """Return the inventory and the reports, of files or of the cluster; None where not asked."""
+    if sources.cluster is None:
+        reports = read_reports(sources.reports) if sources.reports else None
+        return _Listed(read_inventory(sources.nodes), reports, sources.shape)
+    from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
+
+    with open_cluster(sources.cluster, os.environ) as store:
+        listed = read_inventory(sources.nodes) or store.read_nodes()
+        if not listed.nodes:
+            raise ConfigError("the cluster has no node that can be used")
+        shape, problems = shape_of(store.read_fabric())
+        return _Listed(listed, store.read_reports(), shape, problems)
+
+
+def _unlisted(inventory: Inventory | None, reporters: Iterable[str]) -> Iterator[ParseError]:
+    """Yield a problem per report of a node that the inventory lacks."""
+    listed = {node.name for node in inventory.nodes} if inventory else set(reporters)
+    for name in sorted(set(reporters) - listed):
+        problem = "no such node in the inventory: its cables count, but it is not placed"
+        yield ParseError(problem, source=f"report {show(name, 253)}")
+
+
+def _with(
+    found: Inputs, claims: Sequence[Claim | SweptClaims], problems: Sequence[ParseError]
+) -> Inputs:
+    return replace(found, claims=(*found.claims, *claims), problems=(*found.problems, *problems))
+
+
+def read_inventory(file: Path | None) -> Inventory | None:
+    """Read the list of nodes, None where no file is named.
+
+    Raises:
+        ConfigError: it cannot be read, or holds no node: an empty list would unplace everything.
+    """
+    if file is None:
+        return None
+    raw = read_bytes(file, MAX_SWEEP_BYTES)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    inventory = parse_nodes(raw, source=show(str(file), 1024))
+    if not inventory.nodes:
+        why = next((f": {problem}" for problem in inventory.problems), "")
+        raise ConfigError(f"{show(str(file), 1024)}: no node in it{why}")
+    return inventory
+
+
+def read_bytes(file: Path, limit: int) -> bytes | ParseError:
+    """Read a whole file, or say why that is not done."""
+    source = show(str(file), 1024)
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(limit + 1)
+    except OSError as error:
+        return ParseError(f"cannot be read: {error.strerror}", source=source)
+    if len(raw) > limit:
+        return ParseError(f"larger than {limit} bytes", source=source)
+    return raw
+
+
+def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]]:
+    raw = read_bytes(file, MAX_SWEEP_BYTES)
+    if isinstance(raw, ParseError):
+        return [], [raw]
+    parsed = parse_dump(raw, source=show(str(file), 1024))
+    return claims_of_sweep(parsed), list(parsed.errors)
+
+
+def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
+    """Read `<device>.neighbors.json0|json` files, each with its `<device>.chassis.json0`.
+
+    Other files of the folder are left alone.
+    """
+    claims: list[Claim] = []
+    problems: list[ParseError] = []
+    try:
+        files = sorted(folder.iterdir())
+    except OSError as error:
+        return [], [ParseError(f"cannot be read: {error.strerror}", source=show(str(folder)))]
+    for file in files:
+        name = _CAPTURE.match(file.name)
+        if name is None:
+            continue
+        device, found = _read_capture(file, name["device"])
+        problems += found
+        if device is not None:
+            claims.append(Claim(device, Origin.CAPTURE))
+    if not claims and not problems:
+        problems.append(
+            ParseError("no <device>.neighbors.json0 in it", source=show(str(folder), 1024))
+        )
+    return claims, problems
+
+
+def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError]]:
+    raw = read_regular(file, MAX_CAPTURE_BYTES)
+    if isinstance(raw, ParseError):
+        return None, [raw]
+    heard = parse_neighbors(raw, source=show(str(file), 1024))
+    if heard.errors and not heard.ports:
+        return None, list(heard.errors)
+    chassis, problems = _read_chassis(file.with_name(f"{name}.chassis.json0"))
+    ports = tuple(
+        Port(name=port, ids=(Id(IdKind.IFNAME, port),), neighbors=neighbors)
+        for port, neighbors in heard.ports
+    )
+    device = Device(
+        kind=DeviceKind.UNKNOWN,
+        name=chassis.name if chassis and chassis.name else name,
+        ids=chassis.ids if chassis else (),
+        ports=ports,
+    )
+    return device, [*heard.errors, *problems]
+
+
+def read_regular(file: Path, limit: int) -> bytes | ParseError:
+    """Read a file that another file or a folder names; to open a pipe would wait for its writer."""
+    if file.exists() and not file.is_file():
+        return ParseError("not a regular file", source=show(str(file), 1024))
+    return read_bytes(file, limit)
+
+
+def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
+    if not file.exists():
+        return None, ()
+    raw = read_regular(file, MAX_CAPTURE_BYTES)
+    if isinstance(raw, ParseError):
+        return None, (raw,)
+    return parse_chassis(raw, source=show(str(file), 1024))
+
+
+_FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+input_options: Final = together(
+    click.option("--reports", type=_FOLDER, help="Folder of agents' NeighborReports."),
+    click.option(
+        "--ibnetdiscover",
+        type=_FILE,
+        multiple=True,
+        help="Output of ibnetdiscover, ibdiagnet or opensm; repeatable.",
+    ),
+    click.option(
+        "--lldpcli",
+        type=_FOLDER,
+        help="Folder of DEVICE.neighbors.json0, what `lldpcli -f json0 show neighbors "
+        "details` printed there, and DEVICE.chassis.json0.",
+    ),
+    click.option(
+        "--snmpwalk",
+        type=_FOLDER,
+        help="Folder of DEVICE.snmpwalk.txt, what `snmpbulkwalk -On` printed of each switch.",
+    ),
+    click.option("--hypernodes", type=_FOLDER, help="Folder of HyperNode objects."),
+    click.option(
+        "--nodes",
+        type=_FILE,
+        help="The cluster's nodes: `kubectl get nodes -o json`, or our inventory.",
+    ),
+    click.option("--planes", type=_FILE, help="Which ports are whose network's, as YAML."),
+    click.option("--plane", help="Network to look at.  [default: compute]", metavar="NAME"),
+    click.option("--kube", is_flag=True, help="Read the cluster's reports and nodes."),
+    click.option("--kubeconfig", help="How to reach it, in place of kubectl's files."),
+    click.option("--context", help="Of the kubeconfig, in place of the current one."),
+    click.argument("files", nargs=-1, type=_FILE),
+)
+"""The options that all reading commands share."""
+
+
+def sources_of(options: dict[str, Any]) -> Sources:
+    """Take the shared options out of a command's parameters.
+
+    Raises:
+        click.UsageError: sources that exclude each other.
+    """
+    sources = Sources(
+        cluster=access_of(options),
+        reports=options.pop("reports"),
+        ibnetdiscover=(*options.pop("ibnetdiscover"), *options.pop("files")),
+        lldpcli=options.pop("lldpcli"),
+        snmpwalk=options.pop("snmpwalk"),
+        hypernodes=options.pop("hypernodes"),
+        nodes=options.pop("nodes"),
+        planes=options.pop("planes"),
+        plane=options.pop("plane"),
+    )
+    if sources.hypernodes and not sources._replace(hypernodes=None).is_empty:
+        raise click.UsageError("--hypernodes is a tree already; name no other source beside it")
+    if sources.cluster and sources.reports:
+        raise click.UsageError("--kube brings its reports: no --reports")
+    if sources.hypernodes and (sources.planes or sources.plane):
+        raise click.UsageError("--hypernodes is a tree already: no --planes, no --plane")
+    return sources

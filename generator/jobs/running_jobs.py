@@ -1,0 +1,197 @@
+"""Jobs that run: which pods of a cluster are one job's, in order of their ranks. Pure.
+
+A job is found by any name that it goes by: that of its group, of its batch object or of what
+made its pods, alone or as NAMESPACE/NAME.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from generator.manifests.fields import ROOT, Field
+from generator.manifests.pods import pod_row
+from generator.manifests.resource_units import ONE_SLOT
+from generator.placement.cluster.snapshot import RunningGang
+from topology.model.errors import ConfigError, show
+from topology.model.ids import natural_key
+
+_NAMES: Final = (
+    "scheduling.k8s.io/group-name",
+    "volcano.sh/job-name",
+    "pod-group.scheduling.sigs.k8s.io",
+    "gang.scheduling.koordinator.sh/name",
+    "godel.bytedance.com/pod-group-name",
+    "scheduling.x-k8s.io/pod-group",
+    "kueue.x-k8s.io/pod-group-name",
+    "pod-group-name",
+    "batch.kubernetes.io/job-name",
+    "job-name",
+    "jobset.sigs.k8s.io/jobset-name",
+    "training.kubeflow.org/job-name",
+    "leaderworkerset.sigs.k8s.io/name",
+    "ray.io/cluster",
+)
+"""Labels or annotations that hold a name of the job."""
+_ROLES: Final = (
+    "volcano.sh/task-spec",
+    "jobset.sigs.k8s.io/replicatedjob-name",
+    "training.kubeflow.org/replica-type",
+    "kai.scheduler/subgroup-name",
+    "leaderworkerset.sigs.k8s.io/group-index",
+)
+_RANKS: Final = (
+    "volcano.sh/task-index",
+    "jobset.sigs.k8s.io/job-global-index",
+    "training.kubeflow.org/replica-index",
+    "leaderworkerset.sigs.k8s.io/worker-index",
+    "kueue.x-k8s.io/pod-group-pod-index",
+    "gang.scheduling.koordinator.sh/network-topology-index",
+    "batch.kubernetes.io/job-completion-index",
+    "apps.kubernetes.io/pod-index",
+)
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
+_LAST_RANK: Final = 1 << 30
+_NAMES_SHOWN: Final = 6
+
+
+class RunningPod(NamedTuple):
+    """One pod that has not ended."""
+
+    namespace: str
+    name: str
+    node: str
+    """Empty while it waits."""
+    role: str
+    rank: tuple[int, ...]
+    """As its labels say, a huge number where they do not."""
+    row: Mapping[str, Any]
+    """What it asks for, as fields of a request's group."""
+    jobs: frozenset[str]
+    """Names of the job."""
+    document: Mapping[str, Any]
+    """As it was decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """One job."""
+
+    name: str
+    pods: tuple[RunningPod, ...]
+    """By role, then by rank, then by name."""
+    others: tuple[RunningPod, ...] = ()
+    """All further pods that are known, in any order."""
+
+
+def parse_running_pod(document: Mapping[str, Any]) -> RunningPod | None:
+    """Return a decoded Pod; None where it has ended.
+
+    Raises:
+        PlacementRequestError: a field that counts is malformed.
+    """
+    metadata, spec, status = (_part(document, key) for key in ("metadata", "spec", "status"))
+    if status.get("phase") in _ENDED:
+        return None
+    name = str(metadata.get("name"))
+    marks = {**_part(metadata, "labels"), **_part(metadata, "annotations")}
+    return RunningPod(
+        namespace=str(metadata.get("namespace") or "default"),
+        name=name,
+        node=str(spec.get("nodeName") or ""),
+        role=next((str(marks[key]) for key in _ROLES if key in marks), "pods"),
+        rank=tuple(_number(marks.get(key)) for key in _RANKS),
+        row=_row(Field(document, f"Pod '{show(name)}'{ROOT}")),
+        jobs=frozenset(_names(metadata, marks)),
+        document=document,
+    )
+
+
+def find_job(name: str, pods: Iterable[RunningPod]) -> RunningJob:
+    """Return the job of a name among pods.
+
+    Raises:
+        ConfigError: none has it, or jobs of several namespaces.
+    """
+    listed = list(pods)
+    space, _, wanted = name.rpartition("/")
+    own = [pod for pod in listed if wanted in pod.jobs and space in ("", pod.namespace)]
+    spaces = sorted({pod.namespace for pod in own})
+    if not own:
+        known = sorted({job for pod in listed for job in pod.jobs}, key=natural_key)
+        shown = ", ".join(show(one, 64) for one in known[:_NAMES_SHOWN]) or "none"
+        more = f" and {len(known) - _NAMES_SHOWN} more" if len(known) > _NAMES_SHOWN else ""
+        raise ConfigError(f"no pod is of job '{show(name)}'; names of jobs: {shown}{more}")
+    if len(spaces) > 1:
+        shown = " or ".join(f"{show(one, 64)}/{show(wanted)}" for one in spaces)
+        raise ConfigError(f"job '{show(name)}' is in several namespaces; name {shown}")
+    mine = {id(pod) for pod in own}
+    others = tuple(pod for pod in listed if id(pod) not in mine)
+    return RunningJob(f"{spaces[0]}/{wanted}", _ordered(own), others)
+
+
+def job_of_mapping(name: str, nodes: Mapping[str, str]) -> RunningJob:
+    """Return the job whose pods run on nodes: one slot each, ranks in natural order of names."""
+    return RunningJob(name, _ordered([_plain(pod, node) for pod, node in nodes.items()]))
+
+
+def job_of_gangs(name: str, gangs: Sequence[RunningGang]) -> RunningJob:
+    """Return the job that is the gang of a name; the pods of a group as they are listed.
+
+    Raises:
+        ConfigError: there is no such gang.
+    """
+    pods: dict[bool, list[RunningPod]] = {True: [], False: []}
+    for gang in gangs:
+        for at, held in enumerate(gang.pods):
+            role = held.group or "pods"
+            found = _plain(f"{gang.gang}-{role}", held.node)._replace(
+                role=role,
+                rank=(at,),
+                row={"request": dict(held.request)},
+                jobs=frozenset({gang.gang}),
+            )
+            pods[gang.gang == name].extend([found] * held.count)
+    if not pods[True]:
+        find_job(name, pods[False])
+    return RunningJob(name, _ordered(pods[True]), tuple(pods[False]))
+
+
+def _row(template: Field) -> dict[str, Any]:
+    row = pod_row(template)
+    return row if row["request"] else row | {"request": dict(ONE_SLOT)}
+
+
+def _plain(name: str, node: str) -> RunningPod:
+    row = {"request": dict(ONE_SLOT)}
+    return RunningPod("default", name, node, "pods", (), row, frozenset(), {})
+
+
+def _ordered(pods: Iterable[RunningPod]) -> tuple[RunningPod, ...]:
+    return tuple(
+        sorted(pods, key=lambda pod: (natural_key(pod.role), pod.rank, natural_key(pod.name)))
+    )
+
+
+def _names(metadata: Mapping[str, Any], marks: Mapping[str, Any]) -> Iterable[str]:
+    for key in _NAMES:
+        if isinstance(marks.get(key), str) and marks[key]:
+            yield marks[key]
+    owners = metadata.get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, Mapping) and owner.get("kind") != "Node":
+            yield str(owner.get("name"))
+            yield f"{owner.get('kind')}.{owner.get('name')}"
+
+
+def _number(value: object) -> int:
+    text = str(value)
+    return int(text) if _NUMBER.match(text) else _LAST_RANK
+
+
+def _part(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = found.get(key)
+    return part if isinstance(part, Mapping) else {}

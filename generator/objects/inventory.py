@@ -1,0 +1,247 @@
+"""The list of a cluster's nodes: their ids for the fabric, their capacity for placement.
+
+Two forms are read: `kubectl get nodes -o json|yaml`, and our own `nodes: [{name, ids, capacity,
+free, labels, taints, schedulable}]`. A wrong node costs itself and is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from generator.objects.quantities import parse_quantity
+from generator.objects.yaml_document import parse_documents
+from generator.placement.cluster.snapshot import NodeSpec
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.facts import Device, DeviceKind
+from topology.model.ids import Id, IdKind, parse_guid, parse_mac, parse_node_name
+from topology.model.validation import describe_validation
+
+SLOTS: Final = "slots"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedNode:
+    """One node of the cluster."""
+
+    name: str
+    ids: tuple[Id, ...]
+    """Sorted, its node name among them."""
+    spec: NodeSpec
+
+    @property
+    def device(self) -> Device:
+        """What the list claims about the device that the node is."""
+        return Device(DeviceKind.HOST, self.name, self.ids)
+
+
+class Inventory(NamedTuple):
+    """All nodes that could be read, and what could not."""
+
+    nodes: tuple[ListedNode, ...]
+    """Sorted by name."""
+    problems: tuple[ParseError, ...]
+
+
+Quantities = dict[str, Annotated[int, BeforeValidator(parse_quantity)]]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Loose(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _IdRow(_Strict):
+    type: IdKind
+    value: str
+    subtype: str = ""
+
+
+class _TaintRow(_Loose):
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+def _taint(value: object) -> object:
+    """Return a taint object for the text form `key=value:Effect`."""
+    if not isinstance(value, str):
+        return value
+    pair, _, effect = value.rpartition(":") if ":" in value else (value, "", "NoSchedule")
+    key, _, text = pair.partition("=")
+    return {"key": key, "value": text, "effect": effect}
+
+
+Taints = list[Annotated[_TaintRow, BeforeValidator(_taint)]]
+
+
+class _NodeRow(_Strict):
+    name: str
+    ids: list[_IdRow] = Field(default_factory=list)
+    capacity: Quantities = Field(default_factory=dict)
+    free: Quantities | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    taints: Taints = Field(default_factory=list)
+    schedulable: bool = True
+
+
+class _Metadata(_Loose):
+    name: str
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class _KubeSpec(_Loose):
+    taints: Taints = Field(default_factory=list)
+    unschedulable: bool = False
+
+
+class _Address(_Loose):
+    type: str
+    address: str
+
+
+class _KubeStatus(_Loose):
+    allocatable: Quantities = Field(default_factory=dict)
+    addresses: list[_Address] = Field(default_factory=list)
+
+
+class _KubeNode(_Loose):
+    metadata: _Metadata
+    spec: _KubeSpec = _KubeSpec()
+    status: _KubeStatus = _KubeStatus()
+
+
+def parse_nodes(raw: bytes, *, source: str) -> Inventory:
+    """Return the nodes of a file in either form; a node listed twice counts once, the first time.
+
+    Cost: O(bytes).
+    """
+    nodes: dict[str, ListedNode] = {}
+    problems: list[ParseError] = []
+    for found in parse_documents(raw, source=source):
+        if isinstance(found, ParseError):
+            problems.append(found)
+            continue
+        for path, row in _rows(found.value):
+            try:
+                node = _node(row)
+            except (ValidationError, ValueError) as error:
+                problem = f"{path} is left out: {_describe(error)}"
+                problems.append(ParseError(problem, source=source, line=found.line))
+                continue
+            if node.name in nodes:
+                problem = f"{path} is left out: {node.name} is listed already"
+                problems.append(ParseError(problem, source=source, line=found.line))
+                continue
+            nodes[node.name] = node
+    return Inventory(tuple(nodes[name] for name in sorted(nodes)), tuple(problems))
+
+
+def parse_node(document: Mapping[str, object]) -> ListedNode:
+    """Return the node of a decoded Node object.
+
+    Raises:
+        ConfigError: it is none, or a field that counts is malformed.
+    """
+    try:
+        return _node(document)
+    except (ValidationError, ValueError) as error:
+        raise ConfigError(_describe(error)) from error
+
+
+def _describe(error: ValidationError | ValueError) -> str:
+    return (
+        "; ".join(describe_validation(error)) if isinstance(error, ValidationError) else str(error)
+    )
+
+
+def _rows(document: object) -> Iterator[tuple[str, object]]:
+    """Yield (path, node in either form); anything else is yielded whole, to be refused."""
+    if isinstance(document, Mapping) and isinstance(document.get("nodes"), Sequence):
+        for number, row in enumerate(document["nodes"]):
+            yield f"nodes[{number}]", row
+    elif isinstance(document, Mapping) and document.get("kind") == "Node":
+        metadata = document.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        yield f"Node {show(str(name))}", document
+    else:
+        yield "the document", document
+
+
+def _node(row: object) -> ListedNode:
+    if not isinstance(row, Mapping):
+        raise ValueError("expected `nodes: [...]` or Node objects")  # noqa: TRY004 - a bad row
+    if row.get("kind") == "Node":
+        return _from_kube(_KubeNode.model_validate(row))
+    if "name" not in row:
+        raise ValueError("expected `nodes: [{name: ...}]` or Node objects")
+    return _from_row(_NodeRow.model_validate(row))
+
+
+def _from_row(row: _NodeRow) -> ListedNode:
+    spec = NodeSpec(
+        name=_checked_name(row.name),
+        capacity={SLOTS: 1} | row.capacity,
+        free=None if row.free is None else {SLOTS: 1} | row.capacity | row.free,
+        labels=row.labels,
+        taints=_taint_texts(row.taints),
+        schedulable=row.schedulable,
+    )
+    return ListedNode(row.name, _ids(row.name, (_canonical(found) for found in row.ids)), spec)
+
+
+def _from_kube(node: _KubeNode) -> ListedNode:
+    name = _checked_name(node.metadata.name)
+    kinds = {"Hostname": IdKind.HOSTNAME, "InternalIP": IdKind.IP, "ExternalIP": IdKind.IP}
+    ids = (
+        Id(kinds[found.type], found.address)
+        for found in node.status.addresses
+        if found.type in kinds
+    )
+    spec = NodeSpec(
+        name=name,
+        capacity={SLOTS: 1} | node.status.allocatable,
+        labels=node.metadata.labels,
+        taints=_taint_texts(node.spec.taints),
+        schedulable=not node.spec.unschedulable,
+    )
+    return ListedNode(name, _ids(name, ids), spec)
+
+
+def _checked_name(name: str) -> str:
+    if parse_node_name(name) is None:
+        raise ValueError(f"name: expected a Kubernetes node name, got '{show(name, 64)}'")
+    return name
+
+
+def _canonical(row: _IdRow) -> Id:
+    """Return an id in canonical form, so that it meets what agents and sweeps report."""
+    value: str | None = row.value
+    if row.type in (IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID):
+        value = parse_guid(row.value)
+    elif row.type is IdKind.MAC or row.subtype == "mac":
+        value = parse_mac(row.value)
+    if not value:
+        raise ValueError(f"ids: expected a usable {row.type.value}, got '{show(row.value, 64)}'")
+    return Id(row.type, value, row.subtype)
+
+
+def _ids(name: str, found: Iterator[Id]) -> tuple[Id, ...]:
+    return tuple(sorted({Id(IdKind.NODE_NAME, name), *found}))
+
+
+def _taint_texts(taints: Sequence[_TaintRow]) -> tuple[str, ...]:
+    return tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in taints)
+
+
+def capacities(inventory: Inventory | None, placed: Sequence[str]) -> dict[str, NodeSpec]:
+    """Return the capacity of every node: as listed, one slot where there is no list."""
+    if inventory is None:
+        return {name: NodeSpec(name) for name in placed}
+    return {node.name: node.spec for node in inventory.nodes}

@@ -1,0 +1,128 @@
+"""How few units of a tier, inside each unit of a wider one, hold so many pods.
+
+Counted once per kind of pod and tier, then asked for any number of pods without a look at nodes;
+of a snapshot on which some nodes changed only the units around them are arranged anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from generator.placement.cluster.levels import Levels
+from generator.placement.cluster.snapshot import Ints
+
+FIRST = np.ones(1, dtype=np.bool_)
+SMALL = 64
+"""Pods per unit up to which units are counted by what they hold; else they are sorted by it."""
+
+
+class Covering(Protocol):
+    """The units of one tier inside those of a wider one."""
+
+    def fewest(self, units: Ints, num_pods: int) -> Ints:
+        """Return per wider unit the fewest that hold so many pods, which all of them must."""
+
+    def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
+        """Return it once some units, in order, hold other numbers; None: make it anew."""
+
+
+def make_covering(levels: Levels, inner: int, tier: int, values: Ints) -> Covering:
+    """Arrange units of a tier inside those of a wider one.
+
+    Args:
+        levels: the tree.
+        inner: the tier.
+        tier: the wider one.
+        values: pods that each unit of the tier holds.
+
+    Cost: O(units), times their logarithm where they hold many pods.
+    """
+    first = np.append(np.searchsorted(levels.starts[inner], levels.starts[tier]), len(values))
+    around = levels.unit[tier]
+    run = around if inner == 0 else around[levels.starts[inner]]
+    top = int(values.max(initial=0))
+    return _Counted.of(first, run, values, top) if top <= SMALL else _Sorted.of(first, run, values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """Units by the number of pods that they hold.
+
+    What the fullest k units hold together is concave in k: the least of `lines[r] + k * (top - r)`
+    over all r. So it is so many pods where no line is below them.
+    """
+
+    first: Ints
+    """Where the units inside each wider one begin, and where the last ones end."""
+    top: int
+    """Most pods that one unit may hold."""
+    lines: Ints
+    """Shape (top + 1, wider units); row r less the one before: units that hold more than `top - r`.
+
+    The last row: pods in all units.
+    """
+
+    @classmethod
+    def of(cls, first: Ints, run: Ints, values: Ints, top: int) -> _Counted:
+        counts = np.bincount(run * (top + 1) + values, minlength=(len(first) - 1) * (top + 1))
+        return cls(first, top, _lines(counts.reshape(-1, top + 1).T))
+
+    def fewest(self, units: Ints, num_pods: int) -> Ints:
+        if self.top <= 1:
+            return np.full(len(units), num_pods)
+        slopes = np.arange(self.top, 0, -1)[:, np.newaxis]
+        return np.asarray(-((self.lines[:-1, units] - num_pods) // slopes).min(axis=0))
+
+    def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
+        held = after[at]
+        if held.max() > self.top:
+            return None
+        wider = self.first.searchsorted(at, side="right") - 1
+        ramp = np.arange(-self.top, 1)[:, np.newaxis]
+        change = np.maximum(ramp + held, 0) - np.maximum(ramp + before[at], 0)
+        begins = np.flatnonzero(np.concatenate((FIRST, wider[1:] > wider[:-1])))
+        lines = self.lines.copy()
+        lines[:, wider[begins]] += np.add.reduceat(change, begins, axis=1)
+        return _Counted(self.first, self.top, lines)
+
+
+def _lines(counts: Ints) -> Ints:
+    """Return the lines of units counted by what they hold, from nothing on.
+
+    One unit that holds `many` adds `r - (top - many)` to line r, where that is above 0.
+    """
+    lines = np.zeros(counts.shape, dtype=np.int64)  # whose rows, which are compared, are in a row
+    counts[:0:-1].cumsum(axis=0).cumsum(axis=0, out=lines[1:])
+    return lines
+
+
+@dataclass(frozen=True, eq=False)
+class _Sorted:
+    """Units sorted by the number of pods that they hold, the fullest of each wider one first."""
+
+    first: Ints
+    """Where the units inside each wider one begin, and where the last ones end."""
+    ranked: Ints
+    sums: Ints
+    """Pods in units up to each."""
+
+    @classmethod
+    def of(cls, first: Ints, run: Ints, values: Ints) -> _Sorted:
+        ranked = values[np.lexsort((-values, run))]
+        return cls(first, ranked, ranked.cumsum())
+
+    def fewest(self, units: Ints, num_pods: int) -> Ints:
+        start = self.first[units]
+        before = self.sums[start] - self.ranked[start]
+        return np.searchsorted(self.sums, before + num_pods) - start + 1
+
+    def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
+        del before
+        ranked = self.ranked.copy()
+        for unit in set((np.searchsorted(self.first, at, side="right") - 1).tolist()):
+            span = slice(self.first[unit], self.first[unit + 1])
+            ranked[span] = np.sort(after[span])[::-1]
+        return _Sorted(self.first, ranked, ranked.cumsum())

@@ -1,0 +1,328 @@
+"""What a cluster has room for: nodes, what runs on them, and the snapshot the engine works on.
+
+A snapshot is immutable and dense: one row of free quantities per resource, nodes in tree order,
+nodes outside the tree after them. `with_running` and `without_running` return a new one, which
+takes over what was counted: only changed nodes are counted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generator.placement.cluster.levels import Levels, build_levels
+from generator.placement.cluster.slot_cache import Counted
+from topology.model.ids import natural_key
+from topology.model.tree import TopologyTree
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
+SOFT_TAINT = ":PreferNoSchedule"
+MOST_SEEN = 16
+"""Views of a snapshot that it remembers; then it begins anew, which needs no lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A node as its cluster knows it."""
+
+    name: str
+    capacity: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
+    free: Mapping[str, int] | None = None
+    """Capacity less all that is not listed as running; None means the capacity."""
+    labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
+    taints: tuple[str, ...] = ()
+    """`key=value:Effect`; the effect PreferNoSchedule excludes nobody."""
+    schedulable: bool = True
+
+    @property
+    def idle(self) -> Mapping[str, int]:
+        """Free quantities before running gangs are taken off."""
+        return self.capacity if self.free is None else self.free
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPods:
+    """Equal pods of a gang on one node."""
+
+    node: str
+    request: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
+    count: int = 1
+    group: str | None = None
+    """None: of the gang's only group."""
+    indices: tuple[int, ...] = ()
+    """Index of each pod in its group; empty where they tell none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningGang:
+    """A gang that runs; its pods are taken off what is free."""
+
+    gang: str
+    pods: tuple[RunningPods, ...]
+    priority: int = 0
+    preemptible: bool = True
+    min: int | None = None
+    """Pods it must keep, else all of it is broken; None: pods stand alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The state of a cluster at one generation."""
+
+    tree: TopologyTree
+    levels: Levels
+    specs: tuple[NodeSpec, ...]
+    """One per node: those of the tree in tree order, then the others in natural order."""
+    resources: tuple[str, ...]
+    """Sorted names; row r of `free` is of `resources[r]`."""
+    free: Ints
+    """Shape (resources, nodes); below 0 where a node is overfull."""
+    running: Mapping[str, RunningGang]
+    """By gang."""
+    nominated: Mapping[str, RunningGang]
+    """Capacity reserved for gangs whose pods do not run yet, by any key; not taken off `free`."""
+    position: Mapping[str, int]
+    """Column of a node."""
+    schedulable: Mask
+    """Per node."""
+    taint_sets: tuple[frozenset[str], ...]
+    """The distinct sets of hard taints, each as `key=value`."""
+    taint_set_of: Ints
+    """Per node: index into `taint_sets`."""
+    _labels: dict[str, tuple[Ints, dict[str, int]]] = field(default_factory=dict, repr=False)
+    """Label columns read so far; a memo of `specs`, never a state."""
+    _capacities: dict[str, Ints] = field(default_factory=dict, repr=False)
+    """Capacities of nodes per resource read so far; a memo of `specs`."""
+    text_ranks: dict[int, Ints] = field(default_factory=dict, repr=False)
+    """Ranks of units by name per tier, read so far; a memo of `levels`."""
+    counted: Counted = field(default_factory=Counted, repr=False)
+    """Pods that fit, per kind of pod; a memo of all but `running` and `nominated`."""
+    answers: dict[object, object] = field(default_factory=dict, init=False, repr=False)
+    """Proved answers by request; a memo of the whole, which no changed snapshot takes over."""
+    seen: dict[tuple[str, ...], Snapshot] = field(default_factory=dict, init=False, repr=False)
+    """What gangs see of it, by the nominations that bind them; a memo."""
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes, in the tree and outside."""
+        return len(self.specs)
+
+    @property
+    def num_in_tree(self) -> int:
+        """Nodes before this position are in the tree."""
+        return len(self.tree.nodes)
+
+    def slots(
+        self, request: Mapping[str, int], *, most: int, at: Ints | slice = slice(None)
+    ) -> Ints:
+        """Return how many such pods fit each node; `most` where they ask for nothing.
+
+        Args:
+            request: what each pod asks for.
+            most: what counts as no bound.
+            at: positions that are looked at; all of them by default.
+
+        Cost: O(resources × nodes).
+        """
+        found: Ints | None = None
+        for name, need in request.items():
+            if need == 0:
+                continue
+            if name not in self.resources:
+                return np.zeros_like(self.taint_set_of[at])
+            row = self.free[self.resources.index(name), at]
+            fits = row if need == 1 else row // need
+            found = fits if found is None else np.minimum(found, fits)
+        if found is None:
+            return np.full_like(self.taint_set_of[at], most)
+        return np.maximum(found, 0)
+
+    def quantities(self, resource: str, *, counts_free: bool) -> Ints:
+        """Return how much of a resource each node has free, or in all."""
+        if counts_free:
+            if resource not in self.resources:
+                return np.zeros(self.num_nodes, dtype=np.int64)
+            free: Ints = self.free[self.resources.index(resource)]
+            return free
+        if resource not in self._capacities:
+            held = [spec.capacity.get(resource, 0) for spec in self.specs]
+            self._capacities[resource] = np.array(held, dtype=np.int64)
+        return self._capacities[resource]
+
+    def labelled(self, key: str, values: Iterable[str]) -> Mask:
+        """Return which nodes carry the label with one of the values."""
+        if key not in self._labels:
+            names: dict[str, int] = {}
+            column = (spec.labels.get(key) for spec in self.specs)
+            codes = [
+                -1 if value is None else names.setdefault(value, len(names)) for value in column
+            ]
+            self._labels[key] = (np.array(codes, dtype=np.int64), names)
+        codes_of, known = self._labels[key]
+        wanted = [known[value] for value in values if value in known]
+        if len(wanted) == 1:
+            return np.asarray(codes_of == wanted[0])
+        return np.isin(codes_of, wanted)
+
+    def tolerated(self, tolerations: frozenset[str]) -> Mask:
+        """Return which nodes have no hard taint beyond those tolerated as `key` or `key=value`."""
+        allowed = [
+            all({mark, mark.split("=")[0]} & tolerations for mark in marks)
+            for marks in self.taint_sets
+        ]
+        return np.array(allowed, dtype=np.bool_)[self.taint_set_of]
+
+
+def build_snapshot(
+    tree: TopologyTree,
+    nodes: Mapping[str, NodeSpec],
+    running: Sequence[RunningGang] = (),
+    nominated: Sequence[RunningGang] = (),
+) -> Snapshot:
+    """Arrange nodes and subtract what runs; the order of the inputs does not matter.
+
+    A node of the tree that `nodes` lacks has one slot. Pods on nodes that nobody knows are
+    kept as running, they take nothing. Cost: O(nodes × resources + pods).
+    """
+    outside = sorted(nodes.keys() - set(tree.nodes), key=natural_key)
+    specs = tuple(nodes.get(name) or NodeSpec(name) for name in (*tree.nodes, *outside))
+    position = {spec.name: at for at, spec in enumerate(specs)}
+    resources = sorted({name for spec in specs for name in spec.idle})
+    free = np.array(
+        [[spec.idle.get(name, 0) for spec in specs] for name in resources], dtype=np.int64
+    ).reshape(len(resources), len(specs))
+    sets: dict[frozenset[str], int] = {}
+    set_of = [sets.setdefault(_hard_taints(spec), len(sets)) for spec in specs]
+    empty = Snapshot(
+        tree=tree,
+        levels=build_levels(tree, len(specs)),
+        specs=specs,
+        resources=tuple(resources),
+        free=free,
+        running=MappingProxyType({}),
+        nominated=MappingProxyType({gang.gang: gang for gang in nominated}),
+        position=MappingProxyType(position),
+        schedulable=np.array([spec.schedulable for spec in specs], dtype=np.bool_),
+        taint_sets=tuple(sets),
+        taint_set_of=np.array(set_of, dtype=np.int64),
+    )
+    return _changed(empty, running, sign=-1)
+
+
+def with_running(snapshot: Snapshot, *gangs: RunningGang) -> Snapshot:
+    """Return the snapshot once gangs, or more pods of some, run; O(resources × nodes + pods)."""
+    return _changed(snapshot, gangs, sign=-1)
+
+
+def without_running(snapshot: Snapshot, gang: str) -> Snapshot:
+    """Return the snapshot after a gang has gone; the same where it does not run."""
+    gone = snapshot.running.get(gang)
+    return snapshot if gone is None else _changed(snapshot, (gone,), sign=1)
+
+
+def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
+    """Return the snapshot with other nominations than it has; nothing is counted anew."""
+    return _altered(snapshot, nominated=MappingProxyType(dict(nominated)))
+
+
+def seen_by(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
+    """Return the snapshot as a gang sees it: nominations of others bind it up to its priority.
+
+    Those of lower priority do not, nor do its own. It is a value apart that knows no answers, so
+    that an answer may keep it.
+    """
+    binding = {
+        name: row
+        for name, row in snapshot.nominated.items()
+        if row.gang != gang and row.priority >= priority
+    }
+    names = tuple(binding)
+    view = snapshot.seen.get(names)
+    if view is None:
+        if len(snapshot.seen) >= MOST_SEEN:
+            snapshot.seen.clear()
+        view = _without(snapshot, binding.values()) if binding else _altered(snapshot)
+        snapshot.seen[names] = view
+    return view
+
+
+def _without(snapshot: Snapshot, gangs: Iterable[RunningGang]) -> Snapshot:
+    """Return the snapshot as if nominated gangs ran."""
+    free, touched = _free(snapshot, gangs, sign=-1)
+    return _altered(snapshot, free=free, counted=Counted(snapshot.counted, touched))
+
+
+def _altered(snapshot: Snapshot, **changes: object) -> Snapshot:
+    """Return a snapshot with other values that knows no answers; a tenth of replace()'s time."""
+    found = object.__new__(Snapshot)
+    found.__dict__.update(snapshot.__dict__, answers={}, seen={}, **changes)
+    return found
+
+
+_node = attrgetter("node")
+
+
+def _free(
+    snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int
+) -> tuple[Ints, frozenset[int]]:
+    """Return free quantities with what the pods of gangs ask for added, times the sign; and where.
+
+    Cost: O(resources × nodes) to copy them, O(pods) to change them.
+    """
+    free, touched = snapshot.free.copy(), set[int]()
+    row_of = {name: row for row, name in enumerate(snapshot.resources)}
+    for pods in (pods for gang in gangs for pods in gang.pods):
+        at = snapshot.position.get(pods.node)
+        if at is None:
+            continue
+        touched.add(at)
+        for name, need in pods.request.items():
+            if name in row_of:
+                free[row_of[name], at] += sign * need * pods.count
+    free.setflags(write=False)
+    return free, frozenset(touched)
+
+
+def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
+    running = _unfrozen(snapshot.running)
+    for gang in gangs:
+        if sign > 0:
+            del running[gang.gang]
+        elif gang.gang in running:
+            before = running[gang.gang]
+            running[gang.gang] = replace(before, pods=_sorted_pods(before.pods + gang.pods))
+        else:
+            pods = _sorted_pods(gang.pods)
+            running[gang.gang] = gang if pods == gang.pods else replace(gang, pods=pods)
+    free, touched = _free(snapshot, gangs, sign=sign)
+    counted = snapshot.counted.changed(touched, snapshot.num_nodes)
+    return _altered(snapshot, free=free, running=MappingProxyType(running), counted=counted)
+
+
+def _unfrozen(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
+    """Return a copy to be changed; that of a mapping's proxy is a tenth of the work of dict()."""
+    return running.copy() if isinstance(running, MappingProxyType) else dict(running)
+
+
+def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
+    rows = list(pods)
+    if len({row.node for row in rows}) == len(rows):
+        return tuple(sorted(rows, key=_node))
+    return tuple(
+        sorted(
+            rows,
+            key=lambda row: (row.node, row.group or "", sorted(row.request.items()), row.indices),
+        )
+    )
+
+
+def _hard_taints(spec: NodeSpec) -> frozenset[str]:
+    return frozenset(taint.split(":")[0] for taint in spec.taints if not taint.endswith(SOFT_TAINT))

@@ -1,0 +1,26 @@
+"""Tiers by name and by height."""
+
+from __future__ import annotations
+
+from generator.placement.cluster.levels import CLUSTER, NODE
+from generator.placement.cluster.snapshot import Snapshot
+
+
+class UnknownTier(LookupError):  # noqa: N818 - reads as what it is; caught where it is answered
+    """A tier that the tree lacks."""
+
+
+def height(snapshot: Snapshot, tier: str | None) -> int:
+    """Return the height of a tier by name, or by its integer in text form.
+
+    Raises:
+        UnknownTier: the tree has no such tier.
+    """
+    if tier == NODE:
+        return 0
+    if tier == CLUSTER:
+        return snapshot.levels.root
+    found = None if tier is None else snapshot.tree.tier_of(tier)
+    if found is None:
+        raise UnknownTier(tier)
+    return found

@@ -1,0 +1,159 @@
+"""Buckets of pods whose roles attract each other: how task-topology groups and orders them.
+
+Pods join one after the other: to the bucket that attracts them most, or a new one where all repel
+them. Sizes are those at the end of this; what is placed later does not change the order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from generator.placement.problem.problem import Problem
+from generator.placement.request import Roles
+
+
+class Standing(IntEnum):
+    """What a role is to others, by the strongest set that names it."""
+
+    NONE = 0
+    REPELS_OTHERS = 1
+    ATTRACTS_ITSELF = 2
+    ATTRACTED = 3
+    REPELS_ITSELF = 4
+
+
+class Pod(NamedTuple):
+    """One pod that is to be placed."""
+
+    group: int
+    number: int
+    """Its index in the group."""
+
+
+@dataclass
+class Bucket:
+    """Pods that want to share a node."""
+
+    node: int | None = None
+    """Position of the running pods that opened it."""
+    names: Counter[int] = field(default_factory=Counter)
+    """Pods per group, running ones included."""
+    pods: list[Pod] = field(default_factory=list)
+    """New ones, in the order they joined."""
+    load: int = 0
+    """What the new pods ask for, all quantities summed."""
+
+
+class Affinity:
+    """How groups attract and repel each other, by index."""
+
+    def __init__(self, problem: Problem) -> None:
+        """Read the roles of a request."""
+        groups = problem.request.groups
+        index = {group.name: at for at, group in enumerate(groups)}
+        self.roles = problem.request.roles
+        self.attracts = _relation(self.roles.attract, index)
+        self.repels = _relation(self.roles.repel, index)
+        self.standing = [_standing(self.roles, group.name) for group in groups]
+        listed = {name: at for at, name in enumerate(self.roles.order)}
+        self.rank = [listed.get(group.name, len(listed)) for group in groups]
+        self.names = [group.name for group in groups]
+
+    def of(self, group: int, names: Counter[int]) -> int:
+        """Return how many of these pods attract a pod of a group, less those that repel it."""
+        return sum(
+            count * (((group, other) in self.attracts) - ((group, other) in self.repels))
+            for other, count in names.items()
+        )
+
+    def repelled(self, group: int, names: Counter[int]) -> int:
+        """Return how many of these pods repel a pod of a group."""
+        return sum(count for other, count in names.items() if (group, other) in self.repels)
+
+    def order(self, pod: Pod) -> tuple[object, ...]:
+        """Return what pods are sorted by."""
+        return (
+            self.rank[pod.group],
+            -self.standing[pod.group],
+            self.names[pod.group],
+            pod.number,
+        )
+
+
+def build_buckets(problem: Problem, counts: tuple[int, ...], affinity: Affinity) -> list[Bucket]:
+    """Return the buckets of so many pods per group, oldest first."""
+    buckets = _running(problem)
+    loads = [sum(quantity for _, quantity in group.request) for group in problem.request.groups]
+    pods = [
+        Pod(group, index)
+        for group, count in enumerate(counts)
+        if affinity.standing[group]
+        for index in range(count)
+    ]
+    for pod in sorted(pods, key=affinity.order):
+        ranked = [
+            (-affinity.of(pod.group, bucket.names), bucket.load, at)
+            for at, bucket in enumerate(buckets)
+        ]
+        best = min(ranked, default=None)
+        if best is None or best[0] > 0:
+            buckets.append(Bucket())
+        chosen = buckets[-1] if best is None or best[0] > 0 else buckets[best[2]]
+        chosen.names[pod.group] += 1
+        chosen.pods.append(pod)
+        chosen.load += loads[pod.group]
+    return buckets
+
+
+def sequence(
+    counts: tuple[int, ...], buckets: list[Bucket], affinity: Affinity
+) -> list[tuple[Pod, Bucket | None]]:
+    """Return all pods in the order in which they are placed: the largest bucket first."""
+    by_size = sorted(buckets, key=lambda bucket: -bucket.names.total())
+    inside = [
+        (pod, bucket) for bucket in by_size for pod in sorted(bucket.pods, key=affinity.order)
+    ]
+    held = {pod for pod, _ in inside}
+    outside = [
+        Pod(group, index)
+        for group, count in enumerate(counts)
+        for index in range(count)
+        if Pod(group, index) not in held
+    ]
+    return [*inside, *((pod, None) for pod in outside)]
+
+
+def _running(problem: Problem) -> list[Bucket]:
+    """Return one bucket per node where pods of the gang run, by node name."""
+    found: dict[int, Bucket] = {}
+    for group, row in enumerate(problem.own_of):
+        for at in row:
+            found.setdefault(at, Bucket(node=at)).names[group] += 1
+    specs = problem.snapshot.specs
+    return [found[at] for at in sorted(found, key=lambda at: specs[at].name)]
+
+
+def _relation(sets: tuple[tuple[str, ...], ...], index: dict[str, int]) -> set[tuple[int, int]]:
+    """Return all ordered pairs of a list of sets; a set of one pairs a role with itself."""
+    return {
+        (index[first], index[second])
+        for names in sets
+        for first in names
+        for second in names
+        if first != second or len(names) == 1
+    }
+
+
+def _standing(roles: Roles, name: str) -> Standing:
+    alone = (Standing.ATTRACTS_ITSELF, Standing.REPELS_ITSELF)
+    among = (Standing.ATTRACTED, Standing.REPELS_OTHERS)
+    found = [
+        (alone if len(names) == 1 else among)[at]
+        for at, name_sets in enumerate((roles.attract, roles.repel))
+        for names in name_sets
+        if name in names
+    ]
+    return max(found, default=Standing.NONE)

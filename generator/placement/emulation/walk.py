@@ -1,0 +1,339 @@
+"""Placement as a peer system goes about it: domains in its order, each filled in its order.
+
+Which order that is, is data (`presets.Walk`). Groups are placed one after the other inside the
+first domain of the job that takes them all; a group in there is placed by the tiers that it names
+itself. What a walk finds keeps every rule; where it finds nothing the exact search decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from generator.placement.answer import NOTHING
+from generator.placement.cluster.snapshot import Ints
+from generator.placement.emulation.balanced import Balancing
+from generator.placement.emulation.pod_shares import Sharing
+from generator.placement.emulation.scopes import Scope, Scopes
+from generator.placement.explanation.deferred import DeferredMapping
+from generator.placement.presets import PRESETS, By, Sort, Tried, Walk
+from generator.placement.problem.constraints import keeps_rules
+from generator.placement.problem.domain_capacity import NONE_FITS, Rooms, inside
+from generator.placement.problem.free_capacity import Leftover
+from generator.placement.problem.objective import measure
+from generator.placement.problem.problem import Problem
+from generator.placement.problem.unit_names import unit_name
+from generator.placement.solve.budget import Effort
+from generator.placement.solve.candidate import Solution
+from generator.placement.solve.pod_counts import choices, step_of
+
+Pods = list[list[int]]
+"""Per group the positions of its pods."""
+
+
+SHOWN_DOMAINS = 100
+"""Domains tried that are part of the answer."""
+
+
+class Place(NamedTuple):
+    """A unit of a tier."""
+
+    tier: int
+    unit: int
+
+
+def walked(problem: Problem, effort: Effort) -> Solution | None:
+    """Return what the preset's walk places, None where it finds nothing that keeps all rules.
+
+    Raises:
+        EffortSpent: there are too many choices of pods per group.
+    """
+    walk = PRESETS[problem.request.preset].walk
+    if walk is None or not _is_walkable(problem):
+        return None
+    walker = Walker(problem, walk)
+    pods = walker.from_minimum() if walk.starts_with_minimum else walker.most(effort)
+    if pods is None:
+        return None
+    rows = tuple(tuple(sorted(row)) for row in pods)
+    working = _candidates(walker)
+    return Solution(rows, measure(problem, rows, 0), is_proved=True, working=working)
+
+
+def tried_in_vain(problem: Problem) -> Mapping[str, Any]:
+    """Return what the preset's walk tries for a gang that fits nowhere, as the answer shows it."""
+    walk = PRESETS[problem.request.preset].walk
+    if walk is None or not _is_walkable(problem):
+        return NOTHING
+    return _candidates(Walker(problem, walk))
+
+
+def _candidates(walker: Walker) -> Mapping[str, Any]:
+    return DeferredMapping(lambda: {"candidates": walker.candidates()})
+
+
+def _is_walkable(problem: Problem) -> bool:
+    """Return whether pods can be counted per domain without looking at slices one by one."""
+    layers = [layer for group in problem.request.groups for layer in group.slices]
+    is_plain = not any(layer.has_short or layer.is_indexed for layer in layers)
+    grows_in_slices = bool(problem.own) and any(layer.tier for layer in layers)
+    is_open = not problem.request.strategies and problem.eviction is None
+    return is_open and is_plain and not grows_in_slices
+
+
+class Walker:
+    """The walk of one problem."""
+
+    def __init__(self, problem: Problem, walk: Walk) -> None:
+        """Arrange groups as scopes; nothing is placed yet."""
+        self._problem, self._walk = problem, walk
+        self._levels = problem.snapshot.levels
+        self._scope = Scopes(problem).job()
+
+    @property
+    def _steering(self) -> list[str]:
+        """Nodes that steer which domains are tried, as running pods do."""
+        position = self._problem.snapshot.position
+        return [n for n in self._problem.request.options.preferred_nodes if n in position]
+
+    def candidates(self) -> list[str]:
+        """Return the names of the domains that are tried for the job, in that order."""
+        groups = self._problem.request.groups
+        is_least = self._walk.starts_with_minimum
+        counts = [group.least or 1 if is_least else group.count for group in groups]
+        root, left = Place(self._levels.root, 0), Leftover(self._problem)
+        places = islice(self._domains(self._scope, counts, left, root), SHOWN_DOMAINS)
+        return [unit_name(self._problem, place.tier, place.unit) for place in places]
+
+    def most(self, effort: Effort) -> Pods | None:
+        """Return the placement of the first choice of pods per group that can be placed."""
+        for counts in choices(self._problem, effort):
+            found = self._even(counts, effort) if self._walk.is_even else None
+            found = found or self._placed(counts)
+            if found is not None:
+                return found
+        return None
+
+    def _even(self, counts: Sequence[int], effort: Effort) -> Pods | None:
+        """Return the pods of an only group in even shares over its preferred tier."""
+        scope = self._scope
+        if scope.members or scope.required is not None or not scope.preferred:
+            return None
+        left, pods = Leftover(self._problem), [list[int]() for _ in counts]
+        rooms, num_pods = self._rooms(scope, left), counts[scope.groups[-1]]
+        for share in Balancing(rooms, min(scope.preferred), num_pods, effort).shares() or ():
+            inner = scope if share.leads else scope._replace(groups=scope.groups[-1:])
+            there = [share.num_pods if at == scope.groups[-1] else n for at, n in enumerate(counts)]
+            if not self._put(inner, there, left, (Place(share.tier, share.unit), pods)):
+                return None
+        is_whole = all(len(row) == n for row, n in zip(pods, counts, strict=True))
+        return pods if is_whole and keeps_rules(self._problem, pods) else None
+
+    def from_minimum(self) -> Pods | None:
+        """Return the placement of the fewest pods that will do, grown by as many as fit beside."""
+        groups = self._problem.request.groups
+        whole = tuple(group.count for group in groups)
+        steps = [step_of(self._problem, at) for at in range(len(groups))]
+        least = tuple(
+            min(-(-group.least // step) * step, group.count)
+            for group, step in zip(groups, steps, strict=True)
+        )
+        if not any(least):
+            least = whole
+        grown = self._placed(least, grown=whole)
+        if grown is not None and sum(map(len, grown)) == sum(whole):
+            return grown
+        full = self._placed(whole) if len(groups) > 1 else None
+        return full or grown
+
+    def _placed(self, counts: Sequence[int], grown: Sequence[int] | None = None) -> Pods | None:
+        """Return so many pods per group in the first domain that takes them."""
+        root = Place(self._levels.root, 0)
+        for place in self._domains(self._scope, counts, Leftover(self._problem), root):
+            left, pods = Leftover(self._problem), [list[int]() for _ in counts]
+            if not self._fill(self._scope, counts, left, (place, pods)):
+                continue
+            if keeps_rules(self._problem, pods):
+                if grown is not None:
+                    self._grow(grown, left, (place, pods))
+                return pods
+        return None
+
+    def _fill(
+        self, scope: Scope, counts: Sequence[int], left: Leftover, goal: tuple[Place, Pods]
+    ) -> bool:
+        """Put the members of a scope into a domain, one after the other."""
+        if not scope.members:
+            return self._put(scope, counts, left, goal)
+        for member in scope.members:
+            if not any(counts[group] for group in member.groups):
+                continue
+            if not self._member(member, counts, left, goal):
+                return False
+        return True
+
+    def _member(
+        self, scope: Scope, counts: Sequence[int], left: Leftover, goal: tuple[Place, Pods]
+    ) -> bool:
+        """Put one member into the first domain, inside the outer one, that takes it."""
+        place, pods = goal
+        if not (scope.required is not None or scope.preferred or scope.members):
+            return self._put(scope, counts, left, goal)
+        for inner in self._domains(scope, counts, left, place):
+            before, length = left.copy(), [len(row) for row in pods]
+            if self._fill(scope, counts, left, (inner, pods)):
+                return True
+            left.reset(before)
+            for row, kept in zip(pods, length, strict=True):
+                del row[kept:]
+        return False
+
+    def _put(
+        self, scope: Scope, counts: Sequence[int], left: Leftover, goal: tuple[Place, Pods]
+    ) -> bool:
+        """Share the pods of a group, and of its leader, among the nodes of a domain."""
+        place, pods = goal
+        *leaders, group = scope.groups
+        rooms = self._rooms(scope, left)
+        num_pods = counts[group]
+        if int(rooms.led[place.tier][place.unit]) < num_pods:
+            return False
+        sharing = Sharing(self._walk, rooms, self._asked(scope))
+        is_open = scope.required is None and not scope.preferred and self._scope == scope
+        if is_open and self._walk.scattered and not self._problem.request.groups[group].slices:
+            shares = sharing.scatter(num_pods)
+        else:
+            shares = sharing.fill(place.tier, place.unit, num_pods)
+        for at, count in shares.items():
+            left.take(self._problem.shape_of[group], at, count)
+            pods[group] += [at] * count
+        for leader in leaders:
+            if sharing.leader is None:
+                return False
+            left.take(self._problem.shape_of[leader], sharing.leader, 1)
+            pods[leader].append(sharing.leader)
+        return True
+
+    def _rooms(self, scope: Scope, left: Leftover) -> Rooms:
+        *leaders, group = scope.groups
+        shape = self._problem.shape_of[group]
+        rooms = self._problem.shapes[shape].rooms if left.is_whole else [left.slots[shape]]
+        led = self._beside_leader(leaders[0], group, left) if leaders else None
+        return Rooms(self._problem, group, rooms, led)
+
+    def _beside_leader(self, leader: int, group: int, left: Leftover) -> Ints:
+        """Return the pods that fit each node beside the leader, `NONE_FITS` where he does not."""
+        shape, kind = self._problem.shape_of[leader], self._problem.shape_of[group]
+        found = np.full(len(left.slots[shape]), NONE_FITS, dtype=np.int64)
+        for at in np.flatnonzero(left.slots[shape]):
+            found[at] = left.beside(kind, int(at), shape)
+        return found
+
+    def _asked(self, scope: Scope) -> int:
+        """Return the finest tier that a scope, or else the job, names; the cluster without any."""
+        return min(scope.named or self._scope.named or [self._levels.root])
+
+    def _domains(
+        self, scope: Scope, counts: Sequence[int], left: Leftover, within: Place
+    ) -> Iterator[Place]:
+        """Yield the domains in which a scope may lie, in the order in which they are tried."""
+        group = scope.groups[-1]
+        rooms = self._rooms(scope, left)
+        num_pods = sum(counts[at] for at in scope.groups) if scope.members else counts[group]
+        for tier in self._tiers(scope, within.tier):
+            units = inside(self._problem, within.tier, within.unit, tier)
+            if scope.required is None and Sort(By.WISHED) in self._walk.domains:
+                units = rooms.most_wished(tier, units)
+            units = units[self._has_room(scope, counts, left, tier)[units]]
+            units = self._beside_own(scope, tier, units)
+            for unit in rooms.sorted_units(units, tier, self._walk.domains, num_pods):
+                yield Place(tier, int(unit))
+            if len(units) and self._walk.tried in {Tried.LOWEST, Tried.LEAVES}:
+                return
+
+    def _has_room(self, scope: Scope, counts: Sequence[int], left: Leftover, tier: int) -> Ints:
+        """Return which units of a tier hold the pods of every group, each for itself."""
+        if not scope.members and self._walk.checks_sums:
+            return self._has_sums(scope.groups[-1], counts[scope.groups[-1]], tier)
+        if not scope.members:
+            return np.asarray(self._rooms(scope, left).led[tier] >= counts[scope.groups[-1]])
+        rows = [self._has_room(member, counts, left, tier) for member in scope.members]
+        return np.asarray(np.logical_and.reduce(rows))
+
+    def _has_sums(self, group: int, num_pods: int, tier: int) -> Ints:
+        """Return which units of a tier have the capacity for so many pods, were it one node."""
+        snapshot, shape = (
+            self._problem.snapshot,
+            self._problem.shapes[self._problem.shape_of[group]],
+        )
+        starts = self._levels.starts[tier]
+        enough = np.ones(len(starts), dtype=np.bool_)
+        for name, need in shape.request.items():
+            held = np.where(shape.allowed, snapshot.quantities(name, counts_free=False), 0)
+            enough &= np.add.reduceat(held, starts) >= need * num_pods
+        return np.asarray(enough)
+
+    def _tiers(self, scope: Scope, outer: int) -> list[int]:
+        """Return the tiers whose domains are tried, the finest first, none above the outer one."""
+        is_job = scope == self._scope
+        cap = self._problem.job_cap if is_job else outer
+        highest = min(outer, cap if scope.required is None else scope.required)
+        named = [tier for tier in (*scope.preferred, highest) if tier <= highest]
+        if self._walk.tried is Tried.KEYS:
+            return sorted(set(named))
+        if self._walk.tried is Tried.ASKED:
+            return list(range(min(named), highest + 1))
+        return list(range(int(self._walk.tried is Tried.LEAVES), highest + 1))
+
+    def _beside_own(self, scope: Scope, tier: int, units: Ints) -> Ints:
+        """Keep the units that leave a required tier together with what runs already."""
+        top = self._levels.root
+        own = [at for group in scope.groups for at in self._problem.own_of[group]]
+        own = list(self._problem.own) if scope == self._scope else own
+        if self._walk.tried is Tried.KEYS:
+            own += [self._problem.snapshot.position[name] for name in self._steering]
+            units = units[self._levels.domain[tier][units] >= 0] if 0 < tier < top else units
+        if not own or (scope.required is None and self._walk.tried is not Tried.KEYS):
+            return units
+        if self._walk.tried is Tried.KEYS and scope.required != tier:
+            homes = {int(self._levels.unit[tier][at]) for at in own}
+            return units[np.isin(units, list(homes))] if len(homes) == 1 else units[:0]
+        bound = self._levels.unit[scope.required or 0]
+        homes = {int(bound[at]) for at in own}
+        starts = self._levels.starts[tier][units]
+        return units[np.isin(bound[starts], list(homes))] if len(homes) == 1 else units[:0]
+
+    def _grow(self, counts: Sequence[int], left: Leftover, goal: tuple[Place, Pods]) -> None:
+        """Add pods up to the counts: inside the domain, then, if the walk allows, around it."""
+        place, pods = goal
+        places = [place]
+        if self._walk.grows_out:
+            places += self._around(place)
+        for group, count in enumerate(counts):
+            for around in places:
+                self._add(group, count - len(pods[group]), left, (around, pods))
+
+    def _around(self, place: Place) -> Iterator[Place]:
+        """Yield the units above one that the job may spread to."""
+        start = int(self._levels.starts[place.tier][place.unit])
+        required = self._scope.required
+        highest = self._problem.job_cap if required is None else required
+        for tier in range(place.tier + 1, highest + 1):
+            yield Place(tier, int(self._levels.unit[tier][start]))
+
+    def _add(self, group: int, more: int, left: Leftover, goal: tuple[Place, Pods]) -> None:
+        """Add as many pods of a group as fit a domain beside what keeps its rules."""
+        place, pods = goal
+        scope = Scope((group,), (), None, ())
+        room = int(self._rooms(scope, left).fits[place.tier][place.unit])
+        before, length = left.copy(), len(pods[group])
+        step = step_of(self._problem, group)
+        for count in range(min(more, room) // step * step, 0, -step):
+            counts = [count if at == group else 0 for at in range(len(pods))]
+            if self._put(scope, counts, left, goal) and keeps_rules(self._problem, pods):
+                return
+            left.reset(before)
+            del pods[group][length:]

@@ -1,0 +1,177 @@
+"""Why a request has no placement, decided in the order of `ReasonKind`.
+
+Refusals lie in the request and the tree, a conflict in the running pods; the others are found by
+solving the problem again without one of its bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from generator.placement.answer import Reason, ReasonKind
+from generator.placement.cluster.slot_cache import Counted
+from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.cluster.tiers import UnknownTier, height
+from generator.placement.problem.domain_capacity import Rooms
+from generator.placement.problem.problem import Problem, build_problem, without_anchors
+from generator.placement.problem.slices import all_pieces
+from generator.placement.request import Group, PlacementRequest, SliceLayer
+from generator.placement.solve.budget import Effort
+from generator.placement.solve.pod_counts import least_pods, widest
+from generator.placement.solve.solver import solve
+
+
+def refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:
+    """Return why a request cannot be asked of this tree at all."""
+    for tier in request.tiers:
+        try:
+            height(snapshot, tier)
+        except UnknownTier:
+            return Reason(ReasonKind.NO_LEVEL, tier=tier)
+    for group in request.groups:
+        fault = _slice_fault(snapshot, group, grows=request.gang in snapshot.running)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _slice_fault(snapshot: Snapshot, group: Group, *, grows: bool) -> Reason | None:
+    """Return what is wrong with the slices of a group: sizes that do not divide, tiers too high."""
+    whole = group.count
+    for layer in group.slices:
+        divides = grows or layer.has_short or whole % max(layer.size, 1) == 0
+        if layer.size == 0 or not divides:
+            return Reason(ReasonKind.BAD_SLICE, size=layer.size, count=whole)
+        whole = layer.size
+        tier = layer.tier
+        if tier and group.required and height(snapshot, tier) > height(snapshot, group.required):
+            return Reason(ReasonKind.BAD_SLICE, tier=tier)
+    return None
+
+
+def no_domain(problem: Problem) -> Reason | None:
+    """Return the tier that the job is bound to and that no node has a domain of."""
+    for tier in _bound_tiers(problem.request):
+        if not _has_domain(problem.snapshot, height(problem.snapshot, tier)):
+            return Reason(ReasonKind.NO_DOMAIN, tier=tier)
+    return None
+
+
+def _conflict(problem: Problem) -> Reason | None:
+    """Return the required tier that the gang's own running pods break already."""
+    if problem.stray is not None:
+        return Reason(ReasonKind.CONFLICT, tier=problem.stray)
+    levels, request = problem.snapshot.levels, problem.request
+    scopes = [(request.required, problem.own)]
+    scopes += [
+        (group.required, own) for group, own in zip(request.groups, problem.own_of, strict=True)
+    ]
+    scopes += [
+        (piece.tier, piece.own)
+        for at, group in enumerate(request.groups)
+        for piece in all_pieces(problem.pieces(at, max(group.least, 1)))
+    ]
+    for tier, own in scopes:
+        if tier and own and levels.common(own[0], own[-1]) > height(problem.snapshot, tier):
+            return Reason(ReasonKind.CONFLICT, tier=tier)
+    return None
+
+
+def why_not(problem: Problem, effort: Effort) -> Reason:
+    """Return why a problem without a solution has none.
+
+    Raises:
+        EffortSpent: the budget ended first.
+    """
+    reason = no_domain(problem) or _conflict(problem)
+    if reason is not None:
+        return reason
+    if problem.own and solve(without_anchors(problem), effort) is not None:
+        return Reason(ReasonKind.STALE, tier=_bound_tier(problem))
+    if problem.limits and solve(replace(problem, limits=()), effort) is not None:
+        return Reason(ReasonKind.LIMIT, tier=problem.request.limits[0][0])
+    causes = exclusions(problem)
+    if causes and solve(without_exclusions(problem), effort) is not None:
+        return Reason(ReasonKind.EXCLUDED, excluded=causes)
+    return _no_fit(problem)
+
+
+def without_exclusions(problem: Problem) -> Problem:
+    """Return the problem as if every node of the tree were open to every pod."""
+    snapshot = problem.snapshot
+    is_open = replace(
+        snapshot,
+        schedulable=np.ones(snapshot.num_nodes, dtype=np.bool_),
+        taint_sets=(frozenset(),),
+        taint_set_of=np.zeros(snapshot.num_nodes, dtype=np.int64),
+        counted=Counted(),
+    )
+    groups = tuple(replace(group, selector=()) for group in problem.request.groups)
+    return build_problem(is_open, replace(problem.request, groups=groups))
+
+
+def exclusions(problem: Problem) -> dict[str, int]:
+    """Return how many nodes each cause excludes for some group; causes without any are left out.
+
+    A node is counted once, under the first cause: unschedulable, taint, selector.
+    """
+    found: dict[str, int] = {}
+    snapshot = problem.snapshot
+    left = np.ones(snapshot.num_nodes, dtype=np.bool_)
+    rows = [("unschedulable", snapshot.schedulable)]
+    rows += [("taint", snapshot.tolerated(group.tolerations)) for group in problem.request.groups]
+    rows += [
+        ("selector", snapshot.labelled(key, values))
+        for group in problem.request.groups
+        for key, values in group.selector
+    ]
+    for cause, allowed in rows:
+        hit = int((left & ~allowed).sum())
+        if hit:
+            found[cause] = found.get(cause, 0) + hit
+        left &= allowed
+    return found
+
+
+def _no_fit(problem: Problem) -> Reason:
+    tier = widest(problem)
+    names = problem.snapshot.levels.tiers
+    if len(problem.request.groups) > 1:
+        return Reason(ReasonKind.NO_FIT, tier=names[tier])
+    rooms = Rooms(problem, 0, problem.shapes[0].rooms)
+    needed = max(least_pods(problem), problem.request.groups[0].least)
+    layer = _coarsest_layer(problem.request.groups[0])
+    size, unit = (1, "pods") if layer is None else (layer.size, "slices")
+    if layer is not None and int(rooms.slots[tier].max()) >= needed:
+        name = names[height(problem.snapshot, layer.tier)]
+    else:
+        name = names[tier]
+    fits = int(rooms.fits[tier].max()) // size
+    return Reason(ReasonKind.NO_FIT, tier=name, fits=fits, needed=needed // size, unit=unit)
+
+
+def _coarsest_layer(group: Group) -> SliceLayer | None:
+    return next((layer for layer in group.slices if layer.tier is not None), None)
+
+
+def _bound_tier(problem: Problem) -> str | None:
+    """Return the tier that an only group's slices, or the job, must keep."""
+    groups = problem.request.groups
+    layer = _coarsest_layer(groups[0]) if len(groups) == 1 else None
+    if layer is not None:
+        return layer.tier
+    return problem.request.required or (groups[0].required if len(groups) == 1 else None)
+
+
+def _bound_tiers(request: PlacementRequest) -> list[str]:
+    found = [request.required, *(group.required for group in request.groups)]
+    found += [layer.tier for group in request.groups for layer in group.slices]
+    return [tier for tier in found if tier is not None]
+
+
+def _has_domain(snapshot: Snapshot, tier: int) -> bool:
+    if tier in {0, snapshot.levels.root}:
+        return snapshot.num_in_tree > 0
+    return bool((snapshot.levels.domain[tier] >= 0).any())

@@ -1,0 +1,69 @@
+"""Whether a placement keeps every rule of its request; room and selectors are not looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from generator.placement.cluster.tiers import height
+from generator.placement.problem.problem import Problem
+from generator.placement.problem.slices import filled
+
+
+def keeps_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
+    """Return whether limits, rules on domains and required tiers hold; O(pods × rules)."""
+    levels = problem.snapshot.levels
+    placed = [at for row in pods for at in row]
+    if problem.stray is not None:
+        return False
+    if any(len(set(levels.unit[at][placed].tolist())) > most for at, most in problem.limits):
+        return False
+    for rule in problem.rules:
+        held = [*pods[rule.group], *problem.own_of[rule.group]]
+        counts = Counter(levels.unit[rule.tier][held].tolist())
+        if any(n % rule.multiple or n > (rule.most or n) for n in counts.values()):
+            return False
+    for row in problem.remainders:
+        held = [*pods[row.group], *problem.own_of[row.group]]
+        counts = Counter(levels.unit[row.tier][held].tolist())
+        if sum(n % row.size for n in counts.values()) > len(held) % row.size:
+            return False
+    return _keeps_tiers(problem, pods) and all(
+        _keeps_slices(problem, group, list(row)) for group, row in enumerate(pods)
+    )
+
+
+def _keeps_slices(problem: Problem, group: int, row: list[int]) -> bool:
+    """Return whether no slice of the last layer is torn; rules tell of the others."""
+    layers, levels = problem.request.groups[group].slices, problem.snapshot.levels
+    pieces = problem.pieces(group, len(row))
+    if any(
+        piece.tier is not None
+        and levels.common(min(held), max(held)) > height(problem.snapshot, piece.tier)
+        for piece, held in filled(pieces, row)
+    ):
+        return False
+    if pieces or not layers or layers[-1].tier is None or problem.own:
+        return True
+    size, unit_of = layers[-1].size, levels.unit[problem.floor(group)]
+    if layers[-1].is_indexed:
+        parts = [row[at : at + size] for at in range(0, len(row), size)]
+        return all(len(set(unit_of[part].tolist())) == 1 for part in parts)
+    over = sum(count % size for count in Counter(unit_of[row].tolist()).values())
+    return over <= (len(row) % size if layers[-1].has_short else 0)
+
+
+def _keeps_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
+    placed = [at for row in pods for at in row]
+    bounds = [([*placed, *problem.own], problem.job_cap)]
+    for at, group in enumerate(problem.request.groups):
+        if group.required is not None:
+            tier = height(problem.snapshot, group.required)
+            bounds.append(([*pods[at], *problem.own_of[at]], tier))
+    for at, row in enumerate(problem.request.sets):
+        if row.required is not None:
+            held = [node for group in problem.groups_in_set(at) for node in pods[group]]
+            tier = height(problem.snapshot, row.required)
+            bounds.append(([*held, *problem.own_in_set(at)], tier))
+    common = problem.snapshot.levels.common
+    return all(common(min(held), max(held)) <= tier for held, tier in bounds if held)

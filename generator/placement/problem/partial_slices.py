@@ -1,0 +1,77 @@
+"""Roughly: the new pods of a group whose running ones have begun slices.
+
+What is begun is completed first, where the least is lacking; then whole slices go to domains of
+their tier, all that are left to the tightest one that holds them, else as many as fit the widest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.tiers import height
+from generator.placement.problem.problem import Problem
+
+
+class Begun(NamedTuple):
+    """A layer of slices by domain, of which some may be incomplete."""
+
+    tier: int
+    size: int
+    over: Ints
+    """Per unit of the tier: running pods beyond whole slices."""
+
+
+def begun(problem: Problem, group: int) -> Begun | None:
+    """Return the only layer of a group of which pods run; None where another order will do."""
+    layers = problem.request.groups[group].slices
+    if len(layers) != 1 or layers[0].tier is None or layers[0].is_indexed:
+        return None
+    if not problem.own_of[group]:
+        return None
+    layer, levels = layers[0], problem.snapshot.levels
+    tier = height(problem.snapshot, layer.tier)
+    own = levels.unit[tier][list(problem.own_of[group])]
+    return Begun(
+        tier, layer.size, np.bincount(own, minlength=len(levels.starts[tier])) % layer.size
+    )
+
+
+def portions(
+    layer: Begun, units: Ints, num_pods: int, room_of: Callable[[Ints], Ints]
+) -> Iterator[tuple[int, int]]:
+    """Yield (unit, pods put there) until all are; fewer where they do not fit.
+
+    Args:
+        layer: of the slices.
+        units: of its tier that may be used.
+        num_pods: that are new.
+        room_of: pods that units hold still, asked again after each portion.
+    """
+    lacking = layer.size - layer.over[units]
+    for unit, lacks in sorted(zip(units.tolist(), lacking.tolist(), strict=True), key=_least):
+        room = int(room_of(np.array([unit]))[0])
+        if lacks < layer.size and lacks <= min(num_pods, room):
+            yield unit, lacks
+            num_pods -= lacks
+    while num_pods:
+        rooms = room_of(units)
+        step = layer.size if num_pods >= layer.size else 1
+        rooms = rooms // step * step
+        asked = num_pods // step * step
+        is_enough = bool((rooms >= asked).any())
+        index = int(np.where(rooms >= asked, -rooms, -rooms.max() - 1).argmax())
+        index = index if is_enough else int(rooms.argmax())
+        taken = min(asked, int(rooms[index]))
+        if not taken:
+            return
+        yield int(units[index]), taken
+        num_pods -= taken
+
+
+def _least(row: tuple[int, int]) -> tuple[int, int]:
+    unit, lacks = row
+    return lacks, unit

@@ -1,0 +1,184 @@
+"""Who gives way to a gang that fits nowhere else: what may be evicted, and the least per node.
+
+A gang is evicted node by node; one that would keep fewer pods than its minimum is broken whole. The
+least victims of a node are exact, and so is their sum; how several nodes share a broken gang is
+counted once more at the end, which is why such answers are not proved.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from generator.placement.cluster.snapshot import RunningGang, Snapshot, without_running
+from generator.placement.request import Eviction, PlacementRequest
+
+MOST_TRIED = 10
+"""Gangs on one node up to which every choice of them is tried."""
+
+
+class Victim(NamedTuple):
+    """All pods of a gang on one node."""
+
+    gang: str
+    priority: int
+    pods: int
+    """Pods that go, the whole gang where it would fall below its minimum."""
+    request: tuple[tuple[str, int], ...]
+    """What goes free on the node."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evictable:
+    """What may be evicted of a snapshot for one request."""
+
+    policy: Eviction
+    gangs: Mapping[str, RunningGang]
+    of_node: Mapping[int, tuple[Victim, ...]]
+    """By position, in order of gang names."""
+    idle: Mapping[int, Mapping[str, int]]
+    """What those nodes have free without any eviction."""
+    priorities: tuple[int, ...]
+    """Of all victims, the highest first."""
+
+    def least(self, at: int, need: Mapping[str, int]) -> tuple[Victim, ...]:
+        """Return the least victims that leave a node enough free; none where it has it already."""
+        idle = self.idle.get(at)
+        if idle is None:
+            return ()
+        missing = {
+            name: n - idle.get(name, 0) for name, n in need.items() if n and n > idle.get(name, 0)
+        }
+        if not missing:
+            return ()
+        victims = self.of_node[at]
+        if len(victims) > MOST_TRIED:
+            return self._reprieved(victims, missing)
+        fitting = (
+            chosen
+            for many in range(1, len(victims) + 1)
+            for chosen in combinations(reversed(victims), many)
+            if _frees(chosen, missing)
+        )
+        return min(fitting, key=self.cost)
+
+    def cost(self, victims: Iterable[Victim]) -> tuple[int, ...]:
+        """Return what is compared between victims: fewer pods, or pods of lower priority, first."""
+        pods = Counter[int]()
+        for victim in victims:
+            pods[victim.priority] += victim.pods
+        by_priority = tuple(pods[priority] for priority in self.priorities)
+        is_fewest = self.policy is Eviction.FEWEST_VICTIMS
+        return (pods.total(), *by_priority) if is_fewest else (*by_priority, pods.total())
+
+    def _reprieved(
+        self, victims: Sequence[Victim], missing: Mapping[str, int]
+    ) -> tuple[Victim, ...]:
+        """Return victims of which none could stay: the highest priority stays first."""
+        left = list(victims)
+        for victim in sorted(victims, key=lambda row: (-row.priority, -row.pods, row.gang)):
+            others = [row for row in left if row != victim]
+            if _frees(others, missing):
+                left = others
+        return tuple(left)
+
+
+def _frees(victims: Iterable[Victim], missing: Mapping[str, int]) -> bool:
+    freed = Counter[str]()
+    for victim in victims:
+        freed.update(dict(victim.request))
+    return all(freed[name] >= n for name, n in missing.items())
+
+
+def evictable(snapshot: Snapshot, request: PlacementRequest) -> Evictable | None:
+    """Return what a request may evict, None where that is nothing; O(running pods)."""
+    if request.eviction is Eviction.NEVER:
+        return None
+    gangs = {
+        name: gang
+        for name, gang in snapshot.running.items()
+        if gang.preemptible and gang.priority < request.priority and name != request.gang
+    }
+    of_node: dict[int, list[Victim]] = {}
+    for name in sorted(gangs):
+        for at, victim in _victims(snapshot, gangs[name]):
+            of_node.setdefault(at, []).append(victim)
+    if not of_node:
+        return None
+    resources = list(enumerate(snapshot.resources))
+    return Evictable(
+        policy=request.eviction,
+        gangs=gangs,
+        of_node={at: tuple(rows) for at, rows in of_node.items()},
+        idle={at: {name: int(snapshot.free[row, at]) for row, name in resources} for at in of_node},
+        priorities=tuple(sorted({gang.priority for gang in gangs.values()}, reverse=True)),
+    )
+
+
+def _victims(snapshot: Snapshot, gang: RunningGang) -> Iterable[tuple[int, Victim]]:
+    """Yield the pods of a gang on each of its nodes."""
+    pods, held = Counter[str](), dict[str, Counter[str]]()
+    for row in gang.pods:
+        if row.node in snapshot.position:
+            pods[row.node] += row.count
+            used = held.setdefault(row.node, Counter())
+            used.update({name: need * row.count for name, need in row.request.items()})
+    total = sum(row.count for row in gang.pods)
+    for node, count in pods.items():
+        is_broken = 0 < total - count < (gang.min or 0)
+        request = tuple(sorted(held[node].items()))
+        yield (
+            snapshot.position[node],
+            Victim(gang.gang, gang.priority, total if is_broken else count, request),
+        )
+
+
+def freed(snapshot: Snapshot, evictable: Evictable) -> Snapshot:
+    """Return the snapshot with everything evictable gone."""
+    for gang in evictable.gangs:
+        snapshot = without_running(snapshot, gang)
+    return snapshot
+
+
+class Broken(NamedTuple):
+    """What a placement evicts."""
+
+    pairs: frozenset[tuple[str, str]]
+    """(gang, node)."""
+    pods: tuple[int, ...]
+    """Per priority of all that may be evicted, the highest first."""
+    num_gangs: int
+
+    def names(self, evictable: Evictable) -> tuple[str, ...]:
+        """Return `gang` where all of it goes, else `gang@node`; sorted."""
+        found: list[str] = []
+        for gang in sorted({gang for gang, _ in self.pairs}):
+            nodes = {node for name, node in self.pairs if name == gang}
+            is_whole = nodes == {row.node for row in evictable.gangs[gang].pods}
+            found += [gang] if is_whole else sorted(f"{gang}@{node}" for node in nodes)
+        return tuple(found)
+
+
+def broken_by(
+    snapshot: Snapshot, evictable: Evictable, needs: Mapping[int, Mapping[str, int]]
+) -> Broken:
+    """Return who goes when so much is placed per position; gangs below their minimum go whole."""
+    nodes: dict[str, set[str]] = {}
+    for at, need in needs.items():
+        for victim in evictable.least(at, need):
+            nodes.setdefault(victim.gang, set()).add(snapshot.specs[at].name)
+    pods = Counter[int]()
+    pairs: set[tuple[str, str]] = set()
+    for name, chosen in nodes.items():
+        gang = evictable.gangs[name]
+        kept = sum(row.count for row in gang.pods if row.node not in chosen)
+        is_broken = 0 < kept < (gang.min or 0)
+        gone = {row.node for row in gang.pods} if is_broken else chosen
+        pods[gang.priority] += sum(row.count for row in gang.pods if row.node in gone)
+        pairs |= {(name, node) for node in gone}
+    return Broken(
+        frozenset(pairs), tuple(pods[priority] for priority in evictable.priorities), len(nodes)
+    )

@@ -1,0 +1,47 @@
+"""Where pods of the gang run already, and what they break by that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.cluster.tiers import height
+from generator.placement.presets import PRESETS
+from generator.placement.problem.slices import Ranked
+from generator.placement.request import PlacementRequest
+
+
+def own_positions(
+    snapshot: Snapshot, request: PlacementRequest
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[Ranked, ...]]:
+    """Return where pods of the gang run: all of them, those of each group, and with indices."""
+    num_groups = len(request.groups)
+    nothing: tuple[tuple[()], ...] = ((),) * num_groups
+    ignores = PRESETS[request.preset].ignores_own_without_tiers and not request.uses_tiers
+    gang = snapshot.running.get(request.gang)
+    if gang is None or (ignores and request.across_islands):
+        return (), nothing, nothing
+    known = [pods for pods in gang.pods if pods.node in snapshot.position]
+    own_of, ranked = [], []
+    for group in request.groups:
+        rows = [pods for pods in known if num_groups == 1 or pods.group == group.name]
+        positions = [(snapshot.position[pods.node], pods) for pods in rows]
+        own_of.append(tuple(sorted(at for at, pods in positions for _ in range(pods.count))))
+        ranked.append(tuple(sorted((k, at) for at, pods in positions for k in pods.indices)))
+    own = (snapshot.position[pods.node] for pods in known for _ in range(pods.count))
+    return tuple(sorted(own)), tuple(own_of), tuple(ranked)
+
+
+def stray_tier(
+    snapshot: Snapshot, request: PlacementRequest, own_of: Sequence[Sequence[int]]
+) -> str | None:
+    """Return a tier that slices must keep, and that a running pod of the group has no domain of."""
+    levels = snapshot.levels
+    for group, own in zip(request.groups, own_of, strict=True):
+        for layer in group.slices:
+            tier = 0 if layer.tier is None else height(snapshot, layer.tier)
+            if layer.is_indexed or not 0 < tier < levels.root:
+                continue
+            if any(levels.domain[tier][levels.unit[tier][at]] < 0 for at in own):
+                return layer.tier
+    return None

@@ -1,0 +1,97 @@
+"""Slices by index: where some pods of a group run already, which slice each new one belongs to.
+
+Pods have the indices 0, 1, 2 … in their group. New ones have those that no running pod of it has,
+the lowest first. Running pods that tell no index are in no slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
+from typing import NamedTuple
+
+from generator.placement.groups import SliceLayer
+
+Ranked = tuple[tuple[int, int], ...]
+"""(index, position of its node) per running pod of a group that tells its index."""
+
+
+class Piece(NamedTuple):
+    """The new pods of one slice, cut further by the layers inside."""
+
+    size: int
+    """New pods."""
+    tier: str | None
+    """Which the slice must keep by index; None: none, or rules on domains say it all."""
+    own: tuple[int, ...]
+    """Positions of the running pods of the slice, sorted."""
+    pieces: tuple[Piece, ...]
+    """Of the layer inside; empty in the last one."""
+
+    @property
+    def anchors(self) -> tuple[int, int] | None:
+        """First and last position of the running pods."""
+        return (self.own[0], self.own[-1]) if self.own else None
+
+
+def cut(layers: Sequence[SliceLayer], ranked: Ranked, num_pods: int) -> tuple[Piece, ...]:
+    """Cut so many new pods of a group into slices, in the order of their indices.
+
+    Layers that are not indexed cut nothing by themselves, but the last one, which cuts the parts
+    that the objective counts. Cost: O(layers × pods).
+    """
+    taken = {index for index, _ in ranked}
+    free = (index for index in count() if index not in taken)
+    kept = [layer for layer in layers[:-1] if layer.is_indexed]
+    return _pieces((*kept, layers[-1]), list(islice(free, num_pods)), ranked)
+
+
+def leaves(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Yield the pieces of the last layer in order."""
+    for piece in pieces:
+        yield from leaves(piece.pieces) if piece.pieces else (piece,)
+
+
+def all_pieces(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Yield the pieces of every layer, outer ones first."""
+    for piece in pieces:
+        yield piece
+        yield from all_pieces(piece.pieces)
+
+
+def filled(pieces: Sequence[Piece], row: Sequence[int]) -> Iterator[tuple[Piece, list[int]]]:
+    """Yield every piece of every layer with the positions of its new pods and its running ones."""
+    start = 0
+    for piece in pieces:
+        inside = row[start : start + piece.size]
+        yield piece, [*inside, *piece.own]
+        yield from filled(piece.pieces, inside)
+        start += piece.size
+
+
+def _pieces(
+    layers: Sequence[SliceLayer], indices: Sequence[int], ranked: Ranked
+) -> tuple[Piece, ...]:
+    if not layers:
+        return ()
+    layer, *inner = layers
+    found = []
+    for key, inside in _runs(layer, indices):
+        mine = tuple(row for row in ranked if layer.is_indexed and row[0] // layer.size == key)
+        found.append(
+            Piece(
+                size=len(inside),
+                tier=layer.tier if layer.is_indexed else None,
+                own=tuple(sorted(at for _, at in mine)),
+                pieces=_pieces(inner, inside, mine),
+            )
+        )
+    return tuple(found)
+
+
+def _runs(layer: SliceLayer, indices: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """Return (number of the slice, its indices); in order where the layer is not by index."""
+    found: dict[int, list[int]] = {}
+    for at, index in enumerate(indices):
+        found.setdefault((index if layer.is_indexed else at) // layer.size, []).append(index)
+    return list(found.items())

@@ -1,0 +1,66 @@
+"""Bounds on the pods of a group in single domains: multiples, and what slices add to tiers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.cluster.tiers import height
+from generator.placement.request import PlacementRequest
+
+
+class UnitRule(NamedTuple):
+    """What the pods of a group in one unit of a tier, running ones included, must keep."""
+
+    tier: int
+    multiple: int
+    most: int | None
+    group: int
+
+
+class Remainder(NamedTuple):
+    """A layer of slices of which one may be short.
+
+    Pods over whole slices, running ones included, are no more in all units of the tier together
+    than they are in the group.
+    """
+
+    tier: int
+    size: int
+    group: int
+
+
+def unit_rules(
+    snapshot: Snapshot, request: PlacementRequest, *, has_own: bool
+) -> tuple[UnitRule, ...]:
+    """Return the rules on the pods of a group in each unit of a tier.
+
+    Beside running pods a slice may be one of theirs that new pods complete: then its rule says
+    what the tier of a part says otherwise.
+    """
+    rules: list[UnitRule] = []
+    for index, group in enumerate(request.groups):
+        rules += [UnitRule(height(snapshot, t), n, None, index) for t, n in group.multiples]
+        for at, layer in enumerate(group.slices):
+            if layer.tier is None:
+                continue
+            is_capped = at == len(group.slices) - 1 and not has_own
+            is_told = layer.is_indexed and has_own
+            multiple = 1 if layer.has_short or is_capped or is_told else layer.size
+            most = layer.size if layer.is_spread else None
+            if multiple > 1 or most is not None:
+                rules.append(UnitRule(height(snapshot, layer.tier), multiple, most, index))
+    return tuple(rules)
+
+
+def remainders(
+    snapshot: Snapshot, request: PlacementRequest, *, has_own: bool
+) -> tuple[Remainder, ...]:
+    """Return the layers with a short slice that the tiers of parts do not bound already."""
+    return tuple(
+        Remainder(height(snapshot, layer.tier), layer.size, index)
+        for index, group in enumerate(request.groups)
+        for at, layer in enumerate(group.slices)
+        if layer.tier is not None and layer.has_short and not layer.is_indexed
+        if has_own or at < len(group.slices) - 1
+    )

@@ -1,0 +1,22 @@
+"""A placement by position, with what it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from generator.placement.answer import NOTHING
+from generator.placement.problem.objective import Objective
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A placement by position."""
+
+    pods: tuple[tuple[int, ...], ...]
+    """Per group the positions of its placed pods, in index order."""
+    objective: Objective
+    is_proved: bool
+    working: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    """What the preset's own rules computed on the way, as the answer shows it."""

@@ -1,0 +1,87 @@
+"""What parts hold, in the counts of the search: parts in sets, and pods of every shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from generator.placement.problem.parts import PartType
+
+
+class Contents:
+    """The parts of one job by type; inner types come before those that hold them."""
+
+    def __init__(self, types: Sequence[PartType], wanted: Sequence[int], num_shapes: int) -> None:
+        """Count what each type holds.
+
+        Args:
+            types: all of them, inner ones first.
+            wanted: how many parts of each stand outside sets.
+            num_shapes: length of counts per shape.
+        """
+        self._types, self._wanted = types, wanted
+        index = {kind: at for at, kind in enumerate(types)}
+        self._members = [[(index[inner], many) for inner, many in kind.members] for kind in types]
+        self._sets = [at for at, members in enumerate(self._members) if members]
+        self._pods: list[list[int]] = []
+        for kind, members in zip(types, self._members, strict=True):
+            row = [0] * num_shapes
+            if kind.shape >= 0:
+                row[kind.shape] = kind.size
+            for inner, many in members:
+                row = [a + many * b for a, b in zip(row, self._pods[inner], strict=True)]
+            self._pods.append(row)
+        self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+        self.of_job = self.per_shape(tuple(wanted), (0,) * num_shapes)
+
+    def per_shape(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
+        """Return the pods per shape in complete parts and beside them; counted once each."""
+        known = self._known.get((done, loose))
+        if known is None:
+            known = self._known[done, loose] = self._counted(done, loose)
+        return known
+
+    def _counted(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
+        total = list(loose)
+        for many, row in zip(done, self._pods, strict=True):
+            if many:
+                total = [a + many * b for a, b in zip(total, row, strict=True)]
+        return total
+
+    def room(self, done: Sequence[int], above: int) -> tuple[list[int], list[int]]:
+        """Return most parts per type, and most loose pods per shape, that may go above a tier.
+
+        Parts go up as long as a set that may lie there, or the job itself, waits for them; pods as
+        long as a part does.
+        """
+        missing = [want - have for want, have in zip(self._wanted, done, strict=True)]
+        most = list(self._wanted)
+        for at in reversed(range(len(self._types))):
+            for inner, many in self._members[at]:
+                waiting = max(missing[at], 0) * many
+                missing[inner] += waiting
+                most[inner] += waiting if self._types[at].cap >= above else 0
+        pods = [0] * len(self.of_job)
+        for kind, lacks in zip(self._types, missing, strict=True):
+            if kind.shape >= 0 and kind.cap >= above and lacks > 0:
+                pods[kind.shape] += lacks * kind.size
+        return most, pods
+
+    def most(self, index: int, lacks: int, done: Sequence[int], loose: Sequence[int]) -> int:
+        """Return how many of the parts of a type that the job lacks can be completed."""
+        kind = self._types[index]
+        if kind.shape >= 0:
+            return min(lacks, loose[kind.shape] // kind.size)
+        return min(lacks, *(done[inner] // many for inner, many in self._members[index]))
+
+    def completed(
+        self, index: int, many: int, done: tuple[int, ...], loose: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return what there is once so many parts of a type are complete."""
+        parts, pods = list(done), list(loose)
+        parts[index] += many
+        for inner, each in self._members[index]:
+            parts[inner] -= many * each
+        kind = self._types[index]
+        if kind.shape >= 0:
+            pods[kind.shape] -= many * kind.size
+        return tuple(parts), tuple(pods)

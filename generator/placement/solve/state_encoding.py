@@ -1,0 +1,64 @@
+"""States of the search as integers: to add two and to bound them takes one operation each.
+
+Every count has a field of its own, wide enough for the sum of two, with a guard bit above it. A
+bound with all guards set, less the state, keeps every guard exactly if no count is over its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from generator.placement.solve.part_contents import Contents
+
+
+class State(NamedTuple):
+    """What a unit contributes."""
+
+    done: tuple[int, ...]
+    """Complete parts per type."""
+    loose: tuple[int, ...]
+    """Pods per shape that wait for their part."""
+    used: tuple[int, ...]
+    """Units used per limited tier, then pods over whole slices per layer with a short one."""
+
+
+class Packing:
+    """Packs the states of one job."""
+
+    def __init__(self, contents: Contents, empty: State, most_used: Sequence[int]) -> None:
+        """Lay out the fields; those of complete parts are the highest, from `done_at` on."""
+        self._contents, self._most_used = contents, tuple(most_used)
+        self._lengths = [len(row) for row in empty]
+        parts, pods = contents.room(empty.done, above=0)
+        tops = [*parts, *pods, *most_used]
+        self._masks = [(1 << top.bit_length() + 1) - 1 for top in tops]
+        self._shifts: list[int] = []
+        self.guards = at = 0
+        for mask in reversed(self._masks):
+            self._shifts.insert(0, at)
+            at += mask.bit_length() + 1
+            self.guards |= 1 << at - 1
+        self.done_at = self._shifts[len(parts) - 1]
+        self.bounds: dict[int, int] = {}
+
+    def pack(self, state: State) -> int:
+        """Return a state as an integer."""
+        counts = (*state.done, *state.loose, *state.used)
+        return sum(count << shift for count, shift in zip(counts, self._shifts, strict=True))
+
+    def unpack(self, packed: int) -> State:
+        """Return the state of an integer."""
+        fields = zip(self._shifts, self._masks, strict=True)
+        counts = tuple(packed >> shift & mask for shift, mask in fields)
+        done, loose, _ = self._lengths
+        return State(counts[:done], counts[done : done + loose], counts[done + loose :])
+
+    def bound(self, packed: int) -> int:
+        """Return what a state with these complete parts must not exceed, all guards set."""
+        key = packed >> self.done_at
+        if key not in self.bounds:
+            parts, pods = self._contents.room(self.unpack(packed).done, above=0)
+            most = State(tuple(parts), tuple(pods), self._most_used)
+            self.bounds[key] = self.pack(most) | self.guards
+        return self.bounds[key]

@@ -1,0 +1,77 @@
+"""What is reserved in a cluster, read once: for commands that place without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from generator.kube.access import Access
+from generator.kube.resources import RESERVATIONS
+from generator.objects.pods import parse_bound_pod
+from generator.reservations.cluster import parse_stored
+from generator.reservations.holds import Kept, left_of, nominations
+from generator.reservations.records import BoundPod, Reservation
+from generator.reservations.rules import settled
+from generator.store.cluster import open_cluster
+from runtime.generator_clock import utc_now
+from topology.model.errors import ConfigError, KubeForbidden, KubeNotFound, ParseError
+
+
+class Known(NamedTuple):
+    """All reservations of a cluster."""
+
+    reservations: tuple[Reservation, ...]
+    """As they are now, in order of ids."""
+    problems: tuple[ParseError, ...]
+
+
+def read_all(access: Access, environ: Mapping[str, str]) -> Known:
+    """Return all reservations; a cluster without their kind has none.
+
+    Raises:
+        ConfigError: there are no credentials, or they are no use.
+        KubeError: they cannot be listed.
+    """
+    with open_cluster(access, environ) as store:
+        try:
+            told = store.read(RESERVATIONS, parse_stored)
+        except KubeNotFound:
+            return Known((), ())
+    now = utc_now()
+    found = (one.reservation for one in told.values if one.reservation is not None)
+    return Known(tuple(settled(one, now=now, epoch=one.epoch) for one in found), told.problems)
+
+
+def read_kept(
+    access: Access, environ: Mapping[str, str], pods: Iterable[Mapping[str, Any]]
+) -> Kept:
+    """Return what is kept for pods that are not bound yet.
+
+    Who may not list reservations is told so, and places without them.
+
+    Args:
+        access: to the cluster.
+        environ: the environment.
+        pods: that have a node, as the API server has them.
+
+    Raises:
+        ConfigError: there are no credentials, or they are no use.
+        KubeError: reservations cannot be listed.
+    """
+    try:
+        known = read_all(access, environ)
+    except KubeForbidden as error:
+        return Kept({}, (ParseError(f"reservations are not counted: {error}"),))
+    held = [one for one in known.reservations if not one.is_ended]
+    left = left_of(known.reservations, _bound(pods) if held else ())
+    return Kept(nominations(held, left), known.problems)
+
+
+def _bound(pods: Iterable[Mapping[str, Any]]) -> Iterable[BoundPod]:
+    for pod in pods:
+        try:
+            found = parse_bound_pod(pod)
+        except ConfigError:
+            continue  # told already by who counts what pods take
+        if found is not None:
+            yield found

@@ -1,0 +1,39 @@
+"""Addresses of servers that cannot tell who calls: only this machine's."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+from runtime.addresses import Address, parse_address
+from topology.model.errors import ConfigError, show
+
+
+def loopback_address(text: str) -> str:
+    """Return `HOST:PORT` in the form that gRPC takes; `localhost` is 127.0.0.1.
+
+    Raises:
+        ConfigError: it is no such pair, or the host is not this machine.
+    """
+    host, port = parse_address(text)
+    if host == "localhost":
+        return f"127.0.0.1:{port}"
+    try:
+        found = ip_address(host)
+    except ValueError as error:
+        problem = "is not 127.0.0.1, [::1] or localhost: without TLS no other is served or asked"
+        raise ConfigError(f"'{show(text)}' {problem}") from error
+    if not found.is_loopback:
+        raise ConfigError(
+            f"'{show(text)}' is not this machine: without TLS only loopback is served and asked"
+        )
+    return str(Address(str(found), port))
+
+
+def open_address(text: str) -> str:
+    """Return any `HOST:PORT` in the form that gRPC takes; no host is all addresses.
+
+    Raises:
+        ConfigError: it is no such pair.
+    """
+    host, port = parse_address(text)
+    return str(Address(host or "::", port))

@@ -1,0 +1,270 @@
+"""One long-lived channel to one server: who calls, what is tried again, errors as ours."""
+
+from __future__ import annotations
+
+import random  # noqa: TID251 - this is an edge: it spreads retries
+import time
+from collections.abc import Callable, Iterator
+from threading import Event
+from types import TracebackType
+from typing import Final, NamedTuple, Protocol, Self, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from generator.rpc.auth.client_identity import PLAIN, Proof
+from generator.rpc.auth.key_files import read_key_file
+from generator.rpc.auth.loopback import loopback_address, open_address
+from generator.rpc.grpc_log import quiet_faults
+from generator.rpc.limits import MAX_MESSAGE_BYTES
+from generator.rpc.message_size import check_size
+from generator.rpc.status_errors import PASSING, Failure, FailureKind, failure_of
+from runtime.retry import Backoff
+from topology.model.errors import ConfigError, PlacementRequestError, TopologyError, show
+
+Metadata = tuple[tuple[str, str], ...]
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.enable_http_proxy", 0),  # a proxy cannot reach this machine's loopback
+)
+_NO_GRPC: Final = "Failed parsing HTTP/2"
+"""In the details of a call to what speaks something else, such as HTTP/1.1 or SSH."""
+_TOO_MANY: Final = "Concurrent RPC limit exceeded!"
+"""Details of a call that gRPC itself turned away; other exhaustion is of sizes, and lasts."""
+RequestT = TypeVar("RequestT", contravariant=True)  # noqa: PLC0105 - short, as gRPC's stubs have it
+AnswerT = TypeVar("AnswerT")
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+
+
+class PlacementServerError(TopologyError):
+    """A server was reached and gave no answer."""
+
+
+class Retries(NamedTuple):
+    """How often, and how long after each other, a call is tried that may fail for a moment."""
+
+    most: int = 4
+    """Attempts, the first one included."""
+    backoff: Backoff = Backoff(first_s=0.1, limit_s=2.0)
+    uniform: Callable[[float, float], float] = random.SystemRandom().uniform
+
+
+class Unary(Protocol[RequestT, AnswerT_co]):
+    """A method of one answer, as gRPC's stubs have it."""
+
+    def __call__(
+        self, request: RequestT, /, timeout: float | None = None, metadata: Metadata | None = None
+    ) -> AnswerT_co:
+        """Call it."""
+        ...
+
+
+class Answers(Protocol[AnswerT_co]):
+    """A stream of answers that can be ended."""
+
+    def __iter__(self) -> Iterator[AnswerT_co]:
+        """Return the answers."""
+        ...
+
+    def cancel(self) -> bool:
+        """End it."""
+        ...
+
+
+class Streaming(Protocol[RequestT, AnswerT_co]):
+    """A method of many answers, as gRPC's stubs have it."""
+
+    def __call__(
+        self, request: RequestT, /, timeout: float | None = None, metadata: Metadata | None = None
+    ) -> Answers[AnswerT_co]:
+        """Call it."""
+        ...
+
+
+class Connection:
+    """A channel; safe to share between threads."""
+
+    def __init__(
+        self,
+        address: str,
+        timeout_s: float,
+        proof: Proof = PLAIN,
+        *,
+        retries: Retries = Retries(),  # noqa: B008 - immutable
+    ) -> None:
+        """Keep the address; nothing is connected before the first call.
+
+        Args:
+            address: `HOST:PORT`; loopback where no proof is given: then there is no TLS.
+            timeout_s: deadline of each call with all its attempts, which is also the time that a
+                search may take.
+            proof: for servers that ask for one.
+            retries: of calls that fail for a moment.
+
+        Raises:
+            ConfigError: the address is none, or not loopback without a proof, or a file cannot
+                be used.
+        """
+        quiet_faults()
+        self.timeout_s = timeout_s
+        self._retries = retries
+        self._token = proof.token
+        self._is_plain = is_plain = not any(proof)
+        self.address = loopback_address(address) if is_plain else open_address(address)
+        self.channel = (
+            grpc.insecure_channel(self.address, options=_OPTIONS)
+            if is_plain
+            else _secure_channel(self.address, proof)
+        )
+
+    def __enter__(self) -> Self:
+        """Return the connection, which `with` closes."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the channel."""
+        self.channel.close()
+
+    def ask(self, method: Unary[RequestT, AnswerT], message: RequestT) -> AnswerT:
+        """Call a method that may be called twice, as all of ours may.
+
+        What fails for a moment is tried again, a little later each time, within the deadline.
+
+        Raises:
+            PlacementRequestError: the server refuses the request, or would, as it is too large.
+            ConfigError: nobody answers at the address, or it is not this service, or the file of
+                the token cannot be read.
+            PlacementServerError: the server gave no answer in time, knows no tree yet, or failed.
+        """
+        if isinstance(message, Message):
+            check_size(message)
+        ends_at = time.monotonic() + self.timeout_s
+        attempt = 1
+        while True:
+            left_s = max(ends_at - time.monotonic(), 0.0)
+            try:
+                return method(message, timeout=left_s, metadata=self._metadata())
+            except grpc.RpcError as error:
+                wait_s = self._retries.backoff.delay_s(attempt, self._retries.uniform)
+                is_late = time.monotonic() + wait_s >= ends_at
+                if attempt >= self._retries.most or is_late or not is_passing(error):
+                    raise self.translated(error) from error
+            self.pause(wait_s)
+            attempt += 1
+
+    def stream(
+        self, method: Streaming[RequestT, AnswerT], message: RequestT, timeout_s: float
+    ) -> Iterator[AnswerT]:
+        """Yield the answers of a method; nothing is tried again. Ends when its reader does.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        if isinstance(message, Message):
+            check_size(message)
+        call = method(message, timeout=timeout_s, metadata=self._metadata())
+        try:
+            yield from call
+        except grpc.RpcError as error:
+            raise self.translated(error) from error
+        finally:
+            call.cancel()
+
+    def pause(self, wait_s: float) -> None:
+        """Wait before something is tried again."""
+        Event().wait(wait_s)
+
+    def _metadata(self) -> Metadata:
+        if self._token is None:
+            return ()
+        token = read_key_file(self._token).decode("ascii", "replace").strip()
+        if not token.isascii() or not token.isprintable() or not token:
+            raise ConfigError(f"{show(str(self._token), 1024)}: no bearer token in it")
+        return (("authorization", f"Bearer {token}"),)
+
+    def translated(self, error: object) -> TopologyError:
+        """Return one of our errors for gRPC's."""
+        if not isinstance(error, grpc.Call):
+            return PlacementServerError(f"the call to {self.address} failed: {show(str(error))}")
+        failure = failure_of(error)
+        return self._from_failure(failure) if failure else self._from_code(error)
+
+    def _from_failure(self, failure: Failure) -> TopologyError:
+        field, problem = show(failure.field.removeprefix("spec."), 200), show(failure.problem, 500)
+        match failure.kind:
+            case FailureKind.INVALID_REQUEST:
+                return PlacementRequestError(field or "spec", problem)
+            case FailureKind.UNSUPPORTED_REQUEST:
+                return ConfigError(f"the server at {self.address}: {problem}")
+            case _:
+                return RefusedCallError(f"the server at {self.address}: {problem}", failure.kind)
+
+    def _from_code(self, call: grpc.Call) -> TopologyError:
+        match call.code():
+            case grpc.StatusCode.UNAVAILABLE if _NO_GRPC in (call.details() or ""):
+                return ConfigError(f"what answers at {self.address} is no gRPC server")
+            case grpc.StatusCode.UNAVAILABLE if not self._is_plain:
+                why = show(call.details() or "", 300)
+                return ConfigError(f"no connection by TLS to {self.address}: {why}")
+            case grpc.StatusCode.UNAVAILABLE:
+                return ConfigError(
+                    f"no server answers at {self.address}: start one with toponaut serve --store "
+                    f"DIR --insecure-loopback --listen {self.address}; "
+                    "one with TLS wants --ca-file"
+                )
+            case grpc.StatusCode.UNIMPLEMENTED:
+                return ConfigError(f"what answers at {self.address} is no placement server")
+            case grpc.StatusCode.DEADLINE_EXCEEDED:
+                late = f"gave no answer within {self.timeout_s:g} s"
+                return LateServerError(f"the server at {self.address} {late}")
+            case code:
+                why = f"{code.name}: {show(call.details() or '', 500)}"
+                return PlacementServerError(f"the server at {self.address} failed: {why}")
+
+
+class RefusedCallError(PlacementServerError):
+    """A server of ours told why it gives no answer."""
+
+    def __init__(self, message: str, kind: FailureKind) -> None:
+        """Keep why."""
+        super().__init__(message, kind)
+        self.kind = kind
+
+    def __str__(self) -> str:
+        """Return the line for people."""
+        return str(self.args[0])
+
+
+class LateServerError(PlacementServerError):
+    """The time of a call was up."""
+
+
+def is_passing(error: object) -> bool:
+    """Return whether the same call may succeed a little later."""
+    if not isinstance(error, grpc.Call):
+        return False
+    details, failure = error.details() or "", failure_of(error)
+    match error.code():
+        case grpc.StatusCode.UNAVAILABLE:
+            return _NO_GRPC not in details
+        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return details == _TOO_MANY or (failure is not None and failure.kind in PASSING)
+        case _:
+            return False
+
+
+def _secure_channel(address: str, proof: Proof) -> grpc.Channel:
+    if (proof.cert is None) != (proof.key is None):
+        raise ConfigError("a client certificate and its key go together")
+    credentials = grpc.ssl_channel_credentials(
+        root_certificates=read_key_file(proof.ca) if proof.ca else None,
+        private_key=read_key_file(proof.key) if proof.key else None,
+        certificate_chain=read_key_file(proof.cert) if proof.cert else None,
+    )
+    named = (("grpc.ssl_target_name_override", proof.server_name),) if proof.server_name else ()
+    return grpc.secure_channel(address, credentials, options=(*_OPTIONS, *named))

@@ -1,0 +1,319 @@
+"""Typed clients of both services: requests and answers as values, errors as ours.
+
+Every method may be called twice with the same outcome, so what fails for a moment is tried again
+within the deadline; a watch goes on where it was cut.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Final, NamedTuple, TypeVar
+
+from generator.placement.answer import Placement
+from generator.placement.cluster.snapshot import RunningGang
+from generator.placement.request import PlacementRequest
+from generator.rpc.client.connection import (
+    Connection,
+    LateServerError,
+    PlacementServerError,
+    RefusedCallError,
+    Retries,
+)
+from generator.rpc.limits import MAX_MESSAGE_BYTES
+from generator.rpc.message_size import check_size
+from generator.rpc.messages.answers import assignment_of, objective_of, placement_of
+from generator.rpc.messages.requests import request_message
+from generator.rpc.messages.trees import TreeParts, finding_of
+from generator.rpc.published import Revised
+from generator.rpc.running_pods import running_messages
+from generator.rpc.status_errors import FailureKind
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
+from generator.rpc.toponaut.v1 import topology_pb2 as tb
+from topology.model.errors import ConfigError
+from topology.model.facts import Finding
+
+__all__ = [
+    "Candidate",
+    "PlacementClient",
+    "PlacementServerError",
+    "Retries",
+    "TopologyClient",
+]
+
+_Message = TypeVar("_Message")
+_Value = TypeVar("_Value")
+GANGS: Final = 256
+"""Of one message of a batch."""
+_AROUND_BYTES: Final = 8
+"""Of a message around each gang in it, and around all of them, at most."""
+MOST_SHAPES: Final = 512
+"""Gangs that differ by more than their names, whose messages are remembered within a batch."""
+_RESUMED_S: Final = 0.5
+"""After a watch was cut, before it goes on."""
+
+
+class Candidate(NamedTuple):
+    """Nodes that could hold a gang."""
+
+    nodes: tuple[str, ...]
+    """In tree order."""
+    assignment: Mapping[str, tuple[str | None, ...]]
+    tier: str
+    objective: Mapping[str, object]
+    is_proved: bool
+
+
+class PlacementClient(Connection):
+    """Asks for placements."""
+
+    def place(
+        self,
+        request: PlacementRequest,
+        running: RunningGang | None = None,
+        *,
+        take_running: bool = False,
+    ) -> Placement:
+        """Ask for a placement.
+
+        Args:
+            request: what is asked for.
+            running: pods of the gang that run already, and stay.
+            take_running: whether the server does not count them as taken by itself.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        message = pb.PlaceRequest(
+            spec=request_message(request),
+            running=running_messages(running),
+            take_running=take_running,
+        )
+        found = self.ask(self._stub.Place, message).placement
+        return _read(placement_of, found, self.address)
+
+    def place_batch(
+        self, requests: Iterable[PlacementRequest], *, explain: bool = False
+    ) -> Iterator[Placement]:
+        """Ask for placements of many gangs, in their order; they must have names of their own.
+
+        Without `explain` a placement has no objective and no domains. What fails in the middle is
+        not tried again: the caller knows which answers it has. A request that cannot be sent, or
+        whatever `requests` raises, is raised once those before it are answered.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        failures: list[BaseException] = []
+        messages = _batches(requests, failures, explain=explain)
+        first = next(messages, None)
+        if first is not None:
+            sent = chain([first], messages)
+            for response in self.stream(self._stub.PlaceBatch, sent, self.timeout_s):
+                for placement in response.placements:
+                    yield _read(placement_of, placement, self.address)
+        if failures:
+            raise failures[0]
+
+    def candidates(self, request: PlacementRequest, most: int = 0) -> tuple[Candidate, ...]:
+        """Ask for sets of nodes, best first; empty where there is none.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        message = pb.CandidatesRequest(spec=request_message(request), max_candidates=most)
+        return tuple(
+            Candidate(
+                tuple(row.nodes),
+                assignment_of(row.assignment),
+                row.tier,
+                objective_of(row.objective),
+                row.proved,
+            )
+            for row in self.ask(self._stub.Candidates, message).candidates
+        )
+
+    def capacity(self, request: pb.CapacityRequest) -> pb.CapacityResponse:
+        """Ask for one page of room.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        return self.ask(self._stub.Capacity, request)
+
+    def reserve(self, request: pb.ReserveRequest) -> pb.ReserveResponse:
+        """Keep nodes for a gang.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        return self.ask(self._stub.Reserve, request)
+
+    def confirm(self, request: pb.ConfirmRequest) -> pb.ConfirmResponse:
+        """Let a reservation last.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        return self.ask(self._stub.Confirm, request)
+
+    def release(self, request: pb.ReleaseRequest) -> pb.ReleaseResponse:
+        """Give nodes back.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        return self.ask(self._stub.Release, request)
+
+    @property
+    def _stub(self) -> placement_pb2_grpc.PlacementServiceStub:
+        return placement_pb2_grpc.PlacementServiceStub(self.channel)
+
+
+class TopologyClient(Connection):
+    """Asks for the tree, and what is wrong with it."""
+
+    def tree(self) -> Revised:
+        """Ask for the whole tree; begins anew where its pages are forgotten meanwhile.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        while True:
+            parts, request = TreeParts(), tb.GetTopologyRequest()
+            try:
+                while True:
+                    page = self.ask(self._stub.GetTopology, request)
+                    parts.put(page.domains, page.unplaced)
+                    request.page_token = page.next_page_token
+                    if not page.next_page_token:
+                        return Revised(parts.tree(page.plane, page.tiers), page.revision)
+            except RefusedCallError as error:
+                if error.kind is not FailureKind.PAGE_TOKEN_STALE:
+                    raise
+
+    def watch(self, timeout_s: float) -> Generator[Revised, None, None]:
+        """Yield the tree, and each newest one, until the time is up.
+
+        Raises:
+            TopologyError: as `ask`, where there was no tree yet; later cuts are gone over.
+        """
+        parts, revision = TreeParts(), ""
+        ends_at = time.monotonic() + timeout_s
+        while (left_s := ends_at - time.monotonic()) > 0:
+            request = tb.WatchTopologyRequest(revision=revision)
+            try:
+                for step in self.stream(self._stub.WatchTopology, request, left_s):
+                    parts.drop(step.removed_domains, step.removed_unplaced)
+                    parts.put(step.domains, step.unplaced)
+                    if step.kind == tb.WATCH_KIND_SYNCED:
+                        revision = step.revision
+                        yield Revised(parts.tree(step.plane, step.tiers), revision)
+            except LateServerError:
+                return
+            except RefusedCallError as error:
+                if error.kind is FailureKind.REVISION_COMPACTED:
+                    parts, revision = TreeParts(), ""
+                elif not revision:
+                    raise
+            except (ConfigError, PlacementServerError):
+                if not revision:
+                    raise
+            self.pause(_RESUMED_S)
+
+    def watch_feasible(
+        self, request: PlacementRequest, timeout_s: float
+    ) -> Generator[Placement, None, None]:
+        """Yield the answer to a request, and again each time that it begins or ends to fit.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        message = tb.WatchFeasibleRequest(spec=request_message(request))
+        try:
+            for response in self.stream(self._stub.WatchFeasible, message, timeout_s):
+                yield _read(placement_of, response.placement, self.address)
+        except LateServerError:
+            return
+
+    def findings(self, kinds: Iterable[str] = ()) -> tuple[Finding, ...]:
+        """Ask for all findings, or those of some kinds.
+
+        Raises:
+            TopologyError: as `ask`.
+        """
+        found: list[Finding] = []
+        request = tb.ListFindingsRequest(kinds=kinds)
+        while True:
+            page = self.ask(self._stub.ListFindings, request)
+            found += [_read(finding_of, message, self.address) for message in page.findings]
+            request.page_token = page.next_page_token
+            if not page.next_page_token:
+                return tuple(found)
+
+    @property
+    def _stub(self) -> topology_pb2_grpc.TopologyServiceStub:
+        return topology_pb2_grpc.TopologyServiceStub(self.channel)
+
+
+def _batches(
+    requests: Iterable[PlacementRequest], failures: list[BaseException], *, explain: bool
+) -> Iterator[pb.PlaceBatchRequest]:
+    """Yield requests as messages that a server takes, up to one that fails.
+
+    gRPC would tell nobody why.
+    """
+    copies, message, num_bytes = _Copies(), pb.PlaceBatchRequest(explain=explain), _AROUND_BYTES
+    try:
+        for request in requests:
+            copies.write(request, message)
+            more = message.specs[-1].ByteSize() + _AROUND_BYTES
+            if num_bytes + more > MAX_MESSAGE_BYTES:
+                spec = message.specs.pop()
+                check_size(spec, MAX_MESSAGE_BYTES - 2 * _AROUND_BYTES)
+                yield message
+                message = pb.PlaceBatchRequest(specs=[spec], explain=explain)
+                num_bytes = _AROUND_BYTES
+            num_bytes += more
+            if len(message.specs) == GANGS:
+                yield message
+                message, num_bytes = pb.PlaceBatchRequest(explain=explain), _AROUND_BYTES
+    except GeneratorExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever the caller's source raises is for the caller
+        failures.append(error)
+    if message.specs:
+        yield message
+
+
+class _Copies:
+    """Writes gangs that differ by their names as copies of one message."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, pb.PlacementSpec] = {}
+
+    def write(self, request: PlacementRequest, message: pb.PlaceBatchRequest) -> None:
+        """Add a request to a message."""
+        shape = (request.question, request.deadline_s)
+        if shape not in self._known:
+            if len(self._known) >= MOST_SHAPES:
+                self._known.clear()
+            self._known[shape] = request_message(request)
+        spec = message.specs.add()
+        spec.CopyFrom(self._known[shape])
+        try:
+            spec.gang = request.gang
+        except ValueError:
+            del message.specs[-1]
+            message.specs.append(request_message(request))  # which says what is wrong with it
+
+
+def _read(read: Callable[[_Message], _Value], message: _Message, address: str) -> _Value:
+    """Return what a message says; a server of another version may say what we cannot read."""
+    try:
+        return read(message)
+    except ValueError as error:
+        problem = f"the server at {address} is of another version: {error}"
+        raise PlacementServerError(problem) from error

@@ -1,0 +1,312 @@
+"""Placement requests as protobuf messages, both ways.
+
+A request from outside becomes a document first, so that one parser judges all requests and names
+their faults by the same paths. What could make that parser work long, it never sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from generator.placement.presets import Preset
+from generator.placement.request import Eviction, PlacementRequest, parse_request
+from generator.placement.wire import MOST_GROUPS, MOST_PODS
+from generator.rpc.messages.request_documents import render_request
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from topology.model.errors import PlacementRequestError, show
+from topology.model.tree import API_VERSION
+
+_PRESETS: Final = {preset.value: pb.Preset.Value(f"PRESET_{preset.name}") for preset in Preset}
+_PRESET_NAMES: Final[dict[int, str]] = {
+    pb.PRESET_UNSPECIFIED: Preset.OPTIMAL.value,
+    **{int(number): name for name, number in _PRESETS.items()},
+}
+_EVICTIONS: Final = {
+    eviction.value: pb.Preemption.Value(f"PREEMPTION_{eviction.name}") for eviction in Eviction
+}
+_EVICTION_NAMES: Final[dict[int, str]] = {
+    pb.PREEMPTION_UNSPECIFIED: Eviction.NEVER.value,
+    **{int(number): name for name, number in _EVICTIONS.items()},
+}
+_LIGHT_BYTES: Final = 16_384
+"""Below this no list can be long."""
+_MOST_SCORE: Final = 1_000_000
+MOST_CHARS: Final = 4096
+"""Of any name in a message that is not light."""
+MOST_ROWS: Final = 4096
+"""In any list but those of nodes."""
+
+
+def request_message(request: PlacementRequest) -> pb.PlacementSpec:
+    """Return a request as a message.
+
+    Raises:
+        PlacementRequestError: it holds what no message can, such as a number beyond 64 bits.
+    """
+    try:
+        return _spec_message(render_request(request)["spec"])
+    except ValueError as error:
+        raise PlacementRequestError("spec", f"cannot be sent: {show(str(error))}") from error
+
+
+def request_of(spec: pb.PlacementSpec) -> PlacementRequest:
+    """Return the request of a message.
+
+    Raises:
+        PlacementRequestError: it is malformed; paths are relative to the message.
+    """
+    if spec.ByteSize() > _LIGHT_BYTES:
+        _check_sizes(spec)
+    document = {
+        "preset": _known(_PRESET_NAMES, spec.preset, "preset"),
+        "priority": spec.priority,
+        "preemption": _known(_EVICTION_NAMES, spec.preemption, "preemption"),
+        "min": spec.min,
+        "groups": [_group_document(group, f"groups[{at}]") for at, group in enumerate(spec.groups)],
+        "preferred": list(spec.preferred),
+        "strategies": [[bound.job_tier, bound.part_tier] for bound in spec.strategies],
+        "sort": [_sort_document(rule) for rule in spec.sort],
+        "traffic": [[row.first, row.second, row.weight] for row in spec.traffic],
+        "max_domains": dict(spec.max_domains),
+        "across_islands": spec.across_islands,
+        **_given(spec, "gang", "plane"),
+        **_present(spec, "required", "deadline_s"),
+    }
+    if spec.HasField("affinity"):
+        document["affinity"] = _affinity_document(spec.affinity)
+    if spec.HasField("options"):
+        document["options"] = _options_document(spec.options)
+    return parse_request(
+        {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": document},
+    )
+
+
+def _known(names: Mapping[int, str], number: int, field: str) -> str:
+    if number not in names:
+        raise PlacementRequestError(field, f"{number} is no {field} of this version")
+    return names[number]
+
+
+def _check_sizes(spec: pb.PlacementSpec) -> None:
+    """Refuse long names, and lists so long that telling what is wrong with them takes long."""
+    num_groups = 0
+    waiting: list[tuple[str, Message]] = [("", spec)]
+    while waiting:
+        path, message = waiting.pop()
+        for field, value in message.ListFields():
+            where = f"{path}{field.name}"
+            if not field.is_repeated:
+                if isinstance(value, Message):
+                    waiting.append((f"{where}.", value))
+                elif isinstance(value, str) and len(value) > MOST_CHARS:
+                    problem = f"expected at most {MOST_CHARS} characters, got {len(value)}"
+                    raise PlacementRequestError(where, problem)
+                continue
+            if field.message_type is pb.Group.DESCRIPTOR:
+                num_groups += len(value)
+                if num_groups > MOST_GROUPS:
+                    raise _too_many(where, num_groups, MOST_GROUPS)
+            elif len(value) > (MOST_PODS if path == "options." else MOST_ROWS):
+                raise _too_many(where, len(value), MOST_ROWS)
+            if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+                waiting += [(f"{where}[{at}].", one) for at, one in enumerate(value)]
+
+
+def _too_many(field: str, num: int, most: int) -> PlacementRequestError:
+    return PlacementRequestError(field, f"expected at most {most}, got {num}")
+
+
+def _spec_message(spec: Mapping[str, Any]) -> pb.PlacementSpec:
+    affinity = spec["affinity"]
+    return pb.PlacementSpec(
+        preset=_PRESETS[spec["preset"]],
+        gang=spec["gang"],
+        priority=spec["priority"],
+        min=spec["min"],
+        groups=[_group_message(row) for row in spec["groups"]],
+        required=spec.get("required"),
+        preferred=spec["preferred"],
+        strategies=[pb.Strategy(job_tier=job, part_tier=part) for job, part in spec["strategies"]],
+        max_domains=spec["max_domains"],
+        plane=spec["plane"],
+        across_islands=spec["across_islands"],
+        deadline_s=spec.get("deadline_s"),
+        preemption=_EVICTIONS[spec["preemption"]],
+        sort=[_sort_message(row) for row in spec["sort"]],
+        affinity=pb.Affinity(
+            attract=[pb.Roles(groups=names) for names in affinity["attract"]],
+            repel=[pb.Roles(groups=names) for names in affinity["repel"]],
+            order=affinity["order"],
+        ),
+        traffic=[
+            pb.Traffic(first=first, second=second, weight=weight)
+            for first, second, weight in spec["traffic"]
+        ],
+        options=_options_message(spec["options"]),
+    )
+
+
+def _group_message(row: Mapping[str, Any]) -> pb.Group:
+    if "children" in row:
+        return pb.Group(
+            name=row["name"],
+            min=row["min"],
+            required=row.get("required"),
+            preferred=row["preferred"],
+            children=[_group_message(child) for child in row["children"]],
+        )
+    return pb.Group(
+        name=row["name"],
+        count=row["count"],
+        min=row["min"],
+        request=pb.Resources(quantities=row["request"]),
+        node_selector=[
+            pb.LabelSelector(key=key, values=values) for key, values in row["node_selector"].items()
+        ],
+        tolerations=row["tolerations"],
+        required=row.get("required"),
+        preferred=row["preferred"],
+        slices=[_layer_message(layer) for layer in row["slices"]],
+        multiple_of=row["multiple_of"],
+        node_preference=row["node_preference"],
+        leader_of=row.get("leader_of"),
+    )
+
+
+def _layer_message(row: Mapping[str, Any]) -> pb.SliceLayer:
+    return pb.SliceLayer(
+        size=row["size"],
+        tier=row.get("tier"),
+        short_remainder=row["remainder"] == "short",
+        spread=row["placement"] == "spread",
+        indexed=row["indexed"],
+        min=row["min"],
+    )
+
+
+def _sort_message(row: Mapping[str, Any]) -> pb.SortRule:
+    return pb.SortRule(
+        resource=row["resource"],
+        available=row["dimension"] == "Available",
+        descending=row["order"] == "Descending",
+    )
+
+
+def _options_message(row: Mapping[str, Any]) -> pb.Options:
+    weight = row.get("weight")
+    is_of_nodes = isinstance(weight, Mapping)
+    return pb.Options(
+        node_weights=weight if is_of_nodes else None,
+        score_weight=None if is_of_nodes else weight,
+        preferred_nodes=row["preferred_nodes"],
+        ever_scheduled=row["ever_scheduled"],
+        spare_islands=row["spare_islands"],
+    )
+
+
+def _group_document(group: pb.Group, path: str) -> dict[str, Any]:
+    document = {
+        "name": group.name,
+        "preferred": list(group.preferred),
+        "slices": [_layer_document(layer) for layer in group.slices],
+        "multiple_of": dict(group.multiple_of),
+        "node_selector": selector_of(group.node_selector, f"{path}.node_selector"),
+        "tolerations": list(group.tolerations),
+        "node_preference": dict(group.node_preference),
+        **_present(group, "min", "required", "leader_of"),
+    }
+    if group.HasField("request"):
+        document["request"] = dict(group.request.quantities)
+    if group.children:
+        document["children"] = [
+            _group_document(child, f"{path}.children[{at}]")
+            for at, child in enumerate(group.children)
+        ]
+    if group.count or not group.children:
+        document["count"] = group.count
+    return document
+
+
+def selector_of(rows: Iterable[pb.LabelSelector], path: str) -> dict[str, list[str]]:
+    """Return the values that are accepted, by label.
+
+    Raises:
+        PlacementRequestError: a label is named twice.
+    """
+    selector: dict[str, list[str]] = {}
+    for at, wanted in enumerate(rows):
+        if wanted.key in selector:
+            problem = f"{show(wanted.key)} is given twice"
+            raise PlacementRequestError(f"{path}[{at}].key", problem)
+        selector[wanted.key] = list(wanted.values)
+    return selector
+
+
+def _layer_document(layer: pb.SliceLayer) -> dict[str, Any]:
+    return {
+        "size": layer.size,
+        "remainder": "short" if layer.short_remainder else "reject",
+        "min": layer.min,
+        "placement": "spread" if layer.spread else "any",
+        "indexed": layer.indexed,
+        **_present(layer, "tier"),
+    }
+
+
+def _sort_document(rule: pb.SortRule) -> dict[str, Any]:
+    return {
+        "resource": rule.resource,
+        "dimension": "Available" if rule.available else "Capacity",
+        "order": "Descending" if rule.descending else "Ascending",
+    }
+
+
+def _affinity_document(affinity: pb.Affinity) -> dict[str, Any]:
+    return {
+        "attract": [list(row.groups) for row in affinity.attract],
+        "repel": [list(row.groups) for row in affinity.repel],
+        "order": list(affinity.order),
+    }
+
+
+def _options_document(options: pb.Options) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "preferred_nodes": list(options.preferred_nodes),
+        "ever_scheduled": options.ever_scheduled,
+        "spare_islands": options.spare_islands,
+    }
+    if options.HasField("score_weight"):
+        if options.node_weights:
+            raise PlacementRequestError("options.score_weight", "goes with no weights of nodes")
+        if not 0 < options.score_weight <= _MOST_SCORE:
+            problem = f"expected above 0 to {_MOST_SCORE}, got {options.score_weight}"
+            raise PlacementRequestError("options.score_weight", problem)
+        document["weight"] = options.score_weight
+    elif options.node_weights:
+        document["weight"] = _weights(options)
+    if "" in options.preferred_nodes:
+        at = list(options.preferred_nodes).index("")
+        raise PlacementRequestError(f"options.preferred_nodes[{at}]", "expected a name")
+    return document
+
+
+def _weights(options: pb.Options) -> dict[str, int]:
+    """Return the weights of nodes; the first wrong one is told here, as there may be many."""
+    for node, weight in options.node_weights.items():
+        if not node or not 0 <= weight <= MOST_PODS:
+            problem = f"expected names with weights from 0 to {MOST_PODS}, got {weight}"
+            raise PlacementRequestError(f"options.node_weights.{show(node)}", problem)
+    return dict(options.node_weights)
+
+
+def _given(message: pb.PlacementSpec, *names: str) -> dict[str, Any]:
+    """Return the texts that are not empty; the others have a default."""
+    return {name: getattr(message, name) for name in names if getattr(message, name)}
+
+
+def _present(message: pb.PlacementSpec | pb.Group | pb.SliceLayer, *names: str) -> dict[str, Any]:
+    """Return the optional fields that are set."""
+    return {field.name: value for field, value in message.ListFields() if field.name in names}

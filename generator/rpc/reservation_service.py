@@ -1,0 +1,141 @@
+"""Reserve, Confirm and Release as calls: messages to wishes, outcomes to answers or failures."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import grpc
+from google.protobuf import timestamp_pb2
+
+from generator.objects.reservation import ReservationPhase
+from generator.reservations.ledger import Reservations
+from generator.reservations.records import (
+    LOCAL,
+    Refusal,
+    RefusalKind,
+    Reservation,
+    Reserved,
+    Wish,
+)
+from generator.reservations.rules import DEFAULT_TTL_S
+from generator.rpc.auth.callers import caller_of
+from generator.rpc.messages.answers import placement_message
+from generator.rpc.placement_service import REPLY_SHARE, asked_of, refusal_of
+from generator.rpc.status_errors import Failure, FailureKind
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from topology.model.errors import PlacementRequestError
+
+_KINDS: Final = {
+    RefusalKind.MALFORMED: FailureKind.INVALID_REQUEST,
+    RefusalKind.REUSED: FailureKind.REQUEST_ID_REUSED,
+    RefusalKind.UNKNOWN: FailureKind.RESERVATION_UNKNOWN,
+    RefusalKind.ENDED: FailureKind.RESERVATION_ENDED,
+    RefusalKind.NOT_HOLDER: FailureKind.NOT_HOLDER,
+    RefusalKind.NOT_LEADER: FailureKind.NOT_LEADER,
+    RefusalKind.NO_LEADER: FailureKind.NO_LEADER,
+    RefusalKind.NO_TREE: FailureKind.TREE_UNKNOWN,
+    RefusalKind.FULL: FailureKind.RESERVATIONS_FULL,
+    RefusalKind.CHANGED: FailureKind.CHANGED_MEANWHILE,
+    RefusalKind.STORE: FailureKind.STORE_UNAVAILABLE,
+}
+_PHASES: Final = {
+    phase: pb.ReservationPhase.Value(f"RESERVATION_PHASE_{phase.name}")
+    for phase in ReservationPhase
+}
+_OUTSIDE: Final = frozenset({"request_id", "ttl_s"})
+"""Fields that are not of the `spec`."""
+_MAX_ID: Final = 64
+"""Characters of an id that are told again."""
+
+
+class ReservingCalls:
+    """Answers the calls about reservations; from several threads at once."""
+
+    def __init__(self, reservations: Reservations) -> None:
+        """Keep where they are."""
+        self._reservations = reservations
+
+    def reserve(
+        self, request: pb.ReserveRequest, context: grpc.ServicerContext
+    ) -> pb.ReserveResponse | Failure:
+        """Place a gang and keep its nodes.
+
+        Raises:
+            RefusedError: the gang is malformed.
+        """
+        wish = Wish(
+            id=request.request_id,
+            holder=_holder(context),
+            request=asked_of(request.spec),
+            ttl_s=request.ttl_s or DEFAULT_TTL_S,
+            is_trial=request.validate_only,
+        )
+        budget_s = max(context.time_remaining() * (1 - REPLY_SHARE), 0.0)
+        try:
+            answer = self._reservations.reserve(wish, budget_s=budget_s)
+        except PlacementRequestError as error:
+            raise refusal_of(error, "spec") from error
+        if isinstance(answer, Refusal):
+            return _failure(answer, wish.id)
+        return _response(answer)
+
+    def confirm(
+        self, request: pb.ConfirmRequest, context: grpc.ServicerContext
+    ) -> pb.ConfirmResponse | Failure:
+        """Let a reservation last until it is released."""
+        answer = self._reservations.confirm(
+            request.id, holder=_holder(context), least_epoch=request.epoch
+        )
+        if isinstance(answer, Refusal):
+            return _failure(answer, request.id)
+        return pb.ConfirmResponse(reservation=_message(answer))
+
+    def release(
+        self, request: pb.ReleaseRequest, context: grpc.ServicerContext
+    ) -> pb.ReleaseResponse | Failure:
+        """Give the nodes of a reservation back."""
+        answer = self._reservations.release(
+            request.id, holder=_holder(context), least_epoch=request.epoch
+        )
+        if isinstance(answer, Refusal):
+            return _failure(answer, request.id)
+        return pb.ReleaseResponse(reservation=_message(answer))
+
+
+def _holder(context: grpc.ServicerContext) -> str:
+    return caller_of(context) or LOCAL
+
+
+def _response(answer: Reserved) -> pb.ReserveResponse:
+    response = pb.ReserveResponse(placement=placement_message(answer.placement))
+    if answer.reservation is not None:
+        response.reservation.CopyFrom(_message(answer.reservation))
+    return response
+
+
+def _message(found: Reservation) -> pb.Reservation:
+    message = pb.Reservation(id=found.id, epoch=found.epoch, phase=_PHASES[found.phase])
+    if found.expires_at is not None:
+        expires_at = timestamp_pb2.Timestamp()
+        expires_at.FromDatetime(found.expires_at)
+        message.expires_at.CopyFrom(expires_at)
+    return message
+
+
+def _failure(refusal: Refusal, id_: str) -> Failure:
+    field = refusal.field
+    if field and field not in _OUTSIDE:
+        field = f"spec.{field}"
+    is_about_one = refusal.kind in {
+        RefusalKind.REUSED,
+        RefusalKind.UNKNOWN,
+        RefusalKind.ENDED,
+        RefusalKind.NOT_HOLDER,
+    }
+    return Failure(
+        _KINDS[refusal.kind],
+        refusal.problem,
+        field,
+        leader=refusal.leader,
+        reservation=id_[:_MAX_ID] if is_about_one else "",
+    )

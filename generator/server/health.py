@@ -1,0 +1,78 @@
+"""Whether the server lives, has started and is ready: what a kubelet asks, apart from metrics.
+
+Alive is a loop that ends its rounds; what the rounds find makes no difference, since no restart
+mends a fabric or an API server. Ready is a server that knows what it answers from: followers are,
+as well as the leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Final
+
+from generator.reconcile.result import RoundOutcome
+from runtime.generator_http import Page, Render
+
+MISSED_ROUNDS: Final = 3
+"""Periods without the end of a round that make a loop hang."""
+LEAST_S: Final = 60.0
+"""A loop is never given up sooner: the first rounds of a large fabric take their time."""
+
+
+class Heartbeat:
+    """When the loop last ended a round."""
+
+    def __init__(self, *, period_s: float, clock: Callable[[], float]) -> None:
+        """Begin to count.
+
+        Args:
+            period_s: from one round to the next.
+            clock: seconds, never going back.
+        """
+        self._limit_s = max(LEAST_S, MISSED_ROUNDS * period_s)
+        self._clock = clock
+        self._at = clock()
+        self.has_begun = False
+        """Whether a round has ended at all."""
+
+    def beat(self, _: RoundOutcome | None = None) -> None:
+        """Take note that a round ended."""
+        self._at = self._clock()
+        self.has_begun = True
+
+    def why_dead(self) -> str:
+        """Return why the loop hangs, empty while it lives."""
+        silent_s = self._clock() - self._at
+        return "" if silent_s <= self._limit_s else f"no round ended for {silent_s:.0f} s"
+
+
+def health_pages(
+    heartbeat: Heartbeat, *, why_not_ready: Callable[[], str], why_dead: Callable[[], str]
+) -> Mapping[str, Render]:
+    """Return the pages of health by their paths.
+
+    Args:
+        heartbeat: of the loop.
+        why_not_ready: returns why nothing can be answered yet, empty where it can.
+        why_dead: returns what else than the loop hangs, empty where nothing does.
+    """
+
+    def why_not_started() -> str:
+        return "" if heartbeat.has_begun else "the first round has not ended"
+
+    return {
+        "/livez": _page_of(lambda: heartbeat.why_dead() or why_dead()),
+        "/startupz": _page_of(why_not_started),
+        "/readyz": _page_of(lambda: why_not_started() or why_not_ready()),
+    }
+
+
+def _page_of(why_not: Callable[[], str]) -> Render:
+    def render(_: str) -> Page:
+        why = why_not()
+        if why:
+            return Page(f"{why}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
+        return Page(b"ok\n")
+
+    return render

@@ -1,0 +1,104 @@
+"""The comparison of replays as one self-contained HTML page: a table and charts, no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Final
+
+from generator.simulation.replay.charts import Series, bars, legend, lines
+from generator.simulation.replay.statistics import Figures
+from topology.model.errors import show
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --fg: #222; --bg: #fff; --grid: #ddd; }
+@media (prefers-color-scheme: dark) { :root { --fg: #ddd; --bg: #181818; --grid: #444; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--fg); background: var(--bg);
+  max-width: 1360px; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; } th, td { padding: .25rem .8rem; text-align: right; }
+th:first-child, td:first-child { text-align: left; } tr + tr { border-top: 1px solid var(--grid); }
+.scroll { overflow-x: auto; } .charts { display: grid; gap: 1.5rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 32rem), 1fr)); }
+figure { margin: 0; } figcaption { font-weight: 600; } svg { width: 100%; height: auto; }
+svg text { font-size: 12px; fill: var(--fg); } .grid { stroke: var(--grid); }
+.key { margin-right: 1.2rem; white-space: nowrap; }
+.key i { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
+"""
+HEADER: Final = (
+    *("PRESET", "GANGS", "LOWEST TIER", "LEAVES", "OVER LEAST", "LARGEST GANG"),
+    *("USED", "MEAN WAIT", "P95 WAIT"),
+)
+
+
+def table_row(found: Figures) -> tuple[str, ...]:
+    """Return the cells of `HEADER` for one strategy."""
+    return (
+        found.name,
+        f"{found.gangs}",
+        f"{found.at_lowest_tier:.1%}",
+        f"{found.leaves}",
+        f"{found.over_least:.3f}",
+        " ".join(f"{value:.1f} {show(tier)}" for tier, value in found.largest.items()),
+        f"{found.utilisation:.1%}",
+        duration(found.wait_s["mean"]),
+        duration(found.wait_s["p95"]),
+    )
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them."""
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def render_page(found: Sequence[Figures], title: str) -> str:
+    """Return the page; all names in it are escaped."""
+    shown = escape(show(title, 300))
+    charts = "".join(
+        f"<figure><figcaption>{escape(caption)}</figcaption>{chart}</figure>"
+        for caption, chart in _charts(found)
+    )
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{shown}</title><style>{_STYLE}</style><h1>{shown}</h1>"
+        f'<div class="scroll">{_table(found)}</div>'
+        f"<p>{legend([one.name for one in found])}</p>"
+        f'<div class="charts">{charts}</div></html>\n'
+    )
+
+
+def _table(found: Sequence[Figures]) -> str:
+    head = "".join(f"<th>{escape(cell.lower())}" for cell in HEADER)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}" for cell in table_row(one)) for one in found
+    )
+    return f"<table><tr>{head}{rows}</table>"
+
+
+def _charts(found: Sequence[Figures]) -> Iterator[tuple[str, str]]:
+    """Yield (caption, SVG); every chart has one series per strategy."""
+    bar_charts = (
+        ("Gangs by the tier of the lowest domain around them", "tiers"),
+        ("Free whole nodes in the freest domain, share of all free", "fragmentation"),
+        ("Largest gang with a place, in whole nodes, mean over time", "largest"),
+        ("Mean wait by size in nodes, seconds", "wait_by_nodes"),
+    )
+    leaves = [Series(one.name, (one.leaves, one.leaves_least)) for one in found]
+    caption = "Leaf groups touched by gangs, and as few as would have done"
+    yield caption, bars(caption, ("touched", "least"), leaves)
+    for caption, name in bar_charts:
+        per_label = [getattr(one, name) for one in found]
+        labels = list(dict.fromkeys(label for one in per_label for label in one))
+        series = [
+            Series(one.name, [values.get(label, 0.0) for label in labels])
+            for one, values in zip(found, per_label, strict=True)
+        ]
+        yield caption, bars(caption, [show(label, 24) for label in labels], series)
+    hours = found[0].course.hours
+    used = [Series(one.name, one.course.utilisation) for one in found]
+    yield "Share of slots used", lines("Share of slots used", hours, used, "h")
+    waiting = [Series(one.name, one.course.waiting) for one in found]
+    yield "Jobs that wait", lines("Jobs that wait", hours, waiting, "h")

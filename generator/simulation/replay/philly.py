@@ -1,0 +1,72 @@
+"""A made-up trace with the published statistics of Microsoft's Philly clusters.
+
+93 % of the jobs ask for one GPU, those with 8 and more take 62 % of the GPU time, those above 8
+take 14 %; half of them run for 1,144 s, nine tenths for 11,265 s; they come in bursts. Source of
+the figures: Jeon et al., Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training
+Workloads, USENIX ATC 2019, and its public trace.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, Protocol
+
+from generator.simulation.replay.trace import Job
+
+_SIZES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 64, 128)
+_SHARES: Final = (0.93, 0.018, 0.014, 0.0336, 0.0002, 0.003, 0.0002, 0.0007, 0.0002, 0.0001)
+"""Of the jobs, per size."""
+_MEDIAN_S: Final = 1144.0
+_SIGMA: Final = math.log(11_265 / 1144) / 1.2816
+"""Of the logarithm of durations: the tenth-largest share of a normal law is 1.2816 above."""
+_NODE: Final = 8
+"""GPUs of a node there."""
+_LONGER_NODE: Final = 4.8
+_LONGER_GANG: Final = 3.65
+"""Factors of the durations of jobs of a whole node and of more, which give their GPU time."""
+_MOST_S: Final = 30 * 86_400.0
+_MEAN_GAP_S: Final = 109 * 86_400 / 82_247
+_BURST_SHARE: Final = 0.5
+"""Jobs that come within seconds of the one before."""
+_BURST_GAP_S: Final = 2.0
+
+
+class Draws(Protocol):
+    """A seeded source, such as `random.Random`."""
+
+    def random(self) -> float:
+        """Return a number from 0 to 1."""
+
+    def expovariate(self, lambd: float, /) -> float:
+        """Return a gap of a Poisson process."""
+
+    def lognormvariate(self, mu: float, sigma: float, /) -> float:
+        """Return a number whose logarithm is normal."""
+
+
+def make_philly(num: int, draws: Draws) -> tuple[Job, ...]:
+    """Return so many jobs in order of submission; equal sources give equal jobs."""
+    submit_s, jobs = 0.0, []
+    for _ in range(num):
+        gpus = _size(draws.random())
+        median_s = _MEDIAN_S * _factor(gpus)
+        duration_s = min(draws.lognormvariate(math.log(median_s), _SIGMA), _MOST_S)
+        jobs.append(Job(round(submit_s, 1), gpus, round(max(duration_s, 1.0), 1)))
+        is_burst = draws.random() < _BURST_SHARE
+        mean_s = _BURST_GAP_S if is_burst else (2 * _MEAN_GAP_S - _BURST_GAP_S)
+        submit_s += draws.expovariate(1 / mean_s)
+    return tuple(jobs)
+
+
+def _size(drawn: float) -> int:
+    for size, share in zip(_SIZES, _SHARES, strict=True):
+        drawn -= share
+        if drawn < 0:
+            return size
+    return _SIZES[0]
+
+
+def _factor(gpus: int) -> float:
+    if gpus < _NODE:
+        return 1.0
+    return _LONGER_NODE if gpus == _NODE else _LONGER_GANG

@@ -1,0 +1,176 @@
+"""What a replay comes to: tiers, leaves, fragmentation, utilisation and waiting, as numbers.
+
+Means over time count from the first to the last submission: after that a cluster only empties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from generator.simulation.replay.cluster import Cluster
+from generator.simulation.replay.replay import Replay, Sample, Start
+
+POINTS: Final = 240
+"""Of a course over time."""
+_BUCKETS: Final = (1, 2, 8, 32, 128)
+"""Least nodes of the size classes in which waiting is counted."""
+_QUANTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Values over time, means of equal parts."""
+
+    hours: tuple[float, ...]
+    """Middle of each part."""
+    utilisation: tuple[float, ...]
+    waiting: tuple[float, ...]
+    """Jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """All numbers of one strategy."""
+
+    name: str
+    started: int
+    refused: int
+    gangs: int
+    """Started jobs of several pods; tiers and leaves are counted over them."""
+    tiers: dict[str, int]
+    """Gangs per tier of the lowest domain around them, bottom-up."""
+    at_lowest_tier: float
+    """Share of gangs that reached the lowest tier which had room for them."""
+    leaves: int
+    """Leaf groups touched, summed over gangs."""
+    leaves_least: int
+    """As many as would have done, were all leaves as free as the freest."""
+    over_least: float
+    """Mean of the ratio of the two."""
+    fragmentation: dict[str, float]
+    """Per tier: free whole nodes in the freest domain over all of them, mean over time."""
+    largest: dict[str, float]
+    """Per tier: whole nodes of the largest gang with a place, mean over time."""
+    utilisation: float
+    """Slots used over all, mean over time."""
+    wait_s: dict[str, float]
+    """Mean and quantiles over jobs."""
+    wait_by_nodes: dict[str, float]
+    """Mean wait in seconds per size class."""
+    course: Course
+
+    def document(self) -> dict[str, Any]:
+        """Return what `-o json` prints."""
+        return asdict(self)
+
+
+def figures_of(name: str, replay: Replay, cluster: Cluster) -> Figures:
+    """Return the numbers of a replay on a cluster; O(jobs log jobs + samples)."""
+    starts = replay.starts
+    gangs = [start for start in starts if start.pods.num > 1]
+    end_s = max((start.job.submit_s for start in starts), default=0.0)
+    spans = list(_spans(replay.samples, end_s))
+    heights = range(len(cluster.tiers) + 2)
+    return Figures(
+        name=name,
+        started=len(starts),
+        refused=replay.refused,
+        gangs=len(gangs),
+        tiers={
+            cluster.tier_name(height): sum(start.height == height for start in gangs)
+            for height in heights
+        },
+        at_lowest_tier=_mean(start.height == start.least_height for start in gangs),
+        leaves=sum(start.leaves for start in gangs),
+        leaves_least=sum(start.least_leaves for start in gangs),
+        over_least=_mean(start.leaves / start.least_leaves for start in gangs),
+        fragmentation=_per_tier(cluster, spans, _share_of_freest),
+        largest=_per_tier(cluster, spans, lambda sample, at: float(sample.largest[at])),
+        utilisation=_over_time(spans, lambda sample: sample.used / cluster.num_slots),
+        wait_s=_waits(starts),
+        wait_by_nodes=_waits_by_nodes(starts, cluster.slots),
+        course=_course(spans, cluster, end_s),
+    )
+
+
+_Span = tuple[float, float, Sample]
+"""From, until, and how the cluster stood in between."""
+
+
+def _spans(samples: Sequence[Sample], end_s: float) -> Iterable[_Span]:
+    for sample, following in pairwise(samples):
+        if sample.time_s >= end_s:
+            return
+        yield sample.time_s, min(following.time_s, end_s), sample
+
+
+def _over_time(spans: Sequence[_Span], value: Callable[[Sample], float]) -> float:
+    total = sum(until - since for since, until, _ in spans)
+    if not total:
+        return 0.0
+    return sum((until - since) * value(sample) for since, until, sample in spans) / total
+
+
+def _share_of_freest(sample: Sample, at: int) -> float:
+    return sample.largest[at] / sample.free_nodes if sample.free_nodes else 1.0
+
+
+def _per_tier(
+    cluster: Cluster, spans: Sequence[_Span], value: Callable[[Sample, int], float]
+) -> dict[str, float]:
+    return {
+        tier.name: _over_time(spans, lambda sample, at=at: value(sample, at))  # type: ignore[misc]
+        for at, tier in enumerate(cluster.tiers)
+    }
+
+
+def _waits(starts: Sequence[Start]) -> dict[str, float]:
+    waits = sorted(start.start_s - start.job.submit_s for start in starts)
+    found = {"mean": _mean(waits)}
+    for name, share in _QUANTILES.items():
+        found[name] = waits[min(int(share * len(waits)), len(waits) - 1)] if waits else 0.0
+    return found
+
+
+def _waits_by_nodes(starts: Sequence[Start], slots: int) -> dict[str, float]:
+    found = {}
+    for least, above in zip(_BUCKETS, (*_BUCKETS[1:], 1 << 62), strict=True):
+        waits = [
+            start.start_s - start.job.submit_s
+            for start in starts
+            if least <= -(-start.job.gpus // slots) < above
+        ]
+        if waits:
+            last = "" if above > _BUCKETS[-1] else f"-{above - 1}"
+            found[f"{least}{last}" if above - 1 != least else str(least)] = _mean(waits)
+    return found
+
+
+def _course(spans: Sequence[_Span], cluster: Cluster, end_s: float) -> Course:
+    width = end_s / POINTS
+    used, waiting = [0.0] * POINTS, [0.0] * POINTS
+    if width:
+        for since, until, sample in spans:
+            for at, part in _parts(since, until, width):
+                used[at] += part * sample.used / cluster.num_slots
+                waiting[at] += part * sample.waiting
+    return Course(
+        hours=tuple(round((at + 0.5) * width / 3600, 3) for at in range(POINTS)),
+        utilisation=tuple(round(value, 4) for value in used),
+        waiting=tuple(round(value, 2) for value in waiting),
+    )
+
+
+def _parts(since: float, until: float, width: float) -> Iterable[tuple[int, float]]:
+    """Yield (part, share of the part) that a span of time covers."""
+    for at in range(int(since / width), min(int(until / width), POINTS - 1) + 1):
+        covered = min(until, (at + 1) * width) - max(since, at * width)
+        yield at, max(covered, 0.0) / width
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else 0.0

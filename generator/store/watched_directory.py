@@ -1,0 +1,117 @@
+"""A folder as the store of a generator that serves: what changed is read again, told by `stat`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from generator.ingest.sources import read_inventory
+from generator.objects.inventory import Inventory
+from generator.outputs.hypernode import HyperNode
+from generator.reconcile.gang_splits import Gang
+from generator.reservations.records import BoundPod
+from generator.store.directory import DirectoryStore, ReadHyperNodes, ReadReports
+from generator.store.file_watch import Watched, file_stamps, folder_stamps
+from topology.model.errors import ConfigError, ParseError
+from topology.reports.neighbor_report import NeighborReport
+
+
+class ServedFolder:
+    """A `ServedStore` on files. Nothing in it tells what runs, so it knows of no gang."""
+
+    def __init__(self, root: Path, nodes: Path | None = None) -> None:
+        """Read the inventory and what is stored.
+
+        Args:
+            root: of the store.
+            nodes: the inventory; read again when it changes.
+
+        Raises:
+            ConfigError: the inventory cannot be read.
+            StoreError: the folders of the store cannot be read.
+        """
+        store = DirectoryStore(root)
+        self._store = store
+        files = (nodes,) if nodes else ()
+        self._inventory = Watched(partial(read_inventory, nodes), partial(file_stamps, *files))
+        self._reports = Watched(store.read_reports, partial(folder_stamps, store.reports))
+        self._hypernodes = Watched(store.read_hypernodes, partial(folder_stamps, store.hypernodes))
+
+    @property
+    def is_synced(self) -> bool:
+        """Return that all is known: it was read at the start."""
+        return True
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Return nothing: what cannot be read is an error, or a problem of what is read."""
+        return ()
+
+    def read_reports(self) -> ReadReports:
+        """Return all reports.
+
+        Raises:
+            StoreError: the folder cannot be read.
+        """
+        return self._reports.latest()
+
+    def read_hypernodes(self) -> ReadHyperNodes:
+        """Return all HyperNodes.
+
+        Raises:
+            StoreError: the folder cannot be read.
+        """
+        return self._hypernodes.latest()
+
+    def read_inventory(self) -> Inventory | None:
+        """Return the inventory; the last good one, with the problem, while it cannot be read."""
+        try:
+            return self._inventory.latest()
+        except ConfigError as error:
+            last = self._inventory.last or Inventory((), ())
+            return last._replace(problems=(ParseError(str(error)), *last.problems))
+
+    def read_gangs(self) -> tuple[Gang, ...]:
+        """Return nothing: files do not tell what runs."""
+        return ()
+
+    def read_bound(self) -> tuple[BoundPod, ...]:
+        """Return nothing: files do not tell what runs."""
+        return ()
+
+    def read_ailing(self) -> None:
+        """Return None: reports in a folder are written again every period."""
+
+    def read_fabric(self) -> Mapping[str, Any] | None:
+        """Return the Fabric object.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        return self._store.read_fabric()
+
+    def write_status(self, status: Mapping[str, Any]) -> bool:
+        """Replace the status of the Fabric object, as `DirectoryStore` does."""
+        return self._store.write_status(status)
+
+    def use_up_approval(self, plan: str) -> bool:
+        """Take back an approval, as `DirectoryStore` does."""
+        return self._store.use_up_approval(plan)
+
+    def write_report(self, report: NeighborReport) -> bool:
+        """Write a report, as `DirectoryStore` does; its time is always new."""
+        return self._store.write_report(report)
+
+    def withdraw_report(self, name: str) -> None:
+        """Delete a report's file, as `DirectoryStore` does."""
+        self._store.withdraw_report(name)
+
+    def put(self, hypernode: HyperNode) -> bool:
+        """Create or replace a HyperNode, as `DirectoryStore` does."""
+        return self._store.put(hypernode)
+
+    def remove(self, name: str) -> bool:
+        """Delete a HyperNode, as `DirectoryStore` does."""
+        return self._store.remove(name)

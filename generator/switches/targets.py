@@ -1,0 +1,233 @@
+"""The file that lists the switches to walk: addresses, credentials, and where to find more.
+
+    switches:
+      - addresses: [10.0.0.1, leaf02.example.org, 10.0.1.0/28]
+        communityFile: secrets/community
+      - addresses: [10.0.2.1]
+        version: "3"
+        user: reader
+        authKeyFile: secrets/auth
+        privKeyFile: secrets/priv
+    discover:
+      networks: [10.0.0.0/16]
+
+Secrets stand in files of their own, are never shown, and never leave this process but in SNMP.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Final, Literal, NamedTuple, Self
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    IPvAnyNetwork,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from generator.objects.yaml_document import parse_document
+from topology.model.errors import ConfigError, show
+from topology.model.validation import describe_validation
+from topology.model.wire_model import WireModel
+
+MAX_ADDRESSES: Final = 4096  # of one network or list: more is a mistyped prefix
+MIN_KEY_CHARS: Final = 8  # RFC 3414, 11.2
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?\Z", re.ASCII)
+
+Path = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
+Address = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+
+
+def _check_network(value: object) -> object:
+    """Refuse what is no network, and say why; pydantic would take a number for an address."""
+    if not isinstance(value, str):
+        raise ValueError("expected a network such as 10.0.0.0/16")  # noqa: TRY004 - pydantic's way
+    ipaddress.ip_network(value)
+    return value
+
+
+Network = Annotated[IPvAnyNetwork, BeforeValidator(_check_network)]
+Version = Annotated[Literal["2c", "3"], BeforeValidator(str)]  # YAML reads 3 as a number
+
+
+class AuthProtocol(StrEnum):
+    """How a user of SNMPv3 proves itself."""
+
+    MD5 = "MD5"
+    SHA = "SHA"
+    SHA_224 = "SHA-224"
+    SHA_256 = "SHA-256"
+    SHA_384 = "SHA-384"
+    SHA_512 = "SHA-512"
+
+
+class PrivProtocol(StrEnum):
+    """How SNMPv3 hides what is said."""
+
+    DES = "DES"
+    AES = "AES"
+    AES_192 = "AES-192"
+    AES_256 = "AES-256"
+
+
+class SwitchGroup(WireModel):
+    """Switches that take the same credentials."""
+
+    addresses: Annotated[tuple[Address, ...], Field(min_length=1, max_length=MAX_ADDRESSES)]
+    """Addresses, names, or networks all of whose addresses are tried."""
+    port: Annotated[int, Field(ge=1, le=65535, strict=True)] = 161
+    version: Version = "2c"
+    community_file: Path | None = None
+    user: Annotated[str, StringConstraints(min_length=1, max_length=32)] | None = None
+    auth_protocol: AuthProtocol = AuthProtocol.SHA_256
+    auth_key_file: Path | None = None
+    priv_protocol: PrivProtocol = PrivProtocol.AES
+    priv_key_file: Path | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Refuse credentials that are missing, or of the other version."""
+        is_v3 = self.version == "3"
+        if is_v3 and (self.user is None or self.auth_key_file is None):
+            raise ValueError("version 3 needs user and authKeyFile")
+        if is_v3 and self.community_file is not None:
+            raise ValueError("communityFile is of version 2c")
+        if not is_v3 and self.community_file is None:
+            raise ValueError("version 2c needs communityFile")
+        if not is_v3 and (self.user or self.auth_key_file or self.priv_key_file):
+            raise ValueError("user, authKeyFile and privKeyFile are of version 3")
+        return self
+
+
+class Discovery(WireModel):
+    """Which of the devices that switches hear are walked too.
+
+    A neighbor says itself what its address is, so the credentials of the switch that hears it
+    are sent to no address outside these networks.
+    """
+
+    networks: Annotated[tuple[Network, ...], Field(min_length=1, max_length=1024)]
+    max_switches: Annotated[int, Field(ge=1, le=10_000)] = 1024
+    """Addresses tried beside the listed ones."""
+    max_depth: Annotated[int, Field(ge=1, le=16)] = 8
+    """Cables from a listed switch."""
+
+
+class SwitchesFile(WireModel):
+    """The whole file."""
+
+    switches: Annotated[tuple[SwitchGroup, ...], Field(min_length=1, max_length=1024)]
+    discover: Discovery | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a switch asks for; its secrets do not show when it is printed."""
+
+    community: str = field(default="", repr=False)
+    """Empty: version 3."""
+    user: str = ""
+    auth_protocol: AuthProtocol = AuthProtocol.SHA_256
+    auth_key: str = field(default="", repr=False)
+    priv_protocol: PrivProtocol = PrivProtocol.AES
+    priv_key: str = field(default="", repr=False)
+    """Empty: nothing is hidden."""
+
+
+class Target(NamedTuple):
+    """One address to walk."""
+
+    address: str
+    """IP address or host name."""
+    port: int
+    credentials: Credentials
+    is_expected: bool = True
+    """Whether a switch must be there; not so at each address of a network, or of any neighbor."""
+
+
+class Targets(NamedTuple):
+    """What the file says."""
+
+    targets: tuple[Target, ...]
+    """One per address and port, in the order of the file."""
+    discovery: Discovery | None
+
+
+def parse_switches(raw: bytes, *, source: str, read_secret: Callable[[str], str]) -> Targets:
+    """Return the targets of the file.
+
+    Args:
+        raw: YAML or JSON.
+        source: names the file in errors.
+        read_secret: returns the secret in a file, by the name that stands here.
+
+    Raises:
+        ConfigError: the file is wrong, or a secret cannot be read or is too short.
+    """
+    document = parse_document(raw, source=source)
+    try:
+        found = SwitchesFile.model_validate(document.value)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {'; '.join(describe_validation(error))}") from error
+    targets: dict[tuple[str, int], Target] = {}
+    for group in found.switches:
+        credentials = _credentials(group, source, read_secret)
+        for address, is_expected in _addresses(group, source):
+            target = Target(address, group.port, credentials, is_expected=is_expected)
+            kept = targets.setdefault((address, group.port), target)
+            targets[address, group.port] = kept._replace(
+                is_expected=kept.is_expected or is_expected
+            )
+    return Targets(tuple(targets.values()), found.discover)
+
+
+def _credentials(group: SwitchGroup, source: str, read_secret: Callable[[str], str]) -> Credentials:
+    if group.community_file is not None:
+        return Credentials(community=read_secret(group.community_file))
+    keys = {
+        name: read_secret(file) if file else ""
+        for name, file in (("auth", group.auth_key_file), ("priv", group.priv_key_file))
+    }
+    for name, key in keys.items():
+        if 0 < len(key) < MIN_KEY_CHARS:
+            raise ConfigError(f"{source}: the {name} key is shorter than {MIN_KEY_CHARS}")
+    return Credentials(
+        user=group.user or "",
+        auth_protocol=group.auth_protocol,
+        auth_key=keys["auth"],
+        priv_protocol=group.priv_protocol,
+        priv_key=keys["priv"],
+    )
+
+
+def _addresses(group: SwitchGroup, source: str) -> Iterator[tuple[str, bool]]:
+    """Yield addresses, and whether a switch must be there."""
+    for text in group.addresses:
+        if "/" in text:
+            yield from ((address, False) for address in _hosts(text, source))
+        elif ":" in text or text.replace(".", "").isdecimal():
+            try:
+                yield str(ipaddress.ip_address(text)), True
+            except ValueError as error:
+                raise ConfigError(f"{source}: no address: '{show(text)}'") from error
+        elif _HOST.match(text):
+            yield text.lower(), True
+        else:
+            raise ConfigError(f"{source}: no address, name or network: '{show(text)}'")
+
+
+def _hosts(text: str, source: str) -> Iterator[str]:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as error:
+        raise ConfigError(f"{source}: no network: {show(str(error))}") from error
+    if network.num_addresses > MAX_ADDRESSES:
+        raise ConfigError(f"{source}: {text} has more than {MAX_ADDRESSES} addresses")
+    yield from map(str, network.hosts())
