@@ -13,8 +13,8 @@ from typing import Final, ParamSpec, TypeVar
 import click
 
 from tests.bench.dumps import write_dump
-from tests.bench.measuring import Measured, measure
-from tests.bench.printing import render_figures, text_figures
+from tests.bench.measurement import Measured, measure
+from tests.bench.output import render_figures, text_figures
 
 SIZES: Final = (128, 1024, 8192, 32768, 65536)
 

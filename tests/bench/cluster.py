@@ -28,10 +28,10 @@ from generator.outputs.hypernode import parse_manifest, tree_of_hypernodes
 from generator.rpc.client.typed_client import PlacementClient
 from tests.bench.agent_at_rest import peak_rss_bytes
 from tests.bench.cluster_load import reports_of, write_nodes, write_reports
-from tests.bench.measuring import whole_nodes
+from tests.bench.measurement import whole_nodes
 from tests.kube.conftest import CRDS
 from tests.lab.api_server import ApiServer, find_assets, free_ports
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from topology.model.facts import Medium, PortState
 from topology.model.tree import host_partitions
 from topology.reports.neighbor_report import NeighborReport

@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.output import table
-from tests.bench.measuring import WrongResultError
-from tests.topology.changes import Claims, all_reports, built, dice, moved, restated
+from tests.bench.measurement import WrongResultError
+from tests.topology.incremental.changes import Claims, all_reports, built, dice, moved, restated
 from topology.incremental.incremental_tree import Context, Known, Path, learn
 from topology.synthetic import FabricKind, FabricSpec
 

@@ -29,8 +29,8 @@ from generator.simulation.replay.cluster import Cluster, Pods
 from generator.simulation.replay.fabrics import tree_of_shape
 from generator.simulation.replay.strategies import best_fit
 from runtime.process_tuning import collect_rarely
-from tests.bench.measuring import WrongResultError
-from tests.bench.printing import exponent
+from tests.bench.measurement import WrongResultError
+from tests.bench.output import exponent
 from topology.model.tree import API_VERSION
 
 SHAPES: Final = {1_000: "5x10x20", 10_000: "10x40x25", 100_000: "40x50x50"}

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from tests.bench import __main__ as bench
 from tests.bench.dumps import write_dump
-from tests.bench.measuring import STEPS, WrongResultError, measure
-from tests.bench.printing import exponent, text_figures
+from tests.bench.measurement import STEPS, WrongResultError, measure
+from tests.bench.output import exponent, text_figures
 
 
 def test_it_measures_every_step_of_a_small_fabric(tmp_path: Path) -> None:

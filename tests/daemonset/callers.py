@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.daemonset.tools import NAMESPACE
 from tests.lab.api_server import JSON, REQUEST_TIMEOUT_S, Answer, ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"

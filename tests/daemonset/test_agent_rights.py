@@ -9,7 +9,7 @@ from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS
 from tests.daemonset.callers import MERGE, Caller, make_node, named, on_no_node, on_node
 from tests.kube.examples import made
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 AGENT: Final = "toponaut-agent"

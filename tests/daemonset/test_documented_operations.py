@@ -15,7 +15,7 @@ from tests.daemonset.readers import Reader, written
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.examples import made
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 

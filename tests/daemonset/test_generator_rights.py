@@ -19,7 +19,7 @@ from tests.daemonset.callers import MERGE, Caller, make_node, named, on_node
 from tests.daemonset.tools import NAMESPACE
 from tests.kube.examples import made
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 GENERATOR: Final = "toponaut-generator"

@@ -14,7 +14,7 @@ from tests.daemonset.clusters import Release, inventory
 from tests.daemonset.tools import NAMESPACE
 from tests.kube.examples import made
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]

@@ -15,7 +15,7 @@ from generator.kube.resources import FABRICS, LEASES, REPORTS
 from tests.daemonset.callers import Caller, make_node, on_node
 from tests.daemonset.tools import NAMESPACE
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]

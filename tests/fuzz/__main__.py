@@ -15,9 +15,9 @@ from typing import Final
 import click
 
 from tests.fuzz.corpus import choose, read_corpus, unpack, write_corpus
-from tests.fuzz.judging import judge
-from tests.fuzz.stretching import stretch
+from tests.fuzz.long_input import stretch
 from tests.fuzz.targets import TARGETS
+from tests.fuzz.verdicts import judge
 from tests.repository import ROOT
 
 FAILURES: Final = ROOT / "fuzz-failures"

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from tests.fuzz.judging import judge
 from tests.fuzz.seeds import FIXTURES
 from tests.fuzz.targets import TARGETS, Target
+from tests.fuzz.verdicts import judge
 from tests.repository import ROOT
 
 MAX_KEPT: Final = 100

@@ -11,7 +11,7 @@ from generator.cli.request_input import read_asked
 from generator.rpc.messages.requests import request_message
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.repository import ROOT
-from tests.topology.sources.frames import CASES, read_frame
+from tests.topology.sources.lldp.frames import CASES, read_frame
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 from topology.model.tree import DomainSpec, Unplaced, build_tree, render_tree

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.fuzz.corpus import MAX_KEPT, corpus_file, read_corpus
-from tests.fuzz.judging import judge
-from tests.fuzz.stretching import stretch
+from tests.fuzz.long_input import stretch
 from tests.fuzz.targets import TARGETS
+from tests.fuzz.verdicts import judge
 
 NAMES = sorted(TARGETS)
 

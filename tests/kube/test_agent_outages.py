@@ -17,7 +17,7 @@ from tests.kube.agent_nodes import (
 from tests.kube.conftest import CRDS
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer, find_assets
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from topology.model.errors import CommandTimeout
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]

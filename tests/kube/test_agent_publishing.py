@@ -15,7 +15,7 @@ from tests.kube.agent_nodes import (
     events,
 )
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from topology.model.errors import CommandTimeout
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]

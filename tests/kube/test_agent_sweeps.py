@@ -25,10 +25,10 @@ from tests.agent.fakes import printed
 from tests.agent.nodes import SWEEP
 from tests.kube.agent_nodes import ClusterAgent, ClusterNode, account_in, events
 from tests.kube.conftest import CRDS, WRITER, connecting
-from tests.kube.following import JITTER, HastyEnding
+from tests.kube.followers import JITTER, HastyEnding
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer, find_assets
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from topology.model.claims import spell_out
 from topology.model.errors import CommandTimeout
 from topology.reports.fabric_status import (

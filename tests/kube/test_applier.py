@@ -15,7 +15,7 @@ from generator.outputs.hypernode import HyperNode, Member, MemberType, render_ma
 from runtime.retry import Pace, TokenBucket
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.examples import made
-from tests.kube.following import CONFIGMAPS, JITTER, HastyEnding
+from tests.kube.followers import CONFIGMAPS, JITTER, HastyEnding
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 from tests.lab.audit import Write

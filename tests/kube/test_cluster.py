@@ -19,10 +19,10 @@ from generator.store.followed_cluster import FollowedCluster
 from runtime.retry import Pace
 from tests.generator.scenes import RAILS, Ran, Scene, kube_node, run
 from tests.kube.conftest import WRITER, connecting, with_volcano
-from tests.kube.following import JITTER, HastyEnding
+from tests.kube.followers import JITTER, HastyEnding
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from topology.model.errors import KubeConflict, KubeNotFound, KubeUnavailable
 from topology.reports.neighbor_report import render_report
 

@@ -10,10 +10,10 @@ import pytest
 from generator.kube.resources import LEASES
 from generator.kube.transport import KubeTransport
 from tests.kube.conftest import WRITER, connecting
-from tests.kube.electing import LEASE, QUICK, Candidate, standing
+from tests.kube.electors import LEASE, QUICK, Candidate, standing
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
@@ -128,7 +128,7 @@ def test_it_yields_to_an_administrator(
 
 def test_a_process_releases_its_lease_on_sigterm(api: ApiServer, namespace: str) -> None:
     file = api.kubeconfig(WRITER)
-    argv = [sys.executable, "-m", "tests.kube.electing", str(file), namespace, "a"]
+    argv = [sys.executable, "-m", "tests.kube.electors", str(file), namespace, "a"]
     with subprocess.Popen(argv, cwd=ROOT) as process:
         path = LEASES.path(LEASE, namespace=namespace)
         wait_until(

@@ -14,7 +14,7 @@ from generator.objects.fabric import ConditionType
 from generator.reconcile.result import EventResult, RoundOutcome
 from generator.telemetry.events import NAMESPACE, Events, Reporter
 from tests.generator.rpc.clusters import tree_of
-from tests.generator.telling.outcomes import HELD, condition, finding
+from tests.generator.telemetry.outcomes import HELD, condition, finding
 from tests.kube.examples import FABRIC
 from tests.lab.api_server import ApiServer
 from topology.model.facts import FindingKind

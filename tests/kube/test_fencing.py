@@ -11,7 +11,7 @@ from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.store.cluster import ClusterStore
 from runtime.retry import Pace
 from tests.kube.conftest import WRITER
-from tests.kube.following import JITTER, HastyEnding
+from tests.kube.followers import JITTER, HastyEnding
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 from topology.model.errors import KubeFenced, KubeUnavailable

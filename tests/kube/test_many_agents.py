@@ -16,7 +16,7 @@ from generator.outputs.hypernode import tree_of_hypernodes
 from tests.kube.agent_nodes import ClusterNode, account_in, user_of
 from tests.kube.conftest import with_volcano
 from tests.kube.many_agents import ManyAgents
-from tests.kube.serving import Cluster, Generator, serving
+from tests.kube.servers import Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 from tests.lab.audit import Write
 from tests.lab.lldp import LldpFabric

@@ -14,7 +14,7 @@ import pytest
 from generator.cli.exit_codes import Exit
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.conftest import WRITER
-from tests.kube.serving import Cluster, serving
+from tests.kube.servers import Cluster, serving
 from tests.lab.api_server import ApiServer
 from tests.repository import ROOT
 

@@ -11,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from generator.cli.exit_codes import Exit
 from generator.telemetry.metrics import PREFIX
-from tests.generator.rpc.proving import Pki
+from tests.generator.rpc.credentials import Pki
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.proxy import FaultProxy
-from tests.kube.serving import Cluster, Generator, serving
+from tests.kube.servers import Cluster, Generator, serving
 from tests.kube.test_tokens import Accounts
 from tests.lab.api_server import ApiServer
 

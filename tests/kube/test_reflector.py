@@ -9,7 +9,7 @@ import pytest
 from generator.kube.cache import ChangeKind
 from generator.kube.transport import KubeTransport
 from tests.kube.conftest import connecting
-from tests.kube.following import Words, following, paged, quick_settings
+from tests.kube.followers import Words, following, paged, quick_settings
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
 

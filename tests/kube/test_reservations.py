@@ -14,9 +14,9 @@ from generator.reservations.rules import KEPT_S
 from tests.kube.conftest import CRDS, connecting
 from tests.kube.examples import made
 from tests.kube.proxy import Fault, FaultProxy
-from tests.kube.reserving import DEADLINE_S, Replica, Seat, clear, reserving, stored
+from tests.kube.reservers import DEADLINE_S, Replica, Seat, clear, reserving, stored
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

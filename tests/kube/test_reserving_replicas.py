@@ -20,8 +20,8 @@ from runtime.generator_clock import utc_now
 from tests.generator.reservations.worlds import World
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.conftest import WRITER
-from tests.kube.reserving import clear
-from tests.kube.serving import DEADLINE_S, Cluster, Generator, serving
+from tests.kube.reservers import clear
+from tests.kube.servers import DEADLINE_S, Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]

@@ -10,7 +10,7 @@ from generator.cli.exit_codes import Exit
 from generator.kube.resources import HYPERNODES
 from tests.generator.scenes import PAIRS, Ran, Scene, run
 from tests.kube.conftest import WRITER
-from tests.kube.serving import Cluster, Generator, serving
+from tests.kube.servers import Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 from tests.topology.synthetic.fabrics import swap
 

@@ -13,9 +13,9 @@ from generator.rpc.client.typed_client import PlacementClient
 from tests.generator.rpc.clusters import request_for
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.conftest import connecting, with_volcano
-from tests.kube.observing import Observer
+from tests.kube.observers import Observer
 from tests.kube.proxy import Fault, FaultProxy
-from tests.kube.serving import DEADLINE_S, Cluster, Generator, serving
+from tests.kube.servers import DEADLINE_S, Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]

@@ -8,10 +8,10 @@ import pytest
 
 from generator.kube.resources import REPORTS
 from tests.generator.scenes import PAIRS, Scene
-from tests.generator.serving.test_walking import COMMUNITY, write_list
-from tests.generator.snmp_agent import SnmpAgent
-from tests.generator.switchboard import mac, switch_rows
-from tests.kube.serving import Cluster, serving
+from tests.generator.server.test_switch_walks import COMMUNITY, write_list
+from tests.generator.switches.snmp_agent import SnmpAgent
+from tests.generator.switches.switchboard import mac, switch_rows
+from tests.kube.servers import Cluster, serving
 from tests.lab.api_server import ApiServer
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]

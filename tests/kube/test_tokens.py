@@ -12,7 +12,7 @@ from generator.rpc.auth.client_identity import Proof
 from generator.rpc.auth.tokens import TokenReviews
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError, Retries
 from tests.generator.rpc.clusters import request_for
-from tests.generator.rpc.proving import SOON_S, Pki, Served, served
+from tests.generator.rpc.credentials import SOON_S, Pki, Served, served
 from tests.kube.conftest import connecting
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer

@@ -15,7 +15,7 @@ from generator.kube.transport import APPLY, KubeTransport, Request, decode
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from topology.model.errors import (
     ConfigError,
     KubeConflict,

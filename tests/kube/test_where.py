@@ -9,7 +9,7 @@ import pytest
 from generator.cli.exit_codes import Exit
 from tests.generator.scenes import PAIRS, Ran, Scene, run
 from tests.kube.conftest import WRITER
-from tests.kube.serving import Cluster
+from tests.kube.servers import Cluster
 from tests.lab.api_server import ApiServer
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.lldp import LldpFabric, Seen
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from tests.repository import ROOT
 from topology.model.facts import PortName
 

@@ -27,7 +27,7 @@ import yaml
 from tests.lab.audit import POLICY, Write, read_writes
 from tests.lab.certificates import write_certificates
 from tests.lab.tools import require_tools
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from tests.repository import ROOT
 
 ADMIN = "admin"

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from topology.model.facts import PortName
 from topology.synthetic.wiring import Host, Nic, Switch, Wiring, port_number
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.lab.sandbox import Sandbox
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from topology.model.facts import PortName
 from topology.synthetic.wiring import Cable
 

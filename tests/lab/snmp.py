@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.lab.lldp import DEADLINE_S, LldpFabric
 from tests.lab.sandbox import Sandbox
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from topology.synthetic.wiring import Cable
 
 MANAGEMENT = "mgmt"

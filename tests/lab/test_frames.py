@@ -16,8 +16,8 @@ from tests.lab.agents import AGENT
 from tests.lab.lldp import LldpFabric
 from tests.lab.sandbox import Sandbox
 from tests.lab.tools import require_tools
-from tests.lab.waiting import wait_until
-from tests.topology.sources.frames import CASES, read_frame
+from tests.lab.wait import wait_until
+from tests.topology.sources.lldp.frames import CASES, read_frame
 from tests.topology.sources.plain import case_id
 from topology.model.facts import PortName
 from topology.sources.lldp.lldpdu import GROUPS, parse_frame

@@ -13,7 +13,7 @@ import pytest
 from tests.lab.agents import AGENT, toponaut, write_objects
 from tests.lab.infiniband import IbFabric
 from tests.lab.tools import require_tools
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from tests.repository import ROOT
 from topology.model.tree import host_partitions, parse_tree
 from topology.synthetic import Wiring, derive_truth, sysfs_files, undamaged

@@ -6,7 +6,7 @@ import pytest
 
 from tests.lab.sandbox import Sandbox
 from tests.lab.tools import require_tools
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(60)]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.agents import Agents
-from tests.lab.serving import Generator, serve_command
+from tests.lab.servers import Generator, serve_command
 from tests.lab.snmp import COMMUNITY, MANAGEMENT, NETWORK, SnmpFabric
 from topology.model.facts import PortName
 from topology.synthetic import Wiring

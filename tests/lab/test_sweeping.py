@@ -10,7 +10,7 @@ import pytest
 from generator.store.directory import DirectoryStore
 from tests.lab.agents import AGENT
 from tests.lab.infiniband import IbFabric
-from tests.lab.serving import Generator, serve_command
+from tests.lab.servers import Generator, serve_command
 from tests.lab.test_infiniband import plant_sysfs
 from tests.repository import ROOT
 from topology.reports.neighbor_report import report_of

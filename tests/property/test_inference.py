@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from generator.simulation.verify import Verdict, claims_of, judge
-from tests.topology.judging import draw_scene, infer_from
+from tests.topology.verdicts import draw_scene, infer_from
 from topology.inference.tree_inference import Inference
 from topology.model.claims import Claim, Origin
 from topology.model.errors import ConfigError

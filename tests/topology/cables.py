@@ -4,7 +4,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from tests.topology.judging import infer_from
+from tests.topology.verdicts import infer_from
 from topology.inference.tree_inference import Inference
 from topology.model.claims import Claim, Origin
 from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Neighbor, Port, Source

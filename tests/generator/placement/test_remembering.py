@@ -5,7 +5,7 @@ from __future__ import annotations
 from generator.placement.cluster.snapshot import NodeSpec, with_running
 from generator.placement.engine import MOST_REMEMBERED, place, running_gang
 from tests.generator.placement.documents import cluster, racks, request, workers
-from tests.generator.placement.test_rough import MIXED, JumpingClock
+from tests.generator.placement.solve.test_greedy import MIXED, JumpingClock
 
 
 def test_it_gives_a_remembered_answer_whatever_the_deadline() -> None:

@@ -25,7 +25,7 @@ from generator.rpc.status_errors import FailureKind, failure_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2, topology_pb2_grpc
 from tests.generator.reservations.worlds import World, cluster, id_of
-from tests.generator.rpc.proving import ANY_PORT, SOON_S, Pki, Tokens
+from tests.generator.rpc.credentials import ANY_PORT, SOON_S, Pki, Tokens
 from topology.model.errors import StoreError
 
 Stub = placement_pb2_grpc.PlacementServiceStub

@@ -19,7 +19,7 @@ from generator.reservations.sqlite import FILE_NAME, read_reservations
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from tests.generator.scenes import PAIRS, Scene, run
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from tests.repository import ROOT
 
 SOON_S = 60.0

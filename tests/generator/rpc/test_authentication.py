@@ -25,7 +25,7 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.generator.rpc.clusters import request_for
-from tests.generator.rpc.proving import ANY_PORT, SOON_S, Pki, Tokens, served, trusting
+from tests.generator.rpc.credentials import ANY_PORT, SOON_S, Pki, Tokens, served, trusting
 from tests.generator.scenes import run
 from tests.lab.certificates import Authority
 from topology.model.errors import ConfigError

@@ -21,7 +21,7 @@ from generator.rpc.placement_service import MOST_SPECS
 from generator.rpc.published import Published
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of
-from tests.generator.rpc.serving import SOON_S, Stubs, failed, serving
+from tests.generator.rpc.servers import SOON_S, Stubs, failed, serving
 from topology.model.errors import PlacementRequestError
 
 SNAPSHOT = snapshot_of(

@@ -19,7 +19,7 @@ from generator.rpc.server import PlacementServer
 from generator.rpc.status_errors import FailureKind, failure_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import place_message, request_for, snapshot_of
-from tests.generator.rpc.serving import ANY_PORT, SOON_S
+from tests.generator.rpc.servers import ANY_PORT, SOON_S
 
 PLACE = "/toponaut.v1.PlacementService/Place"
 MIB = 1 << 20

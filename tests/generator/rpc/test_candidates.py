@@ -15,7 +15,7 @@ from generator.rpc.published import Published
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of, tree_of
-from tests.generator.rpc.serving import SOON_S, Stubs, failed, serving
+from tests.generator.rpc.servers import SOON_S, Stubs, failed, serving
 
 SNAPSHOT = snapshot_of(("a1", "a2", "a3"), ("b1", "b2", "b3", "b4"), ("c1",))
 

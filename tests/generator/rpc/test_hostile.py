@@ -23,7 +23,7 @@ from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.generator.rpc.clusters import place_message, request_for, snapshot_of
-from tests.generator.rpc.serving import ANY_PORT, SOON_S, Stubs, failed, serving
+from tests.generator.rpc.servers import ANY_PORT, SOON_S, Stubs, failed, serving
 
 PLACE = "/toponaut.v1.PlacementService/Place"
 REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"

@@ -16,7 +16,7 @@ from generator.rpc.status_errors import Failure, FailureKind, status_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from runtime.retry import Backoff
 from tests.generator.rpc.clusters import request_for
-from tests.generator.rpc.serving import SOON_S
+from tests.generator.rpc.servers import SOON_S
 from topology.model.errors import TopologyError
 
 AT_ONCE = Retries(backoff=Backoff(first_s=0.001, limit_s=0.001))

@@ -13,7 +13,7 @@ from generator.reconcile.result import RoundOutcome
 from generator.rpc.client.methods import METHODS
 from generator.rpc.published import Published
 from tests.generator.rpc.clusters import snapshot_of
-from tests.generator.rpc.serving import serving
+from tests.generator.rpc.servers import serving
 from tests.generator.scenes import run
 from topology.model.facts import FindingKind, Severity, finding_about
 

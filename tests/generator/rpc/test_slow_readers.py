@@ -12,7 +12,7 @@ from generator.rpc.client.typed_client import TopologyClient
 from generator.rpc.published import Published
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.generator.rpc.clusters import snapshot_of, tree_of
-from tests.generator.rpc.serving import SOON_S, Stubs, serving
+from tests.generator.rpc.servers import SOON_S, Stubs, serving
 
 
 @pytest.fixture

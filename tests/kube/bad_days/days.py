@@ -17,9 +17,9 @@ from generator.kube.transport import Request, Transport
 from generator.telemetry.metrics import PREFIX
 from tests.generator.scenes import Scene
 from tests.kube.proxy import FaultProxy
-from tests.kube.serving import Cluster, Generator, serving
+from tests.kube.servers import Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from tests.topology.synthetic.fabrics import swap
 from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FabricSpec

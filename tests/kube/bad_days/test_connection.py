@@ -9,7 +9,7 @@ from generator.kube.transport import KubeTransport, Request
 from tests.kube.bad_days.days import Cutting, Day
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.proxy import Fault, status_body
-from tests.lab.waiting import wait_until
+from tests.lab.wait import wait_until
 from topology.model.errors import KubeError
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]

@@ -1,0 +1,323 @@
+"""The collector of frames: when it tells, what it tells, and when it stays silent."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.collection import Attempt, Availability, Node, Outcome, availability, collect
+from agent.collectors import frames
+from agent.collectors.probe import Collected, SourceAbsent
+from agent.loop import Rounds
+from agent.node.frame_listener import Listener
+from agent.publish.directory import ReportFolder
+from agent.settings import FrameSettings, FrameUse
+from tests.agent.fakes import FakeRunner, printed
+from tests.agent.frame_sockets import FakeInterfaces, SetClock, frame
+from tests.agent.nodes import card, chassis, heard, node_for, plant, settings_for
+from topology.model.errors import CommandFailed
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
+from topology.model.ids import Id, IdKind
+
+MAC = "b8:ce:f6:00:00:01"
+LISTEN_S = 31.0
+SETTINGS = settings_for(Path("/nowhere"))
+NO_LLDPD = FakeRunner()
+LLDPD = FakeRunner(
+    {"neighbors": printed(heard(("eth0", "leaf1", "swp1"))), "chassis": printed(chassis(MAC))}
+)
+
+
+class Ears:
+    """A listener on made-up ports, and what a round does with it."""
+
+    def __init__(self) -> None:
+        self.clock = SetClock()
+        self.ports = FakeInterfaces({"eth0": 2, "eth1": 3})
+        self.listener = Listener(self.ports, self.clock)
+
+    def collect(self, *ports: str, wait: Callable[[float], object] | None = None) -> Collected:
+        hearing = frames.Hearing(self.listener, ports or ("eth0",), LISTEN_S, wait)
+        return hearing.collect(SETTINGS, NO_LLDPD)
+
+    def node(self, root: Path, runner: FakeRunner, *, use: FrameUse = FrameUse.AUTO) -> Node:
+        told = FrameSettings(use, LISTEN_S)
+        node = node_for(root, runner, self.clock, frames=told)
+        return Node(node.settings, runner, self.clock, self.listener)
+
+
+@pytest.fixture
+def ears() -> Iterator[Ears]:
+    ears = Ears()
+    yield ears
+    ears.listener.stop()
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> Path:
+    return plant(tmp_path / "sys", card("eth0", "0000:03:00.0", MAC))
+
+
+def names(facts: Collected) -> dict[str, list[str]]:
+    return {port.name: [one.device_name for one in port.neighbors] for port in facts.ports}
+
+
+def test_it_says_nothing_until_everybody_has_been_heard(ears: Ears) -> None:
+    with pytest.raises(SourceAbsent, match="listening; tells first after 31 s"):
+        ears.collect()
+    ears.ports.say("eth0", frame("leaf1"))
+    ears.clock.seconds += LISTEN_S - 0.1
+    with pytest.raises(SourceAbsent):
+        ears.collect()
+    ears.clock.seconds += 0.1
+    assert names(ears.collect()) == {"eth0": ["leaf1"]}
+
+
+def test_it_waits_for_them_when_there_is_no_later_round(ears: Ears) -> None:
+    def wait(seconds: float) -> None:
+        assert seconds == LISTEN_S
+        ears.clock.seconds += seconds
+        ears.ports.say("eth0", frame("leaf1"))
+
+    assert names(ears.collect(wait=wait)) == {"eth0": ["leaf1"]}
+
+
+def test_it_tells_who_is_heard_where(ears: Ears) -> None:
+    def wait(seconds: float) -> None:
+        ears.clock.seconds += seconds
+        ears.ports.say("eth0", frame("leaf1"), frame("host2", port="eth7", ttl_s=121))
+
+    found = ears.collect("eth0", "eth1", wait=wait)
+    (port,) = found.ports
+    assert (port.name, port.ids, port.medium) == (
+        "eth0",
+        (Id(IdKind.IFNAME, "eth0"),),
+        Medium.ETHERNET,
+    )
+    assert {(one.device_name, one.port_name, one.ttl_s) for one in port.neighbors} == {
+        ("leaf1", "swp1", 120),
+        ("host2", "eth7", 121),
+    }
+    assert (found.skipped, found.note, found.ids) == ((), "", frozenset())
+
+
+def test_it_takes_silence_for_an_answer(ears: Ears) -> None:
+    found = ears.collect(wait=lambda _: None)
+    assert (found.is_empty, found.note) == (True, "no frame heard")
+
+
+def test_it_says_what_it_could_not_read_and_whom_it_had_no_room_for(ears: Ears) -> None:
+    def wait(_seconds: float) -> None:
+        ears.ports.say("eth0", b"nonsense", *(frame(port=f"p{k}") for k in range(65)))
+
+    found = ears.collect(wait=wait)
+    assert [str(error)[:6] for error in found.skipped] == ["eth0: "]
+    assert found.note == "eth0: more than 64 neighbors"
+
+
+def test_it_keeps_the_chassis_id_of_a_neighbor_with_countless_addresses(ears: Ears) -> None:
+    addresses = b"".join(
+        b"\x10\x0c\x05\x01" + bytes((10, 0, k, 1)) + b"\x02\0\0\0\1\0" for k in range(90)
+    )
+    found = ears.collect(wait=lambda _: ears.ports.say("eth0", frame(more=addresses)))
+    (neighbor,) = found.ports[0].neighbors
+    assert len(neighbor.device_ids) == frames.MAX_IDS
+    assert neighbor.device_ids[0].kind is IdKind.CHASSIS_ID
+
+
+def test_it_has_nothing_to_hear_without_ports(ears: Ears) -> None:
+    hearing = frames.Hearing(ears.listener, (), LISTEN_S, None)
+    assert hearing.collect(SETTINGS, NO_LLDPD).note == "no network port to listen on"
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "message"),
+    [
+        pytest.param("no scapy", None, "no scapy", id="where it cannot work"),
+        pytest.param(
+            None,
+            PermissionError(errno.EPERM, "x"),
+            "it takes CAP_NET_RAW",
+            id="where it may not listen",
+        ),
+        pytest.param(
+            None, OSError(errno.ENODEV, "x"), "none of the ports", id="where no port opens"
+        ),
+    ],
+)
+def test_it_is_absent(ears: Ears, reason: str | None, error: OSError | None, message: str) -> None:
+    ears.ports.reason, ears.ports.error = reason, error
+    with pytest.raises(SourceAbsent, match=message):
+        ears.collect()
+
+
+def test_it_recalls_what_it_once_heard() -> None:
+    leaf = Neighbor((), "leaf", (), "swp1", Source.LLDP)
+    other = Neighbor((), "old", (), "1", Source.CDP)
+    ports = (Port("eth0", rate_bps=1, neighbors=(leaf, other)), Port("eth1", neighbors=(other,)))
+    found = frames.recall(Device(DeviceKind.HOST, "n", (), ports))
+    assert found.ports == (Port("eth0", (Id(IdKind.IFNAME, "eth0"),), neighbors=(leaf,)),)
+
+
+# --- beside the other collectors ----------------------------------------------------------------
+
+
+def row(attempts: tuple[Attempt, ...], name: str) -> Attempt | None:
+    return next((one for one in attempts if one.collector == name), None)
+
+
+@pytest.mark.parametrize(
+    ("runner", "use", "is_listening"),
+    [
+        pytest.param(NO_LLDPD, FrameUse.AUTO, True, id="by itself where no lldpd is"),
+        pytest.param(LLDPD, FrameUse.AUTO, False, id="not by itself where lldpd answers"),
+        pytest.param(
+            FakeRunner({"lldpcli": CommandFailed("broken")}),
+            FrameUse.AUTO,
+            False,
+            id="not by itself where lldpd is broken",
+        ),
+        pytest.param(LLDPD, FrameUse.ALWAYS, True, id="always when told to"),
+    ],
+)
+def test_it_listens(
+    ears: Ears, sysfs: Path, runner: FakeRunner, use: FrameUse, *, is_listening: bool
+) -> None:
+    attempts = collect(ears.node(sysfs, runner, use=use), {})
+    assert (row(attempts, "frames") is not None) is is_listening
+    assert list(ears.ports.ears) == ["eth0"] * is_listening
+
+
+def test_it_listens_nowhere_when_told_so(ears: Ears, sysfs: Path) -> None:
+    node = ears.node(sysfs, NO_LLDPD)
+    never = Node(settings_for(sysfs), node.runner, node.clock, node.listener)
+    assert row(collect(never, {}), "frames") is None
+    assert not ears.ports.ears
+
+
+def test_it_stops_listening_when_lldpd_is_back(ears: Ears, sysfs: Path) -> None:
+    collect(ears.node(sysfs, NO_LLDPD), {})
+    collect(ears.node(sysfs, LLDPD), {})
+    assert ears.ports.ears["eth0"].is_closed
+
+
+def test_it_replaces_what_an_lldpd_once_said_that_is_gone(ears: Ears, sysfs: Path) -> None:
+    facts = {one.collector: one.facts for one in collect(ears.node(sysfs, LLDPD), {})}
+    gone = ears.node(sysfs, NO_LLDPD)
+    kept = row(collect(gone, facts), "lldpd")
+    assert kept is not None
+    assert names(kept.facts) == {"eth0": ["leaf1"]}
+    ears.ports.say("eth0", frame("leaf2"))
+    ears.clock.seconds += LISTEN_S
+    attempts = collect(gone, facts)
+    outdated, found = row(attempts, "lldpd"), row(attempts, "frames")
+    assert outdated is not None
+    assert found is not None
+    assert (names(outdated.facts), names(found.facts)) == ({}, {"eth0": ["leaf2"]})
+    assert outdated.facts.ids == facts["lldpd"].ids
+
+
+def test_it_keeps_what_was_heard_over_a_restart_and_lets_go_of_it_when_it_is_gone(
+    ears: Ears, sysfs: Path, tmp_path: Path
+) -> None:
+    folder = ReportFolder(tmp_path / "reports", "node01")
+    folder.prepare()
+    published: list[tuple[dict[str, str], list[str]]] = []
+
+    def tick(rounds: Rounds) -> None:
+        rounds.tick()
+        report = folder.last_report()
+        assert report is not None
+        outcomes = {one.name: str(one.outcome) for one in report.status.collectors}
+        heard_names = [one.name for port in report.spec.ports for one in port.neighbors]
+        published.append((outcomes, heard_names))
+
+    node = ears.node(sysfs, NO_LLDPD)
+    rounds = Rounds(node, folder)
+    tick(rounds)
+    ears.ports.say("eth0", frame("leaf1"))
+    ears.clock.seconds += LISTEN_S
+    tick(rounds)
+    node.close()
+    again = Rounds(node, folder)
+    tick(again)
+    ears.clock.seconds += LISTEN_S
+    tick(again)
+    rows = [(told["lldpd"], told["frames"], found) for told, found in published]
+    assert rows == [
+        ("no-data", Outcome.NO_DATA, []),
+        ("no-data", Outcome.OK, ["leaf1"]),
+        ("no-data", Outcome.FAILED, ["leaf1"]),
+        ("no-data", Outcome.NO_DATA, []),
+    ]
+
+
+# --- this machine -------------------------------------------------------------------------------
+
+
+def test_it_asks_for_its_extra_where_scapy_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scapy", None)
+    told = settings_for(Path("/nowhere"), frames=FrameSettings(FrameUse.AUTO, LISTEN_S))
+    assert frames.absence(told, NO_LLDPD) == "scapy not found: install toponaut[agent-frames]"
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        pytest.param(errno.EPERM, "no right to capture frames: it takes CAP_NET_RAW", id="a right"),
+        pytest.param(errno.EAFNOSUPPORT, "no packet sockets: ", id="such sockets"),
+    ],
+)
+def test_it_cannot_work_without(monkeypatch: pytest.MonkeyPatch, number: int, message: str) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    reason = frames.SystemInterfaces(Path("/sys")).refusal()
+    assert reason is not None
+    assert reason.startswith(message)
+
+
+def test_it_is_told_not_to_listen() -> None:
+    assert frames.absence(SETTINGS, NO_LLDPD) == "not told to listen (--frames, --listen-for)"
+
+
+def test_it_is_not_needed_where_lldpd_answers(
+    ears: Ears, sysfs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames.SystemInterfaces, "refusal", lambda _: None)
+    runners = (NO_LLDPD, LLDPD)
+    assert [availability(ears.node(sysfs, runner))[-1] for runner in runners] == [
+        Availability("frames", ""),
+        Availability("frames", "not needed: lldpd answers (--frames auto)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("port", "told", "index"),
+    [
+        pytest.param("lo", "1\n", 1, id="a port that sysfs has too"),
+        pytest.param("lo", "7\n", None, id="no port of another machine's sysfs"),
+        pytest.param("lo", "", None, id="no port that sysfs has not"),
+        pytest.param("no-such-port", "1\n", None, id="no port that is not there"),
+    ],
+)
+def test_it_finds(tmp_path: Path, port: str, told: str, index: int | None) -> None:
+    plant(tmp_path, {f"class/net/{port}/ifindex": told})
+    assert frames.SystemInterfaces(tmp_path).index(port) == index
+
+
+def test_it_reads_links_from_sysfs(tmp_path: Path) -> None:
+    files = {"up": "1\n", "down": "0\n", "dumb": ""}
+    plant(tmp_path, {f"class/net/{name}/carrier": text for name, text in files.items()})
+    ports = frames.SystemInterfaces(tmp_path)
+    assert {name: ports.has_link(name) for name in files} == {
+        "up": True,
+        "down": False,
+        "dumb": True,
+    }

@@ -1,0 +1,103 @@
+"""The group: its commands, its help, and how errors become exit codes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from generator.cli.exit_codes import Exit
+from generator.cli.main import cli
+from tests.generator.scenes import run
+from topology.model.errors import (
+    ConfigError,
+    ParseError,
+    PlacementRequestError,
+    StoreError,
+    TopologyError,
+)
+
+COMMANDS = (
+    "tree", "findings", "diff", "switches", "inspect",
+    "plan", "apply", "place", "compare", "serve", "simulate", "verify", "schema",
+)  # fmt: skip
+
+
+def test_it_lists_its_commands_in_the_order_in_which_they_are_met() -> None:
+    ran = run("--help")
+    assert ran.code == Exit.OK
+    places = [ran.out.index(f"\n  {name} ") for name in COMMANDS]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_it_explains_each_command(name: str) -> None:
+    ran = run(name, "-h")
+    assert ran.code == Exit.OK
+    assert ran.out.startswith("Usage: ")
+    assert "  -h, --help" in ran.out
+
+
+def test_it_lists_the_options_of_sources_from_the_usual_to_the_rare() -> None:
+    words = ("--reports", "--nodes", "--kube ", "--kubeconfig", "--context", "--output")
+    out = run("tree", "-h").out
+    places = [out.rindex(word) for word in words]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_it_has_a_command_that_bears_its_own_name(name: str) -> None:
+    assert import_module(f"generator.cli.commands.{name}").command.name == name
+
+
+@pytest.mark.parametrize("words", [["trees"], ["--wrong"], ["tree", "--wrong"]])
+def test_it_calls_wrong_usage_by_its_code(words: list[str]) -> None:
+    ran = run(*words)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("x"), Exit.USAGE),
+        (PlacementRequestError("spec", "x"), Exit.USAGE),
+        (StoreError("x"), Exit.NOTHING),
+        (ParseError("x"), Exit.NOTHING),
+        (TopologyError("x\x1b\ny"), Exit.NOTHING),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_it_turns_an_error_into_one_line_and_a_code(
+    monkeypatch: pytest.MonkeyPatch, error: TopologyError, code: Exit
+) -> None:
+    @click.command(name="schema")
+    def failing() -> None:
+        raise error
+
+    monkeypatch.setattr("generator.cli.commands.schema.command", failing)
+    ran = CliRunner().invoke(cli, ["schema"])
+    assert (ran.exit_code, ran.stdout) == (code, "")
+    assert ran.stderr.startswith("error: ")
+    assert ran.stderr.count("\n") == 1
+    assert "\x1b" not in ran.stderr
+
+
+def test_it_reads_the_tree_of_the_demo_from_its_sweep() -> None:
+    demo = Path(__file__).parents[3] / "fixtures" / "demo"
+    ran = run("tree", demo / "ibnetdiscover.txt", "--nodes", demo / "nodes.yaml")
+    assert "32 nodes in 5 domains" in ran.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_it_names_the_variable_of_each_option_after_it(name: str) -> None:
+    command: click.Command = import_module(f"generator.cli.commands.{name}").command
+    odd = [
+        option.opts
+        for option in command.params
+        if isinstance(option, click.Option)
+        if f"--{str(option.name).replace('_', '-')}" not in option.opts
+    ]
+    assert not odd

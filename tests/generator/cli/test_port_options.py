@@ -1,0 +1,54 @@
+"""Who may call is said, never assumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from generator.cli.exit_codes import Exit
+from generator.cli.port_options import PortSettings
+from generator.rpc.auth.tls import TlsFiles
+from generator.server.endpoints import Ports, new_metrics
+from tests.generator.rpc.credentials import Pki
+from tests.generator.scenes import run
+from topology.model.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        pytest.param("", "say how callers are known", id="nothing"),
+        pytest.param("--tls-cert C", "go together", id="half a pair"),
+        pytest.param("--tls-cert C --tls-key K", "say how callers are known", id="TLS alone"),
+        pytest.param("--client-ca C", "say how callers are known", id="no TLS"),
+        pytest.param(
+            "--insecure-loopback --client-ca C", "goes with no other proof", id="both at once"
+        ),
+        pytest.param(
+            "--tls-cert C --tls-key K --token-audience x", "goes with --kube", id="no API server"
+        ),
+    ],
+)
+def test_it_refuses_to_serve_with(tmp_path: Path, words: str, why: str) -> None:
+    pki = Pki(tmp_path)
+    files = {"C": str(pki.files.cert), "K": str(pki.files.key)}
+    (tmp_path / "store").mkdir()
+    given = [files.get(word, word) for word in words.split()]
+    ran = run("serve", "--store", tmp_path / "store", *given)
+    assert ran.code == Exit.USAGE
+    assert why in ran.err
+
+
+def test_it_leaves_no_port_open_when_one_cannot_be_had() -> None:
+    metrics = new_metrics()
+    first = Ports(PortSettings(metrics="127.0.0.1:0"), metrics, period_s=1)
+    with pytest.raises(ConfigError, match="is no address"):
+        Ports(PortSettings(metrics="127.0.0.1:0", health="nonsense"), metrics, period_s=1)
+    first.stop()
+
+
+def test_it_opens_no_port_with_certificates_that_are_none(tmp_path: Path) -> None:
+    absent = TlsFiles(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(ConfigError, match="No such file"):
+        Ports(PortSettings(tls=absent), new_metrics(), period_s=1)

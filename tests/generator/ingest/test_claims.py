@@ -1,0 +1,229 @@
+"""Reports to claims: which sweep counts, what is stale, who is silent."""
+
+from __future__ import annotations
+
+import random  # noqa: TID251 - a seeded order for the reports
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.ingest.claims import Intake, freshness_findings, take_reports
+from generator.ingest.sources import read_captures
+from tests.generator.scenes import RAILS, Scene
+from tests.topology.incremental.changes import SPECS, built
+from topology.model.claims import Origin, spell_out
+from topology.model.facts import Device, DeviceKind, FindingKind
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import (
+    NeighborReport,
+    ReportStatus,
+    SweepPart,
+    parse_report,
+    render_report,
+    report_of,
+)
+from topology.reports.sweep_parts import split_sweep
+from topology.synthetic import report_claims
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+PERIOD = timedelta(seconds=60)
+SWEEP = (
+    'Switch 2 "S-0002c9000000000{0}" # "leaf"\n'
+    '[1] "H-0002c9000000000a"[1] # "node-1 mlx5_0" lid 1 4xNDR\n'
+)
+
+
+def report(name: str, age: timedelta | None = None) -> NeighborReport:
+    device = Device(DeviceKind.HOST, name, (Id(IdKind.NODE_NAME, name),))
+    observed = None if age is None else (NOW - age).isoformat()
+    return report_of(device, name=name, status=ReportStatus(observed_at=observed))
+
+
+def sweep(node: str, digit: int, minute: int, subnet: str = "fe80") -> list[NeighborReport]:
+    status = ReportStatus(observed_at=f"2026-11-21T12:{minute:02}:00+00:00")
+    parts = split_sweep(SWEEP.format(digit), node=node, subnet=subnet)
+    return [part.model_copy(update={"status": status}) for part in parts]
+
+
+def swept_switches(reports: list[NeighborReport]) -> list[str]:
+    return sorted(
+        found.value
+        for claim in spell_out(take_reports(reports).claims)
+        if claim.origin is Origin.SWEEP and claim.device.kind is DeviceKind.SWITCH
+        for found in claim.device.ids
+        if found.kind is IdKind.NODE_GUID
+    )
+
+
+def guid(digit: int) -> str:
+    return f"0002c9000000000{digit}"
+
+
+def test_it_takes_the_newest_sweep_of_a_subnet() -> None:
+    assert swept_switches([*sweep("a", 1, 1), *sweep("b", 2, 2)]) == [guid(2)]
+
+
+def test_it_takes_one_sweep_of_each_subnet() -> None:
+    assert swept_switches([*sweep("a", 1, 1), *sweep("b", 2, 2, subnet="fe81")]) == [
+        guid(1),
+        guid(2),
+    ]
+
+
+def test_it_falls_back_to_the_older_sweep_when_the_newest_is_damaged() -> None:
+    (broken,) = sweep("b", 2, 2)
+    part = broken.spec.sweep
+    assert part is not None
+    spoiled = part.model_copy(update={"facts": "AAAA"})
+    reports = [
+        *sweep("a", 1, 1),
+        broken.model_copy(update={"spec": broken.spec.model_copy(update={"sweep": spoiled})}),
+    ]
+    assert swept_switches(reports) == [guid(1)]
+    (problem,) = take_reports(reports).problems
+    assert "b.sweep.* of subnet fe80: sweep damaged" in str(problem)
+
+
+def test_it_shows_the_names_of_reports_and_subnets_safely() -> None:
+    (part,) = sweep("a", 1, minute=1, subnet="\x1b[31mfe80")
+    assert part.spec.sweep is not None
+    damaged = part.spec.sweep.model_copy(update={"facts": "????"})
+    spec = part.spec.model_copy(update={"sweep": damaged})
+    (problem,) = take_reports([part.model_copy(update={"spec": spec})]).problems
+    assert str(problem).startswith("a.sweep.* of subnet \\x1b[31mfe80: sweep damaged")
+
+
+def test_it_counts_no_sweep_of_which_a_part_is_missing() -> None:
+    (whole,) = sweep("a", 1, 1)
+    part = whole.spec.sweep
+    assert isinstance(part, SweepPart)
+    half = part.model_copy(update={"of": 2})
+    taken = take_reports(
+        [whole.model_copy(update={"spec": whole.spec.model_copy(update={"sweep": half})})]
+    )
+    assert taken.claims == ()
+    assert "sweep incomplete: 1 of 2 parts" in str(taken.problems[0])
+
+
+def test_it_takes_the_same_claims_in_any_order(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    reports = [*sweep("a", 1, 1), *sweep("b", 2, 1), *(report(name) for name in scene.hosts)]
+    shuffled = random.Random(7).sample(reports, len(reports))  # noqa: S311 - no secret
+    assert set(take_reports(reports).claims) == set(take_reports(shuffled).claims)
+
+
+def test_it_takes_a_report_for_its_own_node_whatever_it_claims() -> None:
+    device = Device(DeviceKind.HOST, "node-2", (Id(IdKind.NODE_NAME, "node-2"),))
+    taken = take_reports([report_of(device, name="node-1"), report("node-2")])
+    names = [
+        one.value
+        for claim in spell_out(taken.claims)
+        for one in claim.device.ids
+        if one.kind is IdKind.NODE_NAME
+    ]
+    assert sorted(names) == ["node-1", "node-2"]
+    (problem,) = taken.problems
+    assert "report node-1" in str(problem)
+    assert "node-2" in str(problem)
+
+
+def test_it_tells_who_reported_about_themselves() -> None:
+    assert take_reports([report("a"), *sweep("b", 1, 1)]).reporters == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("age", "is_stale"),
+    [
+        (timedelta(seconds=180), False),
+        (timedelta(seconds=181), True),
+        (timedelta(seconds=-180), False),
+        (timedelta(days=-1), True),
+        (None, False),
+    ],
+    ids=["three periods old", "older", "a little ahead", "from the future", "of unknown age"],
+)
+def test_it_judges_a_report(age: timedelta | None, *, is_stale: bool) -> None:
+    found = freshness_findings([report("a", age)], listed=(), now=NOW, period=PERIOD)
+    assert [one.kind for one in found] == [FindingKind.STALE_REPORT] * is_stale
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-11-21T11:00:00", "\x1b", ""])
+def test_it_judges_no_age_that_it_cannot_read(text: str) -> None:
+    odd = report("a").model_copy(update={"status": ReportStatus(observed_at=text)})
+    assert freshness_findings([odd], listed=(), now=NOW, period=PERIOD) == []
+
+
+def test_it_judges_no_age_of_saved_reports() -> None:
+    old = report("a", timedelta(days=100))
+    assert freshness_findings([old], listed=(), now=NOW, period=None) == []
+
+
+@pytest.mark.parametrize(
+    ("reports", "silent"),
+    [
+        (["a"], ["b", "c"]),
+        (["a", "b", "c", "d"], []),
+        ([], []),
+    ],
+    ids=["the listed nodes without one", "nobody when all reported", "nobody without any report"],
+)
+def test_it_calls_silent(reports: list[str], silent: list[str]) -> None:
+    found = freshness_findings(
+        [report(name) for name in reports], listed=["c", "b", "a"], now=NOW, period=None
+    )
+    assert [(one.kind, one.device) for one in found] == [
+        (FindingKind.SILENT_NODE, name) for name in silent
+    ]
+
+
+@given(st.binary(max_size=120), st.sampled_from([b"", b'{"lldp":', b'{"lldp":[{"interface":[']))
+@settings(max_examples=60)
+def test_it_reads_a_capture_of_any_bytes_without_raising(
+    tmp_path_factory: pytest.TempPathFactory, rest: bytes, head: bytes
+) -> None:
+    folder = tmp_path_factory.mktemp("captures")
+    (folder / "node.neighbors.json0").write_bytes(head + rest)
+    (folder / "node.chassis.json0").write_bytes(rest)
+    claims, problems = read_captures(folder)
+    assert claims or problems
+
+
+def test_it_makes_a_claim_once_as_long_as_the_report_says_the_same() -> None:
+    intake = Intake()
+    fabric = built(SPECS["rails"])
+    reports = [report_of(found.device, name=found.report) for found in report_claims(fabric)]
+    first = intake.take(reports)
+    later = ReportStatus(observed_at="2026-07-01T12:00:00Z")
+    renewed = [parse_report(render_report(one)) for one in reports]
+    renewed = [one.model_copy(update={"status": later}) for one in renewed]
+    again = intake.take(renewed)
+    assert all(one is other for one, other in zip(first.claims, again.claims, strict=True))
+    assert again == take_reports(renewed)
+
+
+def test_it_makes_anew_the_claim_of_a_report_that_changed_and_forgets_one_that_went() -> None:
+    intake = Intake()
+    fabric = built(SPECS["rails"])
+    claims = [found.device for found in report_claims(fabric)]
+    reports = [report_of(device, name=device.name) for device in claims]
+    first = intake.take(reports)
+    port = claims[0].ports[0]._replace(rate_bps=1)
+    changed = replace(claims[0], ports=(port, *claims[0].ports[1:]))
+    again = intake.take([report_of(changed, name=changed.name), *reports[2:]])
+    assert again.claims[0] != first.claims[0]
+    assert again.claims[1:] == first.claims[2:]
+    assert again.claims[1] is first.claims[2]
+    assert intake.take(reports) == first
+
+
+def test_it_reads_a_sweep_once_as_long_as_it_is_the_same() -> None:
+    intake = Intake()
+    parts = sweep("node-1", 1, 0)
+    first, again = intake.take(parts), intake.take(list(parts))
+    assert first.claims
+    assert all(one is other for one, other in zip(first.claims, again.claims, strict=True))
+    assert intake.take([]).claims == ()

@@ -1,0 +1,47 @@
+"""The reading commands on dumps that a fabric's own managers wrote, where no sweep is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from generator.cli.exit_codes import Exit
+from generator.ingest.dump_formats import DumpForm, recognise_dump
+from tests.generator.scenes import RAILS, Scene, run
+from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst
+from topology.model.facts import Device
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+
+Write = Callable[[Iterable[Device]], str]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return Scene.of(tmp_path_factory.mktemp("rails"), RAILS)
+
+
+@pytest.mark.parametrize(
+    ("form", "write"),
+    [
+        pytest.param(DumpForm.DB_CSV, db_csv, id="db_csv"),
+        pytest.param(DumpForm.NET_DUMP, net_dump, id="net_dump"),
+        pytest.param(DumpForm.SUBNET_LST, subnet_lst, id="lst"),
+    ],
+)
+def test_it_answers_as_from_a_sweep_by(scene: Scene, form: DumpForm, write: Write) -> None:
+    devices = parse_ibnetdiscover(scene.sweep_text().encode()).devices
+    dump = scene.write(f"dump.{form}", write(devices))
+    assert recognise_dump(dump.read_bytes()) is form
+    for command in ("tree", "findings"):
+        from_sweep = run(command, scene.sweep(), "--nodes", scene.nodes(), "-o", "json")
+        found = run(command, "--ibnetdiscover", dump, "--nodes", scene.nodes(), "-o", "json")
+        assert (found.code, found.document) == (Exit.OK, from_sweep.document)
+
+
+def test_it_says_of_a_dump_without_hosts_that_it_has_none(scene: Scene) -> None:
+    router = 'rtguid=0x2c90200000010\nRt\t1 "R-0002c90200000010"\t\t# "rt-1"\n[1](2c90200000011) \t'
+    switch = '"S-0002c90000000001"[1]\t\t# lid 1 lmc 0 "leaf" lid 2 4xEDR\n'
+    ran = run("tree", scene.write("routers.txt", router + switch))
+    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert "no host was found" in ran.err

@@ -1,0 +1,143 @@
+"""Subnets by what nodes report: waited for, covered by a saved sweep, or refusing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from generator.ingest.claims import take_reports
+from generator.ingest.sources import Sources, read_inputs
+from generator.ingest.subnets import refusals, uncovered
+from tests.generator.sweep_reports import A, B, hca, node, swept
+from topology.model.claims import Claim, Origin, spell_out
+from topology.model.facts import Device, DeviceKind, FindingKind, Severity
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import (
+    NeighborReport,
+    ReportMetadata,
+    ReportSpec,
+    SweepStanding,
+)
+from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
+
+
+@pytest.mark.parametrize(
+    ("reports", "unknown"),
+    [
+        pytest.param([node("n1")], (A,), id="unknown while its sweep is waited for"),
+        pytest.param([node("n1"), swept("n2")], (), id="known once swept by whomever"),
+        pytest.param([node("n1"), swept("n1", B)], (A,), id="unknown when another was swept"),
+        pytest.param(
+            [node("n1", sweeping=None)], (), id="not waited for where nobody takes part"
+        ),
+        pytest.param(
+            [node("n1", sweeping=SweepStanding(refused=(A,))), swept("n1")],
+            (),
+            id="known by its last good sweep when it refuses the next",
+        ),
+    ],
+)  # fmt: skip
+def test_a_subnet_is(reports: list[NeighborReport], unknown: tuple[str, ...]) -> None:
+    assert take_reports(reports).unknown_subnets == unknown
+
+
+def claim(*ids: Id) -> Claim:
+    return Claim(Device(DeviceKind.HOST, "h", ids), Origin.SWEEP)
+
+
+GUID = hca(A).ids[0].value
+
+
+@pytest.mark.parametrize(
+    ("swept", "left"),
+    [
+        pytest.param([], (A,), id="nothing"),
+        pytest.param([claim(Id(IdKind.NODE_GUID, GUID))], (), id="a HCA of it"),
+        pytest.param([claim(Id(IdKind.PORT_GUID, GUID))], (), id="a port of it"),
+        pytest.param([claim(Id(IdKind.PORT_GUID, "f" * 15 + "1"))], (A,), id="other ports alone"),
+    ],
+)
+def test_a_saved_sweep_covers_a_subnet_of_which_it_holds(
+    swept: list[Claim], left: tuple[str, ...]
+) -> None:
+    assert uncovered([A], [node("n1")], swept) == left
+
+
+def test_a_saved_sweep_beside_reports_makes_its_subnet_known(tmp_path: Path) -> None:
+    reports, file = tmp_path / "reports", tmp_path / "sweep.txt"
+    reports.mkdir()
+    for one in (node("n1"), node("n2", hca(B))):
+        name = f"{one.metadata.name}.json"
+        (reports / name).write_text(one.model_dump_json(by_alias=True, exclude_none=True))
+    device = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_GUID, GUID),))
+    file.write_text(render_ibnetdiscover([device]))
+    assert read_inputs(Sources(reports=reports)).unknown_subnets == (A, B)
+    both = read_inputs(Sources(reports=reports, ibnetdiscover=(file,)))
+    assert both.unknown_subnets == (B,)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "severity", "words"),
+    [
+        pytest.param([A], Severity.ERROR, "nothing is known of its cables", id="unknown"),
+        pytest.param([], Severity.WARNING, "its last good sweep still counts", id="known"),
+    ],
+)
+def test_a_refusal_is_a_finding_with_advice(
+    unknown: list[str], severity: Severity, words: str
+) -> None:
+    reports = [
+        node("n1", hca(B), hca(A, "mlx5_4/1"), sweeping=SweepStanding(able=True, refused=(A,))),
+        node("n2"),
+    ]
+    (found,) = refusals(reports, unknown=unknown)
+    assert (found.kind, found.severity) == (FindingKind.SWEEP_REFUSED, severity)
+    assert (found.device, found.port) == ("n1", "mlx5_4/1")
+    assert words in found.message
+    assert "opensm-subnet.lst" in found.message
+
+
+def halves(text: str) -> list[NeighborReport]:
+    """Return a sweep in two parts."""
+    whole = swept("n1", text=text)
+    assert whole.spec.sweep is not None
+    facts = whole.spec.sweep.facts
+    cuts = [(0, facts[:8]), (1, facts[8:])]
+    return [
+        whole.model_copy(
+            update={
+                "metadata": ReportMetadata(name=f"n1.sweep.{part}"),
+                "spec": ReportSpec(
+                    sweep=whole.spec.sweep.model_copy(
+                        update={"part": part, "of": 2, "facts": piece}
+                    )
+                ),
+            }
+        )
+        for part, piece in cuts
+    ]
+
+
+OLD, NEW = (
+    render_ibnetdiscover([Device(DeviceKind.HOST, name, (Id(IdKind.NODE_GUID, GUID),))])
+    for name in ("old", "new")
+)
+
+
+@pytest.mark.parametrize(
+    ("parts", "names", "unknown"),
+    [
+        pytest.param([*halves(NEW)], ["new"], (), id="all of one sweep"),
+        pytest.param([halves(NEW)[0], halves(OLD)[1]], [], (A,), id="half old and half new"),
+        pytest.param([*halves(OLD), halves(NEW)[0]], ["old"], (), id="a half beside a whole one"),
+        pytest.param([halves(NEW)[1]], [], (A,), id="a half alone"),
+    ],
+)
+def test_it_takes_a_sweep_only_when_it_has(
+    parts: list[NeighborReport], names: list[str], unknown: tuple[str, ...]
+) -> None:
+    taken = take_reports([node("n1"), *parts])
+    claims = spell_out(taken.claims)
+    swept_names = [one.device.name for one in claims if one.origin is Origin.SWEEP]
+    assert (swept_names, taken.unknown_subnets) == (names, unknown)

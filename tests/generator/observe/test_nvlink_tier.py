@@ -1,0 +1,65 @@
+"""A tier of NVLink domains through the commands: tree, plan and placement."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.store.directory import DirectoryStore
+from tests.generator.scenes import RAILS, Scene, run
+from tests.topology.inference.test_nvlink_domains import nvlink
+from topology.reports.neighbor_report import report_of
+from topology.synthetic import report_claims
+
+HOSTS_PER_CLIQUE = 2
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    """Write reports of which all but the last host's tell a clique, two hosts each."""
+    scene = Scene.of(tmp_path / "scene", RAILS)
+    folder = scene.reports()
+    store = DirectoryStore(scene.root / "store")
+    for claim in report_claims(scene.damaged):
+        at = scene.hosts.index(claim.report) if claim.report in scene.hosts else -1
+        if at < len(scene.hosts) - 1 and at >= 0:
+            ports = (*claim.device.ports, nvlink(at // HOSTS_PER_CLIQUE))
+            store.write_report(report_of(replace(claim.device, ports=ports), name=claim.report))
+    return folder
+
+
+def place(reports: Path, tmp_path: Path, count: int) -> Any:  # noqa: ANN401 - the document
+    request = {
+        "apiVersion": "toponaut.io/v1alpha1",
+        "kind": "PlacementRequest",
+        "spec": {"gang": "job", "groups": [{"name": "w", "count": count, "required": "nvlink"}]},
+    }
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request), encoding="utf-8")
+    return run("place", "-f", path, "--reports", reports, "-o", "json").document
+
+
+def test_it_prints_cliques_as_the_lowest_tier(reports: Path) -> None:
+    tree = run("tree", "--reports", reports, "-o", "json").document
+    assert [tier["name"] for tier in tree["tiers"]] == ["nvlink", "leaf", "spine", "core"]
+    sizes = sorted(len(domain["nodes"]) for domain in tree["tiers"][0]["domains"])
+    assert sizes == [1, 1, *[2] * 7]
+    assert all("nodes" not in domain for domain in tree["tiers"][1]["domains"])
+
+
+def test_it_plans_a_hypernode_per_clique_before_those_of_leaves(
+    reports: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "none").mkdir()
+    observed = tmp_path / "none"
+    plan = run("plan", "--reports", reports, "--observed", observed, "-o", "json").document
+    tiers = [action["tier"] for action in plan]
+    assert tiers == sorted(tiers)
+    assert tiers.count(1) == 9
+
+
+def test_it_places_no_gang_across_cliques_that_asks_for_one(reports: Path, tmp_path: Path) -> None:
+    assert place(reports, tmp_path, 2)["tier"] == "nvlink"
+    assert not place(reports, tmp_path, 3)["feasible"]

@@ -1,0 +1,205 @@
+"""What people decide of a held plan, and when HyperNodes are written at all."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from generator.reconcile.debounce import Pace
+from generator.reconcile.writer import Writing
+from tests.generator.scenes import run
+from tests.generator.server.days import MINUTE, NOON, SMALL, Day, hold
+
+
+def test_it_carries_out_a_held_plan_that_is_approved_once(day: Day) -> None:
+    plan = hold(day)
+    assert run("approve", plan, "--store", day.root).code == 0
+    day.tick()
+    assert len(day.placed()) == 16
+    assert day.fabric().status.held is None
+    assert day.conditions()["Ready"] == "HyperNodesWritten"
+    document = day.store.read_fabric()
+    assert document is not None
+    assert "annotations" not in document["metadata"], "an approval is for one time"
+
+
+def test_it_does_nothing_on_the_approval_of_another_plan(day: Day) -> None:
+    before = day.files()
+    plan = hold(day)
+    assert run("approve", plan[::-1], "--store", day.root).code == 0
+    day.tick()
+    assert day.files() == before
+    assert day.held() == plan
+
+
+def test_it_asks_again_when_an_approved_plan_has_changed(day: Day) -> None:
+    before = day.files()
+    plan = hold(day)
+    run("approve", plan, "--store", day.root)
+    day.lose(day.some(17))
+    day.tick()
+    assert day.files() == before
+    assert day.held() != plan
+
+
+def test_it_carries_out_a_held_plan_when_the_budget_is_raised(day: Day) -> None:
+    hold(day)
+    day.want(changeBudget={"nodesPercent": 50, "domainsPercent": 50})
+    day.tick()
+    assert len(day.placed()) == 16
+
+
+def test_it_holds_by_the_default_budget_when_the_budget_is_no_use(
+    day: Day, caplog: pytest.LogCaptureFixture
+) -> None:
+    day.want(changeBudget={"nodesPercent": 5000})
+    hold(day)
+    said = [vars(row)["problem"] for row in caplog.records if "problem" in vars(row)]
+    assert [one for one in said if "spec.changeBudget" in one]
+
+
+def test_it_releases_a_plan_by_time_only_where_that_is_wanted(day: Day) -> None:
+    before = day.files()
+    hold(day)
+    day.now += timedelta(days=30)
+    day.tick()
+    assert day.files() == before
+    day.want(changeBudget={"releaseAfterSeconds": 600})
+    day.tick()
+    assert len(day.placed()) == 16
+
+
+def test_it_counts_the_time_that_a_plan_is_held_over_a_restart(day: Day) -> None:
+    plan = hold(day)
+    day.want(changeBudget={"releaseAfterSeconds": 600})
+    day.now += timedelta(seconds=300)
+    day.restart()
+    day.tick()
+    assert day.held() == plan
+    day.now += timedelta(seconds=300)
+    day.tick()
+    assert len(day.placed()) == 16
+
+
+def test_it_tells_a_held_plan_once(day: Day, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    plan = hold(day)
+    file = day.store.fabrics / "default.yaml"
+    stamp = file.stat().st_ino
+    for minutes in range(1, 4):
+        day.now = NOON + minutes * MINUTE
+        day.tick()
+    told = [vars(row)["plan"] for row in caplog.records if row.getMessage() == "held plan appeared"]
+    assert told == [plan]
+    assert file.stat().st_ino == stamp, "what stands is not written again"
+
+
+def test_it_writes_no_condition_anew_at_rest(day: Day) -> None:
+    file = day.store.fabrics / "default.yaml"
+    stamp = file.stat().st_ino
+    for minutes in range(1, 4):
+        day.now = NOON + minutes * MINUTE
+        day.tick()
+    assert file.stat().st_ino == stamp
+
+
+def test_it_goes_on_observing_and_writes_nothing_while_paused(day: Day) -> None:
+    before = day.files()
+    day.want(paused=True)
+    day.lose(day.some(1))
+    day.tick()
+    assert day.files() == before
+    assert day.conditions()["Ready"] == "-Paused"
+    day.want(paused=False)
+    day.tick()
+    assert len(day.placed()) == 31
+
+
+def test_it_writes_nothing_while_it_cannot_read_whether_it_is_paused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    day = Day(tmp_path, SMALL)
+    file = day.store.fabrics / "default.yaml"
+    file.parent.mkdir()
+    file.write_text("spec: {paused: tr")
+    day.tick()
+    assert day.files() == {}
+    assert file.read_text() == "spec: {paused: tr"
+    assert "problem appeared" in caplog.messages
+    file.unlink()
+    day.tick()
+    assert len(day.placed()) == 8
+
+
+def test_it_only_tells_what_it_would_write_in_a_dry_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    day = Day(tmp_path, SMALL)
+    day.restart(Writing(is_dry=True))
+    for _ in range(2):
+        day.tick()
+    assert day.files() == {}
+    assert day.conditions()["Ready"] == "-DryRun"
+    told = [
+        (vars(row)["action"], vars(row)["hypernode"])
+        for row in caplog.records
+        if row.getMessage() == "planned change appeared"
+    ]
+    planned = run("plan", "--store", day.root, "-o", "json").document
+    assert sorted(told) == sorted((row["op"], row["name"]) for row in planned)
+
+
+@pytest.mark.parametrize(("known", "is_written"), [(4, True), (3, False)])
+def test_it_begins_when_half_of_the_listed_nodes_are_known(
+    tmp_path: Path, known: int, *, is_written: bool
+) -> None:
+    day = Day(tmp_path, SMALL, is_listed=True)
+    day.lose(day.scene.hosts[known:])
+    day.tick()
+    assert bool(day.files()) is is_written
+    blocked = "-WithinBudget" if is_written else "NoQuorum"
+    assert day.conditions()["ChangeBlocked"] == blocked
+
+
+def test_it_does_not_begin_with_reports_that_are_too_old(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL, is_listed=True)
+    for report in day.store.read_reports().reports:
+        status = report.status.model_copy(update={"observed_at": NOON.isoformat()})
+        day.store.write_report(report.spelled_out().model_copy(update={"status": status}))
+    day.now = NOON + timedelta(minutes=4)
+    day.tick()
+    assert day.files() == {}
+    day.now = NOON
+    day.tick()
+    assert len(day.placed()) == 8
+
+
+def test_it_waits_until_the_fabric_is_quiet_and_asks_to_look_again(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL)
+    day.restart(Writing(Pace(), lambda: day.now_s))
+    assert day.tick() == 2.0
+    assert day.files() == {}
+    day.now_s = 1.0
+    day.lose(day.some(1))
+    assert day.tick() == 2.0
+    day.now_s = 3.0
+    assert day.tick() is None
+    assert len(day.placed()) == 7
+
+
+def test_it_writes_a_leaf_again_only_after_its_window(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL)
+    day.restart(Writing(Pace(quiet_s=0.0), lambda: day.now_s))
+    day.tick()
+    before = day.files()
+    day.lose(day.some(1))
+    day.now_s = 1.0
+    assert day.tick() == 4.0
+    assert day.files() == before
+    day.now_s = 5.0
+    day.tick()
+    assert len(day.placed()) == 7

@@ -1,0 +1,74 @@
+"""`toponaut serve --switches` as the program that it is: reports, and an end in time."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess  # noqa: TID251 - the real program is what is tested
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from generator.cli.exit_codes import Exit
+from tests.generator.server.test_program import SOON_S, Serving
+from tests.generator.switches.snmp_agent import SnmpAgent
+from tests.generator.switches.switchboard import mac, switch_rows
+from tests.lab.wait import wait_until
+from tests.repository import ROOT
+
+COMMUNITY = "cables"
+
+
+def write_list(root: Path, *ports: int) -> Path:
+    secret = root / "community"
+    secret.write_text(COMMUNITY)
+    secret.chmod(0o600)
+    groups = [
+        {"addresses": ["127.0.0.1"], "port": port, "communityFile": "community"} for port in ports
+    ]
+    file = root / "switches.yaml"
+    file.write_text(json.dumps({"switches": groups}))
+    return file
+
+
+@contextmanager
+def serving(root: Path, switches: Path) -> Iterator[Serving]:
+    store = root / "store"
+    store.mkdir()
+    ready, log = root / "ready", root / "log"
+    words = ["serve", "--store", store, "--switches", switches, "--switch-period", "200ms"]
+    words += ["--insecure-loopback", "--listen", "127.0.0.1:0", "--ready-file", ready]
+    with log.open("wb") as stream:
+        program = subprocess.Popen(
+            [sys.executable, "-m", "generator", *map(str, words), "--log-format", "json"],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            env=os.environ | {"http_proxy": "http://127.0.0.1:1"},
+        )
+    try:
+        yield Serving(program, ready, log)
+    finally:
+        program.kill()
+        program.wait(SOON_S)
+
+
+def test_it_walks_switches_while_it_serves_and_ends_in_the_middle_of_a_walk(
+    tmp_path: Path,
+) -> None:
+    report = tmp_path / "store" / "neighborreports" / f"switch-{mac(1).hex()}.yaml"
+    with (
+        SnmpAgent(switch_rows(1, [(2, "")]), community=COMMUNITY) as agent,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent,
+    ):
+        silent.bind(("127.0.0.1", 0))
+        listed = write_list(tmp_path, agent.port, silent.getsockname()[1])
+        with serving(tmp_path, listed) as generator:
+            wait_until(lambda: not report.exists(), deadline_s=SOON_S, what="a report")
+            assert generator.stop() == Exit.OK
+            events = [row["event"] for row in generator.log]
+    assert events[-1] == "generator stopped"
+    assert json.loads(report.read_text())["spec"]["device"]["name"] == "switch-1"

@@ -1,0 +1,120 @@
+"""A replica that does not lead keeps the same tree and writes nothing, until it leads."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from generator.reconcile.result import RoundOutcome
+from generator.reconcile.writer import Writing
+from generator.server.loop import Course, Rounds
+from generator.store.watched_directory import ServedFolder
+from tests.generator.server.days import MINUTE, Day
+
+
+class Replica:
+    """Rounds on the store of a day that lead when told to, and what they said of themselves."""
+
+    def __init__(self, day: Day) -> None:
+        self.leads = False
+        self.published: list[object] = []
+        self.outcomes: list[RoundOutcome] = []
+        course = Course(
+            period=MINUTE,
+            now=lambda: day.now,
+            writing=Writing(leads=lambda: self.leads),
+            on_round=(self.outcomes.append,),
+        )
+        store = ServedFolder(day.root)
+        self.rounds = Rounds(store, course, publish=lambda one, _: self.published.append(one))
+
+    def tick(self) -> RoundOutcome:
+        self.rounds.tick()
+        return self.outcomes[-1]
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Day:
+    """A store in which nothing was written yet."""
+    return Day(tmp_path)
+
+
+def test_it_publishes_and_writes_nothing_before_it_leads(fresh: Day) -> None:
+    replica = Replica(fresh)
+    outcome = replica.tick()
+    assert len(replica.published) == 1
+    assert outcome.tree is not None
+    assert outcome.done == ()
+    assert not fresh.files()
+    assert fresh.store.read_fabric() is None
+
+
+def test_it_writes_what_it_has_seen_when_it_comes_to_lead(fresh: Day) -> None:
+    replica = Replica(fresh)
+    replica.tick()
+    replica.leads = True
+    outcome = replica.tick()
+    assert outcome.carried_out
+    assert fresh.placed() == set(fresh.scene.hosts)
+    assert fresh.conditions()["Ready"] == "HyperNodesWritten"
+    assert len(replica.published) == 1
+
+
+def test_it_counts_trees_along_with_the_leader(day: Day) -> None:
+    replica = Replica(day)
+    assert replica.tick().generation == day.fabric().status.generation == 1
+    day.lose(day.some(1))
+    assert replica.tick().generation == 1, "the leader has not told of it yet"
+    day.tick()
+    assert replica.tick().generation == day.fabric().status.generation == 2
+    replica.leads = True
+    assert replica.tick().generation == 2
+
+
+def test_it_says_nothing_of_what_the_leader_holds(
+    day: Day, caplog: pytest.LogCaptureFixture
+) -> None:
+    replica = Replica(day)
+    day.lose(day.some(16))
+    day.tick()
+    held = day.held()
+    caplog.clear()
+    caplog.set_level(logging.INFO)
+    outcome = replica.tick()
+    assert outcome.held is not None
+    assert outcome.held.hash == held
+    assert not [one for one in caplog.messages if "held" in one]
+
+
+def test_the_status_tells_tiers_findings_and_a_new_generation(day: Day) -> None:
+    status = day.fabric().status
+    assert [(one.tier, one.name, one.domains, one.nodes) for one in status.tiers] == [
+        (1, "leaf", 4, 32),
+        (2, "spine", 1, 32),
+    ]
+    assert (status.generation, status.unplaced) == (1, 0)
+    day.lose(day.some(1))
+    day.tick()
+    status = day.fabric().status
+    assert status.generation == 2
+    assert status.tiers[0].nodes == 31
+    day.restart()
+    day.tick()
+    assert day.fabric().status.generation == 2, "the same tree after a restart"
+
+
+def test_it_gives_tiers_the_names_that_the_fabric_object_says(day: Day) -> None:
+    day.want(tierNames=["rack", "row"])
+    day.tick()
+    names = {one.tier_name for one in day.store.read_hypernodes().hypernodes}
+    assert names == {"rack", "row"}
+    assert [one.name for one in day.fabric().status.tiers] == ["rack", "row"]
+
+
+def test_it_writes_no_hypernode_where_none_is_wanted(fresh: Day) -> None:
+    fresh.want(outputs=[])
+    fresh.tick()
+    assert not fresh.files()
+    assert fresh.conditions()["Ready"] == "-NotWanted"

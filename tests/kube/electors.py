@@ -1,0 +1,130 @@
+"""Candidates at work, each in a thread; run as a module, one candidate in a process.
+
+python -m tests.kube.electors KUBECONFIG NAMESPACE IDENTITY
+"""
+
+import random
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from threading import Thread
+from time import monotonic, sleep
+
+from generator.kube.credentials import load_kubeconfig
+from generator.kube.elector import Elector, LeaseName, Terms
+from generator.kube.transport import KubeTransport, Transport
+from runtime.generator_stop import stop_signals
+from runtime.retry import Ending, Pace
+from tests.lab.wait import wait_until
+
+LEASE = "toponaut"
+QUICK = Terms(lease_s=4, renew_s=2.6, retry_s=0.2)
+"""Where a test waits for the end of a reign."""
+STEADY = Terms(lease_s=15, renew_s=10, retry_s=0.2)
+"""Where a reign must last, however crowded the machine is."""
+JITTER = random.Random(2).uniform  # noqa: S311 - spreads retries
+FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Candidate:
+    """One candidate, and what it was told."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        namespace: str,
+        identity: str,
+        *,
+        now: datetime = FIRST_DAY,
+        terms: Terms = STEADY,
+    ) -> None:
+        """Begin to stand."""
+        self.identity = identity
+        self.told: list[str] = []
+        self.ending = Ending()
+        self.elector = Elector(
+            transport,
+            LeaseName(namespace, LEASE, identity),
+            now=lambda: now,
+            pace=Pace(self.ending, monotonic, JITTER),
+            terms=terms,
+        )
+        self.thread = Thread(target=self._run)
+        self.thread.start()
+
+    def expect(self, *told: str) -> None:
+        """Wait until it was told exactly this."""
+        wait_until(
+            lambda: "" if self.told == list(told) else str(self.told),
+            deadline_s=20,
+            what=f"{self.identity} is told {told}",
+        )
+
+    def renew(self, times: int) -> None:
+        """Wait for some renewals."""
+        wanted = self.elector.num_renewals + times
+        wait_until(
+            lambda: self.elector.num_renewals < wanted,
+            deadline_s=20,
+            what=f"{self.identity} has renewed",
+        )
+
+    def stop(self) -> None:
+        """End it as a SIGTERM would."""
+        self.ending.wish()
+        self.thread.join(timeout=20)
+        assert not self.thread.is_alive()
+
+    def _run(self) -> None:
+        self.elector.run(
+            on_gained=lambda epoch: self.told.append(f"gained {epoch}"),
+            on_lost=lambda: self.told.append("lost"),
+        )
+
+
+@contextmanager
+def standing(*candidates: Candidate) -> Iterator[None]:
+    """Let them stand within the context, and see all the time that no two lead."""
+    watched = Watched(candidates)
+    try:
+        yield
+    finally:
+        for candidate in candidates:
+            candidate.stop()
+        watched.stop()
+    assert watched.most <= 1
+
+
+class Watched:
+    """Counts, again and again, who leads."""
+
+    def __init__(self, candidates: Iterable[Candidate]) -> None:
+        self.most = 0
+        self._candidates = tuple(candidates)
+        self._is_over = False
+        self._thread = Thread(target=self._watch)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._is_over = True
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._is_over:
+            self.most = max(self.most, sum(one.elector.is_leader for one in self._candidates))
+            sleep(0.002)
+
+
+def main() -> None:
+    """Stand as a candidate until a signal ends it."""
+    file, namespace, identity = sys.argv[1:]
+    with stop_signals() as wait_for_stop:
+        candidate = Candidate(KubeTransport(lambda: load_kubeconfig(file)), namespace, identity)
+        wait_for_stop()
+        candidate.stop()
+
+
+if __name__ == "__main__":
+    main()

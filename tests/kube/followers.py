@@ -1,0 +1,145 @@
+"""A reflector at work in a thread, and what it told."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+from generator.kube.cache import Change, ChangeKind
+from generator.kube.listing import Paging
+from generator.kube.reflector import Reflector, Settings
+from generator.kube.resources import Resource
+from generator.kube.transport import Transport
+from runtime.retry import Ending, Pace
+from tests.lab.api_server import ApiServer
+from tests.lab.wait import wait_until
+from topology.model.errors import ConfigError
+
+CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
+DEADLINE_S = 30
+JITTER = random.Random(1).uniform  # noqa: S311 - spreads retries
+
+
+class HastyEnding(Ending):
+    """Notes how long each wait was to be, and cuts it short."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses: list[float] = []
+
+    def pause(self, timeout: float) -> bool:
+        self.pauses.append(timeout)
+        return super().pause(min(timeout, 0.02))
+
+
+def quick_settings(namespace: str) -> Settings:
+    """Return settings that see the objects of one test only, and lose no time."""
+    return Settings(Paging(500, 2.0, (("labelSelector", f"test={namespace}"),)))
+
+
+def paged(namespace: str, page: int) -> Settings:
+    """Return the same with small pages."""
+    settings = quick_settings(namespace)
+    return replace(settings, paging=settings.paging._replace(page=page))
+
+
+def parse_word(found: Mapping[str, Any]) -> str:
+    """Return `name=word`; there is a word that is refused."""
+    word = found.get("data", {}).get("word", "")
+    if word == "bad":
+        raise ConfigError("a bad word")
+    return f"{found['metadata']['name']}={word}"
+
+
+class Following:
+    """Follows the config maps of a namespace."""
+
+    def __init__(self, transport: Transport, settings: Settings) -> None:
+        """Start."""
+        self.ending = HastyEnding()
+        self.told: list[Change[str]] = []
+        self.num_parsed = 0
+        self.reflector: Reflector[str] = Reflector(
+            transport,
+            CONFIGMAPS,
+            parse=self._parse,
+            on_change=self.told.extend,
+            pace=Pace(self.ending, monotonic, JITTER),
+            settings=settings,
+        )
+        self.thread = Thread(target=self.reflector.run)
+        self.thread.start()
+
+    @property
+    def words(self) -> set[str]:
+        """What it knows."""
+        return set(self.reflector.cache.values)
+
+    def expect(self, *words: str) -> None:
+        """Wait until it is in step and knows exactly these."""
+        wait_until(
+            lambda: self._differs(set(words)), deadline_s=DEADLINE_S, what=f"knows {sorted(words)}"
+        )
+
+    def await_that(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for something else."""
+        wait_until(lambda: not condition(), deadline_s=DEADLINE_S, what=what)
+
+    def replay(self) -> set[str]:
+        """Return what somebody knows who only heard what changed."""
+        known: dict[str, str] = {}
+        for change in self.told:
+            if change.kind is ChangeKind.DELETED:
+                assert known.pop(change.name) == change.value, "what is deleted was known"
+            else:
+                assert (change.name in known) is (change.kind is ChangeKind.MODIFIED)
+                known[change.name] = change.value
+        return set(known.values())
+
+    def stop(self) -> None:
+        """End it, and see that it ends."""
+        self.ending.wish()
+        self.thread.join(timeout=DEADLINE_S)
+        assert not self.thread.is_alive(), "it ends when that is wished"
+
+    def _parse(self, found: Mapping[str, Any]) -> str:
+        self.num_parsed += 1
+        return parse_word(found)
+
+    def _differs(self, words: set[str]) -> str:
+        if self.reflector.is_synced and self.words == words:
+            return ""
+        return f"{sorted(self.words)} {self.reflector.problem}"
+
+
+@contextmanager
+def following(transport: Transport, settings: Settings) -> Iterator[Following]:
+    """Follow within the context."""
+    found = Following(transport, settings)
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+class Words:
+    """Config maps of one namespace, written as the administrator."""
+
+    def __init__(self, api: ApiServer, namespace: str) -> None:
+        self._api = api
+        self._path = f"/api/v1/namespaces/{namespace}/configmaps"
+        self._namespace = namespace
+
+    def put(self, name: str, word: str) -> None:
+        """Create or replace one."""
+        labels = {"test": self._namespace}
+        body = {"metadata": {"name": name, "labels": labels}, "data": {"word": word}}
+        if self._api.request("POST", self._path, body).status == 409:
+            self._api.expect("PUT", f"{self._path}/{name}", body)
+
+    def drop(self, name: str) -> None:
+        """Delete one."""
+        self._api.expect("DELETE", f"{self._path}/{name}")

@@ -1,0 +1,129 @@
+"""Replicas that reserve on a real API server; what they believe of the lead the test says."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from time import monotonic
+from uuid import uuid4
+
+from generator.kube.resources import RESERVATIONS
+from generator.kube.transport import Transport
+from generator.objects.reservation import ReservationPhase
+from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.engine import place
+from generator.reservations.cluster import ClusterReservations, Leadership
+from generator.reservations.ledger import Reservations
+from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved, Wish
+from runtime.generator_clock import utc_now
+from runtime.retry import Pace
+from tests.generator.reservations.worlds import PLENTY_S, cluster, request_of
+from tests.kube.followers import JITTER, HastyEnding
+from tests.lab.api_server import ApiServer
+from tests.lab.wait import wait_until
+
+DEADLINE_S = 60
+
+
+@dataclass
+class Seat:
+    """What a replica believes of who leads."""
+
+    epoch: int = 1
+    left_s: float = 30.0
+    leader: str = ""
+
+
+@dataclass
+class WallClock:
+    """The time, or later."""
+
+    ahead_s: float = 0.0
+
+    def now(self) -> datetime:
+        return utc_now() + timedelta(seconds=self.ahead_s)
+
+
+@dataclass
+class Replica:
+    """One replica; follows within `reserving`."""
+
+    store: ClusterReservations
+    ledger: Reservations
+    seat: Seat
+    clock: WallClock
+    gang: str = field(default_factory=lambda: f"ns/{secrets.token_hex(4)}")
+
+    def reserve(
+        self, count: int, *, id_: str = "", gang: str = "", ttl_s: int = 600
+    ) -> Reserved | Refusal:
+        asked = Wish(id_ or str(uuid4()), LOCAL, request_of(gang or self.gang, count), ttl_s)
+        return self.ledger.reserve(asked, budget_s=PLENTY_S)
+
+    def made(self, count: int, **more: str) -> Reservation:
+        """Reserve what must be granted."""
+        answer = self.reserve(count, **more)  # type: ignore[arg-type]  # texts only
+        assert isinstance(answer, Reserved), answer
+        assert answer.reservation is not None, answer.placement
+        return answer.reservation
+
+    def confirm(self, id_: str) -> Reservation | Refusal:
+        return self.ledger.confirm(id_, holder=LOCAL)
+
+    def release(self, id_: str) -> Reservation | Refusal:
+        return self.ledger.release(id_, holder=LOCAL)
+
+    def phase(self, id_: str) -> ReservationPhase | None:
+        return next((one.phase for one in self.ledger.known() if one.id == id_), None)
+
+    def room(self) -> int:
+        """Return how many pods of a stranger fit."""
+        snapshot = self.ledger.snapshot
+        assert snapshot is not None
+        sizes = (n for n in range(8, 0, -1) if place(snapshot, request_of("ns/x", n)).is_feasible)
+        return next(sizes, 0)
+
+    def await_phase(self, id_: str, phase: ReservationPhase | None) -> None:
+        """Wait until the watch has told."""
+        wait_until(
+            lambda: None if self.phase(id_) is phase else str(self.phase(id_)),
+            deadline_s=DEADLINE_S,
+            what=f"{id_} is {phase}",
+        )
+
+
+@contextmanager
+def reserving(
+    transport: Transport, seat: Seat, *, base: Snapshot | None = None, awaits: bool = True
+) -> Iterator[Replica]:
+    """Run a replica on two nodes of four slots; it has listed all when it is yielded."""
+    store = ClusterReservations(
+        transport,
+        pace=Pace(HastyEnding(), monotonic, JITTER),
+        leadership=Leadership(lambda: seat.left_s, lambda: seat.epoch, lambda: seat.leader),
+        on_change=lambda: None,
+    )
+    clock = WallClock()
+    ledger = Reservations(store, now=clock.now, clock=time.monotonic)
+    ledger.publish(base or cluster(num_nodes=2, slots=4, per_leaf=2))
+    with store:
+        if awaits:
+            wait_until(
+                lambda: None if store.num_watches > 1 else "not listed",
+                deadline_s=DEADLINE_S,
+                what="reservations are followed",
+            )
+        yield Replica(store, ledger, seat, clock)
+
+
+def stored(api: ApiServer) -> list[dict[str, object]]:
+    """Return all objects."""
+    found: list[dict[str, object]] = api.expect("GET", RESERVATIONS.path())["items"]
+    return found
+
+
+def clear(api: ApiServer) -> None:
+    """Delete all objects."""
+    api.expect("DELETE", RESERVATIONS.path())

@@ -1,0 +1,273 @@
+"""`toponaut serve --kube` as the program that it is, and a cluster whose agents are made up."""
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from generator.kube.resources import FABRICS, HYPERNODES, LEASES, NODES, REPORTS, Resource
+from generator.outputs.hypernode import HyperNode, parse_manifest, tree_of_hypernodes
+from generator.server.replica import LEASE
+from generator.store.directory import DirectoryStore
+from tests.generator.scenes import Scene, kube_node
+from tests.kube.conftest import WRITER, with_volcano
+from tests.kube.proxy import FaultProxy
+from tests.lab.api_server import Answer, ApiServer
+from tests.lab.audit import Write
+from tests.lab.wait import wait_until
+from tests.repository import ROOT
+from topology.model.tree import host_partitions
+from topology.reports.neighbor_report import NeighborReport, render_report
+from topology.synthetic import derive_truth
+
+DEADLINE_S = 90
+
+
+class Cluster:
+    """A server that holds what a scene's agents report."""
+
+    def __init__(self, api: ApiServer, scene: Scene) -> None:
+        self.api = with_volcano(api)
+        self.scene = scene
+        self.namespace = api.namespace()
+        self.clear()
+        for name in scene.hosts:
+            self.add_node(name)
+        self.report(scene)
+
+    def report(self, scene: Scene) -> None:
+        """Let agents report what a scene holds, and nothing else; equal ones are not written."""
+        reports = DirectoryStore(scene.store()).read_reports().reports
+        for report in reports:
+            self.write_report(report.spelled_out())
+        self.forget(
+            {one["metadata"]["name"] for one in self.items(REPORTS)}.difference(
+                report.metadata.name for report in reports
+            )
+        )
+
+    def forget(self, names: Collection[str]) -> None:
+        """Let reports go."""
+        for name in names:
+            self.api.expect("DELETE", REPORTS.path(name))
+
+    def lose(self, hosts: Collection[str]) -> None:
+        """Let hosts vanish: their reports, and what switches tell of them."""
+        self.forget(hosts)
+        for report in self.items(REPORTS):
+            name = report["metadata"]["name"]
+            for port in report["spec"]["ports"]:
+                near = port.get("neighbors", [])
+                port["neighbors"] = [one for one in near if one.get("name") not in hosts]
+            self.api.expect("PUT", REPORTS.path(name), report)
+
+    def touch(self, minutes: int) -> None:
+        """Let all agents renew the times of unchanged facts."""
+        for report in self.items(REPORTS):
+            report["status"] = {"observedAt": f"2026-11-05T10:{minutes:02}:00Z"}
+            path = f"{REPORTS.path(report['metadata']['name'])}/status"
+            self.api.expect("PUT", path, report)
+
+    def run_gang(self, *hosts: str) -> list[str]:
+        """Run a pod of one gang on each host; return the paths of the pods."""
+        pods = f"/api/v1/namespaces/{self.namespace}/pods"
+        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts"
+        self.api.request("POST", account, {"metadata": {"name": "default"}})
+        for at, host in enumerate(hosts):
+            marks = {"scheduling.k8s.io/group-name": "llm"}
+            spec = {"nodeName": host, "containers": [{"name": "c", "image": "i"}]}
+            metadata = {"name": f"llm-{at}", "annotations": marks}
+            made = self.api.expect("POST", pods, {"metadata": metadata, "spec": spec})
+            status = made | {"status": {"phase": "Running"}}
+            self.api.expect("PUT", f"{pods}/llm-{at}/status", status)
+        return [f"{pods}/llm-{at}" for at in range(len(hosts))]
+
+    def end_gang(self, pods: Iterable[str]) -> None:
+        """Let the pods of a gang end."""
+        for pod in pods:
+            self.api.expect("DELETE", pod, {"gracePeriodSeconds": 0})
+
+    def write_report(self, report: NeighborReport) -> None:
+        path = f"{REPORTS.path(report.metadata.name)}?fieldManager=agent&force=true"
+        self.api.apply(path, render_report(report))
+
+    def add_node(self, name: str) -> None:
+        node = kube_node(name)
+        made = self.api.expect("POST", NODES.path(), node | {"status": {}})
+        made = self.api.expect(
+            "PUT", f"{NODES.path(name)}/status", made | {"status": node["status"]}
+        )
+        made["spec"].pop("taints", None)  # the server's own: nothing may be placed there yet
+        self.api.expect("PUT", NODES.path(name), made)
+
+    def clear(self) -> None:
+        """Remove all that a test has left."""
+        for resource in (HYPERNODES, FABRICS, REPORTS, NODES):
+            for found in self.items(resource):
+                self.api.request("DELETE", resource.path(found["metadata"]["name"]))
+        for pod in self.api.expect("GET", "/api/v1/pods")["items"]:
+            metadata = pod["metadata"]
+            self.end_gang([f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"])
+
+    def items(self, resource: Resource) -> list[dict[str, Any]]:
+        """Return all objects of a kind, none where the kind is not installed."""
+        answers: list[Answer] = []
+
+        def refused() -> str:
+            answers.append(self.api.request("GET", resource.path()))
+            return "" if answers[-1].status in (200, 404) else answers[-1].message
+
+        wait_until(refused, deadline_s=DEADLINE_S, what=f"{resource.plural} can be listed")
+        found: list[dict[str, Any]] = answers[-1].body.get("items", [])
+        return found
+
+    def hypernodes(self) -> dict[str, HyperNode]:
+        head = {"apiVersion": HYPERNODES.api_version, "kind": HYPERNODES.kind}
+        found = [parse_manifest({**one, **head}) for one in self.items(HYPERNODES)]
+        return {one.name: one for one in found}
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of each HyperNode: what was written again has another."""
+        return {
+            one["metadata"]["name"]: one["metadata"]["resourceVersion"]
+            for one in self.items(HYPERNODES)
+        }
+
+    def fabric(self) -> dict[str, Any]:
+        """Return the Fabric object, an empty one where there is none."""
+        return next(iter(self.items(FABRICS)), {})
+
+    def conditions(self) -> dict[str, str]:
+        """Return the reason of each condition, with a minus where it is false."""
+        rows = self.fabric().get("status", {}).get("conditions", [])
+        return {
+            row["type"]: row["reason"] if row["status"] == "True" else f"-{row['reason']}"
+            for row in rows
+        }
+
+    def want(self, **spec: object) -> None:
+        """Write what people want."""
+        document = {
+            "apiVersion": FABRICS.api_version,
+            "kind": FABRICS.kind,
+            "metadata": {"name": "default"},
+            "spec": spec,
+        }
+        path = f"{FABRICS.path('default')}?fieldManager=person&force=true"
+        self.api.apply(path, document)
+
+    def held(self) -> str:
+        """Return the hash of the plan that is held, empty where none is."""
+        return str(self.fabric().get("status", {}).get("held", {}).get("hash", ""))
+
+    def holder(self) -> str:
+        """Return who leads."""
+        answer = self.api.request("GET", LEASES.path(LEASE, namespace=self.namespace))
+        return str(answer.body.get("spec", {}).get("holderIdentity") or "")
+
+    def await_that(self, condition: Callable[[], object], what: str) -> None:
+        """Wait until something is so."""
+        wait_until(lambda: None if condition() else self.state(), deadline_s=DEADLINE_S, what=what)
+
+    def await_tree(self, scene: Scene | None = None, *, but_for: Collection[str] = ()) -> None:
+        """Wait until the HyperNodes are what is cabled, and the status says that it is so."""
+        gone = frozenset(but_for)
+        truth = host_partitions(derive_truth((scene or self.scene).damaged))
+        wanted = [{hosts - gone for hosts in tier} for tier in truth]
+
+        def is_true() -> bool:
+            ours = [one for one in self.hypernodes().values() if one.is_ours]
+            found = [set(tier) for tier in host_partitions(tree_of_hypernodes(ours).tree)]
+            return found == wanted and self.conditions().get("Ready") == "HyperNodesWritten"
+
+        self.await_that(is_true, "HyperNodes as cabled")
+
+    def writes(self, since: int = 0) -> list[Write]:
+        """Return what the generators have written, but for the Lease, in order."""
+        found = self.api.writes_by(WRITER)[since:]
+        return [one for one in found if one.resource != LEASES.plural]
+
+    def num_writes(self) -> int:
+        """Return how many writes there were so far, renewals among them."""
+        return len(self.api.writes_by(WRITER))
+
+    def state(self) -> object:
+        return self.conditions(), self.fabric().get("status", {}), sorted(self.hypernodes())
+
+
+class Generator:
+    """A running replica."""
+
+    def __init__(self, cluster: Cluster, folder: Path, url: str, *words: str) -> None:
+        """Start it."""
+        self.name = f"replica-{secrets.token_hex(3)}"
+        self.log_file = folder / f"{self.name}.log"
+        self.ready_file = folder / f"{self.name}.ready"
+        kubeconfig = str(cluster.api.kubeconfig(WRITER, url=url))
+        options = ("--kubeconfig", kubeconfig, "--namespace", cluster.namespace)
+        calls = ["--listen", "127.0.0.1:0", "--log-format", "json"]
+        if "--tls-cert" not in words:
+            calls.append("--insecure-loopback")
+        argv = [sys.executable, "-m", "generator", "serve", "--kube", *options, *calls]
+        argv += ["--identity", self.name, "--ready-file", str(self.ready_file), *words]
+        with self.log_file.open("wb") as stream:
+            self.program = subprocess.Popen(
+                argv,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                env=os.environ | {"http_proxy": "http://127.0.0.1:1"},
+            )
+
+    @property
+    def log(self) -> list[Mapping[str, Any]]:
+        """What it said so far."""
+        lines = self.log_file.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+
+    @property
+    def events(self) -> list[str]:
+        return [str(row["event"]) for row in self.log]
+
+    @property
+    def address(self) -> str:
+        return self.ready_file.read_text().strip()
+
+    def await_event(self, event: str) -> None:
+        """Wait until it has said something."""
+        wait_until(
+            lambda: None if event in self.events else self.events[-10:] or "silence",
+            deadline_s=DEADLINE_S,
+            what=event,
+        )
+
+    def kill(self) -> None:
+        """End it as a crash of its node would."""
+        self.program.kill()
+        self.program.wait(DEADLINE_S)
+
+    def stop(self) -> int:
+        """End it as the kubelet does."""
+        self.program.send_signal(signal.SIGTERM)
+        return self.program.wait(DEADLINE_S)
+
+
+@contextmanager
+def serving(
+    cluster: Cluster, folder: Path, *words: str, proxy: FaultProxy | None = None
+) -> Iterator[Generator]:
+    """Run a replica, which must not have failed in the end."""
+    running = Generator(cluster, folder, proxy.url if proxy else "", *words)
+    try:
+        yield running
+    finally:
+        running.kill()
+    text = running.log_file.read_text()
+    assert "Traceback" not in text, text[-4000:]

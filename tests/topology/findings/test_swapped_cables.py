@@ -1,0 +1,162 @@
+"""Cables in the wrong port and cables that are missing, and what mends them."""
+
+from generator.simulation.verify import claims_of
+from tests.topology.cables import (
+    End,
+    claims,
+    heard_from,
+    hosts,
+    infer_cables,
+    mesh,
+    of_kind,
+    report,
+    star,
+)
+from tests.topology.synthetic.fabrics import cut, silence, swap
+from tests.topology.verdicts import infer_from
+from topology.inference.tree_inference import Inference
+from topology.model.facts import Finding, FindingKind, Neighbor, PortName
+from topology.synthetic import Damaged, FabricKind, FabricSpec, build_wiring, undamaged
+
+RAILS = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)))
+PODS = undamaged(build_wiring(FabricSpec(FabricKind.FAT_TREE, 32, radix=8, tiers=3)))
+SPINES = ["spine-1", "spine-2"]
+
+
+def inferred(damaged: Damaged) -> Inference:
+    return infer_from(claims_of(damaged))
+
+
+def swaps(findings: list[Finding]) -> set[frozenset[PortName]]:
+    return {frozenset(pair) for finding in findings for pair in finding.swap}
+
+
+def upper(device: str, port: str) -> PortName:
+    return next(
+        cable.high for cable in (*RAILS.cables, *PODS.cables) if cable.low == (device, port)
+    )
+
+
+def test_it_finds_nothing_wrong_with_whole_fabrics() -> None:
+    assert inferred(RAILS).findings == inferred(PODS).findings == ()
+
+
+def test_it_names_the_swap_that_mends_two_nics_on_each_other_s_rail() -> None:
+    one, other = ("node-0002", "mlx5_1/1"), ("node-0002", "mlx5_2/1")
+    found = of_kind(inferred(swap(RAILS, one, other)).findings, FindingKind.WRONG_RAIL)
+    assert swaps(found) == {frozenset({upper(*one), upper(*other)})}
+    assert "on each other's rail" in found[0].message
+
+
+def test_it_names_the_swap_of_two_host_cables_across_groups() -> None:
+    one, other = ("node-0002", "mlx5_1/1"), ("node-0010", "mlx5_1/1")
+    found = of_kind(inferred(swap(RAILS, one, other)).findings, FindingKind.SWAPPED_CABLE)
+    assert swaps(found) == {frozenset({upper(*one), upper(*other)})}
+
+
+def test_it_names_the_swap_behind_two_hosts_that_hang_between_two_groups() -> None:
+    pairs = undamaged(build_wiring(FabricSpec(FabricKind.DUAL_HOMED, 16, radix=16)))
+    found = inferred(swap(pairs, ("node-0002", "mlx5_0/1"), ("node-0010", "mlx5_0/1")))
+    (finding,) = of_kind(found.findings, FindingKind.SWAPPED_CABLE)
+    assert {end.device for end in finding.ports} >= {"node-0002", "node-0010"}
+    assert len(of_kind(found.findings, FindingKind.UNDECIDABLE)) == 2
+
+
+def test_it_names_the_swap_of_two_up_links_across_pods() -> None:
+    leaves = [switch.name for switch in PODS.wiring.switches if switch.rank == 1]
+    ups = {cable.low.device: cable.low for cable in PODS.cables if cable.low.device in leaves}
+    one, other = ups[leaves[0]], ups[leaves[-1]]
+    found = of_kind(inferred(swap(PODS, one, other)).findings, FindingKind.SWAPPED_CABLE)
+    assert swaps(found) == {frozenset({upper(*one), upper(*other)})}
+
+
+def test_it_reports_a_lone_host_cable_in_another_group() -> None:
+    cables = [
+        *(cable for rail in range(3) for cable in star(f"a{rail}", hosts(1, 4), f"eth{rail}")),
+        *(cable for rail in range(3) for cable in star(f"b{rail}", hosts(5, 8), f"eth{rail}")),
+    ]
+    moved = [
+        ((low, ("b2", "x")) if low == ("h01", "eth2") else (low, high)) for low, high in cables
+    ]
+    (finding,) = of_kind(infer_cables(moved).findings, FindingKind.SWAPPED_CABLE)
+    assert finding.ports == (PortName("h01", "eth2"), PortName("b2", "x"))
+    assert finding.swap == ()
+
+
+def test_it_reports_a_lone_nic_on_another_rail() -> None:
+    cables = [cable for rail in range(3) for cable in star(f"a{rail}", hosts(1, 4), f"eth{rail}")]
+    moved = [
+        ((low, ("a1", "x")) if low == ("h01", "eth2") else (low, high)) for low, high in cables
+    ]
+    (finding,) = of_kind(infer_cables(moved).findings, FindingKind.WRONG_RAIL)
+    assert (finding.device, finding.port) == ("a1", "x")
+    assert "another rail" in finding.message
+
+
+def test_it_reports_two_cables_of_one_host_on_one_leaf() -> None:
+    cables = [
+        *star("a0", hosts(1, 9)),
+        *star("a1", hosts(1, 9), "eth1"),
+        *star("b0", ["h10"]),
+        *star("b0", ["h10"], "eth1"),
+        *mesh(["a0", "a1", "b0"], SPINES, parallel=2),
+    ]
+    (finding,) = of_kind(infer_cables(cables).findings, FindingKind.WRONG_RAIL)
+    assert finding.device == "b0"
+    assert "2 cables to b0" in finding.message
+
+
+def test_it_says_nothing_where_many_hosts_have_two_cables_on_a_leaf() -> None:
+    cables = [cable for port in ("eth0", "eth1") for cable in star("a0", hosts(1, 4), port)]
+    assert infer_cables(cables).findings == ()
+
+
+def test_it_names_the_port_of_a_host_that_misses_a_link() -> None:
+    found = inferred(cut(RAILS, ("node-0003", "mlx5_2/1")))
+    (finding,) = of_kind(found.findings, FindingKind.MISSING_LINK)
+    assert (finding.device, finding.port) == ("node-0003", "mlx5_2/1")
+
+
+def test_it_misses_the_link_of_a_silent_host_without_naming_a_port() -> None:
+    found = inferred(silence(cut(RAILS, ("node-0003", "mlx5_2/1")), "node-0003"))
+    (finding,) = of_kind(found.findings, FindingKind.MISSING_LINK)
+    assert (finding.device, finding.port) == ("node-0003", None)
+
+
+def test_it_names_both_switches_of_a_missing_up_link() -> None:
+    lost = next(cable for cable in RAILS.cables if cable.low.device.startswith("leaf"))
+    (finding,) = of_kind(inferred(cut(RAILS, lost.low)).findings, FindingKind.MISSING_LINK)
+    assert {end.device for end in finding.ports} == {lost.low.device, lost.high.device}
+
+
+def test_it_counts_up_links_where_not_all_pairs_are_cabled() -> None:
+    lost = next(cable for cable in PODS.cables if cable.low.device.startswith("spine"))
+    (finding,) = of_kind(inferred(cut(PODS, lost.low)).findings, FindingKind.MISSING_LINK)
+    assert lost.low.device in {finding.device, *(end.device for end in finding.ports)}
+
+
+def test_it_misses_all_links_of_a_host_that_lies_dark() -> None:
+    dark: list[tuple[End, End]] = [*star("leaf-a", hosts(1, 4))]
+    found = infer_from([*claims(dark), report("h09", {"eth0": []})])
+    (finding,) = of_kind(found.findings, FindingKind.MISSING_LINK)
+    assert (finding.device, finding.port) == ("h09", "eth0")
+
+
+def test_it_names_missing_ports_alike_in_whatever_order_they_are_reported() -> None:
+    cables = [cable for rail in range(4) for cable in star(f"a{rail}", hosts(1, 4), f"eth{rail}")]
+    kept = [cable for cable in cables if cable[0] not in (("h01", "eth1"), ("h01", "eth3"))]
+    told = [claim for claim in claims(kept) if claim.device.name != "h01"]
+    linked = {low[1]: [heard_from(*high)] for low, high in kept if low[0] == "h01"}
+    dark: list[dict[str, list[Neighbor]]] = [
+        {"eth1": [], "eth3": [], **linked},
+        {"eth3": [], **linked, "eth1": []},
+    ]
+    first, second = (infer_from([*told, report("h01", ports)]).findings for ports in dark)
+    assert first == second
+    (finding,) = of_kind(first, FindingKind.MISSING_LINK)
+    assert [end.port for end in finding.ports] == ["eth1", "eth3"]
+
+
+def test_it_misses_no_link_where_no_cable_is_known_at_all() -> None:
+    dark = [report("h01", {"eth0": []}), report("h02", {"eth0": []})]
+    assert FindingKind.MISSING_LINK not in {one.kind for one in infer_from(dark).findings}

@@ -1,0 +1,163 @@
+"""Going on from what is known equals knowing nothing: after every change, in everything.
+
+Fabrics of all kinds, whole and damaged, reported by hosts, by switches too, listed, swept; reports
+that change their state, hear others, are entangled with each other, and go.
+"""
+
+import gc
+import random  # noqa: TID251 - for annotations
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from tests.topology.incremental.changes import (
+    SPECS,
+    Claims,
+    all_reports,
+    built,
+    dice,
+    entangled,
+    gone,
+    host_reports,
+    listed,
+    moved,
+    reports_in,
+    restated,
+    swept,
+    unplugged,
+    with_port,
+)
+from topology.identity.id_owners import owners_of
+from topology.incremental.incremental_tree import MAX_CHANGES, Context, Known, Path, Wanted, learn
+from topology.model.claims import Claim, FirstOwners
+from topology.planes.policy import PlanePolicy, PortRule
+from topology.synthetic import FabricKind, FabricSpec
+
+Change = Callable[[Claims, random.Random], Claims]
+CHANGES: tuple[Change, ...] = (restated, restated, moved, moved, entangled, unplugged, gone)
+
+
+def assert_same(known: Known, whole: Known) -> None:
+    assert known.fabric == whole.fabric
+    assert known.plane == whole.plane
+    assert dict(known.split.shares) == dict(whole.split.shares)
+    assert known.inferred.ranks == whole.inferred.ranks
+    assert known.inferred.grouping == whole.inferred.grouping
+    assert known.inferred.tree == whole.inferred.tree
+    assert known.inferred.findings == whole.inferred.findings
+    assert known.inferred.inference == whole.inferred.inference
+
+
+def go_on(known: Known, claims: Claims, context: Context, wanted: Wanted = Wanted()) -> Known:  # noqa: B008 - frozen
+    """Return what is known after a change, compared with what is learned from nothing."""
+    found = learn(claims, wanted=wanted, context=context, last=known)
+    assert_same(found, learn(claims, wanted=wanted, context=context))
+    return found
+
+
+def walk(claims: Claims, seed: int, *, num_changes: int = 6) -> Counter[Path]:
+    """Return how much was done anew for each of some random changes."""
+    rng, paths = dice(seed), Counter[Path]()
+    known = learn(claims)
+    for _ in range(num_changes):
+        for change in rng.choices(CHANGES, k=rng.choice((1, 1, 1, 3))):
+            claims = change(claims, rng)
+        trees = [known.inferred.tree, known.inferred.tree, known.inferred.previous, None]
+        owners: FirstOwners = owners_of(known.fabric) if rng.random() < 0.5 else {}
+        known = go_on(known, claims, Context(rng.choice(trees), owners))
+        paths[known.path] += 1
+    return paths
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", SPECS)
+def test_it_goes_on_as_from_nothing(name: str, seed: int) -> None:
+    rng = dice(f"{name}{seed}")
+    fabric = built(SPECS[name], rng if seed % 2 else None)
+    tell = rng.choice((all_reports, host_reports))
+    claims = tell(fabric) + (listed(fabric) if rng.random() < 0.5 else ())
+    assert walk(claims, seed).total() == 6
+
+
+def test_it_asks_a_host_again_where_the_switch_tells_another_rate() -> None:
+    rng = dice("storage leaves1013")
+    fabric = built(SPECS["storage leaves"], rng)
+    tell = rng.choice((all_reports, host_reports))
+    claims = tell(fabric) + (listed(fabric) if rng.random() < 0.5 else ())
+    assert walk(claims, 1013, num_changes=10).total() == 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_goes_on_beside_a_sweep(seed: int) -> None:
+    walk(swept(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)), seed)
+
+
+RAILS = FabricSpec(FabricKind.RAIL, 64, rails=8, radix=32)
+
+
+@pytest.mark.parametrize("change", [restated, moved, unplugged])
+def test_it_looks_at_one_part_for_most_single_changes(change: Change) -> None:
+    rng, paths = dice(5), Counter[Path]()
+    claims = all_reports(built(RAILS))
+    known = learn(claims)
+    for _ in range(40):
+        changed = change(claims, rng)
+        paths[learn(changed, context=Context(known.inferred.tree), last=known).path] += 1
+    is_by_host = paths[Path.PART] + paths[Path.NOTHING]
+    # A report of a switch may lose a cable to another switch, which is for the planes to tell.
+    assert is_by_host >= (20 if change is unplugged else 36)
+
+
+def test_it_does_nothing_where_nothing_changed() -> None:
+    claims = all_reports(built(SPECS["rails"]))
+    known = learn(claims)
+    again = learn(claims, context=Context(known.inferred.tree), last=known)
+    assert again.path is Path.NOTHING
+    assert again.inferred.tree is known.inferred.tree
+
+
+def test_it_learns_the_whole_again_when_a_report_goes_or_many_change() -> None:
+    claims = all_reports(built(SPECS["rails"]))
+    known = learn(claims)
+    assert learn(gone(claims, dice(1)), last=known).path is Path.WHOLE
+    many, places = claims, reports_in(claims)
+    assert len(places) > MAX_CHANGES
+    for at in places:
+        claim = many[at]
+        assert isinstance(claim, Claim)
+        many = with_port(many, at, 0, claim.device.ports[0]._replace(numa_node=7))
+    assert learn(many, last=known).path is Path.WHOLE
+
+
+def test_it_joins_one_report_and_splits_the_planes_anew_where_policies_say() -> None:
+    wanted = Wanted(policies=(PlanePolicy("mine", (PortRule(ports=("eth0",)),)),))
+    claims = all_reports(built(SPECS["rails"]))
+    known = learn(claims, wanted=wanted)
+    changed = restated(claims, dice(2))
+    found = go_on(known, changed, Context(known.inferred.tree), wanted)
+    assert found.path is Path.JOINED
+    assert learn(claims, last=known).path is Path.WHOLE  # another plane is wanted
+
+
+def test_it_takes_an_equal_report_for_the_same() -> None:
+    claims = all_reports(built(SPECS["rails"]))
+    known = learn(claims)
+    copies = tuple(
+        Claim(claim.device, claim.origin) for claim in claims if isinstance(claim, Claim)
+    )
+    assert learn(copies, context=Context(known.inferred.tree), last=known).path is Path.NOTHING
+
+
+def test_it_leaves_nothing_that_waits_for_a_collection() -> None:
+    claims = all_reports(built(SPECS["rails"]))
+    changed = moved(claims, dice(3))
+    known = learn(claims)
+    gc.collect()
+    gc.disable()
+    try:
+        known = learn(changed, last=known)
+        known = learn(claims, last=known)
+        assert gc.collect() == 0, "arrays of the generation before are still there"
+    finally:
+        gc.enable()

@@ -1,0 +1,149 @@
+"""NVLink domains: a tier below the leaves where they nest, else a finding."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from tests.topology.cables import (
+    End,
+    claims,
+    hosts,
+    infer_cables,
+    listed,
+    mac_of,
+    mesh,
+    of_kind,
+    star,
+    tiers_of,
+)
+from tests.topology.verdicts import infer_from
+from topology.inference.tree_inference import Inference, tier_names
+from topology.model.claims import Claim
+from topology.model.facts import (
+    DeviceKind,
+    FindingKind,
+    Medium,
+    Neighbor,
+    Port,
+    PortState,
+    Severity,
+    Source,
+)
+from topology.model.ids import Id, IdKind
+from topology.model.tree import parse_tree, render_tree
+
+UUID = "3a1c6a9e-64ad-4b23-9b14-1b3a0a0fa94b"
+LEAVES = {"leaf-a": hosts(1, 4), "leaf-b": hosts(5, 8)}
+CABLES = [
+    *star("leaf-a", hosts(1, 4)),
+    *star("leaf-b", hosts(5, 8)),
+    *mesh(list(LEAVES), ["spine-1", "spine-2"], parallel=2),
+]
+
+
+def nvlink(clique: int) -> Port:
+    """Return the port that an agent reports for a clique."""
+    domain = Neighbor(
+        device_ids=(Id(IdKind.CHASSIS_ID, f"{UUID}.{clique}", "nvlink"),),
+        device_name=f"nvlink-{UUID[:8]}-{clique}",
+        port_ids=(),
+        port_name="",
+        source=Source.OTHER,
+        kind=DeviceKind.SWITCH,
+    )
+    return Port("nvlink", medium=Medium.NVLINK, state=PortState.UP, neighbors=(domain,))
+
+
+def in_cliques(told: Iterable[Claim], cliques: Mapping[int, Iterable[str]]) -> list[Claim]:
+    """Return claims with the port of each host's clique added."""
+    clique_of = {host: clique for clique, members in cliques.items() for host in members}
+    return [
+        replace(claim, device=replace(claim.device, ports=(*claim.device.ports, nvlink(clique))))
+        if (clique := clique_of.get(claim.device.name)) is not None
+        else claim
+        for claim in told
+    ]
+
+
+def inferred(
+    cliques: Mapping[int, Iterable[str]], cables: Iterable[tuple[End, End]] = CABLES
+) -> Inference:
+    return infer_from(in_cliques(claims(cables), cliques))
+
+
+def domain(clique: int) -> str:
+    return f"nvlink-{UUID[:8]}-{clique}"
+
+
+def test_it_makes_a_tier_of_cliques_below_the_leaves() -> None:
+    found = inferred({1: hosts(1, 2), 2: hosts(3, 4), 3: hosts(5, 8)})
+    assert found.tree.tiers == ("nvlink", "leaf", "spine")
+    assert tiers_of(found) == [
+        {domain(1): hosts(1, 2), domain(2): hosts(3, 4), domain(3): hosts(5, 8)},
+        LEAVES,
+        {"spine-1-2": hosts(1, 8)},
+    ]
+    assert found.findings == ()
+    assert parse_tree(render_tree(found.tree)) == found.tree
+
+
+def test_it_makes_a_domain_of_its_own_of_each_host_without_a_clique() -> None:
+    found = inferred({1: hosts(1, 3)})
+    alone = {f"nvlink-{host}": [host] for host in ["h04", *hosts(5, 8)]}
+    assert tiers_of(found)[0] == {domain(1): hosts(1, 3), **alone}
+    assert tiers_of(found)[1] == LEAVES
+
+
+def test_it_tells_of_hosts_that_say_nothing_and_so_stand_alone() -> None:
+    told = in_cliques(claims(CABLES, silent=["h02"]), {1: hosts(1, 4), 2: hosts(5, 8)})
+    found = infer_from([*told, listed("h02", Id(IdKind.MAC, mac_of("h02")))])
+    assert tiers_of(found)[0]["nvlink-h02"] == ["h02"]
+    (finding,) = of_kind(found.findings, FindingKind.UNDECIDABLE)
+    assert (finding.device, finding.severity) == ("h02", Severity.WARNING)
+
+
+def test_it_tells_a_clique_apart_per_leaf_and_says_so_where_most_nest() -> None:
+    found = inferred({1: hosts(1, 2), 2: hosts(3, 5), 3: hosts(6, 8)})
+    lowest = sorted(sorted(nodes) for nodes in tiers_of(found)[0].values())
+    assert lowest == [hosts(1, 2), hosts(3, 4), hosts(5, 5), hosts(6, 8)]
+    (finding,) = of_kind(found.findings, FindingKind.TIER_MISMATCH)
+    assert finding.device == domain(2)
+    assert [end.device for end in finding.ports] == hosts(3, 5)
+    assert "h03, h04 and h05" in finding.message
+
+
+def test_it_keeps_to_the_network_where_cliques_cut_across_leaves() -> None:
+    found = inferred({1: ["h01", "h02", "h05", "h06"], 2: ["h03", "h04", "h07", "h08"]})
+    assert tiers_of(found) == [LEAVES, {"spine-1-2": hosts(1, 8)}]
+    assert len(of_kind(found.findings, FindingKind.TIER_MISMATCH)) == 2
+
+
+@pytest.mark.parametrize("cliques", [{}, {1: ["h99"]}], ids=["none", "of a host unknown"])
+def test_it_makes_no_tier_without_cliques(cliques: Mapping[int, Iterable[str]]) -> None:
+    assert inferred(cliques).tree == infer_cables(CABLES).tree
+
+
+def test_it_leaves_a_host_in_two_cliques_to_itself() -> None:
+    both = in_cliques(in_cliques(claims(CABLES), {1: hosts(1, 4), 2: hosts(5, 8)}), {2: ["h01"]})
+    found = infer_from(both)
+    assert tiers_of(found)[0]["nvlink-h01"] == ["h01"]
+
+
+def test_it_keeps_the_name_of_a_clique_that_changes_its_number() -> None:
+    before = inferred({1: hosts(1, 4), 2: hosts(5, 8)}).tree
+    told = in_cliques(claims(CABLES), {7: hosts(1, 4), 2: hosts(5, 8)})
+    after = infer_from(told, previous=before).tree
+    assert [one.name for one in after.domains] == [one.name for one in before.domains]
+
+
+def test_it_does_not_place_by_nvlink_whom_the_network_does_not_place() -> None:
+    torn = [*star("leaf-a", ["h09"]), *star("leaf-b", ["h09"], "eth1")]
+    found = inferred({1: hosts(1, 4), 2: [*hosts(5, 8), "h09"]}, [*CABLES, *torn])
+    assert tiers_of(found)[0] == {domain(1): hosts(1, 4), domain(2): hosts(5, 8)}
+    assert [gone.node for gone in found.tree.unplaced] == ["h09"]
+
+
+def test_it_names_the_tier_of_cliques_first() -> None:
+    assert tier_names(3, has_cliques=True) == ("nvlink", "leaf", "spine")
+    assert tier_names(2, ("rack", "row", "hall"), has_cliques=True) == ("rack", "row")
