@@ -14,11 +14,13 @@ from generator.cli.input_files import read_running
 from generator.cli.observation import read_observation, read_tree
 from generator.cli.options import parse_duration, parse_levels, together
 from generator.cli.request_input import Asked, read_asked, tell, tell_notes, tell_unused
-from generator.ingest.sources import Sources, input_options, read_inventory
+from generator.cli.source_options import input_options
+from generator.ingest.sources import Sources
 from generator.kube.access import Access
 from generator.objects.inventory import Inventory, capacities
 from generator.placement.cluster.snapshot import RunningGang, Snapshot, build_snapshot
 from generator.reservations.holds import Kept, occupied
+from generator.store.local_files import read_inventory
 from topology.model.errors import ParseError
 from topology.model.tree import TopologyTree
 

@@ -16,9 +16,9 @@ from pydantic import (
     field_validator,
 )
 
-from generator.ingest.sources import read_bytes
 from generator.objects.yaml_document import parse_document
 from generator.placement.cluster.snapshot import RunningGang, RunningPods
+from generator.store.local_files import read_bytes
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
 

@@ -11,18 +11,12 @@ import click
 
 from generator.cli.exit_codes import Exit
 from generator.cli.output import print_problems
-from generator.ingest.sources import (
-    NO_SOURCE,
-    Inputs,
-    Sources,
-    read_bytes,
-    read_inputs,
-    read_inventory,
-)
+from generator.ingest.sources import NO_SOURCE, Inputs, Sources, read_inputs
 from generator.objects.yaml_document import parse_document
 from generator.observe.observation import Observation, observe
 from generator.outputs.hypernode import HyperNode, tree_of_hypernodes
 from generator.store.directory import read_hypernodes
+from generator.store.local_files import read_bytes, read_inventory
 from runtime.generator_clock import utc_now
 from topology.model.claims import spell_out
 from topology.model.errors import ConfigError, ParseError, TopologyError, show

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
 from generator.cli.options import together
 from generator.rpc.auth.tls import TlsFiles
+from generator.server.settings import PortSettings
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _HOW: Final = (
     "say how callers are known: --tls-cert and --tls-key with --client-ca, --token-audience or "
     "both; or --insecure-loopback, which serves this machine without asking"
 )
-
-
-class PortSettings(NamedTuple):
-    """Where to serve what, and to whom."""
-
-    metrics: str | None = None
-    """`HOST:PORT`; None: nowhere."""
-    health: str | None = None
-    tls: TlsFiles | None = None
-    """None: callers on this machine are not asked who they are, and there are no others."""
-    audience: str | None = None
-    """That tokens must be made for; None: no token is asked for."""
 
 
 port_options: Final = together(

@@ -3,51 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
 from generator.cli.options import parse_duration, together
 from generator.kube.access import Access
 from generator.objects.plane_config import PlaneChoice, read_planes
+from generator.server.settings import ClusterSeat, ServeSettings, Walked
 from topology.planes.policy import COMPUTE
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
-
-
-class Walked(NamedTuple):
-    """Which switches are walked, and how."""
-
-    config: Path
-    period_s: float
-    deadline_s: float
-
-
-class ClusterSeat(NamedTuple):
-    """Which cluster is served, and as whom among its replicas."""
-
-    access: Access
-    namespace: str | None
-    """Of the Lease; None: the one that the credentials or the pod name."""
-    identity: str | None
-    """None: the pod's name, and a part that is drawn."""
-
-
-class ServeSettings(NamedTuple):
-    """What is served, and how."""
-
-    folder: Path
-    """Means nothing where a cluster is served."""
-    cluster: ClusterSeat | None
-    nodes: Path | None
-    period_s: float
-    planes: PlaneChoice | None
-    """None: what the Fabric object says."""
-    switches: Walked | None
-    is_dry: bool
-    listen: str
-    ready_file: Path | None
 
 
 serve_options: Final = together(

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import click
 
-from generator.ingest.sources import read_bytes
 from generator.objects.yaml_document import parse_documents
+from generator.store.local_files import read_bytes
 from topology.cabling.plan_diff import DifferenceKind
 from topology.findings.silences import Silence, parse_silences
 from topology.model.errors import ConfigError, ParseError, show

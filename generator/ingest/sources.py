@@ -11,21 +11,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import click
-
-from generator.cli.options import access_of, together
 from generator.ingest.claims import take_reports
 from generator.ingest.dump_formats import parse_dump
 from generator.ingest.subnets import uncovered
 from generator.ingest.sweeps import claims_of_sweep
 from generator.ingest.walk_files import read_walks
 from generator.kube.access import Access
-from generator.objects.inventory import Inventory, parse_nodes
+from generator.objects.inventory import Inventory
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
 from generator.objects.tree_spec import DEFAULT_SHAPE, Shape, shape_of
 from generator.store.directory import ReadReports, read_reports
+from generator.store.local_files import MAX_SWEEP_BYTES, read_bytes, read_inventory, read_regular
 from topology.model.claims import Claim, Origin, SweptClaims, spell_out
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.facts import Device, DeviceKind, Port
@@ -35,7 +33,6 @@ from topology.reports.compact_reports import Report
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
 NO_SOURCE: Final = "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
-MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB
 MAX_CAPTURE_BYTES: Final = 16 << 20  # a spine with 48 leaves prints 100 kB
 _CAPTURE = re.compile(r"(?P<device>.+)\.neighbors\.(?P<form>json0|json|keyvalue)\Z")
 
@@ -164,37 +161,6 @@ def _with(
     return replace(found, claims=(*found.claims, *claims), problems=(*found.problems, *problems))
 
 
-def read_inventory(file: Path | None) -> Inventory | None:
-    """Read the list of nodes, None where no file is named.
-
-    Raises:
-        ConfigError: it cannot be read, or holds no node: an empty list would unplace everything.
-    """
-    if file is None:
-        return None
-    raw = read_bytes(file, MAX_SWEEP_BYTES)
-    if isinstance(raw, ParseError):
-        raise ConfigError(str(raw))
-    inventory = parse_nodes(raw, source=show(str(file), 1024))
-    if not inventory.nodes:
-        why = next((f": {problem}" for problem in inventory.problems), "")
-        raise ConfigError(f"{show(str(file), 1024)}: no node in it{why}")
-    return inventory
-
-
-def read_bytes(file: Path, limit: int) -> bytes | ParseError:
-    """Read a whole file, or say why that is not done."""
-    source = show(str(file), 1024)
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(limit + 1)
-    except OSError as error:
-        return ParseError(f"cannot be read: {error.strerror}", source=source)
-    if len(raw) > limit:
-        return ParseError(f"larger than {limit} bytes", source=source)
-    return raw
-
-
 def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]]:
     raw = read_bytes(file, MAX_SWEEP_BYTES)
     if isinstance(raw, ParseError):
@@ -250,13 +216,6 @@ def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError
     return device, [*heard.errors, *problems]
 
 
-def read_regular(file: Path, limit: int) -> bytes | ParseError:
-    """Read a file that another file or a folder names; to open a pipe would wait for its writer."""
-    if file.exists() and not file.is_file():
-        return ParseError("not a regular file", source=show(str(file), 1024))
-    return read_bytes(file, limit)
-
-
 def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
     if not file.exists():
         return None, ()
@@ -264,68 +223,3 @@ def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
     if isinstance(raw, ParseError):
         return None, (raw,)
     return parse_chassis(raw, source=show(str(file), 1024))
-
-
-_FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-input_options: Final = together(
-    click.option("--reports", type=_FOLDER, help="Folder of agents' NeighborReports."),
-    click.option(
-        "--ibnetdiscover",
-        type=_FILE,
-        multiple=True,
-        help="Output of ibnetdiscover, ibdiagnet or opensm; repeatable.",
-    ),
-    click.option(
-        "--lldpcli",
-        type=_FOLDER,
-        help="Folder of DEVICE.neighbors.json0, what `lldpcli -f json0 show neighbors "
-        "details` printed there, and DEVICE.chassis.json0.",
-    ),
-    click.option(
-        "--snmpwalk",
-        type=_FOLDER,
-        help="Folder of DEVICE.snmpwalk.txt, what `snmpbulkwalk -On` printed of each switch.",
-    ),
-    click.option("--hypernodes", type=_FOLDER, help="Folder of HyperNode objects."),
-    click.option(
-        "--nodes",
-        type=_FILE,
-        help="The cluster's nodes: `kubectl get nodes -o json`, or our inventory.",
-    ),
-    click.option("--planes", type=_FILE, help="Which ports are whose network's, as YAML."),
-    click.option("--plane", help="Network to look at.  [default: compute]", metavar="NAME"),
-    click.option("--kube", is_flag=True, help="Read the cluster's reports and nodes."),
-    click.option("--kubeconfig", help="How to reach it, in place of kubectl's files."),
-    click.option("--context", help="Of the kubeconfig, in place of the current one."),
-    click.argument("files", nargs=-1, type=_FILE),
-)
-"""The options that all reading commands share."""
-
-
-def sources_of(options: dict[str, Any]) -> Sources:
-    """Take the shared options out of a command's parameters.
-
-    Raises:
-        click.UsageError: sources that exclude each other.
-    """
-    sources = Sources(
-        cluster=access_of(options),
-        reports=options.pop("reports"),
-        ibnetdiscover=(*options.pop("ibnetdiscover"), *options.pop("files")),
-        lldpcli=options.pop("lldpcli"),
-        snmpwalk=options.pop("snmpwalk"),
-        hypernodes=options.pop("hypernodes"),
-        nodes=options.pop("nodes"),
-        planes=options.pop("planes"),
-        plane=options.pop("plane"),
-    )
-    if sources.hypernodes and not sources._replace(hypernodes=None).is_empty:
-        raise click.UsageError("--hypernodes is a tree already; name no other source beside it")
-    if sources.cluster and sources.reports:
-        raise click.UsageError("--kube brings its reports: no --reports")
-    if sources.hypernodes and (sources.planes or sources.plane):
-        raise click.UsageError("--hypernodes is a tree already: no --planes, no --plane")
-    return sources

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from generator.jobs.cluster import Cluster, Ints
 from generator.jobs.running_jobs import RunningJob, RunningPod
 from generator.placement.answer import Placement
-from generator.simulation.replay.cluster import Cluster, Ints
 from topology.model.tree import TopologyTree
 
 

@@ -10,11 +10,31 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from generator.objects.pod_resources import PodUsage, parse_pod_usage
-from generator.reconcile.gang_splits import Gang
-from generator.reservations.records import BoundPod
+
+
+class BoundPod(NamedTuple):
+    """A pod of a gang that has a node and has not ended."""
+
+    gang: str
+    """`NAMESPACE/NAME`."""
+    node: str
+    since: datetime | None
+    """When it was bound; None: nobody knows."""
+    amounts: Mapping[str, Decimal]
+    """What it takes there."""
+
+
+class Gang(NamedTuple):
+    """Pods that run together, on more than one node."""
+
+    name: str
+    """`NAMESPACE/NAME` of its group."""
+    nodes: frozenset[str]
+
 
 _MARKS: Final = (
     "scheduling.k8s.io/group-name",  # Volcano, on every pod that it schedules

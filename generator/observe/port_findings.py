@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from topology.model.errors import show
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import columns_of
+from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import (
     DeviceKind,
     Finding,

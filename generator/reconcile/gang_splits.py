@@ -10,20 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from generator.objects.pods import Gang
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.node_domains import Homes
 from topology.model.ids import natural_key
 
 _NO_TIER: Final = 1 << 31
 """Above every tier."""
-
-
-class Gang(NamedTuple):
-    """Pods that run together, on more than one node."""
-
-    name: str
-    """`NAMESPACE/NAME` of its group."""
-    nodes: frozenset[str]
 
 
 class Split(NamedTuple):

@@ -21,8 +21,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from generator.objects.fabric import ChangeBudget
+from generator.objects.pods import Gang
 from generator.outputs.hypernode import HyperNode, render_manifest
-from generator.reconcile.gang_splits import Gang, Split, find_splits
+from generator.reconcile.gang_splits import Split, find_splits
 from generator.reconcile.node_domains import Homes, after_plan, homes_of
 from generator.reconcile.plan import Action, Op
 from topology.model.errors import show

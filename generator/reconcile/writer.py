@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from generator.objects.pods import Gang
 from generator.objects.tree_spec import DEFAULT_SHAPE, shape_of
 from generator.objects.write_policy import Policy, policy_of
 from generator.outputs.hypernode import HyperNode
@@ -34,7 +35,6 @@ from generator.reconcile.debounce import (
     note_writes,
     wait_for,
 )
-from generator.reconcile.gang_splits import Gang
 from generator.reconcile.guard import Coverage, Verdict, hash_plan, judge
 from generator.reconcile.plan import Action
 from generator.store.base import ServedStore

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from generator.kube.access import Access
 from generator.kube.resources import RESERVATIONS
-from generator.objects.pods import parse_bound_pod
+from generator.objects.pods import BoundPod, parse_bound_pod
 from generator.reservations.cluster import parse_stored
 from generator.reservations.holds import Kept, left_of, nominations
-from generator.reservations.records import BoundPod, Reservation
+from generator.reservations.records import Reservation
 from generator.reservations.rules import settled
 from generator.store.cluster import open_cluster
 from runtime.generator_clock import utc_now

@@ -14,9 +14,10 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from generator.objects.pods import BoundPod
 from generator.objects.reservation import ReservationPhase
 from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, with_nominated
-from generator.reservations.records import BoundPod, Reservation
+from generator.reservations.records import Reservation
 from topology.model.errors import ParseError
 
 BINDS_ALL: Final = 1 << 62

@@ -15,6 +15,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Final, NamedTuple
 
+from generator.objects.pods import BoundPod
 from generator.placement.answer import Placement
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place, running_gang
@@ -30,15 +31,7 @@ from generator.reservations.holds import (
     outranked,
     views_of,
 )
-from generator.reservations.records import (
-    BoundPod,
-    Census,
-    Refusal,
-    RefusalKind,
-    Reservation,
-    Reserved,
-    Wish,
-)
+from generator.reservations.records import Census, Refusal, RefusalKind, Reservation, Reserved, Wish
 from generator.reservations.rules import (
     MOST_HELD,
     MOST_KNOWN,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -133,18 +132,6 @@ class Refusal(NamedTuple):
     """Of the request, where one is wrong."""
     leader: str = ""
     """`HOST:PORT` of who can grant it, where that is another."""
-
-
-class BoundPod(NamedTuple):
-    """A pod of a gang that has a node and has not ended."""
-
-    gang: str
-    """`NAMESPACE/NAME`."""
-    node: str
-    since: datetime | None
-    """When it was bound; None: nobody knows."""
-    amounts: Mapping[str, Decimal]
-    """What it takes there."""
 
 
 class Census(NamedTuple):

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.levels import NODE
-from generator.placement.cluster.snapshot import Ints, Mask, Snapshot, seen_by
+from generator.placement.cluster.levels import NODE, Ints, Mask
+from generator.placement.cluster.snapshot import Snapshot, seen_by
 from generator.placement.groups import Group
 
 

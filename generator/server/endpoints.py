@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Final, NamedTuple, Protocol
 
-from generator.cli.port_options import PortSettings
 from generator.reconcile.result import OnQuery, OnRound, RoundOutcome
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import ServerCertificates
 from generator.rpc.server import Security
 from generator.server.health import Heartbeat, health_pages
+from generator.server.settings import PortSettings
 from generator.telemetry.metrics import ClusterView, Metrics
 from runtime.generator_clock import utc_now
 from runtime.generator_http import PageServer, Render

@@ -19,6 +19,7 @@ from generator.ingest.claims import freshness_findings
 from generator.ingest.sources import Inputs
 from generator.objects.inventory import Inventory, ListedNode, capacities
 from generator.objects.plane_config import PlaneChoice
+from generator.objects.pods import BoundPod, Gang
 from generator.observe.observation import Observation, Periods, report_findings
 from generator.observe.observer import Evidence, Inferring
 from generator.observe.sweep_election import Elections
@@ -32,12 +33,10 @@ from generator.reconcile.desired import (
     previous_tree,
     unknown_of,
 )
-from generator.reconcile.gang_splits import Gang
 from generator.reconcile.guard import Coverage
 from generator.reconcile.result import OnRound, RoundOutcome
 from generator.reconcile.status import Noticed, Telling, Told
 from generator.reconcile.writer import Guarding, Pass, Writing
-from generator.reservations.records import BoundPod
 from generator.store.base import ServedStore
 from generator.store.directory import ReadHyperNodes, ReadReports
 from generator.switches.poller import SwitchRounds

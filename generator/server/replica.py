@@ -19,11 +19,11 @@ from threading import Thread
 from time import monotonic
 from typing import Final
 
-from generator.cli.serve_options import ClusterSeat
 from generator.kube.credentials import find_credentials
 from generator.kube.elector import Elector, LeaseName
 from generator.kube.transport import KubeTransport, OnAnswer, unheard
 from generator.reservations.cluster import ClusterReservations, Leadership
+from generator.server.settings import ClusterSeat
 from generator.store.followed_cluster import FollowedCluster
 from runtime.generator_clock import utc_now
 from runtime.retry import Ending, Pace

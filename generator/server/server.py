@@ -16,13 +16,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol
 
-from generator.cli.exit_codes import Exit
-from generator.cli.serve_options import ServeSettings, Walked
+from generator.objects.pods import BoundPod
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.debounce import Pace
 from generator.reconcile.writer import Writing, always
 from generator.reservations.ledger import Reservations
-from generator.reservations.records import BoundPod
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from generator.reservations.store import ReservationStore
 from generator.rpc.published import Published
@@ -30,6 +28,7 @@ from generator.rpc.reservation_service import ReservingCalls
 from generator.rpc.server import PlacementServer
 from generator.server.endpoints import Ports
 from generator.server.loop import Course, Rounds
+from generator.server.settings import ServeSettings, Walked
 from generator.store.base import ServedStore
 from generator.store.watched_directory import ServedFolder
 from generator.switches.poller import SwitchRounds
@@ -192,7 +191,7 @@ class Running:
         # Every write is whole or not there at all, so a round may be left in the middle; its
         # thread would keep the interpreter from ending. A lease is left to expire.
         log.warning("generator stopped within a round")
-        os._exit(Exit.OK)
+        os._exit(0)
 
     def _turn(self, rounds: Rounds, settings: ServeSettings) -> list[Schedule]:
         schedules = [

@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from topology.inference.tree_inference import Inference, infer
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
-from topology.model.fabric import build_fabric
 from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Medium, PortName
 from topology.model.ids import Id, IdKind
 from topology.model.tree import TopologyTree, all_nodes, host_partitions

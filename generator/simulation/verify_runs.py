@@ -20,7 +20,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from generator.cli.fabric_options import fabric_words, fault_words
+from generator.simulation.fabric_words import fabric_words, fault_words
 from generator.simulation.verify import Score, Verdict, run
 from generator.simulation.verify_grid import Scenario
 from topology.model.errors import ConfigError, TopologyError, show

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from generator.objects.inventory import Inventory
+from generator.objects.pods import BoundPod, Gang
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.gang_splits import Gang
-from generator.reservations.records import BoundPod
 from generator.store.directory import ReadHyperNodes, ReadReports
 from topology.reports.neighbor_report import NeighborReport
 

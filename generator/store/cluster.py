@@ -21,10 +21,9 @@ from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, 
 from generator.kube.transport import KubeTransport, Request, Transport, decode
 from generator.objects.inventory import Inventory, ListedNode, parse_node
 from generator.objects.pod_resources import less_usage, parse_pod_usage
-from generator.objects.pods import gangs_of, parse_pod
+from generator.objects.pods import Gang, gangs_of, parse_pod
 from generator.objects.write_policy import APPROVED, policy_of, with_approval
 from generator.outputs.hypernode import HyperNode, parse_manifest, render_manifest
-from generator.reconcile.gang_splits import Gang
 from generator.store.directory import ReadHyperNodes, ReadReports
 from generator.store.interned_reports import LeanReader
 from runtime.retry import Ending, Pace, TokenBucket

@@ -20,15 +20,15 @@ from generator.kube.transport import Transport
 from generator.objects.inventory import Inventory, ListedNode
 from generator.objects.pod_resources import Leavings
 from generator.objects.pods import (
+    BoundPod,
     FollowedPod,
+    Gang,
     RunningPod,
     ailing_agents,
     gangs_of,
     parse_followed_pod,
 )
 from generator.outputs.hypernode import HyperNode, parse_manifest
-from generator.reconcile.gang_splits import Gang
-from generator.reservations.records import BoundPod
 from generator.store.cluster import (
     SMALL_PAGES,
     UNENDED,

@@ -7,13 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from generator.ingest.sources import read_inventory
 from generator.objects.inventory import Inventory
+from generator.objects.pods import BoundPod, Gang
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.gang_splits import Gang
-from generator.reservations.records import BoundPod
 from generator.store.directory import DirectoryStore, ReadHyperNodes, ReadReports
 from generator.store.file_watch import Watched, file_stamps, folder_stamps
+from generator.store.local_files import read_inventory
 from topology.model.errors import ConfigError, ParseError
 from topology.reports.neighbor_report import NeighborReport
 

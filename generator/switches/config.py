@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from generator.ingest.sources import read_bytes, read_regular
+from generator.store.local_files import read_bytes, read_regular
 from generator.switches.targets import Targets, parse_switches
 from topology.model.errors import ConfigError, ParseError, show
 

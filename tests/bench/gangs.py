@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.jobs.cluster import Cluster, Pods
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     Snapshot,
@@ -31,7 +32,6 @@ from generator.placement.cluster.snapshot import (
 from generator.placement.engine import place, running_gang
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request
-from generator.simulation.replay.cluster import Cluster, Pods
 from generator.simulation.replay.fabrics import tree_of_shape
 from generator.simulation.replay.strategies import best_fit
 from topology.model.tree import API_VERSION

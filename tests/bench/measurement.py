@@ -21,7 +21,8 @@ from tests.bench.dumps import Dump
 from tests.bench.parse_memory import measure_peak
 from tests.bench.reference import parse_reference
 from topology.inference.tree_inference import infer
-from topology.model.fabric import Fabric, build_fabric
+from topology.join.fabric_join import build_fabric
+from topology.model.fabric import Fabric
 from topology.model.facts import Device, Parsed
 from topology.model.ids import IdKind
 from topology.model.tree import TopologyTree, host_partitions

@@ -21,11 +21,11 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.output import table
+from generator.jobs.cluster import Cluster, Pods
 from generator.placement.answer import Placement, render_placement
 from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot, with_running
 from generator.placement.engine import place, running_gang
 from generator.placement.request import PlacementRequest, parse_request
-from generator.simulation.replay.cluster import Cluster, Pods
 from generator.simulation.replay.fabrics import tree_of_shape
 from generator.simulation.replay.strategies import best_fit
 from runtime.process_tuning import collect_rarely

@@ -7,12 +7,13 @@ import pytest
 
 from generator.cli.exit_codes import Exit
 from generator.cli.observation import read_observation
+from generator.cli.plan_input import observed_in
 from generator.ingest.sources import Sources
 from generator.kube.access import Access
 from generator.kube.resources import HYPERNODES, NODES, REPORTS
 from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.reconcile.apply import apply_plan
-from generator.reconcile.desired import observed_in, plan_towards
+from generator.reconcile.desired import plan_towards
 from generator.store.cluster import ClusterStore
 from generator.store.directory import read_reports
 from generator.store.followed_cluster import FollowedCluster

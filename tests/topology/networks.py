@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tests.topology.cables import heard_from, report
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
-from topology.model.fabric import Fabric, build_fabric
+from topology.model.fabric import Fabric
 from topology.model.facts import GpuDistance, Medium, Port, PortState
 from topology.planes.plane import Split, split_planes
 from topology.planes.policy import PlanePolicy

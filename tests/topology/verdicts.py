@@ -5,9 +5,9 @@ from typing import NamedTuple, TypeVar
 
 from tests.topology.synthetic.fabrics import seeded
 from topology.inference.tree_inference import Inference, infer
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
 from topology.model.errors import ConfigError
-from topology.model.fabric import build_fabric
 from topology.model.facts import Medium
 from topology.model.tree import TopologyTree
 from topology.synthetic import (

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import columns_of
+from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.ids import natural_key
 from topology.model.pair_counts import Pairs, count_pairs

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from topology.model.fabric import Fabric, Link
-from topology.model.fabric_columns import columns_of
+from topology.model.fabric import Fabric, Link, columns_of
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.lazy_rows import rows_at
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.model.fabric import Fabric, Link
-from topology.model.fabric_columns import UNKNOWN_RATE, Index, LinkColumns, columns_of
+from topology.model.fabric import Fabric, Link, columns_of
+from topology.model.fabric_columns import UNKNOWN_RATE, Index, LinkColumns
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.lazy_rows import rows_at
 from topology.planes.cables import EdgeColumns, edge_columns

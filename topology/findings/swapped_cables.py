@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from topology.findings.missing_links import missing_links
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import Index, columns_of, name_codes
+from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric_columns import Index, name_codes
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.lazy_rows import rows_at
 from topology.model.pair_counts import count_pairs

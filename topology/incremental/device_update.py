@@ -21,14 +21,8 @@ from topology.join.port_numbers import far_port, port_row
 from topology.join.port_table import PortTable
 from topology.join.splicing import splice
 from topology.model.claims import Claim
-from topology.model.fabric import FabricPort
-from topology.model.fabric_columns import (
-    Flags,
-    Index,
-    LinkColumns,
-    columns_of,
-    rate_column,
-)
+from topology.model.fabric import FabricPort, columns_of
+from topology.model.fabric_columns import Flags, Index, LinkColumns, rate_column
 from topology.model.facts import Neighbor, Port, Source
 
 AnyT = TypeVar("AnyT", bound="np.generic[Any]")

@@ -25,10 +25,10 @@ from topology.incremental.plane_update import has_switches_like, replane, respli
 from topology.incremental.tree_update import Extent, Site, reinfer
 from topology.inference.tree_inference import Inferred, infer_all
 from topology.join.claim_join import Joined, join_claims
+from topology.join.fabric_join import build_fabric
 from topology.join.neighbor_links import NO_PORT
 from topology.model.claims import Claim, FirstOwners, SweptClaims
-from topology.model.fabric import Fabric, build_fabric
-from topology.model.fabric_columns import columns_of
+from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import DeviceKind
 from topology.model.tree import TopologyTree
 from topology.planes.plane import Plane, Split, split_planes

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from topology.join.claim_join import link_rows
-from topology.model.fabric import Fabric, FabricDevice, FabricPort
-from topology.model.fabric_columns import Index, LinkColumns, columns_of
+from topology.model.fabric import Fabric, FabricDevice, FabricPort, columns_of
+from topology.model.fabric_columns import Index, LinkColumns
 from topology.model.lazy_rows import LazyRows, rows_at
 from topology.planes.cables import EdgeColumns, EdgeRows, edge_columns
 from topology.planes.plane import Plane

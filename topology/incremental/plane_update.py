@@ -14,8 +14,8 @@ import numpy as np
 
 from topology.incremental.device_update import Rejoined
 from topology.join.neighbor_links import HALF, NO_PORT
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import Flags, Index, columns_of
+from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric_columns import Flags, Index
 from topology.planes.cables import (
     Cables,
     Edge,

@@ -23,8 +23,7 @@ from topology.incremental.group_update import JudgedPart, judge_part, regroup
 from topology.incremental.partial_plane import find_part
 from topology.inference.nvlink_domains import clique_findings, find_cliques, nest_cliques
 from topology.inference.tree_inference import FindingsBySource, Inferred, build_named, infer_all
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import columns_of
+from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 from topology.planes.cables import pairs_of

@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import columns_of
+from topology.model.fabric import Fabric, columns_of
 from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import rows_at
 from topology.planes.cables import Edge

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from topology.findings.tree_findings import list_names
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import MEDIUM_CODES, columns_of
+from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric_columns import MEDIUM_CODES
 from topology.model.facts import (
     DeviceKind,
     Finding,

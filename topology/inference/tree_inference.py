@@ -27,8 +27,7 @@ from topology.inference.nvlink_domains import (
     nest_cliques,
 )
 from topology.model.errors import ConfigError, show
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import columns_of
+from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding, sort_findings
 from topology.model.ids import IdKind
 from topology.model.lazy_rows import rows_at

@@ -7,20 +7,22 @@ decided in `planes`, what they mean in `tiers`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import NamedTuple
 
-from topology.model.claims import Claim, FirstOwners, SweptClaims
+import numpy as np
+
+from topology.model.fabric_columns import (
+    KIND_CODES,
+    MEDIUM_CODES,
+    STATE_CODES,
+    FabricColumns,
+    LinkColumns,
+    rate_column,
+)
 from topology.model.facts import DeviceKind, Finding, GpuDistance, Medium, PortName, PortState
 from topology.model.ids import Id
-
-if TYPE_CHECKING:
-    from topology.model.fabric_columns import FabricColumns
-
-
-_NOBODY: Final[FirstOwners] = MappingProxyType({})
 
 
 class FabricDevice(NamedTuple):
@@ -79,7 +81,7 @@ class Fabric:
     """Sorted by ports."""
     findings: tuple[Finding, ...]
     columns: FabricColumns | None = field(default=None, compare=False, repr=False)
-    """The same as arrays, where it was made of arrays; see `fabric_columns.columns_of`."""
+    """The same as arrays, where it was made of arrays; see `columns_of`."""
 
     def port_name(self, port: int) -> PortName:
         """Return a port as people find it."""
@@ -92,26 +94,25 @@ class Fabric:
         return " and ".join(f"{end.device} port {end.port}" for end in ends)
 
 
-def build_fabric(
-    claims: Iterable[Claim | SweptClaims], *, first_owners: FirstOwners = _NOBODY
-) -> Fabric:
-    """Join claims to one fabric. The order of claims does not matter.
-
-    Cost: O(n log n) in ports and neighbors, 10 µs each; 1 µs where all claims are of sweeps
-    without contradictions, which are then joined as columns, to the same fabric.
-
-    Args:
-        claims: of all origins.
-        first_owners: by id the node that had it before, for ids that two claim now.
-    """
-    claims = list(claims)
-    swept = [claim for claim in claims if isinstance(claim, SweptClaims)]
-    if swept and len(swept) == len(claims):
-        from topology.join.sweep_join import build_swept  # noqa: PLC0415 - numpy for large sweeps only
-
-        found = build_swept(swept)
-        if found is not None:
-            return found
-    from topology.join.claim_join import join_claims  # noqa: PLC0415 - it makes what is defined here
-
-    return join_claims(claims, first_owners=first_owners).fabric
+def columns_of(fabric: Fabric) -> FabricColumns:
+    """Return a fabric's arrays, made of its rows where it has none. Cost: O(ports + links)."""
+    if fabric.columns is not None:
+        return fabric.columns
+    return FabricColumns(
+        names=[device.name for device in fabric.devices],
+        nodes=[device.node for device in fabric.devices],
+        kinds=np.array([KIND_CODES[device.kind] for device in fabric.devices], np.uint8),
+        port_devices=np.array([port.device for port in fabric.ports], np.intp),
+        port_names=[port.name for port in fabric.ports],
+        media=np.array([MEDIUM_CODES[port.medium] for port in fabric.ports], np.uint8),
+        states=np.array([STATE_CODES[port.state] for port in fabric.ports], np.uint8),
+        rates=rate_column([port.rate_bps for port in fabric.ports]),
+        is_placed=np.array([port.gpu_distance is not None for port in fabric.ports], np.bool_),
+        links=LinkColumns(
+            a=np.array([link.a for link in fabric.links], np.intp),
+            b=np.array([link.b for link in fabric.links], np.intp),
+            one_sided=np.array([link.is_one_sided for link in fabric.links], np.bool_),
+            disputed=np.array([link.is_disputed for link in fabric.links], np.bool_),
+            rates=rate_column([link.rate_bps for link in fabric.links]),
+        ),
+    )

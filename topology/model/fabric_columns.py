@@ -6,16 +6,13 @@ One entry per device, port or link, in the order of the fabric's rows. Ids are i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topology.model.facts import DeviceKind, Medium, PortState
 from topology.model.lazy_rows import LazyRows, rows_at
-
-if TYPE_CHECKING:
-    from topology.model.fabric import Fabric
 
 Index: TypeAlias = NDArray[np.intp]
 Codes: TypeAlias = NDArray[np.uint8]
@@ -92,30 +89,6 @@ class FabricColumns(NamedTuple):
     links: LinkColumns
     are_boxed: Flags | None = None
     """Per device whether another one has the same system image; None where nobody looked."""
-
-
-def columns_of(fabric: Fabric) -> FabricColumns:
-    """Return a fabric's arrays, made of its rows where it has none. Cost: O(ports + links)."""
-    if fabric.columns is not None:
-        return fabric.columns
-    return FabricColumns(
-        names=[device.name for device in fabric.devices],
-        nodes=[device.node for device in fabric.devices],
-        kinds=np.array([KIND_CODES[device.kind] for device in fabric.devices], np.uint8),
-        port_devices=np.array([port.device for port in fabric.ports], np.intp),
-        port_names=[port.name for port in fabric.ports],
-        media=np.array([MEDIUM_CODES[port.medium] for port in fabric.ports], np.uint8),
-        states=np.array([STATE_CODES[port.state] for port in fabric.ports], np.uint8),
-        rates=rate_column([port.rate_bps for port in fabric.ports]),
-        is_placed=np.array([port.gpu_distance is not None for port in fabric.ports], np.bool_),
-        links=LinkColumns(
-            a=np.array([link.a for link in fabric.links], np.intp),
-            b=np.array([link.b for link in fabric.links], np.intp),
-            one_sided=np.array([link.is_one_sided for link in fabric.links], np.bool_),
-            disputed=np.array([link.is_disputed for link in fabric.links], np.bool_),
-            rates=rate_column([link.rate_bps for link in fabric.links]),
-        ),
-    )
 
 
 def name_codes(names: Sequence[str], places: Index) -> NameCodes:

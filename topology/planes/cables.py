@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from topology.model.fabric import Fabric, FabricPort
+from topology.model.fabric import Fabric, FabricPort, columns_of
 from topology.model.fabric_columns import (
     KIND_CODES,
     MEDIUM_CODES,
@@ -20,7 +20,6 @@ from topology.model.fabric_columns import (
     Flags,
     Index,
     Rates,
-    columns_of,
     known_rate,
 )
 from topology.model.facts import DeviceKind, Medium

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from topology.model.fabric import Fabric, FabricPort
+from topology.model.fabric import Fabric, FabricPort, columns_of
 from topology.model.fabric_columns import (
     MEDIUM_CODES,
     STATE_CODES,
@@ -21,7 +21,6 @@ from topology.model.fabric_columns import (
     FabricColumns,
     Index,
     Rates,
-    columns_of,
 )
 from topology.model.facts import Medium, PortState
 from topology.planes.cables import Cables, Edge, ports_of_hosts

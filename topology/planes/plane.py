@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import Flags, Index, columns_of
+from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric_columns import Flags, Index
 from topology.planes.cables import (
     Cables,
     Edge,

@@ -11,11 +11,11 @@ from generator.cli.commands.plan import say_verdict, text_plan
 from generator.cli.exit_codes import Exit
 from generator.cli.observation import finish
 from generator.cli.output import output_option, print_document
+from generator.cli.plan_input import Plan, make_plan, observed_in, with_store
+from generator.cli.source_options import input_options, sources_of
 from generator.cli.store_options import Place, open_place
-from generator.ingest.sources import input_options, sources_of
 from generator.objects.write_policy import policy_of
 from generator.reconcile.apply import ApplyResult, apply_plan
-from generator.reconcile.desired import Plan, make_plan, observed_in, with_store
 from generator.reconcile.plan import render_action
 
 

@@ -20,7 +20,7 @@ from generator.cli.cluster_input import (
 )
 from generator.cli.observation import finish
 from generator.cli.output import print_document, table
-from generator.ingest.sources import sources_of
+from generator.cli.source_options import sources_of
 from generator.placement.preset_comparison import Compared, compare, render_compared
 from generator.placement.presets import Preset
 from topology.model.errors import show

@@ -12,7 +12,9 @@ from generator.cli.exit_codes import Exit
 from generator.cli.observation import finish, refuse_nothing
 from generator.cli.output import output_option, print_document, table
 from generator.cli.silence import print_expired, read_silences, silence_option
-from generator.ingest.sources import NO_SOURCE, input_options, read_bytes, read_inputs, sources_of
+from generator.cli.source_options import input_options, sources_of
+from generator.ingest.sources import NO_SOURCE, read_inputs
+from generator.store.local_files import read_bytes
 from runtime.generator_clock import utc_now
 from topology.cabling.plan_diff import (
     CablingDiff,
@@ -23,9 +25,9 @@ from topology.cabling.plan_diff import (
     compare_cabling,
 )
 from topology.findings.silences import Sifted, Subject, render_silence, sift_silenced
+from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable, show_cable, show_end
 from topology.model.errors import ConfigError, ParseError, show
-from topology.model.fabric import build_fabric
 from topology.model.facts import PortName
 from topology.model.tree import API_VERSION
 from topology.sources.cabling.formats import parse_cabling

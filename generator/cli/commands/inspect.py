@@ -17,7 +17,7 @@ from generator.cli.output import (
     shorten,
 )
 from generator.ingest.file_inspection import Inspection, inspect_bytes, inspect_strictly
-from generator.ingest.sources import MAX_SWEEP_BYTES, read_bytes
+from generator.store.local_files import MAX_SWEEP_BYTES, read_bytes
 from topology.model.errors import ParseError, show
 
 _PROBLEMS_PER_FILE = 100

@@ -22,7 +22,7 @@ from generator.cli.observation import finish
 from generator.cli.output import output_option, print_document
 from generator.cli.placement_text import text_answer
 from generator.cli.server_options import Server, server_of, server_options
-from generator.ingest.sources import sources_of
+from generator.cli.source_options import sources_of
 from generator.placement.answer import Placement, render_placement
 from generator.placement.engine import place
 from generator.placement.presets import Preset

@@ -10,9 +10,9 @@ import click
 from generator.cli.exit_codes import Exit
 from generator.cli.observation import finish
 from generator.cli.output import output_option, print_document, table
-from generator.ingest.sources import input_options, sources_of
+from generator.cli.plan_input import Plan, make_plan, observed_in, with_store
+from generator.cli.source_options import input_options, sources_of
 from generator.objects.write_policy import Policy, policy_of
-from generator.reconcile.desired import Plan, make_plan, observed_in, with_store
 from generator.reconcile.guard import Verdict
 from generator.reconcile.plan import render_action
 from topology.model.errors import show

@@ -10,8 +10,10 @@ import click
 
 from generator.cli.observation import check_plane, finish, refuse_nothing
 from generator.cli.output import output_option, print_document, shorten, table
-from generator.ingest.sources import NO_SOURCE, input_options, read_inputs, sources_of
-from topology.model.fabric import Fabric, build_fabric
+from generator.cli.source_options import input_options, sources_of
+from generator.ingest.sources import NO_SOURCE, read_inputs
+from topology.join.fabric_join import build_fabric
+from topology.model.fabric import Fabric
 from topology.model.ids import natural_key
 from topology.planes.plane import Plane, Split, split_planes
 from topology.planes.policy import Share, Why

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from generator.cli.port_options import PortSettings, port_options, port_settings_of
-from generator.cli.serve_options import ServeSettings, serve_options, settings_of
+from generator.cli.port_options import port_options, port_settings_of
+from generator.cli.serve_options import serve_options, settings_of
 from generator.server.endpoints import Ports, new_metrics
 from generator.server.server import FolderGround, Ground, serve
+from generator.server.settings import PortSettings, ServeSettings
 from runtime.generator_logs import start_logging
 from runtime.generator_stop import stop_signals
 from runtime.process_tuning import tune_for_serving

@@ -16,9 +16,8 @@ from generator.cli.fabric_options import progress
 from generator.cli.observation import read_tree
 from generator.cli.options import parse_share
 from generator.cli.output import output_option, print_document, print_problems, table
-from generator.ingest.sources import read_bytes
+from generator.jobs.cluster import Cluster
 from generator.placement.presets import Preset
-from generator.simulation.replay.cluster import Cluster
 from generator.simulation.replay.fabrics import is_shape, tree_of_shape
 from generator.simulation.replay.page import HEADER, render_page, table_row
 from generator.simulation.replay.philly import make_philly
@@ -33,6 +32,7 @@ from generator.simulation.replay.strategies import (
     make_strategy,
 )
 from generator.simulation.replay.trace import Job, Trace, parse_trace, scale
+from generator.store.local_files import read_bytes
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.tree import TopologyTree
 

@@ -8,7 +8,7 @@ import click
 
 from generator.cli.observation import finish, read_observation, refuse_hostless
 from generator.cli.output import output_option, print_document, shorten
-from generator.ingest.sources import input_options, sources_of
+from generator.cli.source_options import input_options, sources_of
 from topology.model.errors import show
 from topology.model.tree import Domain, TopologyTree, render_tree
 

@@ -13,8 +13,9 @@ from typing import Any, Final
 import click
 
 from generator.cli.exit_codes import Exit
-from generator.cli.fabric_options import fabric_options, fault_words, faults_of, progress, spec_of
+from generator.cli.fabric_options import fabric_options, faults_of, progress, spec_of
 from generator.cli.output import output_option, print_document, table
+from generator.simulation.fabric_words import fault_words
 from generator.simulation.verify import Score, Verdict
 from generator.simulation.verify_grid import (
     SIZES,

@@ -19,7 +19,8 @@ from generator.cli.observation import finish, read_observation, read_tree
 from generator.cli.options import parse_duration
 from generator.cli.output import output_option, print_document, shorten, table
 from generator.cli.request_input import room_of
-from generator.ingest.sources import Sources, input_options, read_inventory, sources_of
+from generator.cli.source_options import input_options, sources_of
+from generator.ingest.sources import Sources
 from generator.jobs.job_location import (
     Spread,
     Whereabouts,
@@ -46,6 +47,7 @@ from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
 from generator.reservations.holds import NOTHING_KEPT, Kept, occupied
+from generator.store.local_files import read_inventory
 from topology.model.errors import ConfigError, ParseError, PlacementRequestError, show
 from topology.model.tree import API_VERSION, TopologyTree
 

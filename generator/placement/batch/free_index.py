@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.pod_shapes import Shape
-from generator.placement.cluster.snapshot import Ints, Snapshot
+from generator.placement.cluster.levels import Ints
+from generator.placement.cluster.shape import Shape
+from generator.placement.cluster.snapshot import Snapshot
 
 SPAN_FACTOR = 8
 """A domain counts as so many of the tier below."""

@@ -11,8 +11,9 @@ from generator.placement.batch.local_search import Member
 from generator.placement.batch.move import Gathered, Mover, Searched, is_gathered, place_of
 from generator.placement.batch.pack_heuristic import Row
 from generator.placement.batch.sequential import Turn
-from generator.placement.cluster.pod_shapes import Shape
-from generator.placement.cluster.snapshot import Ints, Snapshot, seen_by
+from generator.placement.cluster.levels import Ints
+from generator.placement.cluster.shape import Shape
+from generator.placement.cluster.snapshot import Snapshot, seen_by
 from generator.placement.presets import Preset
 from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import Problem, build_problem

@@ -14,8 +14,9 @@ import numpy as np
 
 from generator.placement.batch.free_index import Need, Tallies, Use
 from generator.placement.batch.pack_heuristic import Row, fewest, gather, gather_mixed
+from generator.placement.cluster.levels import Ints
 from generator.placement.cluster.slot_cache import Counted
-from generator.placement.cluster.snapshot import Ints, Snapshot
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.cluster.subset_sum import poured
 from generator.placement.presets import Key
 from generator.placement.problem.objective import Objective

@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.pod_shapes import Shape, build_shapes
-from generator.placement.cluster.snapshot import Ints, RunningGang, Snapshot, seen_by
+from generator.placement.cluster.levels import Ints
+from generator.placement.cluster.pod_shapes import build_shapes
+from generator.placement.cluster.shape import Shape
+from generator.placement.cluster.snapshot import RunningGang, Snapshot, seen_by
 from generator.placement.cluster.units import LEAF, Unit, tightest
 from generator.placement.explanation.reasons import refusal
 from generator.placement.request import PlacementRequest

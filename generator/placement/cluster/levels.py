@@ -15,6 +15,12 @@ from numpy.typing import NDArray
 
 from topology.model.tree import TopologyTree
 
+Ints = NDArray[np.int64]
+
+
+Mask = NDArray[np.bool_]
+
+
 NODE = "node"
 CLUSTER = "cluster"
 

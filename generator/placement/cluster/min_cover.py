@@ -11,8 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from generator.placement.cluster.levels import Levels
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints, Levels
 
 FIRST = np.ones(1, dtype=np.bool_)
 SMALL = 64

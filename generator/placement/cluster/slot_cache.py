@@ -7,10 +7,9 @@ count the same at once write the same.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from generator.placement.cluster.pod_shapes import Shape
+from generator.placement.cluster.shape import Shape
 
 MOST_KINDS = 64
 """Kinds of pods; then it begins anew."""

@@ -13,15 +13,12 @@ from operator import attrgetter
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
-from generator.placement.cluster.levels import Levels, build_levels
+from generator.placement.cluster.levels import Ints, Levels, Mask, build_levels
 from generator.placement.cluster.slot_cache import Counted
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 SOFT_TAINT = ":PreferNoSchedule"

@@ -16,8 +16,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from generator.placement.cluster.levels import Levels, least
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints, Levels, least
 from generator.placement.cluster.subset_sum import Alike, alike
 
 LEAF = 1

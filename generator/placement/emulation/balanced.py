@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints
 from generator.placement.problem.domain_capacity import Rooms, inside, text_ranks
 from generator.placement.solve.budget import Effort
 

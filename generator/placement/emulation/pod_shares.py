@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints
 from generator.placement.presets import Flat, Sort, Walk
 from generator.placement.problem.domain_capacity import Rooms, inside
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from generator.placement.answer import NOTHING
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints
 from generator.placement.emulation.balanced import Balancing
 from generator.placement.emulation.pod_shares import Sharing
 from generator.placement.emulation.scopes import Scope, Scopes

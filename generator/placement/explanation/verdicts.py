@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from generator.placement.answer import DomainVerdict, Verdict
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints
 from generator.placement.presets import Key
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.unit_names import unit_name

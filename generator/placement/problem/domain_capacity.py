@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints
 from generator.placement.presets import By, Climb, Sort
 from generator.placement.problem.problem import Problem
 from generator.placement.request import SortRule

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from generator.placement.cluster.pod_shapes import Shape
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints
+from generator.placement.cluster.shape import Shape
 from generator.placement.cluster.tiers import height
 from generator.placement.presets import Direction, Key, Term
 from generator.placement.problem.preemption import Broken, broken_by

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints
 from generator.placement.cluster.tiers import height
 from generator.placement.problem.problem import Problem
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.levels import CLUSTER
-from generator.placement.cluster.pod_shapes import Shape, build_shapes, pair_weights
-from generator.placement.cluster.snapshot import Ints, Snapshot
+from generator.placement.cluster.levels import CLUSTER, Ints
+from generator.placement.cluster.pod_shapes import build_shapes, pair_weights
+from generator.placement.cluster.shape import Shape
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.cluster.tiers import height
 from generator.placement.presets import FEWEST_VICTIMS, PRESETS, VICTIMS, Key, Term
 from generator.placement.problem.parts import Part, PartType, set_type

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.placement.cluster.snapshot import Ints, Mask
+from generator.placement.cluster.levels import Ints, Mask
 
 
 @dataclass(frozen=True, eq=False)

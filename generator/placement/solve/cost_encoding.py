@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from generator.placement.cluster.levels import least
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints, least
 from generator.placement.presets import Direction, Key
 from generator.placement.problem.objective import slots_after
 from generator.placement.problem.parts import PartType

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.placement.cluster.levels import Levels
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints, Levels
 from generator.placement.cluster.subset_sum import alike, among_fewest, fewest_nodes, poured
 from generator.placement.presets import Key
 from generator.placement.solve.bounds import Bounds, Nodes

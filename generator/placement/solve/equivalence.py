@@ -10,8 +10,7 @@ from math import prod
 
 import numpy as np
 
-from generator.placement.cluster.levels import Levels
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints, Levels
 from generator.placement.problem.problem import Problem
 
 WORD = 1 << 62

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.cluster.snapshot import Ints, Mask
+from generator.placement.cluster.levels import Ints, Mask
 from generator.placement.problem.constraints import keeps_rules
 from generator.placement.problem.free_capacity import Leftover
 from generator.placement.problem.partial_slices import Begun, begun, portions

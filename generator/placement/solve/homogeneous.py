@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.levels import Levels
+from generator.placement.cluster.levels import Ints, Levels
 from generator.placement.cluster.min_cover import make_covering
-from generator.placement.cluster.snapshot import Ints
 from generator.placement.cluster.units import LEAF
 from generator.placement.presets import Key
 from generator.placement.problem.parts import PartType, PlacedPart

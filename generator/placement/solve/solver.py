@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints
 from generator.placement.problem.objective import measure
 from generator.placement.problem.parts import Part, assemble
 from generator.placement.problem.problem import Problem

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints
 from generator.placement.problem.parts import Part, PartType, PlacedPart, all_types, type_key
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.unit_rules import UnitRule

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from generator.placement.cluster.levels import Levels
-from generator.placement.cluster.pod_shapes import Shape, build_shapes
-from generator.placement.cluster.snapshot import Ints, Snapshot
+from generator.placement.cluster.levels import Ints, Levels
+from generator.placement.cluster.pod_shapes import build_shapes
+from generator.placement.cluster.shape import Shape
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.cluster.subset_sum import fewest_nodes, poured
 from generator.placement.cluster.tiers import height
 from generator.placement.cluster.units import LEAF, Unit

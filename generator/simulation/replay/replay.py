@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from generator.simulation.replay.cluster import Cluster, Ints, Pods, per_domain, pods_of
+from generator.jobs.cluster import Cluster, Ints, Pods, per_domain, pods_of
 from generator.simulation.replay.strategies import Strategy
 from generator.simulation.replay.trace import Job
 

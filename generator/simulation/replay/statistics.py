@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from generator.simulation.replay.cluster import Cluster
+from generator.jobs.cluster import Cluster
 from generator.simulation.replay.replay import Replay, Sample, Start
 
 POINTS: Final = 240

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
+from generator.jobs.cluster import Cluster, Ints, Pods, per_domain
 from generator.placement.answer import Placement
 from generator.placement.batch.joint import place_batch
 from generator.placement.cluster.snapshot import (
@@ -21,7 +22,6 @@ from generator.placement.cluster.snapshot import (
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request
-from generator.simulation.replay.cluster import Cluster, Ints, Pods, per_domain
 from topology.model.tree import API_VERSION
 
 FIRST_FIT: Final = "first-fit"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from generator.cli.exit_codes import Exit
-from generator.cli.port_options import PortSettings
 from generator.rpc.auth.tls import TlsFiles
 from generator.server.endpoints import Ports, new_metrics
+from generator.server.settings import PortSettings
 from tests.generator.rpc.credentials import Pki
 from tests.generator.scenes import run
 from topology.model.errors import ConfigError

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from generator.objects.pods import (
+    BoundPod,
+    Gang,
     RunningPod,
     ailing_agents,
     gangs_of,
@@ -14,8 +16,6 @@ from generator.objects.pods import (
     parse_followed_pod,
     parse_pod,
 )
-from generator.reconcile.gang_splits import Gang
-from generator.reservations.records import BoundPod
 
 AGENT = {"app.kubernetes.io/name": "toponaut", "app.kubernetes.io/component": "agent"}
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from generator.objects.fabric import ChangeBudget
+from generator.objects.pods import Gang
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.gang_splits import Gang
 from generator.reconcile.guard import Coverage, HoldKind, Verdict, judge
 from generator.reconcile.plan import plan_changes
 from tests.generator.reconcile.cluster import hypernode

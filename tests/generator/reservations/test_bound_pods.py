@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
+from generator.objects.pods import BoundPod
 from generator.objects.reservation import ReservationPhase as Phase
 from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.engine import place
-from generator.reservations.records import BoundPod
 from tests.generator.reservations.worlds import NOON, World, cluster, id_of, request_of
 
 LATER = NOON + timedelta(seconds=5)

@@ -18,9 +18,10 @@ from topology.cabling.plan_diff import (
     Outside,
     compare_cabling,
 )
+from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable
 from topology.model.claims import Claim, Origin
-from topology.model.fabric import Fabric, build_fabric
+from topology.model.fabric import Fabric
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 

@@ -7,8 +7,8 @@ import pytest
 from generator.simulation.verify import claims_of
 from tests.topology.synthetic.fabrics import seeded
 from topology.cabling.plan_diff import CablingDiff, DifferenceKind, compare_cabling
+from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable
-from topology.model.fabric import build_fabric
 from topology.model.facts import Medium
 from topology.synthetic import (
     Damaged,

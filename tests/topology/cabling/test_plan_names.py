@@ -3,9 +3,10 @@
 import pytest
 
 from topology.cabling.plan_names import PlanPorts, Unknown
+from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import PlannedCable
 from topology.model.claims import Claim, Origin
-from topology.model.fabric import Fabric, build_fabric
+from topology.model.fabric import Fabric
 from topology.model.facts import Device, DeviceKind, Medium, Port
 from topology.model.ids import Id, IdKind
 

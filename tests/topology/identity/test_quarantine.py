@@ -17,8 +17,9 @@ from tests.topology.cables import (
     tiers_of,
 )
 from topology.identity.id_owners import owners_of
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Key, Origin
-from topology.model.fabric import Fabric, build_fabric
+from topology.model.fabric import Fabric
 from topology.model.facts import Device, DeviceKind, FindingKind, Neighbor, Port
 from topology.model.ids import Id, IdKind
 

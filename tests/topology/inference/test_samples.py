@@ -10,8 +10,8 @@ from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.cables import of_kind
 from tests.topology.verdicts import infer_from
 from topology.inference.tree_inference import Inference
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
-from topology.model.fabric import build_fabric
 from topology.model.facts import FindingKind
 from topology.model.tree import host_partitions
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover

@@ -19,9 +19,9 @@ from tests.topology.cables import (
 )
 from tests.topology.verdicts import infer_from
 from topology.inference.tree_inference import infer, tier_names
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.errors import ConfigError
-from topology.model.fabric import build_fabric
 from topology.model.facts import (
     Device,
     DeviceKind,

@@ -16,8 +16,9 @@ from tests.topology.cables import (
     tiers_of,
 )
 from topology.findings.one_sided_links import link_findings
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
-from topology.model.fabric import Fabric, build_fabric
+from topology.model.fabric import Fabric
 from topology.model.facts import Device, DeviceKind, FindingKind, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 

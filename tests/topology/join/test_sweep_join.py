@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
+from topology.join.fabric_join import build_fabric
 from topology.join.sweep_join import build_swept
 from topology.model.claims import Claim, Origin, SweptClaims, spell_out
-from topology.model.fabric import Fabric, build_fabric
-from topology.model.fabric_columns import FabricColumns, columns_of, name_codes
+from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric_columns import FabricColumns, name_codes
 from topology.model.facts import FindingKind
 from topology.model.ids import IdKind
 from topology.model.lazy_rows import LazyRows, rows_at

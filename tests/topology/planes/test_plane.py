@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tests.topology.cables import heard_from, report
 from tests.topology.networks import linked, planes_of_ports, rdma, split_of, switches_of
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
-from topology.model.fabric import build_fabric
 from topology.model.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 from topology.planes.plane import select_compute

@@ -15,8 +15,8 @@ import pytest
 from generator.ingest.sources import read_captures
 from tests.shared_samples import SAMPLES, needs_samples
 from topology.inference.tree_inference import infer
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
-from topology.model.fabric import build_fabric
 from topology.model.facts import FindingKind
 from topology.planes.plane import Split, split_planes
 from topology.planes.policy import COMPUTE, PlanePolicy, PortRule, Why

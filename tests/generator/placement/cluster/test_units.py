@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.cluster import units as units_module
-from generator.placement.cluster.levels import build_levels
-from generator.placement.cluster.snapshot import Ints
+from generator.placement.cluster.levels import Ints, build_levels
 from generator.placement.cluster.units import LEAF, MOST_ADDED, MOST_PODS, Unit, Units
 from tests.generator.placement.documents import racks
 

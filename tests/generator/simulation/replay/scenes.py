@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from generator.simulation.replay.cluster import Cluster
+from generator.jobs.cluster import Cluster
 from generator.simulation.replay.fabrics import tree_of_shape
 from generator.simulation.replay.replay import Backfill, Replay, replay
 from generator.simulation.replay.strategies import FIRST_FIT, make_strategy

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.simulation.replay.cluster import Pods, pods_of
+from generator.jobs.cluster import Pods, pods_of
 from generator.simulation.replay.fabrics import is_shape, tree_of_shape
 from generator.simulation.replay.replay import Backfill, Start, replay
 from generator.simulation.replay.strategies import (

@@ -15,8 +15,8 @@ from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, sub
 from tests.topology.sources.plain import case_id, cases, expected_text
 from tests.topology.synthetic.fabrics import SPECS, seeded
 from topology.inference.tree_inference import infer
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
-from topology.model.fabric import build_fabric
 from topology.model.facts import Device, DeviceKind, Medium, Parsed
 from topology.model.tree import host_partitions, render_tree
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover

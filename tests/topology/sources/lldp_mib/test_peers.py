@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
-from topology.model.fabric import build_fabric
 from topology.model.facts import Device, PortName
 from topology.sources.lldp_mib.tables import IF_NAME, IF_PHYS_ADDRESS, LLDP, Value, WalkRow
 from topology.sources.lldp_mib.walk import parse_walk

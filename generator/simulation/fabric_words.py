@@ -1,0 +1,47 @@
+"""The command line that describes a synthetic fabric and its faults, to repeat a run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from topology.synthetic import FabricKind, FabricSpec, FaultSpec
+
+
+def fabric_words(spec: FabricSpec) -> list[str]:
+    """Return the words of a command line that give a fabric."""
+    words = ["--kind", spec.kind.value, "--hosts", str(spec.num_hosts)]
+    if spec.kind in {FabricKind.RAIL, FabricKind.DUAL_PLANE}:
+        words += ["--rails", str(spec.rails)]
+    words += ["--radix", str(spec.radix)]
+    given = {
+        "--tiers": spec.tiers,
+        "--uplinks": spec.uplinks,
+        "--storage-leaves": spec.storage_leaves,
+        "--islands": spec.islands,
+        "--peer-links": spec.peer_links,
+        "--nvlink-domain": spec.nvlink_hosts,
+    }
+    words += [word for flag, num in given.items() if num for word in (flag, str(num))]
+    return [*words, "--medium", spec.medium.value, "--names", spec.names.value]
+
+
+def fault_words(faults: FaultSpec) -> list[str]:
+    """Return the words of a command line that give faults; none where nothing is wrong."""
+    given = {
+        "--lose-links": _percent(faults.lose_links),
+        "--swap": str(faults.num_swaps) if faults.num_swaps else _percent(faults.swap),
+        "--silent": _percent(faults.silent),
+        "--lose-switch": str(faults.lose_switches),
+        "--lose-rank": str(faults.lose_rank or 0),
+        "--lose-host": str(faults.lose_hosts),
+    }
+    words = [word for pair in given.items() if pair[1] not in {"0", "0%"} for word in pair]
+    words += [word for name in faults.lost for word in ("--lose", name)]
+    return [*words, "--shuffle-hosts"] if faults.shuffle else words
+
+
+_PERCENT_DIGITS: Final = 9
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.{_PERCENT_DIGITS}f}".rstrip("0").rstrip(".") + "%"

@@ -1,0 +1,49 @@
+"""Local files, read whole and bounded in size; the inventory of nodes from one of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from generator.objects.inventory import Inventory, parse_nodes
+from topology.model.errors import ConfigError, ParseError, show
+
+MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB
+
+
+def read_inventory(file: Path | None) -> Inventory | None:
+    """Read the list of nodes, None where no file is named.
+
+    Raises:
+        ConfigError: it cannot be read, or holds no node: an empty list would unplace everything.
+    """
+    if file is None:
+        return None
+    raw = read_bytes(file, MAX_SWEEP_BYTES)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    inventory = parse_nodes(raw, source=show(str(file), 1024))
+    if not inventory.nodes:
+        why = next((f": {problem}" for problem in inventory.problems), "")
+        raise ConfigError(f"{show(str(file), 1024)}: no node in it{why}")
+    return inventory
+
+
+def read_bytes(file: Path, limit: int) -> bytes | ParseError:
+    """Read a whole file, or say why that is not done."""
+    source = show(str(file), 1024)
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(limit + 1)
+    except OSError as error:
+        return ParseError(f"cannot be read: {error.strerror}", source=source)
+    if len(raw) > limit:
+        return ParseError(f"larger than {limit} bytes", source=source)
+    return raw
+
+
+def read_regular(file: Path, limit: int) -> bytes | ParseError:
+    """Read a file that another file or a folder names; to open a pipe would wait for its writer."""
+    if file.exists() and not file.is_file():
+        return ParseError("not a regular file", source=show(str(file), 1024))
+    return read_bytes(file, limit)
