@@ -11,7 +11,8 @@ import click
 
 from generator.cli.exit_codes import Exit
 from generator.cli.output import print_problems
-from generator.ingest.sources import NO_SOURCE, Inputs, Sources, read_inputs
+from generator.ingest.inputs import Inputs
+from generator.ingest.sources import NO_SOURCE, Sources, read_inputs
 from generator.objects.yaml_document import parse_document
 from generator.observe.observation import Observation, observe
 from generator.outputs.hypernode import HyperNode, tree_of_hypernodes

@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from generator.ingest.claims import take_reports
 from generator.ingest.dump_formats import parse_dump
+from generator.ingest.inputs import Inputs
 from generator.ingest.subnets import uncovered
 from generator.ingest.sweeps import claims_of_sweep
 from generator.ingest.walk_files import read_walks
 from generator.kube.access import Access
 from generator.objects.inventory import Inventory
-from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, read_planes
+from generator.objects.plane_config import PlaneChoice, read_planes
 from generator.objects.tree_spec import DEFAULT_SHAPE, Shape, shape_of
 from generator.store.directory import ReadReports, read_reports
 from generator.store.local_files import MAX_SWEEP_BYTES, read_bytes, read_inventory, read_regular
@@ -29,7 +30,6 @@ from topology.model.errors import ConfigError, ParseError, show
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 from topology.planes.policy import COMPUTE
-from topology.reports.compact_reports import Report
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
 NO_SOURCE: Final = "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
@@ -60,33 +60,6 @@ class Sources(NamedTuple):
         """Whether no source of a fabric was named."""
         captures = self.ibnetdiscover or self.lldpcli or self.snmpwalk
         return not (self.reports or captures or self.hypernodes or self.cluster)
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """Everything that was read, as claims."""
-
-    claims: tuple[Claim | SweptClaims, ...] = ()
-    """Without the inventory's."""
-    reports: tuple[Report, ...] = ()
-    inventory: Inventory | None = None
-    problems: tuple[ParseError, ...] = ()
-    unknown_subnets: tuple[str, ...] = ()
-    """InfiniBand subnets without a whole sweep, so that what they cable is not known."""
-    planes: PlaneChoice = DEFAULT_PLANES
-    tier_names: tuple[str, ...] = ()
-    """As the Fabric object says; the usual ones where empty."""
-
-    @property
-    def all_claims(self) -> tuple[Claim | SweptClaims, ...]:
-        """Claims including the inventory's."""
-        return (*self.listed_claims, *self.claims)
-
-    @property
-    def listed_claims(self) -> tuple[Claim, ...]:
-        """The inventory's."""
-        listed = self.inventory.nodes if self.inventory else ()
-        return tuple(Claim(node.device, Origin.INVENTORY) for node in listed)
 
 
 def read_inputs(sources: Sources) -> Inputs:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from generator.ingest.claims import freshness_findings
-from generator.ingest.sources import Inputs
+from generator.ingest.inputs import Inputs
 from generator.ingest.subnets import refusals
 from generator.objects.inventory import Inventory
 from generator.observe.port_findings import PortMemory, port_findings

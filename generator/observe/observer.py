@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from generator.ingest.claims import Intake
-from generator.ingest.sources import Inputs
+from generator.ingest.inputs import Inputs
 from generator.objects.inventory import Inventory
 from generator.objects.tree_spec import DEFAULT_SHAPE, Shape
 from generator.observe.observation import FabricMemory, Observation, observe_fabric

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
 from generator.ingest.claims import freshness_findings
-from generator.ingest.sources import Inputs
+from generator.ingest.inputs import Inputs
 from generator.objects.inventory import Inventory, ListedNode, capacities
 from generator.objects.plane_config import PlaneChoice
 from generator.objects.pods import BoundPod, Gang

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from generator.ingest.claims import take_reports
-from generator.ingest.sources import Inputs
+from generator.ingest.inputs import Inputs
 from generator.observe.observation import Observation, observe
 from generator.outputs.hypernode import render_hypernodes
 from generator.reconcile.desired import plan_towards

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from generator.ingest.claims import take_reports
-from generator.ingest.sources import Inputs
+from generator.ingest.inputs import Inputs
 from generator.observe.observation import FabricMemory, observe, observe_fabric
 from generator.observe.port_findings import PortMemory
 from topology.model.facts import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.ingest.sources import Inputs
+from generator.ingest.inputs import Inputs
 from generator.observe.observation import Periods, report_findings
 from generator.switches.poller import MAX_UNCHANGED
 from generator.switches.targets import Target
