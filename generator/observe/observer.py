@@ -23,7 +23,7 @@ class Evidence(NamedTuple):
     shape: Shape = DEFAULT_SHAPE
 
 
-class Inferring:
+class Observer:
     """The memory of what was inferred last."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Inferring:
         self._facts: object = None
         self._evidence: Evidence | None = None
 
-    def look(self, evidence: Evidence, previous: TopologyTree | None) -> None:
+    def update(self, evidence: Evidence, previous: TopologyTree | None) -> None:
         """Infer the tree and the findings, if the facts are others than in the last round.
 
         Args:

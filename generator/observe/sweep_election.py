@@ -1,67 +1,83 @@
-"""Keeps the store's Fabric object telling who sweeps; written only when that changes."""
+"""The election of sweepers, round by round; the result is written only when it changes."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from generator.observe.sweepers import elect
-from generator.store.base import ServedStore
+from generator.store.base import FabricRead
 from topology.model.errors import ConfigError, KubeError, StoreError
 from topology.reports.compact_reports import Report
-from topology.reports.fabric_status import FabricStatus, parse_fabric, render_fabric
+from topology.reports.fabric_status import FabricStatus, parse_fabric
 
 log = logging.getLogger(__name__)
 
 
-class Elections:
-    """The election of sweepers from round to round; what is elected stands in the store."""
+class SweepElection:
+    """Elects sweepers from the reports of a round; agents read the result in the Fabric object."""
 
     def __init__(
-        self, store: ServedStore, *, period: timedelta, now: Callable[[], datetime]
+        self,
+        write: Callable[[FabricStatus], None],
+        *,
+        period: timedelta,
+        now: Callable[[], datetime],
     ) -> None:
-        """Keep the place.
+        """Elect nobody yet.
 
         Args:
-            store: whose Fabric object the agents read.
+            write: writes the elected sweepers into the status of the Fabric object.
             period: how often agents report.
             now: the clock.
         """
-        self._store = store
+        self._write = write
         self._period = period
         self._now = now
         self._problem: str | None = None
 
-    def hold(self, reports: Iterable[Report], ailing: Collection[str] | None = None) -> None:
-        """Elect by what is reported now, and tell the agents; what goes wrong is logged once.
+    def run(
+        self,
+        fabric: FabricRead,
+        reports: Iterable[Report],
+        unready: Collection[str] | None = None,
+    ) -> None:
+        """Elect sweepers and write them if they changed; log a failure once.
 
         Args:
-            reports: all that there are.
-            ailing: nodes that are known to be silent; None where ages of reports tell it.
+            fabric: the Fabric object; without it nobody is elected.
+            reports: all reports.
+            unready: nodes whose agent is not ready; None if only the ages of reports show that.
         """
-        problem = None
+        problem = next(map(str, fabric.problems), None)
         try:
-            self._hold(reports, ailing)
+            if problem is None:
+                self._elect(fabric.document, reports, unready)
         except (ConfigError, KubeError, StoreError) as error:
             problem = str(error)
         if problem is not None and problem != self._problem:
             log.error("election failed", extra={"error": problem})
         self._problem = problem
 
-    def _hold(self, reports: Iterable[Report], ailing: Collection[str] | None) -> None:
-        document = self._store.read_fabric()
+    def _elect(
+        self,
+        document: Mapping[str, Any] | None,
+        reports: Iterable[Report],
+        unready: Collection[str] | None,
+    ) -> None:
         before = parse_fabric(document) if document else FabricStatus()
-        found = elect(
+        elected = elect(
             reports,
             previous=before,
             now=self._now(),
-            period=self._period if ailing is None else None,
-            ailing=ailing or (),
+            period=self._period if unready is None else None,
+            ailing=unready or (),
         )
-        if found == before:
+        if elected == before:
             return
-        self._store.write_status(render_fabric(found, document)["status"])
-        for sweeper in found.sweepers:
+        self._write(elected)
+        for sweeper in elected.sweepers:
             if sweeper not in before.sweepers:
                 log.info("sweeper chosen", extra=sweeper.model_dump(mode="json"))

@@ -24,7 +24,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 _MAX_MESSAGE: Final = 1000
 
 
-class Outcome(NamedTuple):
+class ConditionChange(NamedTuple):
     """How a pass ended, for one condition."""
 
     type: ConditionType
@@ -34,30 +34,32 @@ class Outcome(NamedTuple):
     message: str = ""
 
 
-class Standing(NamedTuple):
+class WriteStatus(NamedTuple):
     """What the status says of writing."""
 
     conditions: tuple[Condition, ...] = ()
     held: HeldPlan | None = None
 
 
-def standing_in(document: Mapping[str, Any] | None) -> Standing:
+def parse_write_status(document: Mapping[str, Any] | None) -> WriteStatus:
     """Return what stands in a Fabric object; what cannot be read counts as absent."""
     status = document.get("status") if document else None
     if not isinstance(status, Mapping):
-        return Standing()
+        return WriteStatus()
     rows = status.get("conditions")
     found = [_read(Condition, row) for row in (rows if isinstance(rows, list) else ())]
     held = _read(HeldPlan, status.get("held"))
-    return Standing(tuple(one for one in found if one is not None), held)
+    return WriteStatus(tuple(one for one in found if one is not None), held)
 
 
-def ready(*, why_not: str = "", message: str = "") -> Outcome:
+def ready(*, why_not: str = "", message: str = "") -> ConditionChange:
     """Return whether a tree is known and the HyperNodes say what it says."""
-    return Outcome(ConditionType.READY, not why_not, why_not or "HyperNodesWritten", message)
+    return ConditionChange(
+        ConditionType.READY, not why_not, why_not or "HyperNodesWritten", message
+    )
 
 
-def degraded(kinds: Collection[str], *, num_problems: int) -> Outcome:
+def degraded(kinds: Collection[str], *, num_problems: int) -> ConditionChange:
     """Return whether evidence is missing or contradicts itself.
 
     Args:
@@ -68,16 +70,18 @@ def degraded(kinds: Collection[str], *, num_problems: int) -> Outcome:
     if num_problems:
         parts.append("some input cannot be used, the log names it")
     reason = "FindingsStand" if kinds else "InputSkipped" if num_problems else "EvidenceWhole"
-    return Outcome(ConditionType.DEGRADED, bool(parts), reason, "; ".join(parts))
+    return ConditionChange(ConditionType.DEGRADED, bool(parts), reason, "; ".join(parts))
 
 
-def change_blocked(verdict: Verdict | None) -> Outcome:
+def change_blocked(verdict: Verdict | None) -> ConditionChange:
     """Return whether a plan is held; None where there is none, or it may be carried out."""
     if verdict is None or verdict.is_allowed:
-        return Outcome(ConditionType.CHANGE_BLOCKED, is_true=False, reason="WithinBudget")
+        return ConditionChange(ConditionType.CHANGE_BLOCKED, is_true=False, reason="WithinBudget")
     message = f"plan {verdict.hash} is held: {verdict.why}"
     kind = verdict.holds[0].kind
-    return Outcome(ConditionType.CHANGE_BLOCKED, is_true=True, reason=kind.value, message=message)
+    return ConditionChange(
+        ConditionType.CHANGE_BLOCKED, is_true=True, reason=kind.value, message=message
+    )
 
 
 def held_plan(verdict: Verdict, *, before: HeldPlan | None, now: datetime) -> HeldPlan:
@@ -106,36 +110,38 @@ def is_released(held: HeldPlan, release_after_s: int | None, now: datetime) -> b
 
 
 def conditions_after(
-    before: tuple[Condition, ...], outcomes: Collection[Outcome], now: datetime
+    before: tuple[Condition, ...], changes: Collection[ConditionChange], now: datetime
 ) -> tuple[Condition, ...]:
     """Return the conditions with these outcomes, sorted by type; others stay as they are.
 
     The time of a condition changes with its status alone.
     """
     found = {one.type: one for one in before}
-    for outcome in outcomes:
-        last = found.get(outcome.type)
-        status: Literal["True", "False"] = "True" if outcome.is_true else "False"
+    for change in changes:
+        last = found.get(change.type)
+        status: Literal["True", "False"] = "True" if change.is_true else "False"
         stays = last is not None and last.status == status
-        found[outcome.type] = Condition(
-            type=outcome.type,
+        found[change.type] = Condition(
+            type=change.type,
             status=status,
             last_transition_time=last.last_transition_time if last and stays else _time(now),
-            reason=outcome.reason,
-            message=show(outcome.message, _MAX_MESSAGE),
+            reason=change.reason,
+            message=show(change.message, _MAX_MESSAGE),
         )
     return tuple(found[kind] for kind in sorted(found))
 
 
-def with_standing(document: Mapping[str, Any] | None, standing: Standing) -> dict[str, Any]:
+def with_write_status(
+    document: Mapping[str, Any] | None, write_status: WriteStatus
+) -> dict[str, Any]:
     """Return the Fabric object that tells this; all else in it stays as it is."""
     kept = dict(document or {})
     told = kept.get("status")
     status = dict(told) if isinstance(told, Mapping) else {}
-    status["conditions"] = [_render(one) for one in standing.conditions]
+    status["conditions"] = [_render(one) for one in write_status.conditions]
     status.pop("held", None)
-    if standing.held is not None:
-        status["held"] = _render(standing.held)
+    if write_status.held is not None:
+        status["held"] = _render(write_status.held)
     head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND, "metadata": {"name": FABRIC_NAME}}
     return head | kept | {"status": status}
 

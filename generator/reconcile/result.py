@@ -1,7 +1,7 @@
-"""How rounds, calls and Events ended: what metrics and Events are told of.
+"""The results of rounds, placement calls and Events, for metrics, Events and the log.
 
-A round is one frozen value. Who makes these knows nothing of who listens; a listener must return
-soon and never raise.
+Each is one frozen value. Producers do not know their listeners; a listener returns soon and never
+raises.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from generator.objects.fabric import Condition, HeldPlan
 from generator.outputs.hypernode import HyperNode
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.plan import Action
+from topology.model.errors import ParseError
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 
@@ -37,6 +38,10 @@ class RoundOutcome:
     num_refused: int = 0
     """That could not."""
     findings: tuple[Finding, ...] = ()
+    problems: tuple[ParseError, ...] = ()
+    """Inputs, or parts of them, that could not be used, and writes of the status that failed."""
+    why_unknown: str = ""
+    """Why the fabric is unknown; empty while it is known."""
     observed: tuple[HyperNode, ...] = ()
     """As they stood when the round began, foreign ones among them."""
     conditions: tuple[Condition, ...] = ()

@@ -1,7 +1,7 @@
-"""Telling how a round ended: the status of the Fabric object, written where it changed.
+"""The status of the Fabric object: read once a round, and written by this class alone.
 
-Only the replica that leads writes it. The others keep what it says, and count trees along, so
-that one of them can go on where the leader ended.
+Only the leader writes it. Followers track the tree generation so that a new leader can continue
+from it.
 """
 
 from __future__ import annotations
@@ -12,109 +12,133 @@ from typing import Any, NamedTuple
 
 from generator.objects.fabric import Condition, HeldPlan
 from generator.reconcile.conditions import (
-    Standing,
+    WriteStatus,
     conditions_after,
     degraded,
     held_plan,
-    standing_in,
-    with_standing,
+    parse_write_status,
+    with_write_status,
 )
 from generator.reconcile.summary import generation_in, spec_version, summarise
-from generator.reconcile.writer import Guarding
-from generator.store.base import ServedStore
+from generator.reconcile.writer import WriterState
+from generator.store.base import FabricRead, ServedStore
 from topology.model.errors import KubeError, ParseError, StoreError
 from topology.model.facts import Finding, Severity
 from topology.model.tree import TopologyTree
+from topology.reports.fabric_status import FabricStatus, render_fabric
 
 
-class Noticed(NamedTuple):
-    """What a round saw."""
+class RoundSummary(NamedTuple):
+    """The result of one round, as far as the status reports it."""
 
     tree: TopologyTree | None = None
-    """None while the fabric is not known."""
+    """None while the fabric is unknown."""
     findings: tuple[Finding, ...] = ()
     num_problems: int = 0
     """Inputs, or parts of them, that could not be used."""
 
 
-class Told(NamedTuple):
-    """What the Fabric object says after a round, or would say where we do not lead."""
+class StatusUpdate(NamedTuple):
+    """The status after a round; on a follower, the status that the leader wrote."""
 
     generation: int = 0
     conditions: tuple[Condition, ...] = ()
     held: HeldPlan | None = None
     problems: tuple[ParseError, ...] = ()
-    """Why it could not be written."""
+    """Why the status could not be written."""
 
 
-class Telling:
-    """The memory of what was told, from round to round."""
+class FabricStatusWriter:
+    """Reads the Fabric object at the start of a round and writes its status where it changed."""
 
     def __init__(
         self, store: ServedStore, *, now: Callable[[], datetime], leads: Callable[[], bool]
     ) -> None:
-        """Keep the place.
+        """Read nothing yet.
 
         Args:
-            store: whose Fabric object is written.
-            now: the clock of conditions.
-            leads: whether we are the one replica that writes.
+            store: holds the Fabric object.
+            now: clock for the times of conditions.
+            leads: whether this replica is the leader.
         """
         self._store = store
         self._now = now
         self._leads = leads
+        self._fabric = FabricRead()
         self._tree: TopologyTree | None = None
-        """The last one that was counted."""
+        """The last tree that was counted as a generation."""
 
-    def tell(self, noticed: Noticed, guarding: Guarding) -> Told:
-        """Bring the status up to date, and return what it says."""
+    def read(self) -> FabricRead:
+        """Read the Fabric object; the rest of the round works on this value."""
         try:
-            document = self._store.read_fabric()
-            told = self._told(document, noticed, guarding)
-            if self._leads():
-                status = _status(document, noticed, told)
-                if status != (document or {}).get("status"):
-                    self._store.write_status(status)
+            self._fabric = FabricRead(self._store.read_fabric())
         except (KubeError, StoreError) as error:
-            return Told(problems=(ParseError(str(error)),))
-        self._tree = noticed.tree or self._tree
-        return told
+            self._fabric = FabricRead(problems=(ParseError(str(error)),))
+        return self._fabric
 
-    def _told(
-        self, document: Mapping[str, Any] | None, noticed: Noticed, guarding: Guarding
-    ) -> Told:
-        before, now = standing_in(document), self._now()
-        doubts = {one.kind.value for one in _doubts(noticed.findings)}
-        outcomes = (*guarding.outcomes, degraded(doubts, num_problems=noticed.num_problems))
-        verdict = guarding.verdict
+    def write_sweepers(self, elected: FabricStatus) -> None:
+        """Write the elected sweepers; all else in the status stays.
+
+        Raises:
+            KubeError: the API server refuses the write, or does not answer.
+            StoreError: the file cannot be written.
+        """
+        self._write(render_fabric(elected, self._fabric.document))
+
+    def update(self, summary: RoundSummary, writer: WriterState) -> StatusUpdate:
+        """Write the status if this round changed it; return what it says now.
+
+        A status that could not be read in this round is not written either.
+        """
+        if self._fabric.problems:
+            return StatusUpdate()
+        update = self._updated(summary, writer)
+        try:
+            if self._leads():
+                document = self._document_with(summary, update)
+                if document["status"] != (self._fabric.document or {}).get("status"):
+                    self._write(document)
+        except (KubeError, StoreError) as error:
+            return StatusUpdate(problems=(ParseError(str(error)),))
+        self._tree = summary.tree or self._tree
+        return update
+
+    def _write(self, document: Mapping[str, Any]) -> None:
+        self._store.write_status(document["status"])
+        self._fabric = FabricRead(document)
+
+    def _updated(self, summary: RoundSummary, writer: WriterState) -> StatusUpdate:
+        document, now = self._fabric.document, self._now()
+        before = parse_write_status(document)
         if not self._leads():
-            return Told(generation_in(document), before.conditions, before.held)
-        generation = self._generation(document, noticed.tree, is_settled=guarding.is_settled)
-        held = held_plan(verdict, before=before.held, now=now) if verdict else None
-        return Told(generation, conditions_after(before.conditions, outcomes, now), held)
+            return StatusUpdate(generation_in(document), before.conditions, before.held)
+        kinds = {finding.kind.value for finding in _warnings(summary.findings)}
+        changes = (*writer.conditions, degraded(kinds, num_problems=summary.num_problems))
+        generation = self._generation(summary.tree, is_settled=writer.is_settled)
+        held = held_plan(writer.held, before=before.held, now=now) if writer.held else None
+        return StatusUpdate(generation, conditions_after(before.conditions, changes, now), held)
 
-    def _generation(
-        self, document: Mapping[str, Any] | None, tree: TopologyTree | None, *, is_settled: bool
-    ) -> int:
-        """Return the number of the tree; after a restart it goes on if HyperNodes say the same."""
-        before = generation_in(document)
+    def _generation(self, tree: TopologyTree | None, *, is_settled: bool) -> int:
+        """Return the generation of a tree; a restart keeps it if the HyperNodes are up to date."""
+        before = generation_in(self._fabric.document)
         if tree is None or tree is self._tree:
             return before
         is_same = is_settled if self._tree is None else tree == self._tree
         return before if is_same and before else before + 1
 
+    def _document_with(self, summary: RoundSummary, update: StatusUpdate) -> dict[str, Any]:
+        before = self._fabric.document
+        document = with_write_status(before, WriteStatus(update.conditions, update.held))
+        status = document["status"]
+        if update.generation:
+            status["generation"] = update.generation
+        version = spec_version(before)
+        if version is not None:
+            status["observedGeneration"] = version
+        if summary.tree is not None:
+            status |= summarise(summary.tree, summary.findings)
+        return document
 
-def _doubts(findings: Iterable[Finding]) -> Iterable[Finding]:
-    return (one for one in findings if one.severity is not Severity.INFO)
 
-
-def _status(document: Mapping[str, Any] | None, noticed: Noticed, told: Told) -> dict[str, Any]:
-    status = dict(with_standing(document, Standing(told.conditions, told.held))["status"])
-    if told.generation:
-        status["generation"] = told.generation
-    version = spec_version(document)
-    if version is not None:
-        status["observedGeneration"] = version
-    if noticed.tree is not None:
-        status |= summarise(noticed.tree, noticed.findings)
-    return status
+def _warnings(findings: Iterable[Finding]) -> Iterable[Finding]:
+    return (finding for finding in findings if finding.severity is not Severity.INFO)

@@ -19,12 +19,12 @@ from generator.objects.write_policy import Policy, policy_of
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.conditions import (
-    Outcome,
+    ConditionChange,
     change_blocked,
     held_plan,
     is_released,
+    parse_write_status,
     ready,
-    standing_in,
 )
 from generator.reconcile.debounce import (
     AT_ONCE,
@@ -37,9 +37,9 @@ from generator.reconcile.debounce import (
 )
 from generator.reconcile.guard import Coverage, Verdict, hash_plan, judge
 from generator.reconcile.plan import Action
-from generator.store.base import ServedStore
-from runtime.transition_log import Standing as Lasting
-from topology.model.errors import KubeError, KubeFenced, ParseError, StoreError
+from generator.store.base import FabricRead, ServedStore
+from runtime.transition_log import Standing
+from topology.model.errors import KubeFenced, ParseError
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Writing(NamedTuple):
     """Whether we are the one replica that writes."""
 
 
-class Pass(NamedTuple):
+class WriteRequest(NamedTuple):
     """What one pass wants to write."""
 
     actions: Sequence[Action]
@@ -72,7 +72,7 @@ class Pass(NamedTuple):
     gangs: Collection[Gang] = ()
 
 
-class Carried(NamedTuple):
+class WriteResult(NamedTuple):
     """What one pass has written."""
 
     done: tuple[Action, ...] = ()
@@ -83,7 +83,17 @@ class Carried(NamedTuple):
     """Whether a person had approved it."""
 
 
-class Guarding:
+class WriterState(NamedTuple):
+    """What the last pass of the writer left behind."""
+
+    conditions: tuple[ConditionChange, ...] = ()
+    held: Verdict | None = None
+    """On the plan that is held; None if no plan is held."""
+    is_settled: bool = True
+    """Whether the HyperNodes say what was last planned, as far as that could be written."""
+
+
+class HyperNodeWriter:
     """The memory of writing from pass to pass; what is held stands in the store."""
 
     def __init__(
@@ -99,12 +109,12 @@ class Guarding:
         self.policy = Policy(is_paused=True)
         """As last read; until it could be read, a pause may stand in it."""
         self.shape = DEFAULT_SHAPE
-        """Of the tree that is wanted, as last read."""
-        self.outcomes: tuple[Outcome, ...] = ()
+        """Of the tree that is request, as last read."""
+        self._conditions: tuple[ConditionChange, ...] = ()
         """How the last pass ended, for the conditions."""
-        self.verdict: Verdict | None = None
+        self._held: Verdict | None = None
         """Of the plan that is held."""
-        self.carried = Carried()
+        self.result = WriteResult()
         """By the last pass."""
         self._store = store
         self._now = now
@@ -112,44 +122,51 @@ class Guarding:
         self._document: Mapping[str, Any] | None = None
         self._waiting: Waiting | None = None
         self._written: Mapping[str, Written] = {}
-        self._holds = Lasting(log, "held plan", level=logging.WARNING)
-        self._pauses = Lasting(log, "pause of writing")
-        self._planned = Lasting(log, "planned change")
+        self._holds = Standing(log, "held plan", level=logging.WARNING)
+        self._pauses = Standing(log, "pause of writing")
+        self._planned = Standing(log, "planned change")
 
-    def begin(self) -> tuple[ParseError, ...]:
-        """Read what people want, before a pass; return what of it is no use."""
-        self.carried = Carried()
-        try:
-            self._document = self._store.read_fabric()
-        except (KubeError, StoreError) as error:
-            # The last word counts; without any, nothing is written.
-            return (ParseError(str(error)),)
+    def begin(self, fabric: FabricRead) -> tuple[ParseError, ...]:
+        """Start a pass with the Fabric object; return the parts of its spec that are unusable.
+
+        If the Fabric object could not be read, its last version counts. Before the first version
+        was read, writing is paused.
+        """
+        self.result = WriteResult()
+        if fabric.problems:
+            return fabric.problems
+        self._document = fabric.document
         self.policy = policy_of(self._document)
         self.shape, problems = shape_of(self._document, self.shape)
         return (*self.policy.problems, *problems)
 
+    @property
+    def state(self) -> WriterState:
+        """What the last pass left behind, for the status of the Fabric object."""
+        return WriterState(self._conditions, self._held, self.is_settled)
+
     def hold_back(self, why: str, *, reason: str = "NoData") -> None:
         """Take note that the fabric is not known, which is no reason to write anything."""
         self._waiting = None
-        self.outcomes = (ready(why_not=reason, message=why),)
+        self._conditions = (ready(why_not=reason, message=why),)
 
-    def write(self, wanted: Pass) -> float | None:
+    def write(self, request: WriteRequest) -> float | None:
         """Carry out the plan if it may be; return in how many seconds to ask again, if so."""
-        if not wanted.actions:
-            self._settle(wanted)
+        if not request.actions:
+            self._settle(request)
             return None
         now_s = self._writing.clock()
-        self._waiting = wait_for(hash_plan(wanted.actions), self._waiting, now_s)
+        self._waiting = wait_for(hash_plan(request.actions), self._waiting, now_s)
         if not self._writing.leads():
             self._release()
             return None
         wait_s = self._waiting.wait_s(now_s, self._writing.pace)
-        if wait_s > 0 or not self._may(wanted):
+        if wait_s > 0 or not self._may(request):
             return wait_s or None
-        wait_s = damping_s(self._written, [one.name for one in wanted.actions], now_s)
+        wait_s = damping_s(self._written, [one.name for one in request.actions], now_s)
         if wait_s > 0:
             return wait_s
-        self._apply(wanted)
+        self._apply(request)
         return None
 
     @property
@@ -157,40 +174,40 @@ class Guarding:
         """Whether the HyperNodes say what was last planned, as far as that could be written."""
         return self._waiting is None
 
-    def _settle(self, wanted: Pass) -> None:
+    def _settle(self, request: WriteRequest) -> None:
         """Take note that nothing is left to write."""
         self._waiting = None
         self._release()
-        told = "; ".join(one.problem for one in wanted.conflicts[:3])
-        why_not = "ForeignHyperNodes" if wanted.conflicts else ""
-        self.outcomes = (ready(why_not=why_not, message=told), change_blocked(None))
+        told = "; ".join(one.problem for one in request.conflicts[:3])
+        why_not = "ForeignHyperNodes" if request.conflicts else ""
+        self._conditions = (ready(why_not=why_not, message=told), change_blocked(None))
         self._pauses.update({})
         self._planned.update({})
 
-    def _may(self, wanted: Pass) -> bool:
+    def _may(self, request: WriteRequest) -> bool:
         """Return whether the guard and people let a plan be written; take note where not."""
         verdict = judge(
-            wanted.actions,
-            wanted.observed,
+            request.actions,
+            request.observed,
             budget=self.policy.budget,
-            coverage=wanted.coverage,
-            gangs=wanted.gangs,
+            coverage=request.coverage,
+            gangs=request.gangs,
         )
         if not verdict.is_allowed and not self._is_approved(verdict):
-            self.verdict = verdict
+            self._held = verdict
             self._holds.update({verdict.hash: {"plan": verdict.hash, "why": verdict.why}})
             blocked = change_blocked(verdict)
-            self.outcomes = (ready(why_not="ChangeBlocked", message=blocked.message), blocked)
+            self._conditions = (ready(why_not="ChangeBlocked", message=blocked.message), blocked)
             return False
         self._release()
         why_not = "Paused" if self.policy.is_paused else "DryRun" if self._writing.is_dry else ""
         self._pauses.update({why_not: {"reason": why_not}} if why_not else {})
         if not why_not:
             return True
-        message = f"plan {verdict.hash} of {len(wanted.actions)} changes is not written"
-        self.outcomes = (ready(why_not=why_not, message=message), change_blocked(None))
+        message = f"plan {verdict.hash} of {len(request.actions)} changes is not written"
+        self._conditions = (ready(why_not=why_not, message=message), change_blocked(None))
         if self._writing.is_dry:
-            self._planned.update({(one.op, one.name): _fields(one) for one in wanted.actions})
+            self._planned.update({(one.op, one.name): _fields(one) for one in request.actions})
         return False
 
     def _is_approved(self, verdict: Verdict) -> bool:
@@ -198,20 +215,20 @@ class Guarding:
         if self.policy.approves(verdict.hash):
             return True
         now = self._now()
-        held = held_plan(verdict, before=standing_in(self._document).held, now=now)
+        held = held_plan(verdict, before=parse_write_status(self._document).held, now=now)
         return is_released(held, self.policy.budget.release_after_seconds, now)
 
     def _release(self) -> None:
-        self.verdict = None
+        self._held = None
         self._holds.update({})
 
-    def _apply(self, wanted: Pass) -> None:
-        plan = hash_plan(wanted.actions)
+    def _apply(self, request: WriteRequest) -> None:
+        plan = hash_plan(request.actions)
         is_approved = self.policy.approves(plan)
-        result = apply_plan(wanted.actions, self._store)
+        result = apply_plan(request.actions, self._store)
         failed = result.pending[0] if result.error is not None else None
         whole = plan if failed is None else ""
-        self.carried = Carried(result.done, failed, whole, is_approved)
+        self.result = WriteResult(result.done, failed, whole, is_approved)
         now_s, pace = self._writing.clock(), self._writing.pace
         done = [action.name for action in result.done]
         self._written = note_writes(self._written, done, now_s, pace=pace)
@@ -219,7 +236,7 @@ class Guarding:
         if result.error is not None:
             self._note_failure(result, result.error)
             return
-        self._settle(wanted)
+        self._settle(request)
         if is_approved:
             self._store.use_up_approval(plan)  # the same plan is asked for again
 
@@ -229,7 +246,7 @@ class Guarding:
             log.info("writing hypernodes broken off", extra=fields)
             return
         log.error("writing hypernodes failed", extra=fields)
-        self.outcomes = (ready(why_not="WriteFailed", message=str(error)), change_blocked(None))
+        self._conditions = (ready(why_not="WriteFailed", message=str(error)), change_blocked(None))
 
 
 def _counts(done: Iterable[Action]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
@@ -21,8 +21,8 @@ from generator.objects.inventory import Inventory, ListedNode, capacities
 from generator.objects.plane_config import PlaneChoice
 from generator.objects.pods import BoundPod, Gang
 from generator.observe.observation import Observation, Periods, report_findings
-from generator.observe.observer import Evidence, Inferring
-from generator.observe.sweep_election import Elections
+from generator.observe.observer import Evidence, Observer, why_unknown
+from generator.observe.sweep_election import SweepElection
 from generator.observe.unready_agents import ailing_findings
 from generator.outputs.hypernode import HyperNode
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
@@ -35,8 +35,8 @@ from generator.reconcile.desired import (
 )
 from generator.reconcile.guard import Coverage
 from generator.reconcile.result import OnRound, RoundOutcome
-from generator.reconcile.status import Noticed, Telling, Told
-from generator.reconcile.writer import Guarding, Pass, Writing
+from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
+from generator.reconcile.writer import HyperNodeWriter, WriteRequest, Writing
 from generator.store.base import ServedStore
 from generator.store.directory import ReadHyperNodes, ReadReports
 from generator.switches.poller import SwitchRounds
@@ -54,7 +54,7 @@ _AT_ONCE: Final = Writing()
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class LoopConfig:
     """How rounds are held."""
 
     period: timedelta
@@ -78,7 +78,7 @@ class Publish(Protocol):
         ...
 
 
-class World(NamedTuple):
+class ClusterState(NamedTuple):
     """All that one round reads."""
 
     reports: ReadReports
@@ -92,32 +92,34 @@ class World(NamedTuple):
     """Why some of it may not be current."""
 
 
-class Rounds:
+class ReconcileLoop:
     """The memory of the loop from one round to the next."""
 
-    def __init__(self, store: ServedStore, course: Course, *, publish: Publish) -> None:
+    def __init__(self, store: ServedStore, config: LoopConfig, *, publish: Publish) -> None:
         """Read nothing yet.
 
         Args:
             store: what is read and written.
-            course: how rounds are held.
+            config: how rounds are held.
             publish: takes each new snapshot, with the pods that it was counted with.
         """
         self._store = store
-        self._course = course
+        self._config = config
         self._publish = publish
-        now, writing = course.now, course.writing
-        self._elections = Elections(store, period=course.period, now=now)
-        self._guarding = Guarding(store, now=now, writing=writing)
-        self._telling = Telling(store, now=now, leads=writing.leads)
-        self._inferring = Inferring()
-        self._log = RoundLog()
+        now, writing = config.now, config.writing
+        self._status = FabricStatusWriter(store, now=now, leads=writing.leads)
+        self._election = SweepElection(self._status.write_sweepers, period=config.period, now=now)
+        self._writer = HyperNodeWriter(store, now=now, writing=writing)
+        self._observer = Observer()
+        self._listeners = (RoundLog().on_round, *config.on_round)
         self._tree: TopologyTree | None = None
         """The last one that HyperNodes stood for, whose names are carried over."""
         self._served: (
             tuple[TopologyTree, tuple[ListedNode, ...] | None, tuple[BoundPod, ...]] | None
         ) = None
         self._snapshot: Snapshot | None = None
+        self._plane = ""
+        """The plane that the tree is made of."""
         self._planned: tuple[object, Planned] | None = None
         """The last plan, and what it was made of."""
 
@@ -126,44 +128,46 @@ class Rounds:
 
         Return in how many seconds that should be, where it is sooner than usual.
         """
-        started_s = self._course.writing.clock()
+        started_s = self._config.writing.clock()
         wait_s, outcome = None, None
         try:
             wait_s, outcome = self._run(started_s)
         except Exception as error:  # the named catch-all: the loop goes on
             log.exception("round failed", extra={"error": str(error)})
         if outcome is None:
-            duration_s = self._course.writing.clock() - started_s
+            duration_s = self._config.writing.clock() - started_s
             outcome = RoundOutcome(duration_s, is_failed=True, snapshot=self._snapshot)
-        for listener in self._course.on_round:
+        for listener in self._listeners:
             listener(outcome)
         return wait_s
 
     def _run(self, started_s: float) -> tuple[float | None, RoundOutcome | None]:
         try:
-            world = self._read()
+            state = self._read()
         except KubeUnavailable:
             # Not all is listed yet, of which who lists it tells: nothing may be concluded.
-            return None, RoundOutcome(self._course.writing.clock() - started_s, is_failed=True)
-        problems: list[ParseError] = [*self._guarding.begin()]
-        if self._course.writing.leads():
-            self._elections.hold(world.reports.reports, world.ailing)
-        observation = self._look(world)
-        problems += [*world.reports.problems, *self._inferring.problems, *world.stored.problems]
-        problems += world.inventory.problems if world.inventory else ()
-        wait_s, conflicts = self._act(observation, world)
-        findings = self._findings(observation, world)
+            return None, RoundOutcome(self._config.writing.clock() - started_s, is_failed=True)
+        fabric = self._status.read()
+        problems: list[ParseError] = [*self._writer.begin(fabric)]
+        if self._config.writing.leads():
+            self._election.run(fabric, state.reports.reports, state.ailing)
+        observation = self._look(state)
+        problems += [*state.reports.problems, *self._observer.problems, *state.stored.problems]
+        problems += state.inventory.problems if state.inventory else ()
+        wait_s, conflicts = self._act(observation, state)
+        findings = self._findings(observation, state)
         problems += conflicts
         tree = observation.tree if observation is not None and observation.tree.nodes else None
-        num_problems = len(problems) + len(world.troubles)
-        told = self._telling.tell(Noticed(tree, findings, num_problems), self._guarding)
-        self._log.tell_problems([*problems, *told.problems])
-        outcome = self._outcome(world, tree, findings=findings, told=told, started_s=started_s)
-        return wait_s, outcome
+        num_problems = len(problems) + len(state.troubles)
+        summary = RoundSummary(tree, findings, num_problems)
+        status = self._status.update(summary, self._writer.state)
+        outcome = self._outcome(state, summary, status, started_s=started_s)
+        problems += status.problems
+        return wait_s, replace(outcome, problems=tuple(problems), why_unknown=self._why_unknown())
 
-    def _read(self) -> World:
+    def _read(self) -> ClusterState:
         store = self._store
-        return World(
+        return ClusterState(
             store.read_reports(),
             store.read_hypernodes(),
             store.read_bound(),
@@ -173,36 +177,36 @@ class Rounds:
             store.problems,
         )
 
-    def _look(self, world: World) -> Observation | None:
-        shape = self._guarding.shape
-        if self._course.planes is not None:
-            shape = shape._replace(planes=self._course.planes)
-        previous = self._tree or previous_tree(world.stored.hypernodes)
-        self._inferring.look(Evidence(world.reports.reports, world.inventory, shape), previous)
-        self._log.tell_knowledge(self._inferring.observation, shape.planes.name)
-        return self._inferring.observation
+    def _look(self, state: ClusterState) -> Observation | None:
+        shape = self._writer.shape
+        if self._config.planes is not None:
+            shape = shape._replace(planes=self._config.planes)
+        previous = self._tree or previous_tree(state.stored.hypernodes)
+        self._observer.update(Evidence(state.reports.reports, state.inventory, shape), previous)
+        self._plane = shape.planes.name
+        return self._observer.observation
 
     def _act(
-        self, observation: Observation | None, world: World
+        self, observation: Observation | None, state: ClusterState
     ) -> tuple[float | None, tuple[ParseError, ...]]:
         """Publish what is known, and carry out the plan where it may be.
 
         Return in how many seconds to try again, if so, and what stood in the way.
         """
         if observation is None or not observation.tree.nodes:
-            self._guarding.hold_back("no node is known to be anywhere")
+            self._writer.hold_back("no node is known to be anywhere")
             return None, ()
-        self._serve(observation.tree, world)
-        return self._reconcile(observation, world)
+        self._serve(observation.tree, state)
+        return self._reconcile(observation, state)
 
-    def _serve(self, tree: TopologyTree, world: World) -> None:
+    def _serve(self, tree: TopologyTree, state: ClusterState) -> None:
         """Publish a new snapshot where the tree, the inventory or pods of gangs are others."""
-        inventory = world.inventory
-        served = (tree, inventory.nodes if inventory else None, world.bound)
+        inventory = state.inventory
+        served = (tree, inventory.nodes if inventory else None, state.bound)
         if served == self._served:
             return
         self._snapshot = build_snapshot(tree, capacities(inventory, tree.nodes))
-        self._publish(self._snapshot, world.bound)
+        self._publish(self._snapshot, state.bound)
         is_known = self._served is not None and self._served[0] == tree
         if self._served is None:
             settle()
@@ -212,21 +216,23 @@ class Rounds:
         log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
 
     def _reconcile(
-        self, observation: Observation, world: World
+        self, observation: Observation, state: ClusterState
     ) -> tuple[float | None, tuple[ParseError, ...]]:
-        observed = world.stored.hypernodes
-        if not self._guarding.shape.has_hypernodes:
+        observed = state.stored.hypernodes
+        if not self._writer.shape.has_hypernodes:
             why = "spec.outputs of the Fabric object asks for no HyperNodes"
-            self._guarding.hold_back(why, reason="NotWanted")
+            self._writer.hold_back(why, reason="NotWanted")
             return None, ()
         actions, conflicts = self._plan(observation, observed)
         unknown = unknown_of(observation)
         if conflicts and unknown:
-            self._guarding.hold_back(unknown)
+            self._writer.hold_back(unknown)
             return None, conflicts
-        coverage = self._coverage(observation.tree, world)
-        wait_s = self._guarding.write(Pass(actions, observed, coverage, conflicts, world.gangs))
-        if self._guarding.is_settled:
+        coverage = self._coverage(observation.tree, state)
+        wait_s = self._writer.write(
+            WriteRequest(actions, observed, coverage, conflicts, state.gangs)
+        )
+        if self._writer.is_settled:
             # Of what is not written, names are not carried over: evidence that comes back must
             # lead to the HyperNodes that stand.
             self._tree = observation.tree
@@ -239,55 +245,56 @@ class Rounds:
             self._planned = asked, plan_towards(observation, observed)
         return self._planned[1]
 
-    def _coverage(self, tree: TopologyTree, world: World) -> Coverage:
-        reports = world.reports.reports
-        stale = world.ailing
+    def _coverage(self, tree: TopologyTree, state: ClusterState) -> Coverage:
+        reports = state.reports.reports
+        stale = state.ailing
         if stale is None:
             agents = [one for one in reports if not is_walked(one)]
-            now, period = self._course.now(), self._course.period
+            now, period = self._config.now(), self._config.period
             aged = freshness_findings(agents, listed=(), now=now, period=period)
             stale = frozenset(one.device for one in aged)
-        return coverage_of(world.inventory, reports, tree, stale=stale)
+        return coverage_of(state.inventory, reports, tree, stale=stale)
 
-    def _findings(self, observation: Observation | None, world: World) -> tuple[Finding, ...]:
+    def _findings(
+        self, observation: Observation | None, state: ClusterState
+    ) -> tuple[Finding, ...]:
         if observation is None:
             return ()
-        reports, walks = world.reports.reports, self._course.walks
+        reports, walks = state.reports.reports, self._config.walks
         unknown = observation.unknown_subnets
-        inputs = Inputs((), reports, world.inventory, unknown_subnets=unknown)
-        period = self._course.period if world.ailing is None else None
+        inputs = Inputs((), reports, state.inventory, unknown_subnets=unknown)
+        period = self._config.period if state.ailing is None else None
         # Where pods tell of agents, reports are only written when they change.
         ages = Periods(period, walks.period if walks and period else None)
-        reported = report_findings(inputs, now=self._course.now(), ages=ages)
-        ailing = ailing_findings(reports, world.ailing or ())
+        reported = report_findings(inputs, now=self._config.now(), ages=ages)
+        ailing = ailing_findings(reports, state.ailing or ())
         silent = walks.findings() if walks else ()
         found = (*observation.findings, *reported, *ailing, *silent)
-        self._log.tell_findings(found)
         return found
 
+    def _why_unknown(self) -> str:
+        observation = self._observer.observation
+        if observation is not None and observation.tree.nodes:
+            return ""
+        return why_unknown(observation, self._plane)
+
     def _outcome(
-        self,
-        world: World,
-        tree: TopologyTree | None,
-        *,
-        findings: tuple[Finding, ...],
-        told: Told,
-        started_s: float,
+        self, state: ClusterState, summary: RoundSummary, status: StatusUpdate, *, started_s: float
     ) -> RoundOutcome:
-        carried = self._guarding.carried
+        written = self._writer.result
         return RoundOutcome(
-            self._course.writing.clock() - started_s,
-            generation=told.generation,
-            tree=tree,
+            self._config.writing.clock() - started_s,
+            generation=status.generation,
+            tree=summary.tree,
             snapshot=self._snapshot,
-            num_reports=len(world.reports.reports),
-            num_refused=len(world.reports.problems),
-            findings=findings,
-            observed=world.stored.hypernodes,
-            conditions=told.conditions,
-            held=told.held,
-            done=carried.done,
-            failed=carried.failed,
-            carried_out=carried.plan,
-            is_approved=carried.is_approved,
+            num_reports=len(state.reports.reports),
+            num_refused=len(state.reports.problems),
+            findings=summary.findings,
+            observed=state.stored.hypernodes,
+            conditions=status.conditions,
+            held=status.held,
+            done=written.done,
+            failed=written.failed,
+            carried_out=written.plan,
+            is_approved=written.is_approved,
         )

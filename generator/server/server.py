@@ -27,7 +27,7 @@ from generator.rpc.published import Published
 from generator.rpc.reservation_service import ReservingCalls
 from generator.rpc.server import PlacementServer
 from generator.server.endpoints import Ports
-from generator.server.loop import Course, Rounds
+from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.server.settings import ServeSettings, Walked
 from generator.store.base import ServedStore
 from generator.store.watched_directory import ServedFolder
@@ -150,7 +150,7 @@ class Running:
 
         try:
             pace = Writing(Pace(), time.monotonic, is_dry=settings.is_dry, leads=ground.leads)
-            course = Course(
+            course = LoopConfig(
                 period=timedelta(seconds=settings.period_s),
                 now=utc_now,
                 writing=pace,
@@ -158,7 +158,7 @@ class Running:
                 walks=self._walks,
                 on_round=(*ports.on_rounds, published.on_round),
             )
-            rounds = Rounds(ground.store, course, publish=publish)
+            rounds = ReconcileLoop(ground.store, course, publish=publish)
             ground.advertise(self._server.address)
             announce(self._server.address, settings.ready_file)
             self._schedules = self._turn(rounds, settings)
@@ -193,7 +193,7 @@ class Running:
         log.warning("generator stopped within a round")
         os._exit(0)
 
-    def _turn(self, rounds: Rounds, settings: ServeSettings) -> list[Schedule]:
+    def _turn(self, rounds: ReconcileLoop, settings: ServeSettings) -> list[Schedule]:
         schedules = [
             Schedule(rounds.tick, period_s=settings.period_s, now=utc_now),
             Schedule(self._reservations.tick, period_s=RESERVATIONS_S, now=utc_now),

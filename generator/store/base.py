@@ -7,13 +7,23 @@ fails with a `TopologyError`, and what was written is what is read next.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from generator.objects.inventory import Inventory
 from generator.objects.pods import BoundPod, Gang
 from generator.outputs.hypernode import HyperNode
 from generator.store.directory import ReadHyperNodes, ReadReports
+from topology.model.errors import ParseError
 from topology.reports.neighbor_report import NeighborReport
+
+
+class FabricRead(NamedTuple):
+    """The Fabric object as one round read it."""
+
+    document: Mapping[str, Any] | None = None
+    """None if there is no such object, or it could not be read."""
+    problems: tuple[ParseError, ...] = ()
+    """Why it could not be read."""
 
 
 class ServedStore(Protocol):

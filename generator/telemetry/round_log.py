@@ -1,12 +1,11 @@
-"""What rounds say to people: what stands is logged when it comes and when it goes, and no more."""
+"""The log of rounds: a problem or finding is logged once when it appears and once when it goes."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
 
-from generator.observe.observation import Observation
-from generator.observe.observer import why_unknown
+from generator.reconcile.result import RoundOutcome
 from runtime.transition_log import Standing
 from topology.model.errors import ParseError
 from topology.model.facts import Finding, Severity
@@ -15,43 +14,48 @@ log = logging.getLogger(__name__)
 
 
 class RoundLog:
-    """The memory of what was said."""
+    """Logs what changed from one round to the next."""
 
     def __init__(self) -> None:
-        """Nothing was said yet."""
+        """Nothing was logged yet."""
         self._is_known: bool | None = None
         self._problems = Standing(log, "problem", level=logging.WARNING)
         self._notes = Standing(log, "finding")
         self._faults = Standing(log, "finding", level=logging.WARNING)
 
-    def tell_problems(self, problems: Iterable[ParseError]) -> None:
-        """Tell which came and went."""
-        self._problems.update({str(one): {"problem": str(one)} for one in problems})
+    def on_round(self, outcome: RoundOutcome) -> None:
+        """Log the changes of a round; a round that failed changes nothing."""
+        if outcome.is_failed:
+            return
+        self._log_knowledge(outcome.why_unknown)
+        self._log_findings(outcome.findings)
+        self._log_problems(outcome.problems)
 
-    def tell_knowledge(self, observation: Observation | None, plane: str) -> None:
-        """Tell when the fabric becomes known, and when it is no more."""
-        is_known = observation is not None and bool(observation.tree.nodes)
+    def _log_problems(self, problems: Iterable[ParseError]) -> None:
+        self._problems.update({str(problem): {"problem": str(problem)} for problem in problems})
+
+    def _log_knowledge(self, why_unknown: str) -> None:
+        is_known = not why_unknown
         if is_known is self._is_known:
             return
         self._is_known = is_known
         if is_known:
             log.info("fabric known")
         else:
-            reason = why_unknown(observation, plane)
-            log.warning("fabric unknown, nothing is changed", extra={"reason": reason})
+            log.warning("fabric unknown, nothing is changed", extra={"reason": why_unknown})
 
-    def tell_findings(self, findings: Iterable[Finding]) -> None:
-        """Tell which came and went; a message may carry an age and makes no new finding."""
+    def _log_findings(self, findings: Iterable[Finding]) -> None:
+        """Log new and gone findings; a message may carry an age and makes no new finding."""
         for standing, is_note in ((self._notes, True), (self._faults, False)):
             standing.update(
                 {
-                    (one.kind, one.device, one.port): {
-                        "kind": one.kind.value,
-                        "device": one.device,
-                        "port": one.port,
-                        "advice": one.message,
+                    (finding.kind, finding.device, finding.port): {
+                        "kind": finding.kind.value,
+                        "device": finding.device,
+                        "port": finding.port,
+                        "advice": finding.message,
                     }
-                    for one in findings
-                    if (one.severity is Severity.INFO) is is_note
+                    for finding in findings
+                    if (finding.severity is Severity.INFO) is is_note
                 }
             )

@@ -15,7 +15,7 @@ import yaml
 from generator.cli.exit_codes import Exit
 from generator.objects.plane_config import PlaneChoice, parse_planes, read_planes
 from generator.placement.cluster.snapshot import Snapshot
-from generator.server.loop import Course, Rounds
+from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore, read_hypernodes
 from generator.store.watched_directory import ServedFolder
 from tests.generator.scenes import RAILS, Scene, run
@@ -156,9 +156,9 @@ def test_it_places_in_the_network_that_the_request_names(
 
 def test_it_serves_the_network_that_was_asked_for(reports: Path, policies: Path) -> None:
     snapshots: list[Snapshot] = []
-    rounds = Rounds(
+    rounds = ReconcileLoop(
         ServedFolder(reports.parent),
-        Course(
+        LoopConfig(
             period=timedelta(minutes=1),
             now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
             planes=PlaneChoice(read_planes(policies), "storage"),

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from generator.observe.sweep_election import Elections
+from generator.observe.sweep_election import SweepElection
+from generator.reconcile.status import FabricStatusWriter
+from generator.reconcile.writer import always
 from generator.store.watched_directory import ServedFolder
 from tests.generator.sweep_reports import NOW, PERIOD, A, node
 from topology.model.errors import ConfigError
@@ -29,10 +31,11 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.file = root / "fabrics" / "default.yaml"
-        self.elections = Elections(ServedFolder(root), period=PERIOD, now=lambda: NOW)
+        self.status = FabricStatusWriter(ServedFolder(root), now=lambda: NOW, leads=always)
+        self.election = SweepElection(self.status.write_sweepers, period=PERIOD, now=lambda: NOW)
 
     def hold(self, *reports: NeighborReport) -> dict[str, Any] | None:
-        self.elections.hold(reports)
+        self.election.run(self.status.read(), reports)
         return json.loads(self.file.read_text()) if self.file.exists() else None
 
 
@@ -104,7 +107,7 @@ def test_it_says_once_that_the_object_is_no_use_and_leaves_it(
     place.file.write_text(text)
     with caplog.at_level(logging.INFO):
         for _ in range(2):
-            place.elections.hold([node("n1")])
+            place.election.run(place.status.read(), [node("n1")])
     assert [one.message for one in caplog.records] == ["election failed"]
     assert place.file.read_text() == text
 

@@ -6,16 +6,16 @@ import pytest
 
 from generator.objects.fabric import ChangeBudget, parse_fabric_document
 from generator.reconcile.conditions import (
-    Outcome,
-    Standing,
+    ConditionChange,
+    WriteStatus,
     change_blocked,
     conditions_after,
     degraded,
     held_plan,
     is_released,
+    parse_write_status,
     ready,
-    standing_in,
-    with_standing,
+    with_write_status,
 )
 from generator.reconcile.guard import Coverage, Verdict, judge
 from generator.reconcile.plan import plan_changes
@@ -28,14 +28,14 @@ HELD = judge(plan_changes(BEFORE[:1], BEFORE), BEFORE, budget=ChangeBudget(), co
 WELL = (ready(), change_blocked(None), degraded((), num_problems=0))
 
 
-def standing(*outcomes: Outcome, verdict: Verdict | None = None) -> Standing:
+def standing(*outcomes: ConditionChange, verdict: Verdict | None = None) -> WriteStatus:
     held = held_plan(verdict, before=None, now=NOON) if verdict else None
-    return Standing(conditions_after((), outcomes, NOON), held)
+    return WriteStatus(conditions_after((), outcomes, NOON), held)
 
 
 def test_it_tells_conditions_and_the_held_plan_as_a_valid_fabric() -> None:
     told = standing(*WELL[:1], change_blocked(HELD), *WELL[2:], verdict=HELD)
-    document = with_standing({"spec": {"paused": True}, "status": {"sweepers": []}}, told)
+    document = with_write_status({"spec": {"paused": True}, "status": {"sweepers": []}}, told)
     read = parse_fabric_document(document)
     assert [(one.type.value, one.status, one.reason) for one in read.status.conditions] == [
         ("ChangeBlocked", "True", "TooManyNodes"),
@@ -50,14 +50,14 @@ def test_it_tells_conditions_and_the_held_plan_as_a_valid_fabric() -> None:
         3,
     )
     assert read.spec.paused
-    assert standing_in(document) == told
+    assert parse_write_status(document) == told
 
 
 def test_it_takes_back_a_held_plan() -> None:
-    document = with_standing(None, standing(change_blocked(HELD), verdict=HELD))
-    document = with_standing(document, standing(change_blocked(None)))
+    document = with_write_status(None, standing(change_blocked(HELD), verdict=HELD))
+    document = with_write_status(document, standing(change_blocked(None)))
     assert "held" not in document["status"]
-    assert standing_in(document).held is None
+    assert parse_write_status(document).held is None
 
 
 def test_it_keeps_the_time_of_a_condition_until_its_status_changes() -> None:
@@ -103,7 +103,7 @@ def test_it_releases_nothing_by_a_time_that_is_none(since: str) -> None:
     [None, "text", {"conditions": "none", "held": 5}, {"conditions": [{"type": "Other"}, None]}],
 )
 def test_it_counts_what_it_cannot_read_as_absent(status: object) -> None:
-    assert standing_in({"status": status}) == Standing()
+    assert parse_write_status({"status": status}) == WriteStatus()
 
 
 def test_it_cuts_a_long_message_and_shows_it_safely() -> None:

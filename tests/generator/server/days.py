@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from generator.objects.fabric import FabricDocument, parse_fabric_document
 from generator.objects.write_policy import with_approval
-from generator.reconcile.conditions import standing_in
+from generator.reconcile.conditions import parse_write_status
 from generator.reconcile.writer import Writing
-from generator.server.loop import Course, Rounds
+from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore
 from generator.store.watched_directory import ServedFolder
 from tests.generator.scenes import Scene
@@ -39,9 +39,9 @@ class Day:
         self.restart()
 
     def restart(self, writing: Writing | None = None) -> None:
-        self.rounds = Rounds(
+        self.rounds = ReconcileLoop(
             ServedFolder(self.root, self.nodes),
-            Course(period=MINUTE, now=lambda: self.now, writing=writing or Writing()),
+            LoopConfig(period=MINUTE, now=lambda: self.now, writing=writing or Writing()),
             publish=lambda _snapshot, _pods: None,
         )
 
@@ -95,7 +95,7 @@ class Day:
 
     def held(self) -> str:
         """Return the hash of the plan that is held."""
-        held = standing_in(self.store.read_fabric()).held
+        held = parse_write_status(self.store.read_fabric()).held
         assert held is not None
         return held.hash
 

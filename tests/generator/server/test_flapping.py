@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.server.loop import Course, Rounds
+from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore
 from generator.store.watched_directory import ServedFolder
 from tests.generator.scenes import PAIRS, Scene
@@ -26,9 +26,9 @@ def test_it_tells_a_flapping_port_once_and_when_it_has_settled(
     store = DirectoryStore(Scene.of(tmp_path, PAIRS).store())
     reports = (one.spelled_out() for one in store.read_reports().reports)
     report = next(one for one in reports if one.spec.ports)
-    rounds = Rounds(
+    rounds = ReconcileLoop(
         ServedFolder(tmp_path / "store"),
-        Course(period=timedelta(minutes=1), now=lambda: datetime(2026, 7, 1, tzinfo=UTC)),
+        LoopConfig(period=timedelta(minutes=1), now=lambda: datetime(2026, 7, 1, tzinfo=UTC)),
         publish=lambda _snapshot, _pods: None,
     )
     rounds.tick()

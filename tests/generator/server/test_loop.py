@@ -13,7 +13,7 @@ import pytest
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice
 from generator.outputs.hypernode import render_hypernodes
 from generator.placement.cluster.snapshot import Snapshot
-from generator.server.loop import Course, Rounds
+from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore, read_hypernodes
 from generator.store.watched_directory import ServedFolder
 from tests.generator.scenes import PAIRS, RAILS, Scene
@@ -36,9 +36,9 @@ class Loop:
         self.root = scene.root / "store"
         self.now = NOON
         self.snapshots: list[Snapshot] = []
-        self.rounds = Rounds(
+        self.rounds = ReconcileLoop(
             ServedFolder(self.root, nodes),
-            Course(period=MINUTE, now=lambda: self.now, planes=planes),
+            LoopConfig(period=MINUTE, now=lambda: self.now, planes=planes),
             publish=lambda snapshot, _: self.snapshots.append(snapshot),
         )
 

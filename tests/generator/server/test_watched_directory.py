@@ -9,7 +9,7 @@ import pytest
 
 from generator.reconcile.result import RoundOutcome
 from generator.reconcile.writer import Writing
-from generator.server.loop import Course, Rounds
+from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.watched_directory import ServedFolder
 from tests.generator.server.days import MINUTE, Day
 
@@ -21,14 +21,16 @@ class Replica:
         self.leads = False
         self.published: list[object] = []
         self.outcomes: list[RoundOutcome] = []
-        course = Course(
+        course = LoopConfig(
             period=MINUTE,
             now=lambda: day.now,
             writing=Writing(leads=lambda: self.leads),
             on_round=(self.outcomes.append,),
         )
         store = ServedFolder(day.root)
-        self.rounds = Rounds(store, course, publish=lambda one, _: self.published.append(one))
+        self.rounds = ReconcileLoop(
+            store, course, publish=lambda one, _: self.published.append(one)
+        )
 
     def tick(self) -> RoundOutcome:
         self.rounds.tick()
