@@ -19,10 +19,11 @@ from generator.placement.engine import place, running_gang
 from generator.placement.gathering import fewest
 from generator.placement.joint import place_batch
 from generator.placement.request import PlacementRequest
+from tests.effort import examples
 from tests.generator.placement.batches import fits, gang, nodes_of, snapshot_of, span_of
 from topology.errors import InvariantError
 
-LAW = settings(max_examples=60, deadline=None)
+LAW = settings(max_examples=examples(60), deadline=None)
 FEW = 60
 """Budget that keeps laws quick."""
 
