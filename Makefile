@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify cover check fmt bench fuzz referee golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
+.PHONY: help setup demo test test-long test-all verify cover check fmt bench fuzz referee golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,13 +30,19 @@ $(SETUP): requirements/dev.txt pyproject.toml
 demo: $(SETUP) ## A made-up cluster from cables to a placed job; no root, no cluster
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/demo
 
-test: $(SETUP) ## All tests; what is skipped is listed with the command that enables it
-	@$(PYTEST) $(ARGS)
+test: $(SETUP) ## Every kind of test, in minutes; lists what is skipped and the command that enables it
+	@$(PYTEST) -m "not long" $(ARGS)
+
+test-long: $(SETUP) ## What `make test` leaves out: long tests, and every example of each law
+	@TOPONAUT_TESTS=all $(PYTEST) -m "long or hypothesis" $(ARGS)
+
+test-all: $(SETUP) ## All tests, with every example of each law
+	@TOPONAUT_TESTS=all $(PYTEST) $(ARGS)
 
 # What decides where jobs run must be covered more closely than what reads and prints.
 DECIDING := topology/*,generator/placement/*,generator/reconcile/plan.py
 cover: $(SETUP) ## The tests without the labs, and how much of the branches they cover
-	@$(PYTEST) -q -m "not lab" --cov --cov-report= $(ARGS)
+	@TOPONAUT_TESTS=all $(PYTEST) -q -m "not lab" --cov --cov-report= $(ARGS)
 	@$(BIN)/coverage report --skip-covered --fail-under=95 --include="$(DECIDING)"
 	@$(BIN)/coverage report --skip-covered --fail-under=85 --omit="$(DECIDING),generator/rpc/toponaut/*"
 

@@ -7,19 +7,22 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.effort import IS_ALL, examples
 from tests.golden import Golden
 
 # A loaded machine is no failure: the time limit of a test is pytest's, not each example's. Under
 # CI the examples are the same every time, so that its verdict depends on the change alone; every
-# other run explores further.
+# other run explores further. `examples` scales the laws that say how many examples they want.
 settings.register_profile(
-    "toponaut",
+    "quick",
     deadline=None,
+    max_examples=examples(100),
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=bool(os.environ.get("CI")),
 )
-settings.load_profile("toponaut")
+settings.register_profile("all", settings.get_profile("quick"), max_examples=100)
+settings.load_profile("all" if IS_ALL else "quick")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -269,8 +269,7 @@ class ReconcileLoop:
         reported = report_findings(inputs, now=self._config.now(), ages=ages)
         ailing = ailing_findings(reports, state.ailing or ())
         silent = walks.findings() if walks else ()
-        found = (*observation.findings, *reported, *ailing, *silent)
-        return found
+        return (*observation.findings, *reported, *ailing, *silent)
 
     def _why_unknown(self) -> str:
         observation = self._observer.observation

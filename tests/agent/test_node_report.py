@@ -15,6 +15,7 @@ from agent.collection import COLLECTORS, Attempt, Outcome
 from agent.collectors.probe import Collected, Sweep
 from agent.node_report import build_reports, merge_device
 from tests.agent.nodes import settings_for
+from tests.effort import examples
 from topology.model.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
@@ -131,7 +132,7 @@ _infiniband = _facts(["mlx5_0/1", "mlx5_1/1"], Medium.INFINIBAND)
 _collected = st.tuples(_ethernet, _infiniband, _lldp)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(_collected.flatmap(st.permutations), _collected.flatmap(st.permutations))
 def test_it_tells_the_same_in_whatever_order_collectors_run(
     found: list[Collected], others: list[Collected]
@@ -142,7 +143,7 @@ def test_it_tells_the_same_in_whatever_order_collectors_run(
     assert render_report(one) == render_report(other)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(_collected)
 def test_it_recalls_from_a_report_what_makes_the_same_report_again(
     found: tuple[Collected, ...],

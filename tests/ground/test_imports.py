@@ -8,6 +8,8 @@ import pytest
 
 from tests.repository import ROOT
 
+pytestmark = pytest.mark.wheel
+
 # Imports a module with some packages made unimportable, then prints what got loaded.
 PROBE = """
 import importlib, json, sys

@@ -63,6 +63,7 @@ def test_it_asks_for_scapy_only_with_its_own_extra(declared: Message) -> None:
     assert [text.split(";")[1].strip() for text in asked] == ["extra == 'agent-frames'"]
 
 
+@pytest.mark.wheel
 @pytest.mark.parametrize("package", PACKAGES)
 def test_it_owns_its_import_names_alone(package: str) -> None:
     others = [
@@ -74,6 +75,7 @@ def test_it_owns_its_import_names_alone(package: str) -> None:
     assert not others
 
 
+@pytest.mark.wheel
 @pytest.mark.parametrize("command", ["toponaut", "kubectl-toponaut", "toponaut-agent"])
 def test_it_installs_commands_that_can_be_called(command: str) -> None:
     (entry,) = metadata.entry_points(group="console_scripts", name=command)

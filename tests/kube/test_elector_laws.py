@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from generator.kube.elector import Elector, LeaseName, Terms
 from runtime.retry import Ending, Pace
+from tests.effort import examples
 from tests.kube.leases import FakeLeases, FakeLink, Fate
 
 TERMS = Terms(lease_s=15, renew_s=10, retry_s=2)
@@ -69,7 +70,7 @@ STEPS = st.tuples(
 
 
 @given(st.lists(STEPS, max_size=40), st.floats(0, 0.99))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_it_never_lets_two_lead(
     steps: list[tuple[int, list[Fate], float, str]], share: float
 ) -> None:

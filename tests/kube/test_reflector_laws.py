@@ -12,6 +12,7 @@ from generator.kube.listing import Paging
 from generator.kube.reflector import Reflector, Settings
 from generator.kube.resources import REPORTS
 from runtime.retry import Backoff, Ending, Pace
+from tests.effort import examples
 from tests.kube.worlds import FakeServer, History, Trouble
 from topology.model.errors import ConfigError, KubeUnavailable
 
@@ -88,7 +89,7 @@ def replay(told: list[Change[str]]) -> dict[str, str]:
 
 
 @given(CHANGES, st.lists(CHANGES, max_size=12), st.lists(st.sampled_from(Trouble), max_size=12))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_it_knows_in_the_end_what_is_there(
     first: list[tuple[str, str]], turns: list[list[tuple[str, str]]], troubles: list[Trouble]
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from generator.simulation.verify import Verdict, claims_of, judge
+from tests.effort import examples
 from tests.topology.verdicts import draw_scene, infer_from
 from topology.inference.tree_inference import Inference
 from topology.model.claims import Claim, Origin
@@ -82,14 +83,14 @@ def shuffled(claims: list[Claim], rng: random.Random) -> list[Claim]:
     ]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(damaged_fabrics(), st.randoms(use_true_random=False))
 def test_it_prints_the_same_whatever_the_order(damaged: Damaged, rng: random.Random) -> None:
     claims = claims_of(damaged)
     assert printed(infer_from(shuffled(claims, rng))) == printed(infer_from(claims))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(damaged_fabrics())
 def test_it_places_every_node_once_or_says_why_not(damaged: Damaged) -> None:
     tree = infer_from(claims_of(damaged)).tree
@@ -99,7 +100,7 @@ def test_it_places_every_node_once_or_says_why_not(damaged: Damaged) -> None:
     assert all(gone.reason for gone in tree.unplaced)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(damaged_fabrics())
 def test_it_changes_nothing_when_it_runs_again_on_its_own_tree(damaged: Damaged) -> None:
     claims = claims_of(damaged)
@@ -108,7 +109,7 @@ def test_it_changes_nothing_when_it_runs_again_on_its_own_tree(damaged: Damaged)
     assert parse_tree(render_tree(first.tree)) == first.tree
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(wirings())
 def test_it_finds_exactly_what_was_built(whole: Damaged) -> None:
     found = infer_from(claims_of(whole))
@@ -126,7 +127,7 @@ def test_it_is_never_silently_wrong_about_a_damaged_fabric(first: int) -> None:
     assert exact >= 0.8 * len(verdicts)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(wirings(), st.data())
 def test_it_renames_nothing_when_one_cable_or_switch_is_lost(
     whole: Damaged, data: st.DataObject
@@ -161,7 +162,7 @@ HOSTILE = st.text(max_size=40) | st.sampled_from(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=6))
 def test_it_shows_no_control_character_whatever_devices_call_themselves(
     names: list[tuple[str, str, str]],

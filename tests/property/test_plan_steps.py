@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from generator.outputs.hypernode import PLACEHOLDER, HyperNode
 from generator.reconcile.conflicts import find_conflicts, without_conflicts
 from generator.reconcile.plan import plan_changes
+from tests.effort import examples
 from tests.generator.reconcile.cluster import FakeCluster
 from tests.generator.reconcile.forests import damaged, evolutions, forests
 
-modest = settings(max_examples=100, deadline=None)
+modest = settings(max_examples=examples(100), deadline=None)
 
 
 def follow(

@@ -13,6 +13,8 @@ import pytest
 
 from tests.vectors.runner import answer
 
+pytestmark = pytest.mark.wheel
+
 FOLDER = Path(__file__).parents[2] / "fixtures" / "vectors"
 VECTORS: list[dict[str, Any]] = [
     vector

@@ -26,6 +26,8 @@ from topology.model.ids import short_name
 from topology.reports.fabric_status import FabricStatus, render_fabric
 from topology.reports.neighbor_report import SweepStanding, parse_report
 
+pytestmark = pytest.mark.wheel
+
 MAC = "b8:ce:f6:00:00:01"
 FABRIC = (
     'Switch 40 "S-0002c90000000001" # "leaf\x1b"\n[1] "S-0002c90000000002"[1] # "x" lid 1 4xHDR\n'

@@ -18,6 +18,7 @@ from agent.node_report import build_reports
 from agent.publish.directory import document_of, render_document
 from tests.agent.fakes import Answer, FakeRunner, printed
 from tests.agent.nodes import chassis, heard, settings_for
+from tests.effort import examples
 from topology.model.errors import CollectError, CommandFailed, CommandTimeout
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
@@ -169,7 +170,7 @@ _entries = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(_entries, max_size=4))
 def test_it_turns_whatever_neighbors_send_into_a_report_that_can_be_published(
     entries: list[object],

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agent.publish.destination import Change
 from agent.publish.directory import ReportFolder, document_of, render_document
+from tests.effort import examples
 from topology.model.errors import StoreError
 from topology.model.facts import Device, DeviceKind, Port
 from topology.reports.neighbor_report import NeighborReport, ReportStatus, parse_report, report_of
@@ -160,7 +161,7 @@ def test_it_tells_which_folder_it_cannot_use(tmp_path: Path) -> None:
         folder.withdraw(["n1"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(st.characters(codec=None)))
 def test_it_renders_text_that_json_and_yaml_read_alike(text: str) -> None:
     rendered = render_document({"key": text})

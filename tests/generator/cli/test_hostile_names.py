@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from generator.cli.exit_codes import Exit
 from generator.outputs.hypernode import is_object_name
+from tests.effort import examples
 from tests.generator.scenes import PAIRS, Scene, domain_names, partition, run
 from topology.model.tree import render_tree
 from topology.synthetic import FabricKind, FabricSpec, derive_truth
@@ -89,7 +90,7 @@ def test_it_keeps_the_other_hosts_when_one_calls_itself(tmp_path: Path, name: st
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=30))
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_it_shows_any_host_name_harmlessly(tmp_path: Path, name: str) -> None:
     scene = Scene.of(tmp_path, SMALL)
     sweep = scene.write("any.txt", scene.sweep_text().replace("node-0001", name))

@@ -20,6 +20,8 @@ from topology.model.errors import (
     TopologyError,
 )
 
+pytestmark = pytest.mark.wheel
+
 COMMANDS = (
     "tree", "findings", "diff", "switches", "inspect",
     "plan", "apply", "place", "compare", "serve", "simulate", "verify", "schema",

@@ -14,6 +14,8 @@ from generator.store.directory import read_hypernodes
 from tests.generator.scenes import RAILS, Scene, domain_names, run
 from topology.synthetic import FabricKind, FabricSpec
 
+pytestmark = pytest.mark.wheel
+
 SMALL = FabricSpec(FabricKind.FAT_TREE, 8, radix=4)
 
 

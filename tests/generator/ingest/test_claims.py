@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from generator.ingest.claims import Intake, freshness_findings, take_reports
 from generator.ingest.sources import read_captures
+from tests.effort import examples
 from tests.generator.scenes import RAILS, Scene
 from tests.topology.incremental.changes import SPECS, built
 from topology.model.claims import Origin, spell_out
@@ -181,7 +182,7 @@ def test_it_calls_silent(reports: list[str], silent: list[str]) -> None:
 
 
 @given(st.binary(max_size=120), st.sampled_from([b"", b'{"lldp":', b'{"lldp":[{"interface":[']))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_it_reads_a_capture_of_any_bytes_without_raising(
     tmp_path_factory: pytest.TempPathFactory, rest: bytes, head: bytes
 ) -> None:

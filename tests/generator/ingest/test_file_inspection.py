@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from generator.cli.exit_codes import Exit
 from generator.ingest.file_inspection import inspect_bytes
+from tests.effort import examples
 from tests.generator.scenes import PAIRS, RAILS, Scene, run
 from tests.repository import ROOT
 from topology.model.ids import IdKind
@@ -242,7 +243,7 @@ HEADS = st.sampled_from(
 @example(b"", b"%")
 @example(b"", b"&a [*a]")
 @example(b"", b"\xef\xbb\xbf{}")
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_it_says_something_about_any_bytes(head: bytes, rest: bytes) -> None:
     found = inspect_bytes(head + rest, source="file")
     assert found.format
@@ -250,7 +251,7 @@ def test_it_says_something_about_any_bytes(head: bytes, rest: bytes) -> None:
 
 
 @given(VALUES, st.sampled_from(KINDS), VERSIONS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_it_says_something_about_any_object(value: object, kind: str, version: str) -> None:
     body = value if isinstance(value, dict) else {"spec": value}
     raw = json.dumps({**body, "kind": kind, "apiVersion": version}).encode()
@@ -259,7 +260,7 @@ def test_it_says_something_about_any_object(value: object, kind: str, version: s
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_it_survives_any_cut_and_any_flipped_byte_of_a_sweep(data: st.DataObject) -> None:
     raw = bytearray(_SWEEP)
     at = data.draw(st.integers(0, len(raw) - 1))

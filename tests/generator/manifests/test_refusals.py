@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from generator.manifests.manifest_request import translate, translate_sbatch
 from generator.manifests.sbatch import split_options
+from tests.effort import examples
 from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, understood, volcano_job
 from topology.model.errors import PlacementRequestError
 
@@ -265,7 +266,7 @@ KINDS = [
 ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(KINDS), VALUES, VALUES), min_size=1, max_size=3))
 def test_it_refuses_or_understands_whatever_comes(
     rows: list[tuple[tuple[str, str], object, object]],

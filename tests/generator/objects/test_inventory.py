@@ -18,6 +18,7 @@ from generator.objects.inventory import (
 )
 from generator.objects.quantities import parse_quantity
 from generator.placement.cluster.snapshot import NodeSpec
+from tests.effort import examples
 from tests.generator.scenes import kube_node
 from topology.model.facts import DeviceKind
 from topology.model.ids import Id, IdKind
@@ -72,7 +73,7 @@ def test_it_refuses_as_a_quantity(value: object) -> None:
 
 
 @given(st.text(max_size=12) | st.floats() | st.integers())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_it_reads_any_quantity_or_says_what_it_expected(value: object) -> None:
     try:
         assert parse_quantity(value) >= 0
@@ -197,7 +198,7 @@ ROWS = st.recursive(
 
 
 @given(ROWS, st.sampled_from(["Node", "List", None]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_it_reads_any_object_without_raising(value: object, kind: str | None) -> None:
     document = {"nodes": [value], "kind": kind} if kind else value
     found = parse(document)

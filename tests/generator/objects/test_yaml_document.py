@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.objects.yaml_document import MAX_DEPTH, Document, parse_documents
+from tests.effort import examples
 from topology.model.errors import ParseError
 
 
@@ -104,7 +105,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(value=st.dictionaries(st.text(string.ascii_letters, min_size=1), TREES, min_size=1))
 def test_it_reads_alike_what_json_and_yaml_write(value: dict[str, object]) -> None:
     assert values(json.dumps(value)) == [value]
@@ -112,7 +113,7 @@ def test_it_reads_alike_what_json_and_yaml_write(value: dict[str, object]) -> No
     assert values("--- " + json.dumps(value)) == [value]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(raw=st.binary() | st.text("[]{}:-&*!|>#%@\"'\n ,a1?~").map(str.encode))
 def test_it_raises_nothing_whatever_the_bytes(raw: bytes) -> None:
     found = list(parse_documents(raw, source="f.yaml"))

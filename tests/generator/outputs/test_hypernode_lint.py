@@ -12,6 +12,7 @@ from generator.outputs.hypernode import (
     lint,
     tree_of_hypernodes,
 )
+from tests.effort import examples
 from tests.generator.reconcile.cluster import hypernode
 from tests.generator.reconcile.forests import damaged
 
@@ -97,7 +98,7 @@ def test_it_shows_hostile_names_harmlessly() -> None:
     assert all(line.isprintable() for line in lint([hypernode("leaf", 1, "\x1b[2J\u202e")]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(observed=damaged())
 def test_it_judges_any_damage_and_reads_a_tree_from_it(observed: list[HyperNode]) -> None:
     problems, read = lint(observed), tree_of_hypernodes(observed)

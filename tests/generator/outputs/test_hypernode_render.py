@@ -11,10 +11,11 @@ from generator.outputs.hypernode import (
     render_manifest,
     tree_of_hypernodes,
 )
+from tests.effort import examples
 from tests.generator.outputs.trees import TIERS, trees
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree, host_partitions
 
-modest = settings(max_examples=100, deadline=None)
+modest = settings(max_examples=examples(100), deadline=None)
 
 
 def rendered(*specs: DomainSpec) -> dict[str, HyperNode]:

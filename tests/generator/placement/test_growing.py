@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import Preset
+from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Scene
 from tests.generator.placement.scenes import growing_scenes
@@ -143,7 +144,7 @@ def test_it_finds_nothing_where_a_running_pod_is_outside_all_domains_of_a_slice(
 
 
 @pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(scene=growing_scenes(most_nodes=4))
 def test_it_reaches_the_best_vector_beside_running_slices(preset: Preset, scene: Scene) -> None:
     check(scene, preset)

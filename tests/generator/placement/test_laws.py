@@ -22,10 +22,11 @@ from generator.placement.cluster.snapshot import (
 from generator.placement.engine import place, running_gang
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
+from tests.effort import examples
 from tests.generator.placement.referee import Scene
 from tests.generator.placement.scenes import TIERS, document_of, scenes, snapshot_of, tree_of
 
-LAW = settings(max_examples=60, deadline=None)
+LAW = settings(max_examples=examples(60), deadline=None)
 
 
 def placed(scene: Scene, snapshot: Snapshot | None = None) -> Placement:

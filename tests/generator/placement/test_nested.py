@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from generator.placement.answer import Placement
 from generator.placement.engine import place
 from generator.placement.request import parse_request
+from tests.effort import examples
 from tests.generator.placement.nested import Assignment, Job, best, jobs, priorities, traffic
 
-MANY = int(os.environ.get("TOPONAUT_RANDOM_JOBS", "50"))
+MANY = int(os.environ.get("TOPONAUT_RANDOM_JOBS") or examples(50))
 
 
 def reached(job: Job, placement: Placement) -> tuple[int, ...]:

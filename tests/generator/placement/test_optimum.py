@@ -12,6 +12,7 @@ from generator.placement.problem.problem import build_problem
 from generator.placement.request import parse_request
 from generator.placement.solve.budget import Effort
 from generator.placement.solve.solver import solve
+from tests.effort import examples
 from tests.generator.placement import referee
 from tests.generator.placement.referee import Scene
 from tests.generator.placement.scenes import document_of, scenes, snapshot_of
@@ -56,21 +57,21 @@ PRESETS = pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR]
 
 
 @PRESETS
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(scene=scenes(most_nodes=4))
 def test_it_reaches_the_best_vector_on_up_to_four_nodes(preset: Preset, scene: Scene) -> None:
     check(scene, preset)
 
 
 @PRESETS
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(scene=scenes(most_nodes=6))
 def test_it_reaches_the_best_vector_on_up_to_six_nodes(preset: Preset, scene: Scene) -> None:
     check(scene, preset)
 
 
 @PRESETS
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(scene=scenes(most_nodes=8))
 def test_it_reaches_the_best_vector_on_up_to_eight_nodes(preset: Preset, scene: Scene) -> None:
     check(scene, preset)

@@ -10,6 +10,7 @@ from generator.placement.cluster.snapshot import NodeSpec
 from generator.placement.engine import place
 from generator.placement.presets import PRESETS, Preset
 from generator.placement.request import parse_request
+from tests.effort import examples
 from tests.generator.placement import referee
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Scene
@@ -36,7 +37,7 @@ def parts_of(scene: Scene, placement: Placement) -> referee.Pods:
 
 
 @pytest.mark.parametrize("preset", OTHERS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(scene=scenes(most_nodes=5) | growing_scenes(most_nodes=4))
 def test_it_places_what_fits_and_keeps_every_rule(preset: Preset, scene: Scene) -> None:
     found, best = answered(scene, preset), answered(scene, Preset.OPTIMAL)

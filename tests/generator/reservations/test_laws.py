@@ -13,6 +13,7 @@ from generator.placement.cluster.snapshot import Snapshot
 from generator.reservations.ledger import Reservations
 from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
+from tests.effort import examples
 from tests.generator.reservations.worlds import PLENTY_S, Clock, cluster, id_of, wish
 
 NUMBERS = st.integers(0, 5)
@@ -123,4 +124,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestHistories.settings = settings(max_examples=examples(15), stateful_step_count=25, deadline=None)

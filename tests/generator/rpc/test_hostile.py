@@ -22,6 +22,7 @@ from generator.rpc.stalled_calls import Stalling
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
+from tests.effort import examples
 from tests.generator.rpc.clusters import place_message, request_for, snapshot_of
 from tests.generator.rpc.servers import ANY_PORT, SOON_S, Stubs, failed, serving
 
@@ -32,6 +33,7 @@ ECHO = "/toponaut.v1.Test/Echo"
 STREAM = "/toponaut.v1.Test/Repeat"
 LOOPBACK = "127.0.0.1"
 MIB = 1 << 20
+MANY = examples(1_000_000)
 Raw: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
 
 
@@ -76,7 +78,7 @@ NONSENSE = [
         "options.score_weight",
         id="a weight that is no number",
     ),
-    pytest.param(spec(groups=[pb.Group()] * 1_000_000), "groups", id="a million groups"),
+    pytest.param(spec(groups=[pb.Group()] * MANY), "groups", id="endless groups"),
     pytest.param(
         spec(groups=[pb.Group(name="w", count=2**31 - 1)]), "groups[0].count", id="endless pods"
     ),
@@ -95,7 +97,7 @@ NONSENSE = [
         "groups[0].children[0].name",
         id="a group within itself",
     ),
-    pytest.param(spec(preferred=[""] * 1_000_000), "preferred", id="a million tiers"),
+    pytest.param(spec(preferred=[""] * MANY), "preferred", id="endless tiers"),
     pytest.param(spec(gang="x" * (2 * MIB)), "gang", id="a name of two megabytes"),
 ]
 

@@ -16,6 +16,7 @@ from generator.rpc.messages.answers import placement_message, placement_of
 from generator.rpc.messages.request_documents import render_request
 from generator.rpc.messages.requests import request_message, request_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from tests.effort import examples
 from tests.generator.rpc.strategies import documents, placements
 from topology.model.errors import PlacementRequestError
 from topology.model.tree import API_VERSION
@@ -26,7 +27,7 @@ def spec_of(**fields: Any) -> pb.PlacementSpec:  # noqa: ANN401 - any field
     return pb.PlacementSpec(**fields)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(documents())
 def test_it_keeps_a_request(document: dict[str, Any]) -> None:
     request = parse_request(document)
@@ -34,7 +35,7 @@ def test_it_keeps_a_request(document: dict[str, Any]) -> None:
     assert request_of(pb.PlacementSpec.FromString(sent)) == request
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(documents())
 def test_it_says_a_request_as_a_document_that_gives_it_again(document: dict[str, Any]) -> None:
     request = parse_request(document)
@@ -60,7 +61,7 @@ def test_it_forgets_no_field_of_a_document() -> None:
     assert set(found["options"]) == set(wire.OptionsRow.model_fields) - unsaid
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(placements)
 def test_it_keeps_an_answer_and_the_order_of_what_is_printed(placement: Placement) -> None:
     sent = placement_message(placement).SerializeToString()

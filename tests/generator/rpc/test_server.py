@@ -34,6 +34,8 @@ from tests.generator.rpc.clusters import (
 )
 from topology.model.errors import ConfigError, PlacementRequestError
 
+pytestmark = pytest.mark.wheel
+
 ANY_PORT = "127.0.0.1:0"
 SOON_S = 10.0
 SNAPSHOT = snapshot_of(("a1", "a2"), ("b1", "b2", "b3"))

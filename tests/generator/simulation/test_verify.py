@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.simulation.verify import Judgement, Verdict, claims_of, judge, run, score
+from tests.effort import examples
 from tests.topology.synthetic.fabrics import seeded, swap
 from tests.topology.verdicts import infer_from
 from topology.inference.tree_inference import Inference
@@ -210,7 +211,7 @@ def test_it_judges_the_number_of_tiers(
     assert len(judged.wrong) == len(HOMES)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     homes=st.fixed_dictionaries({}, optional=dict.fromkeys(HOMES, st.sampled_from([*PODS, None]))),
     pods=st.fixed_dictionaries({}, optional=dict.fromkeys(PODS, st.sampled_from([*TOPS, None]))),

@@ -11,6 +11,7 @@ from pyasn1.codec.ber import encoder
 from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
 
 from generator.switches.varbinds import Bind, parse_binds
+from tests.effort import examples
 from topology.model.errors import SwitchRefused
 
 API: Any = PROTOCOL_MODULES[SNMP_VERSION_2C]
@@ -39,7 +40,7 @@ def cells(*rows: tuple[tuple[int, ...], Any]) -> bytes:
     return raw[2 + num_bytes :]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(OIDS, VALUES), max_size=8))
 def test_it_reads_what_a_general_library_writes(
     rows: list[tuple[tuple[int, ...], tuple[Any, Any]]],
@@ -85,7 +86,7 @@ def test_it_refuses_octets_that(raw: str) -> None:
         list(parse_binds(bytes.fromhex(raw)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=60), st.integers(0, 200), st.binary(min_size=1, max_size=2))
 def test_it_raises_nothing_but_a_refusal(noise: bytes, at: int, put: bytes) -> None:
     well = cells(((1, 0, 8802, 1, 1), API.OctetString(b"swp1")), ((1, 3, 6, 1), API.Integer(7)))

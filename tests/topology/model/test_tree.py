@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from topology.model.errors import ConfigError, InvariantError
 from topology.model.tree import (
     DomainSpec,
@@ -162,7 +163,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_it_raises_nothing_but_config_errors_on_any_document(data: st.DataObject) -> None:
     document: Any = render_tree(tree())

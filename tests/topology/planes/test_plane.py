@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.topology.cables import heard_from, report
 from tests.topology.networks import linked, planes_of_ports, rdma, split_of, switches_of
 from topology.join.fabric_join import build_fabric
@@ -170,7 +171,7 @@ def test_it_leaves_a_plane_without_ports_empty() -> None:
     assert len(plane.hosts) == 1
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.permutations(range(6)))
 def test_it_says_the_same_whoever_is_heard_first(order: list[int]) -> None:
     devices = {

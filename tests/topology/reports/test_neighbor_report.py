@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from topology.model.errors import ReportError
 from topology.model.facts import (
     Device,
@@ -90,7 +91,7 @@ JSON = st.recursive(
 HOST = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_NAME, "n1"),))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(DEVICES)
 def test_it_gives_back_the_device_that_it_was_made_of(device: Device) -> None:
     report = report_of(device, name="n1")
@@ -98,7 +99,7 @@ def test_it_gives_back_the_device_that_it_was_made_of(device: Device) -> None:
     assert parse_report(render_report(report)) == report
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(JSON, JSON, JSON)
 def test_it_refuses_any_document_with_a_report_error_only(
     spec: object, status: object, other: object

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.topology.synthetic.fabrics import SPECS, seeded
 from topology.model.errors import ConfigError
 from topology.model.facts import PortName
@@ -34,7 +35,7 @@ def test_it_changes_nothing_without_faults() -> None:
     assert damaged(FaultSpec()) == undamaged(RAILS)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     seed=st.integers(0, 2**16),
     lose_links=st.sampled_from([0.0, 0.01, 0.3]),

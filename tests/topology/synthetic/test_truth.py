@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.topology.synthetic.fabrics import (
     SPECS,
     cut,
@@ -104,7 +105,7 @@ def test_it_joins_all_rails_and_both_of_a_pair_to_one_domain() -> None:
     assert sizes(derive_truth(PAIRS)) == [[4, 4], [8]]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     seed=st.integers(0, 2**16),
     title=st.sampled_from(sorted(set(SPECS) - {"one full leaf alone"})),

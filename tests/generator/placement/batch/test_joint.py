@@ -19,10 +19,11 @@ from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snaps
 from generator.placement.cluster.snapshot import without_running as without
 from generator.placement.engine import place, running_gang
 from generator.placement.request import PlacementRequest
+from tests.effort import examples
 from tests.generator.placement.batches import fits, gang, nodes_of, snapshot_of, span_of
 from topology.model.errors import InvariantError
 
-LAW = settings(max_examples=60, deadline=None)
+LAW = settings(max_examples=examples(60), deadline=None)
 FEW = 60
 """Budget that keeps laws quick."""
 

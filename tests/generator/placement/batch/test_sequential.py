@@ -24,9 +24,10 @@ from generator.placement.cluster.snapshot import (
 )
 from generator.placement.engine import place, running_gang
 from generator.placement.request import PlacementRequest
+from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
 
-LAW = settings(max_examples=60, deadline=None)
+LAW = settings(max_examples=examples(60), deadline=None)
 TREE = racks(4, 3, 4, 1, 5, 2, per_block=2)
 NAMES = (*TREE.nodes, "outside")
 MANY = 70

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from generator.placement.cluster.levels import build_levels
 from generator.placement.cluster.min_cover import SMALL, Covering, make_covering
+from tests.effort import examples
 from tests.generator.placement.documents import racks
 
 LEVELS = build_levels(racks(3, 1, 4), 8)
@@ -36,7 +37,7 @@ def agree(covering: Covering, values: list[int], num_pods: int) -> None:
         pytest.param(SMALL + 1, id="it sorts nodes by the many pods that they hold"),
     ],
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     before=st.lists(st.integers(0, 6), min_size=8, max_size=8),
     after=st.lists(st.integers(0, 6), min_size=8, max_size=8),

@@ -21,6 +21,7 @@ from generator.placement.cluster.snapshot import (
 from generator.placement.engine import place, running_gang
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest
+from tests.effort import examples
 from tests.generator.placement.documents import racks, request, workers
 
 TREE = racks(6, 8, 4, 6, per_block=2)
@@ -46,7 +47,7 @@ def fresh(snapshot: Snapshot) -> Snapshot:
     return build_snapshot(TREE, SPECS, [*snapshot.running.values()], [*snapshot.nominated.values()])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(steps=st.lists(st.tuples(asked(), st.integers(0, 3)), min_size=2, max_size=8))
 def test_it_answers_as_if_all_were_counted_anew(steps: list[tuple[PlacementRequest, int]]) -> None:
     snapshot = build_snapshot(TREE, SPECS)

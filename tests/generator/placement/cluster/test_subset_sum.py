@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.cluster.subset_sum import alike, fewest_nodes
+from tests.effort import examples
 
 SLOTS = st.lists(st.integers(0, 5), min_size=1, max_size=8).filter(any)
 
@@ -30,7 +31,7 @@ def picked(slots: list[int], num_pods: int, *, is_tight: bool) -> list[int]:
 
 
 @pytest.mark.parametrize("is_tight", [False, True])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(slots=SLOTS, draw=st.data())
 def test_it_picks_the_first_of_the_fewest_nodes(
     is_tight: bool,  # noqa: FBT001 - a parameter of the test

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from generator.placement.cluster import units as units_module
 from generator.placement.cluster.levels import Ints, build_levels
 from generator.placement.cluster.units import LEAF, MOST_ADDED, MOST_PODS, Unit, Units
+from tests.effort import examples
 from tests.generator.placement.documents import racks
 
 LEVELS = build_levels(racks(3, 1, 4, 3, 2, 3, per_block=4), 18)
@@ -80,7 +81,7 @@ def agree(units: Units, values: list[int], tier: int) -> None:
 
 
 @pytest.mark.parametrize("tier", [pytest.param(1, id="leaves"), pytest.param(2, id="blocks")])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(values=slots, changes=moves)
 def test_the_tightest_units_with_fewest_children_are_found_after_every_change(
     tier: int, values: list[int], changes: list[dict[int, int]]

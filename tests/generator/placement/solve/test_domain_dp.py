@@ -13,6 +13,7 @@ from generator.placement.cluster import subset_sum
 from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.solve import domain_dp
+from tests.effort import examples
 from tests.generator.placement.documents import racks, request, workers
 
 TREE = racks(4, 3, 4, 2, 5, per_block=3)
@@ -34,7 +35,7 @@ def clusters(draw: st.DrawFn) -> Snapshot:
         pytest.param(subset_sum, "MOST_BITS", id="sums of slots, which are then not bits"),
     ],
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(snapshot=clusters(), count=st.integers(1, 30), sizes=st.sampled_from([1, 2, 3]))
 def test_it_shares_pods_out_in_the_same_way_whatever_is_looked_at_together(
     module: object, bound: str, snapshot: Snapshot, count: int, sizes: int

@@ -22,6 +22,7 @@ from generator.placement.problem.objective import slots_after
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.solve import equivalence
 from generator.placement.solve.equivalence import USELESS, Kinds, kept_in, node_codes
+from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
 
 TREE = racks(4, 3, per_block=2)
@@ -63,7 +64,7 @@ def seen(problem: Problem, at: int) -> tuple[int, ...] | None:
     return tuple(rows)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     rows=st.lists(st.tuples(FREE, FREE, FREE, st.booleans()), min_size=7, max_size=7),
     gpus=st.tuples(st.integers(0, 2), st.integers(1, 2)),

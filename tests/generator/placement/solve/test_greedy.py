@@ -14,6 +14,7 @@ from generator.placement.problem.problem import build_problem
 from generator.placement.request import parse_request
 from generator.placement.solve.budget import Effort
 from generator.placement.solve.solver import CHOICE_STEPS, solve, solve_roughly
+from tests.effort import examples
 from tests.generator.placement import referee
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Scene
@@ -33,7 +34,7 @@ class JumpingClock:
         return self._now_s
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(scene=scenes() | growing_scenes())
 def test_it_keeps_every_rule_without_proof(scene: Scene) -> None:
     problem = build_problem(snapshot_of(scene), parse_request(document_of(scene, Preset.OPTIMAL)))

@@ -20,6 +20,7 @@ from generator.placement.solve.budget import Effort
 from generator.placement.solve.homogeneous import Counting, in_order, is_countable
 from generator.placement.solve.solver import Finder, candidates, solve
 from generator.placement.solve.tree_search import Search
+from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Layer, Leaf, Scene
 from tests.generator.placement.scenes import TIERS, document_of, paths, snapshot_of, tree_of
@@ -79,7 +80,7 @@ def both(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
 
 
 @pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(scene=homogeneous())
 def test_it_counts_what_the_search_finds(preset: Preset, scene: Scene) -> None:
     problem = build_problem(snapshot_of(scene), parse_request(document_of(scene, preset)))
@@ -87,7 +88,7 @@ def test_it_counts_what_the_search_finds(preset: Preset, scene: Scene) -> None:
         assert counted == searched
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(scene=homogeneous())
 def test_it_keeps_tiers_and_histogram_without_any_budget(scene: Scene) -> None:
     request = parse_request(document_of(scene, Preset.OPTIMAL))

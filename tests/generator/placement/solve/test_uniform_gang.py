@@ -13,6 +13,7 @@ from generator.placement.problem.problem import build_problem
 from generator.placement.solve.budget import Effort
 from generator.placement.solve.solver import solve
 from generator.placement.solve.uniform_gang import plain_pods
+from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
 
 TREE = racks(4, 3, 4, 1, 5, 2, per_block=2)
@@ -48,7 +49,7 @@ def groups(draw: st.DrawFn) -> list[dict[str, object]]:
     return workers(count, **row)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(snapshot=clusters(), row=groups())
 def test_it_answers_as_the_whole_engine_does(
     snapshot: Snapshot, row: list[dict[str, object]]

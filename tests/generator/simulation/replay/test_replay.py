@@ -18,6 +18,7 @@ from generator.simulation.replay.strategies import (
     make_strategy,
 )
 from generator.simulation.replay.trace import Job
+from tests.effort import examples
 from tests.generator.simulation.replay.scenes import SLOTS, cluster, jobs, replayed
 from topology.model.errors import ConfigError
 
@@ -99,7 +100,7 @@ def test_it_cuts_into_equal_pods(gpus: int, pods: Pods) -> None:
     assert pods_of(gpus, SLOTS) == pods
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     st.lists(
         st.tuples(st.integers(0, 60), st.sampled_from([1, 4, 8, 16, 24, 64]), st.integers(0, 40)),
@@ -124,7 +125,7 @@ def test_it_starts_every_job_once_and_never_gives_a_slot_twice(
         assert times == sorted(times)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.lists(st.sampled_from([1, 2, 3, 5, 8]), min_size=1, max_size=6))
 def test_it_reaches_the_lowest_tier_that_has_room_by_the_engine(sizes: list[int]) -> None:
     found = replayed(jobs(*((at, size, 3.5) for at, size in enumerate(sizes))), name=OPTIMAL)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.golden import Golden
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst
@@ -83,13 +84,13 @@ def test_it_tells_the_tree_of_a_sweep_by_switches_alone(name: str, label: str) -
 
 
 @given(st.sampled_from(sorted(READERS)), st.binary(max_size=300))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_it_raises_nothing_on_any_bytes(form: str, raw: bytes) -> None:
     assert isinstance(READERS[form](raw, source="x"), Parsed)
 
 
 @given(st.sampled_from(CASES).flatmap(lambda path: st.tuples(st.just(path), damaged([path]))))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_it_places_every_error_in_a_damaged_dump(drawn: tuple[Path, bytes]) -> None:
     path, raw = drawn
     parsed = reader_of(path)(raw, source="dump")

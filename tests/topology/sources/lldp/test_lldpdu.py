@@ -9,6 +9,7 @@ from scapy.contrib import lldp
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Packet
 
+from tests.effort import examples
 from tests.golden import Golden
 from tests.topology.sources.lldp.frames import CASES, read_frame
 from tests.topology.sources.plain import case_id, expected_text
@@ -91,7 +92,7 @@ def test_it_keeps_a_frame_cut_after_its_mandatory_tlvs() -> None:
     assert kept == list(range(len(HEAD + MANDATORY), len(raw)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.one_of(st.binary(max_size=80), st.binary(max_size=80).map(lambda more: HEAD + more)))
 def test_it_raises_on_nothing(raw: bytes) -> None:
     frame = parse_frame(raw, source="eth0")
@@ -99,7 +100,7 @@ def test_it_raises_on_nothing(raw: bytes) -> None:
     assert all(str(error).startswith("eth0: ") for error in frame.errors)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.tuples(st.integers(0, 127), st.binary(max_size=40)), max_size=8))
 def test_it_raises_on_no_tlvs(tlvs: list[tuple[int, bytes]]) -> None:
     body = b"".join(tlv(kind, value) for kind, value in tlvs)
@@ -180,7 +181,7 @@ def _id_of(layer: type[Packet], sent: tuple[int, str], *, is_address: bool) -> P
     return layer(subtype=subtype, id=value)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(_CHASSIS_IDS, _PORT_IDS, st.integers(1, 65535), _TEXTS, _TEXTS)
 def test_it_reads_what_scapy_writes(
     chassis: tuple[int, str], port: tuple[int, str], ttl_s: int, name: str, description: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from topology.model.errors import ParseError
 from topology.sources.lldp.lldpdu import Frame, Lldpdu
 from topology.sources.lldp.neighbor_table import MAX_NEIGHBORS, REFUSAL_S, NeighborTable
@@ -135,7 +136,7 @@ _EVENTS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(_EVENTS, st.integers(0, 40))
 def test_it_knows_just_those_whose_last_frame_still_counts(
     events: list[tuple[str, int, int, int]], later_s: int

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.golden import Golden
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases, expected_text
@@ -240,7 +241,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.tuples(OIDS, VALUES), max_size=40), st.text(max_size=8))
 @example([((*LLDP, 3, 2, 0), 10**5000), ((*IF_NAME, 10**5000), b"swp1")], "")
 def test_it_reads_any_rows_in_any_order_and_never_raises(rows: list[WalkRow], where: str) -> None:
@@ -255,7 +256,7 @@ def test_it_reads_any_rows_in_any_order_and_never_raises(rows: list[WalkRow], wh
         assert {port.name for port in read.ports} == {port.name for port in device.ports}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(damaged(cases("lldp_mib")) | st.binary(max_size=200))
 def test_it_survives_any_text(raw: bytes) -> None:
     rows, errors = read_walk_text(raw, source="walk")
