@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.options import together
-from generator.rpc.auth.client_identity import Proof
+from generator.rpc.auth.key_files import Proof
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 

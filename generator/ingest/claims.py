@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from generator.ingest.subnets import expected_subnets
 from generator.ingest.sweeps import kept_claims, parse_sweep
 from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, ReportError, show
-from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Severity
+from topology.model.facts import Device, DeviceKind
 from topology.model.ids import IdKind
 from topology.reports.compact_reports import KeptReport, Report
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
 from topology.reports.sweep_parts import unpack_sweep
-
-STALE_PERIODS = 3
-"""A report is stale when it is older than so many collection periods."""
 
 
 class Taken(NamedTuple):
@@ -168,71 +164,3 @@ def _tell(report: Report, device: Device) -> _Told:
     )
     claim = PackedClaim(packed, device.name, node=name if is_host else None)
     return _Told(report.said, claim, tuple(problems))
-
-
-def freshness_findings(
-    reports: Sequence[Report],
-    *,
-    listed: Collection[str],
-    now: datetime,
-    period: timedelta | None,
-    advice: str = "Check the agent there.",
-) -> list[Finding]:
-    """Return a finding per listed node without any report, and per report that is too old.
-
-    One as far ahead of the time counts as too old: nobody would see it grow old.
-
-    Args:
-        reports: all reports at hand; without any of them nothing is known, so nobody is silent.
-        listed: names of the nodes that should report.
-        now: with a time zone.
-        period: how often agents collect; None where ages mean nothing, as in saved reports.
-        advice: what to do about a report that is too old.
-    """
-    names = {report.metadata.name for report in reports if report.device_kind is not None}
-    findings = [_silent(name) for name in sorted(set(listed) - names) if names]
-    if period is not None:
-        limit = STALE_PERIODS * period
-        for report in reports:
-            age = _age(report, now)
-            if age is not None and abs(age) > limit and report.device_kind is not None:
-                findings.append(_stale(report, age, advice))
-    return findings
-
-
-def _age(report: Report, now: datetime) -> timedelta | None:
-    try:
-        observed = datetime.fromisoformat(report.status.observed_at or "")
-    except ValueError:
-        return None
-    return None if observed.tzinfo is None else now - observed
-
-
-def _silent(name: str) -> Finding:
-    return Finding(
-        kind=FindingKind.SILENT_NODE,
-        device=name,
-        port=None,
-        severity=Severity.WARNING,
-        message=(
-            f"Node {name} has sent no report; it is placed only as far as others see it. "
-            "Check that the agent runs there."
-        ),
-    )
-
-
-def _stale(report: Report, age: timedelta, advice: str) -> Finding:
-    name, age_s = report.metadata.name, int(age.total_seconds())
-    what, advised = (
-        (f"is {age_s} s old", advice)
-        if age_s >= 0
-        else (f"is {-age_s} s ahead of the clock here", "Check the clocks (NTP).")
-    )
-    return Finding(
-        kind=FindingKind.STALE_REPORT,
-        device=name,
-        port=None,
-        severity=Severity.WARNING,
-        message=f"The report of {show(name, 253)} {what}; its facts still count. {advised}",
-        since=report.status.observed_at,
-    )

@@ -18,10 +18,12 @@ from typing import Any, Final, Protocol, Self
 from urllib.parse import urlencode
 
 from kubernetes.client.api_client import ApiClient
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config.config_exception import ConfigException
+from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from generator.kube.credentials import Load
-from generator.kube.failures import UNANSWERED
 from topology.model.errors import ConfigError, KubeUnavailable
 from topology.model.kube_refusals import error_of_silence, error_of_status
 
@@ -286,3 +288,7 @@ def decode(what: str, body: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise KubeUnavailable(f"{what}: expected an object, got {type(found).__name__}")
     return found
+
+
+UNANSWERED: Final = (HTTPError, ApiException, ConfigException, OSError, ValueError)
+"""Connections, keys, tokens, TLS."""

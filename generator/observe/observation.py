@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
 
-from generator.ingest.claims import freshness_findings
 from generator.ingest.inputs import Inputs
-from generator.ingest.subnets import refusals
 from generator.objects.inventory import Inventory
+from generator.observe.freshness import report_findings
 from generator.observe.port_findings import PortMemory, port_findings
-from generator.switches.reports import is_walked, walk_findings
 from topology.identity.id_owners import owners_of
 from topology.incremental.incremental_tree import Context, Known, Path, Wanted, learn
 from topology.model.claims import Claim, FirstOwners, Key, SweptClaims
@@ -122,39 +119,3 @@ def observe_fabric(
     return Observation(
         found.tree, findings, inputs.unknown_subnets, known.split.names, owners, known.path
     )
-
-
-class Periods(NamedTuple):
-    """How often facts are collected, to judge the age of reports by."""
-
-    agents: timedelta | None
-    """Between collections of agents; None: their pods tell whether they collect."""
-    switches: timedelta | None = None
-    """Between walks of a switch; None: nobody walks them, and their age means nothing."""
-
-
-def report_findings(inputs: Inputs, *, now: datetime, ages: Periods | None) -> list[Finding]:
-    """Return what the reports lack: those missing or too old, and collectors that failed.
-
-    Args:
-        inputs: the reports, and the inventory of who should report.
-        now: with a time zone.
-        ages: None for saved reports.
-    """
-    listed = [node.name for node in inputs.inventory.nodes] if inputs.inventory else []
-    refused = refusals(inputs.reports, unknown=inputs.unknown_subnets)
-    failed = walk_findings(inputs.reports)
-    found = [*refused, *failed]
-    names = {finding.device for finding in failed}
-    agents = [report for report in inputs.reports if not is_walked(report)]
-    walked = [report for report in inputs.reports if is_walked(report)]
-    period = ages.agents if ages else None
-    found += freshness_findings(agents, listed=listed, now=now, period=period)
-    stale = freshness_findings(
-        walked,
-        listed=(),
-        now=now,
-        period=ages.switches if ages else None,
-        advice="Check that it answers SNMP; where it is gone for good, remove its report.",
-    )
-    return [*found, *(one for one in stale if one.device not in names)]

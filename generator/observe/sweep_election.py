@@ -1,83 +1,145 @@
-"""The election of sweepers, round by round; the result is written only when it changes."""
+"""Which node sweeps which InfiniBand subnet. Pure.
+
+One node of each subnet is elected and one more is its spare, each with the HCA and port to sweep
+from. Who is elected stays so while it reports and has not failed; then the spare takes over. A
+subnet that refuses is refused to all, so that moves nobody.
+"""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Final, NamedTuple
 
-from generator.observe.sweepers import elect
-from generator.store.base import FabricRead
-from topology.model.errors import ConfigError, KubeError, StoreError
+from generator.ingest.subnets import subnets_of
+from generator.observe.freshness import STALE_PERIODS
+from topology.model.ids import natural_key
 from topology.reports.compact_reports import Report
-from topology.reports.fabric_status import FabricStatus, parse_fabric
+from topology.reports.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRole
 
-log = logging.getLogger(__name__)
+_STANDINGS: Final = (SweepRole.ELECTED, SweepRole.SPARE)
+_NUMBER: Final = re.compile(r"[1-9][0-9]?\Z")
+_LABEL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")  # it becomes a word of a command
 
 
-class SweepElection:
-    """Elects sweepers from the reports of a round; agents read the result in the Fabric object."""
+_Seat = tuple[str, str, str, int]
+"""Subnet, node, RDMA device and port number."""
 
-    def __init__(
-        self,
-        write: Callable[[FabricStatus], None],
-        *,
-        period: timedelta,
-        now: Callable[[], datetime],
-    ) -> None:
-        """Elect nobody yet.
 
-        Args:
-            write: writes the elected sweepers into the status of the Fabric object.
-            period: how often agents report.
-            now: the clock.
-        """
-        self._write = write
-        self._period = period
-        self._now = now
-        self._problem: str | None = None
+class _Candidate(NamedTuple):
+    """A port that a subnet can be swept from."""
 
-    def run(
-        self,
-        fabric: FabricRead,
-        reports: Iterable[Report],
-        unready: Collection[str] | None = None,
-    ) -> None:
-        """Elect sweepers and write them if they changed; log a failure once.
+    has_failed: bool
+    standing: int
+    """What it is now: the elected one comes first, then the spare."""
+    rank: int
+    """Of its node by name, as people sort names."""
+    position: int
+    """Among the ports of its node, which reports have in order."""
+    seat: _Seat
 
-        Args:
-            fabric: the Fabric object; without it nobody is elected.
-            reports: all reports.
-            unready: nodes whose agent is not ready; None if only the ages of reports show that.
-        """
-        problem = next(map(str, fabric.problems), None)
-        try:
-            if problem is None:
-                self._elect(fabric.document, reports, unready)
-        except (ConfigError, KubeError, StoreError) as error:
-            problem = str(error)
-        if problem is not None and problem != self._problem:
-            log.error("election failed", extra={"error": problem})
-        self._problem = problem
 
-    def _elect(
-        self,
-        document: Mapping[str, Any] | None,
-        reports: Iterable[Report],
-        unready: Collection[str] | None,
-    ) -> None:
-        before = parse_fabric(document) if document else FabricStatus()
-        elected = elect(
-            reports,
-            previous=before,
-            now=self._now(),
-            period=self._period if unready is None else None,
-            ailing=unready or (),
-        )
-        if elected == before:
-            return
-        self._write(elected)
-        for sweeper in elected.sweepers:
-            if sweeper not in before.sweepers:
-                log.info("sweeper chosen", extra=sweeper.model_dump(mode="json"))
+def elect(
+    reports: Iterable[Report],
+    *,
+    previous: FabricStatus,
+    now: datetime,
+    period: timedelta | None,
+    ailing: Collection[str] = (),
+) -> FabricStatus:
+    """Return who sweeps now, and whose sweep counts; equal inputs in any order give equal answers.
+
+    A subnet whose nodes are all silent keeps what it had: nothing better is known. Cost: O(ports).
+
+    Args:
+        reports: all that there are.
+        previous: what was elected last.
+        now: with a time zone.
+        period: how often agents report; after three without a word a node is silent. None where
+            times of reports do not tell.
+        ailing: nodes that are known to be silent.
+    """
+    reports = sorted(reports, key=lambda one: (natural_key(one.metadata.name), one.metadata.name))
+    before: dict[str, list[Sweeper]] = defaultdict(list)
+    for sweeper in previous.sweepers:
+        before[sweeper.subnet].append(sweeper)
+    standing = {
+        (one.subnet, one.node, one.device, one.port): _STANDINGS.index(one.role)
+        for one in previous.sweepers
+    }
+    candidates: dict[str, list[_Candidate]] = defaultdict(list)
+    for rank, report in enumerate(reports):
+        is_fresh = period is None or _is_fresh(report, now, STALE_PERIODS * period)
+        if _is_able(report) and is_fresh and report.metadata.name not in ailing:
+            for found in _candidates(report, rank, standing):
+                candidates[found.seat[0]].append(found)
+    known = subnets_of(reports)
+    sweepers = [
+        sweeper
+        for subnet in sorted({*candidates, *before} & known)
+        for sweeper in _elect_of(candidates.get(subnet, ())) or before[subnet]
+    ]
+    return FabricStatus(sweepers=tuple(sweepers), sweeps=_counted(reports, known))
+
+
+def _elect_of(candidates: Sequence[_Candidate]) -> list[Sweeper]:
+    """Return the elected and the spare of one subnet, none where there is no candidate."""
+    if not candidates:
+        return []
+    elected = min(candidates).seat
+    others = [one for one in candidates if one.seat[1] != elected[1]]
+    spares = [min(others).seat] if others else []
+    return [
+        Sweeper(subnet=subnet, node=node, device=device, port=port, role=role)
+        for role, (subnet, node, device, port) in zip(_STANDINGS, [elected, *spares], strict=False)
+    ]
+
+
+def _is_able(report: Report) -> bool:
+    standing = report.status.sweeping
+    return standing is not None and standing.able
+
+
+def _candidates(report: Report, rank: int, standing: Mapping[_Seat, int]) -> Iterator[_Candidate]:
+    failed = report.status.sweeping.failed if report.status.sweeping else ()
+    seen: set[str] = set()
+    for position, port in enumerate(report.swept_ports):
+        device, _, number = port.name.partition("/")
+        if not (port.subnet and _LABEL.match(device) and _NUMBER.match(number)):
+            continue
+        seat = (port.subnet, report.metadata.name, device, int(number))
+        now = standing.get(seat, len(_STANDINGS))
+        if port.subnet in seen and now == len(_STANDINGS):
+            continue  # of a node's ports in a subnet the first is as good as any other
+        seen.add(port.subnet)
+        yield _Candidate(port.subnet in failed, now, rank, position, seat)
+
+
+def _counted(reports: Iterable[Report], known: Collection[str]) -> tuple[CountedSweep, ...]:
+    """Return whose sweep of each subnet is whole and newest, by what its parts say."""
+    parts: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    wholes: dict[str, tuple[str, str]] = {}
+    for report in reports:
+        sweep = report.sweep
+        if sweep is None or sweep.subnet not in known:
+            continue
+        node = report.metadata.name.partition(".sweep.")[0]
+        key = (sweep.subnet, node, sweep.sweep_id)
+        parts[key].add(sweep.part)
+        if len(parts[key]) == sweep.of:
+            found = (report.status.observed_at or "", node)
+            wholes[sweep.subnet] = max(found, wholes.get(sweep.subnet, found))
+    return tuple(
+        CountedSweep(subnet=subnet, node=node) for subnet, (_, node) in sorted(wholes.items())
+    )
+
+
+def _is_fresh(report: Report, now: datetime, limit: timedelta) -> bool:
+    try:
+        observed = datetime.fromisoformat(report.status.observed_at or "")
+    except ValueError:
+        return False
+    # A clock that is ahead would keep a node that is long gone elected.
+    return observed.tzinfo is not None and abs(now - observed) <= limit

@@ -18,7 +18,7 @@ from generator.reservations.records import (
     Wish,
 )
 from generator.reservations.rules import DEFAULT_TTL_S
-from generator.rpc.auth.callers import caller_of
+from generator.rpc.auth.authentication import caller_of
 from generator.rpc.messages.answers import placement_message
 from generator.rpc.placement_service import REPLY_SHARE, asked_of, refusal_of
 from generator.rpc.status_errors import Failure, FailureKind

@@ -15,15 +15,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
-from generator.ingest.claims import freshness_findings
 from generator.ingest.inputs import Inputs
 from generator.objects.inventory import Inventory, ListedNode, capacities
 from generator.objects.plane_config import PlaneChoice
 from generator.objects.pods import BoundPod, Gang
-from generator.observe.observation import Observation, Periods, report_findings
+from generator.observe.freshness import (
+    Periods,
+    ailing_findings,
+    freshness_findings,
+    report_findings,
+)
+from generator.observe.observation import Observation
 from generator.observe.observer import Evidence, Observer, why_unknown
-from generator.observe.sweep_election import SweepElection
-from generator.observe.unready_agents import ailing_findings
 from generator.outputs.hypernode import HyperNode
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.reconcile.desired import (
@@ -36,6 +39,7 @@ from generator.reconcile.desired import (
 from generator.reconcile.guard import Coverage
 from generator.reconcile.result import OnRound, RoundOutcome
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
+from generator.reconcile.sweepers import SweepElection
 from generator.reconcile.writer import HyperNodeWriter, WriteRequest, Writing
 from generator.store.base import ServedStore
 from generator.store.directory import ReadHyperNodes, ReadReports

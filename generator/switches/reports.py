@@ -86,29 +86,6 @@ def is_whole(report: NeighborReport) -> bool:
     return all(row.outcome == "ok" for row in report.status.collectors)
 
 
-def walk_findings(reports: Iterable[Report]) -> list[Finding]:
-    """Return a finding per report whose switch did not tell everything the last time."""
-    return [
-        Finding(
-            kind=FindingKind.STALE_REPORT,
-            device=report.metadata.name,
-            port=None,
-            severity=Severity.WARNING,
-            message=(
-                f"Switch {show(device.name or report.metadata.name)} was not walked "
-                f"to the end: {row.message}. What it told before still counts. Check that it "
-                "answers SNMP."
-            ),
-            since=report.status.observed_at,
-        )
-        for report in reports
-        for row in report.status.collectors
-        if row.name == COLLECTOR and row.outcome == "failed"
-        for device in (report.device,)
-        if device is not None
-    ]
-
-
 def silent_findings(walks: Iterable[SwitchWalk]) -> list[Finding]:
     """Return a finding per address that ought to be a switch's and never told anything."""
     return [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kubernetes.client import exceptions as client_exceptions
 from kubernetes.config import config_exception
 
-from generator.kube.failures import UNANSWERED
+from generator.kube.transport import UNANSWERED
 from topology.model.errors import KubeError, KubeUnavailable
 from topology.model.kube_refusals import MAX_RETRY_AFTER_S, error_of_silence, error_of_status
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generator.kube.transport import KubeTransport
-from generator.rpc.auth.client_identity import Proof
+from generator.rpc.auth.key_files import Proof
 from generator.rpc.auth.tokens import TokenReviews
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError, Retries
 from tests.generator.rpc.clusters import request_for

@@ -23,7 +23,6 @@ from topology.model.pair_counts import count_pairs
 from topology.planes.cables import Edge, edge_columns, pairs_around, pairs_of
 from topology.planes.plane import Plane
 from topology.tiers.domain_links import Ways
-from topology.tiers.group_columns import NONE, GroupColumns, group_columns
 from topology.tiers.tier_groups import Grouping
 
 RARE = 8
@@ -290,3 +289,41 @@ def _tied_pairs(fabric: Fabric, plane: Plane, layout: Layout, tied: set[int]) ->
             others = [Stray(e, high, low) for e in links[hosts[1]] if group_of[e.b] == low]
             for one, other in _best_pairs(ones, others, fit):
                 yield _swap_finding(fabric, FindingKind.SWAPPED_CABLE, one, other)
+
+
+NONE = -1
+"""No group."""
+
+
+class GroupColumns(NamedTuple):
+    """By device or by group; NONE where there is no such group."""
+
+    group_of: Index
+    """By device the group that it is a switch of."""
+    home: Index
+    """By device the group that it is a host of."""
+    ranks: Index
+    """By group its rank."""
+    parents: Index
+    """By group the one above it; the last entry, which NONE finds, is NONE."""
+
+
+def group_columns(fabric: Fabric, grouping: Grouping) -> GroupColumns:
+    """Return the groups of a fabric's devices as arrays. Cost: O(devices)."""
+    groups = grouping.groups
+    home = {host: at for at, group in enumerate(groups) for host in group.hosts}
+    size = len(fabric.devices)
+    return GroupColumns(
+        group_of=_column(grouping.by_switch(), size),
+        home=_column(home, size),
+        ranks=np.array([*(group.rank for group in groups), NONE], np.intp),
+        parents=np.array(
+            [*(NONE if group.parent is None else group.parent for group in groups), NONE], np.intp
+        ),
+    )
+
+
+def _column(found: Mapping[int, int], size: int) -> Index:
+    column = np.full(size, NONE)
+    column[list(found)] = list(found.values())
+    return column

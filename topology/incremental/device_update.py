@@ -18,8 +18,7 @@ from topology.join.claim_join import Joined, columns_of_ports, fabric_of
 from topology.join.link_pairs import confirms
 from topology.join.neighbor_links import HALF, NO_PORT, HeardRows, Numbers, pair_ends
 from topology.join.port_numbers import far_port, port_row
-from topology.join.port_table import PortTable
-from topology.join.splicing import splice
+from topology.join.port_table import PortTable, splice
 from topology.model.claims import Claim
 from topology.model.fabric import FabricPort, columns_of
 from topology.model.fabric_columns import Flags, Index, LinkColumns, rate_column

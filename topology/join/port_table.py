@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.join.splicing import splice
 from topology.model.fabric import FabricPort
 from topology.model.fabric_columns import (
     MEDIA,
@@ -159,3 +158,14 @@ class PortTableBuilder:
             subnets=np.array(self._subnets, np.int32),
             texts=tuple(self._texts),
         )
+
+
+AnyT = TypeVar("AnyT", bound="np.generic[Any]")
+
+
+def splice(column: NDArray[AnyT], span: tuple[int, int], own: NDArray[AnyT]) -> NDArray[AnyT]:
+    """Return a column with other entries in a span; the very same where those are equal."""
+    start, stop = span
+    if np.array_equal(column[start:stop], own):
+        return column
+    return np.concatenate([column[:start], own.astype(column.dtype), column[stop:]])

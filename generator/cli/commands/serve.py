@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from generator.cli.port_options import port_options, port_settings_of
-from generator.cli.serve_options import serve_options, settings_of
+from generator.cli.serve_options import port_options, port_settings_of, serve_options, settings_of
 from generator.server.endpoints import Ports, new_metrics
 from generator.server.server import FolderGround, Ground, serve
 from generator.server.settings import PortSettings, ServeSettings

@@ -19,13 +19,13 @@ from generator.placement.emulation.balanced import Balancing
 from generator.placement.emulation.pod_shares import Sharing
 from generator.placement.emulation.scopes import Scope, Scopes
 from generator.placement.explanation.deferred import DeferredMapping
+from generator.placement.explanation.verdicts import unit_name
 from generator.placement.presets import PRESETS, By, Sort, Tried, Walk
 from generator.placement.problem.constraints import keeps_rules
 from generator.placement.problem.domain_capacity import NONE_FITS, Rooms, inside
 from generator.placement.problem.free_capacity import Leftover
 from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import Problem
-from generator.placement.problem.unit_names import unit_name
 from generator.placement.solve.budget import Effort
 from generator.placement.solve.candidate import Solution
 from generator.placement.solve.pod_counts import choices, step_of

@@ -12,8 +12,8 @@ from generator.placement.answer import DomainVerdict, Verdict
 from generator.placement.cluster.levels import Ints
 from generator.placement.presets import Key
 from generator.placement.problem.problem import Problem
-from generator.placement.problem.unit_names import unit_name
 from generator.placement.solve.candidate import Solution
+from topology.model.errors import show
 
 SHOWN = 16
 
@@ -72,3 +72,16 @@ def _one(
         return DomainVerdict(name, Verdict.INFEASIBLE, needs)
     needs = f"{name}: {have} slots for {num_pods} pods; comes after the chosen one"
     return DomainVerdict(name, Verdict.REJECTED, needs)
+
+
+def unit_name(problem: Problem, tier: int, unit: int) -> str:
+    """Return the name of a unit: its domain, its node, or `cluster`."""
+    levels, snapshot = problem.snapshot.levels, problem.snapshot
+    if tier == levels.root:
+        return levels.tiers[tier]
+    start, stop = int(levels.starts[tier][unit]), int(levels.stops[tier][unit])
+    for at in range(tier, 0, -1):
+        below = int(levels.unit[at][start])
+        if levels.domain[at][below] >= 0 and int(levels.stops[at][below]) == stop:
+            return show(snapshot.tree.domains[int(levels.domain[at][below])].name)
+    return show(snapshot.specs[start].name)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
 import grpc
 
-from generator.rpc.auth.callers import calling
 from generator.rpc.status_errors import Failure, FailureKind, status_of
 
 log = logging.getLogger(__name__)
@@ -102,3 +103,31 @@ def _form_of(method: grpc.RpcMethodHandler[Any, Any]) -> tuple[Any, Any]:
         (True, True): (grpc.stream_stream_rpc_method_handler, method.stream_stream),
     }
     return forms[method.request_streaming, method.response_streaming]
+
+
+_PROVEN: ContextVar[str] = ContextVar("proven caller", default="")
+
+
+_MAX_CHARS: Final = 253
+
+
+@contextmanager
+def calling(name: str) -> Iterator[None]:
+    """Let what runs within know who called."""
+    before = _PROVEN.set(name)
+    try:
+        yield
+    finally:
+        _PROVEN.reset(before)
+
+
+def caller_of(context: grpc.ServicerContext) -> str:
+    """Return the caller's name; empty where callers are not asked who they are.
+
+    Of a certificate it is the first of its alternative names, else the common name of its subject.
+    """
+    proven = _PROVEN.get()
+    if proven:
+        return proven
+    names = context.peer_identities() or ()
+    return next((name.decode("utf-8", "replace") for name in names), "")[:_MAX_CHARS]

@@ -12,8 +12,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from generator.rpc.auth.client_identity import PLAIN, Proof
-from generator.rpc.auth.key_files import read_key_file
+from generator.rpc.auth.key_files import PLAIN, Proof, read_key_file
 from generator.rpc.auth.loopback import loopback_address, open_address
 from generator.rpc.grpc_log import quiet_faults
 from generator.rpc.limits import MAX_MESSAGE_BYTES

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.ingest.claims import Intake, freshness_findings, take_reports
+from generator.ingest.claims import Intake, take_reports
 from generator.ingest.sources import read_captures
 from tests.effort import examples
 from tests.generator.scenes import RAILS, Scene
 from tests.topology.incremental.changes import SPECS, built
 from topology.model.claims import Origin, spell_out
-from topology.model.facts import Device, DeviceKind, FindingKind
+from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
     NeighborReport,
@@ -134,51 +134,6 @@ def test_it_takes_a_report_for_its_own_node_whatever_it_claims() -> None:
 
 def test_it_tells_who_reported_about_themselves() -> None:
     assert take_reports([report("a"), *sweep("b", 1, 1)]).reporters == {"a"}
-
-
-@pytest.mark.parametrize(
-    ("age", "is_stale"),
-    [
-        (timedelta(seconds=180), False),
-        (timedelta(seconds=181), True),
-        (timedelta(seconds=-180), False),
-        (timedelta(days=-1), True),
-        (None, False),
-    ],
-    ids=["three periods old", "older", "a little ahead", "from the future", "of unknown age"],
-)
-def test_it_judges_a_report(age: timedelta | None, *, is_stale: bool) -> None:
-    found = freshness_findings([report("a", age)], listed=(), now=NOW, period=PERIOD)
-    assert [one.kind for one in found] == [FindingKind.STALE_REPORT] * is_stale
-
-
-@pytest.mark.parametrize("text", ["yesterday", "2026-11-21T11:00:00", "\x1b", ""])
-def test_it_judges_no_age_that_it_cannot_read(text: str) -> None:
-    odd = report("a").model_copy(update={"status": ReportStatus(observed_at=text)})
-    assert freshness_findings([odd], listed=(), now=NOW, period=PERIOD) == []
-
-
-def test_it_judges_no_age_of_saved_reports() -> None:
-    old = report("a", timedelta(days=100))
-    assert freshness_findings([old], listed=(), now=NOW, period=None) == []
-
-
-@pytest.mark.parametrize(
-    ("reports", "silent"),
-    [
-        (["a"], ["b", "c"]),
-        (["a", "b", "c", "d"], []),
-        ([], []),
-    ],
-    ids=["the listed nodes without one", "nobody when all reported", "nobody without any report"],
-)
-def test_it_calls_silent(reports: list[str], silent: list[str]) -> None:
-    found = freshness_findings(
-        [report(name) for name in reports], listed=["c", "b", "a"], now=NOW, period=None
-    )
-    assert [(one.kind, one.device) for one in found] == [
-        (FindingKind.SILENT_NODE, name) for name in silent
-    ]
 
 
 @given(st.binary(max_size=120), st.sampled_from([b"", b'{"lldp":', b'{"lldp":[{"interface":[']))

@@ -1,136 +1,185 @@
-"""The Fabric object of a store: written when the election changes, and never for nothing."""
+"""Who sweeps: one elected and one spare of each subnet, and nobody moves without need."""
 
 from __future__ import annotations
 
-import json
-import logging
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from generator.observe.sweep_election import SweepElection
-from generator.reconcile.status import FabricStatusWriter
-from generator.reconcile.writer import always
-from generator.store.watched_directory import ServedFolder
-from tests.generator.sweep_reports import NOW, PERIOD, A, node
-from topology.model.errors import ConfigError
-from topology.reports.fabric_status import (
-    FabricStatus,
-    Sweeper,
-    SweepRole,
-    parse_fabric,
-    render_fabric,
-)
-from topology.reports.neighbor_report import NeighborReport
+from generator.observe.sweep_election import elect
+from tests.generator.sweep_reports import ABLE, NOW, PERIOD, A, B, hca, node, swept
+from topology.model.facts import DeviceKind, Port, PortState
+from topology.model.ids import Id, IdKind
+from topology.reports.fabric_status import FabricStatus
+from topology.reports.neighbor_report import NeighborReport, SweepStanding
+
+STALE = timedelta(minutes=4)
+FAILED = SweepStanding(able=True, failed=(A,))
+REFUSED = SweepStanding(able=True, refused=(A,))
 
 
-class Place:
-    """A store, and the elections held in it."""
-
-    def __init__(self, root: Path) -> None:
-        self.file = root / "fabrics" / "default.yaml"
-        self.status = FabricStatusWriter(ServedFolder(root), now=lambda: NOW, leads=always)
-        self.election = SweepElection(self.status.write_sweepers, period=PERIOD, now=lambda: NOW)
-
-    def hold(self, *reports: NeighborReport) -> dict[str, Any] | None:
-        self.election.run(self.status.read(), reports)
-        return json.loads(self.file.read_text()) if self.file.exists() else None
+def elected(
+    *reports: NeighborReport, previous: FabricStatus | None = None
+) -> tuple[FabricStatus, list[str]]:
+    found = elect(reports, previous=previous or FabricStatus(), now=NOW, period=PERIOD)
+    return found, [
+        f"{one.subnet[-1]} {one.node} {one.device}/{one.port} {one.role}" for one in found.sweepers
+    ]
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
-
-
-ELECTED = {"subnet": A, "node": "n1", "device": "mlx5_0", "port": 1, "role": "elected"}
-
-
-def test_it_tells_agents_who_sweeps(place: Place) -> None:
-    assert place.hold(node("n1"), node("n2")) == {
-        "apiVersion": "toponaut.io/v1alpha1",
-        "kind": "Fabric",
-        "metadata": {"name": "default"},
-        "status": {
-            "sweepers": [ELECTED, ELECTED | {"node": "n2", "role": "spare"}],
-            "sweeps": [],
-        },
-    }
-
-
-def test_it_writes_nothing_without_a_subnet_and_nothing_twice(place: Place) -> None:
-    assert place.hold() is None
-    place.hold(node("n1"))
-    before = place.file.stat()
-    for age in (1, 2):
-        place.hold(node("n1", age=timedelta(minutes=age)))
-    assert place.file.stat() == before
-
-
-def test_it_goes_on_after_a_restart_with_what_was_elected(place: Place, tmp_path: Path) -> None:
-    place.hold(node("n5"))
-    found = Place(tmp_path).hold(node("n1"), node("n5"))
-    assert found is not None
-    assert [one["node"] for one in found["status"]["sweepers"]] == ["n5", "n1"]
-
-
-def test_it_leaves_what_else_stands_in_the_object_alone(place: Place) -> None:
-    place.file.parent.mkdir()
-    place.file.write_text(
-        "apiVersion: toponaut.io/v1alpha1\nkind: Fabric\n"
-        "metadata: {name: default, labels: {a: b}}\n"
-        "spec: {planes: [compute]}\nstatus: {generation: 7}\n"
+def test_it_elects_one_node_and_one_spare_of_each_subnet() -> None:
+    _, rows = elected(
+        node("n10", hca(A), hca(B, "mlx5_1/1")),
+        node("n2", hca(A, "mlx5_3/2"), hca(A, "mlx5_10/1")),
+        node("n3", hca(B)),
     )
-    found = place.hold(node("n1"))
-    assert found is not None
-    assert found["spec"] == {"planes": ["compute"]}
-    assert found["metadata"] == {"name": "default", "labels": {"a": "b"}}
-    assert found["status"]["generation"] == 7
-    assert found["status"]["sweepers"] == [ELECTED]
+    assert rows == [
+        "1 n2 mlx5_3/2 elected",
+        "1 n10 mlx5_0/1 spare",
+        "2 n3 mlx5_0/1 elected",
+        "2 n10 mlx5_1/1 spare",
+    ]
+
+
+def test_it_elects_a_lone_node_without_a_spare() -> None:
+    assert elected(node("n1"))[1] == ["1 n1 mlx5_0/1 elected"]
+
+
+ETHERNET = Port("eth0", (Id(IdKind.IFNAME, "eth0"),))
 
 
 @pytest.mark.parametrize(
-    "text",
+    "other",
     [
-        pytest.param("{", id="no document"),
-        pytest.param("", id="empty"),
-        pytest.param("kind: Pod\n", id="of another kind"),
-        pytest.param("a: 1\n---\nb: 2\n", id="more than one"),
-        pytest.param("- 1\n", id="a list"),
+        pytest.param(node("n0", sweeping=None), id="takes no part in sweeping"),
+        pytest.param(node("n0", sweeping=SweepStanding()), id="has no program to sweep with"),
+        pytest.param(node("n0", age=STALE), id="has been silent for three periods"),
+        pytest.param(node("n0", age=-STALE), id="has a clock that is ahead"),
+        pytest.param(node("n0", hca(A, state=PortState.DOWN)), id="has its port down"),
+        pytest.param(node("n0", hca(None)), id="does not know its subnet"),
+        pytest.param(node("n0", ETHERNET), id="has Ethernet alone"),
+        pytest.param(node("n0", kind=DeviceKind.SWITCH), id="is a switch"),
+        pytest.param(node("n0", hca(A, "--help; reboot/1")), id="has a port of no decent name"),
+        pytest.param(node("n0", hca(A, "mlx5_0/x")), id="has a port without a number"),
+        pytest.param(node("n0", hca(A, "mlx5_0/0")), id="has a port that is none"),
     ],
 )
-def test_it_says_once_that_the_object_is_no_use_and_leaves_it(
-    place: Place, caplog: pytest.LogCaptureFixture, text: str
+def test_it_passes_by_a_node_that(other: NeighborReport) -> None:
+    assert elected(other, node("n1"))[1] == ["1 n1 mlx5_0/1 elected"]
+
+
+@pytest.mark.parametrize("observed_at", [None, "yesterday", "2026-01-02T03:00:00"])
+def test_it_passes_by_a_node_whose_time_is_no_time(observed_at: str | None) -> None:
+    odd = node("n0")
+    status = odd.status.model_copy(update={"observed_at": observed_at})
+    assert elected(odd.model_copy(update={"status": status}))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("reports", "rows"),
+    [
+        pytest.param(
+            [node("n0"), node("n1"), node("n2")],
+            ["1 n1 mlx5_0/1 elected", "1 n2 mlx5_0/1 spare"],
+            id="both stay when a node comes that sorts first",
+        ),
+        pytest.param(
+            [node("n0"), node("n1", age=STALE), node("n2")],
+            ["1 n2 mlx5_0/1 elected", "1 n0 mlx5_0/1 spare"],
+            id="the spare takes over from one that is silent",
+        ),
+        pytest.param(
+            [node("n0"), node("n2")],
+            ["1 n2 mlx5_0/1 elected", "1 n0 mlx5_0/1 spare"],
+            id="the spare takes over from one that is gone",
+        ),
+        pytest.param(
+            [node("n0"), node("n1", sweeping=FAILED), node("n2")],
+            ["1 n2 mlx5_0/1 elected", "1 n0 mlx5_0/1 spare"],
+            id="the spare takes over from one that failed",
+        ),
+        pytest.param(
+            [node("n1", sweeping=REFUSED), node("n2")],
+            ["1 n1 mlx5_0/1 elected", "1 n2 mlx5_0/1 spare"],
+            id="a refusal moves nobody",
+        ),
+        pytest.param(
+            [node("n0", sweeping=FAILED), node("n1", sweeping=FAILED), node("n2", sweeping=FAILED)],
+            ["1 n1 mlx5_0/1 elected", "1 n2 mlx5_0/1 spare"],
+            id="failures of all move nobody",
+        ),
+        pytest.param(
+            [node("n1"), node("n2", age=STALE), node("n3")],
+            ["1 n1 mlx5_0/1 elected", "1 n3 mlx5_0/1 spare"],
+            id="a silent spare is replaced",
+        ),
+        pytest.param(
+            [node("n1", age=STALE), node("n2", age=STALE)],
+            ["1 n1 mlx5_0/1 elected", "1 n2 mlx5_0/1 spare"],
+            id="all stay when everybody is silent",
+        ),
+        pytest.param(
+            [node("n1", hca(B)), node("n2", hca(B))],
+            ["2 n1 mlx5_0/1 elected", "2 n2 mlx5_0/1 spare"],
+            id="a subnet that nobody is in any more is forgotten",
+        ),
+        pytest.param(
+            [node("n1", hca(A, "mlx5_7/1")), node("n2")],
+            ["1 n2 mlx5_0/1 elected", "1 n1 mlx5_7/1 spare"],
+            id="the spare takes over when the elected port is gone",
+        ),
+    ],
+)
+def test_it_is_calm(reports: list[NeighborReport], rows: list[str]) -> None:
+    before, first = elected(node("n1"), node("n2"))
+    assert first == ["1 n1 mlx5_0/1 elected", "1 n2 mlx5_0/1 spare"]
+    after, found = elected(*reports, previous=before)
+    assert found == rows
+    assert elected(*reports, previous=after)[0] == after
+
+
+def test_it_tells_whose_sweep_counts() -> None:
+    half = swept("n3", text="half")
+    assert half.spec.sweep is not None
+    part = half.spec.sweep.model_copy(update={"of": 2})
+    half = half.model_copy(update={"spec": half.spec.model_copy(update={"sweep": part})})
+    status, _ = elected(
+        node("n1"),
+        swept("n1", age=timedelta(hours=1)),
+        swept("n2", text="newer"),
+        half,
+        swept("n9", B),
+    )
+    assert [(one.subnet, one.node) for one in status.sweeps] == [(A, "n2")]
+
+
+nodes = st.builds(
+    lambda number, subnets, standing, age: node(
+        f"n{number}",
+        *(hca(subnet, f"mlx5_{at}/1") for at, subnet in enumerate(subnets)),
+        sweeping=standing,
+        age=timedelta(minutes=age),
+    ),
+    st.integers(0, 12),
+    st.lists(st.sampled_from([A, B, None]), min_size=1, max_size=3),
+    st.sampled_from([ABLE, FAILED, REFUSED, None]),
+    st.sampled_from([0, 5]),
+)
+clusters = st.lists(nodes, max_size=8, unique_by=lambda one: one.metadata.name)
+
+
+@given(clusters, clusters.flatmap(lambda after: st.tuples(st.just(after), st.permutations(after))))
+def test_it_answers_alike_in_any_order_and_stays_with_its_answer(
+    before: list[NeighborReport], orders: tuple[list[NeighborReport], list[NeighborReport]]
 ) -> None:
-    place.file.parent.mkdir()
-    place.file.write_text(text)
-    with caplog.at_level(logging.INFO):
-        for _ in range(2):
-            place.election.run(place.status.read(), [node("n1")])
-    assert [one.message for one in caplog.records] == ["election failed"]
-    assert place.file.read_text() == text
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        pytest.param({"subnet": "x"}, id="no subnet"),
-        pytest.param({"device": "-h"}, id="no device"),
-        pytest.param({"port": 0}, id="no port"),
-        pytest.param({"role": "king"}, id="no role"),
-    ],
-)
-def test_a_reader_refuses_a_sweeper_with(wrong: dict[str, object]) -> None:
-    document = render_fabric(FabricStatus())
-    document["status"]["sweepers"] = [ELECTED | wrong]
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        parse_fabric(document)
-
-
-def test_a_reader_passes_by_what_a_newer_writer_adds() -> None:
-    sweeper = Sweeper(subnet=A, node="n1", device="mlx5_0", port=1, role=SweepRole.ELECTED)
-    status = FabricStatus(sweepers=(sweeper,))
-    document = render_fabric(status, {"spec": {"x": 1}, "status": {"new": True}})
-    document["status"]["sweepers"][0]["rank"] = 1
-    assert parse_fabric(document) == status
+    after, shuffled = orders
+    previous, _ = elected(*before)
+    found, _ = elected(*after, previous=previous)
+    assert elected(*shuffled, previous=previous)[0] == found
+    assert elected(*after, previous=found)[0] == found
+    for subnet in (A, B):
+        roles = [one.role for one in found.sweepers if one.subnet == subnet]
+        assert roles in ([], ["elected"], ["elected", "spare"])
+        assert len({one.node for one in found.sweepers if one.subnet == subnet}) == len(roles)

@@ -15,7 +15,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from generator.cli.exit_codes import Exit
 from generator.reconcile.result import QueryResult
-from generator.rpc.auth.client_identity import Proof
+from generator.rpc.auth.key_files import Proof
 from generator.rpc.auth.tls import ServerCertificates, TlsFiles
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
 from generator.rpc.published import Published

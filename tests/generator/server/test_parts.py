@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.store.file_watch import Watched, file_stamps, folder_stamps
+from generator.store.watched_directory import Watched, file_stamps, folder_stamps
 from runtime.generator_clock import utc_now
 from runtime.generator_logs import JsonFormatter, TextFormatter
 from runtime.generator_periodic import Schedule

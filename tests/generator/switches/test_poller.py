@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from generator.ingest.inputs import Inputs
-from generator.observe.observation import Periods, report_findings
+from generator.observe.freshness import Periods, report_findings
 from generator.switches.poller import MAX_UNCHANGED
 from generator.switches.targets import Target
 from tests.generator.switches.switchboard import FakeSession, switch_rows
