@@ -100,7 +100,7 @@ def test_it_is_owned_by_its_node_or_by_nobody(placed: Placed) -> None:
     ):
         answer = placed.agent.apply(path, wrong)
         assert answer.status == 403
-        assert "is owned by its node" in answer.message
+        assert "must be its node" in answer.message
     assert placed.agent.apply(path, report()).status == 201
 
 

@@ -109,7 +109,7 @@ def test_it_leaves_hypernodes_of_others_alone(generator: Caller, cluster: ApiSer
             generator.ask("DELETE", path),
         ):
             assert answer.status == 403
-            assert "leaves alone what is not labelled" in answer.message
+            assert "may change only HyperNodes labelled" in answer.message
         assert cluster.expect("GET", path)["metadata"].get("labels", {}) == labels
 
 
@@ -118,7 +118,7 @@ def test_it_cannot_disown_a_hypernode(generator: Caller) -> None:
     assert generator.apply(path, hypernode(OURS)).status == 201
     answer = generator.ask("PATCH", path, {"metadata": {"labels": {SOURCE: None}}}, form=MERGE)
     assert answer.status == 403
-    assert "the generator labels what it writes" in answer.message
+    assert "the generator must label its HyperNodes" in answer.message
 
 
 def test_it_writes_reports_of_switches_and_no_others(generator: Caller, cluster: ApiServer) -> None:
@@ -145,7 +145,7 @@ def test_it_deletes_reservations_that_have_ended_and_no_others(
     status = head | {"status": wanted["status"]}
     assert generator.apply(f"{path}/status", status).status == 200
     answer = generator.ask("DELETE", path)
-    assert (answer.status, "that have ended only" in answer.message) == (403, True)
+    assert (answer.status, "only reservations that have ended" in answer.message) == (403, True)
     assert generator.ask("PATCH", path, {"metadata": {"labels": {}}}, form=MERGE).status == 403
     assert generator.ask("GET", path).status == 403, "lists and watches are enough"
     status["status"] = {"phase": "released", "epoch": 3}
@@ -223,7 +223,7 @@ def test_it_writes_nothing_else_on_nodes(
     node = make_node(cluster)
     answer = generator.ask("PATCH", NODES.path(node["metadata"]["name"]), change, form=MERGE)
     assert answer.status == 403, answer.message
-    assert "the generator changes labels" in answer.message
+    assert "the generator may change labels" in answer.message
 
 
 @pytest.mark.usefixtures("may_write_nodes")
@@ -238,4 +238,4 @@ def test_it_neither_makes_nor_removes_nodes_nor_writes_their_status(
         generator.ask("DELETE", path),
     ]
     for answer in answers:
-        assert (answer.status, "changes labels of nodes" in answer.message) == (403, True)
+        assert (answer.status, "may change labels of nodes" in answer.message) == (403, True)

@@ -1,10 +1,10 @@
-{{- /* Labels by which pods of a component (agent, generator) are found. */}}
+{{- /* Labels that select the pods of a component (agent, generator). */}}
 {{- define "toponaut.selector" -}}
 app.kubernetes.io/name: toponaut
 app.kubernetes.io/component: {{ . }}
 {{- end }}
 
-{{- /* Labels by which a DaemonSet finds its agents; takes whether they may sweep. */}}
+{{- /* Labels that select the agents of a DaemonSet; takes whether they may sweep. */}}
 {{- define "toponaut.agentSelector" -}}
 {{ include "toponaut.selector" "agent" }}
 toponaut.io/sweeps: {{ . | quote }}
@@ -26,7 +26,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{ $root.Values.image.registry }}/{{ last . }}:{{ $root.Values.image.tag | default $root.Chart.AppVersion }}
 {{- end }}
 
-{{- /* How the API server names an account; takes a list of the root and the component. */}}
+{{- /* User name of a service account at the API server; takes a list of the root and the component. */}}
 {{- define "toponaut.user" -}}
 system:serviceaccount:{{ (first .).Release.Namespace }}:toponaut-{{ last . }}
 {{- end }}

@@ -1,4 +1,4 @@
-{{- /* Credentials that end after an hour and with their pod, and that name the pod's node. */}}
+{{- /* A token that expires after an hour and with its pod, and that contains the pod's node. */}}
 {{- define "toponaut.tokenVolume" -}}
 - name: token
   projected:
@@ -23,7 +23,7 @@
   readOnly: true
 {{- end }}
 
-{{- /* Health by HTTP; takes the port and the host, which is empty for the pod's own address. */}}
+{{- /* HTTP probes; takes the port, and the host, which is empty for the pod's own address. */}}
 {{- define "toponaut.probes" -}}
 {{- range $probe, $path := dict "startup" "/startupz" "liveness" "/livez" "readiness" "/readyz" }}
 {{ $probe }}Probe:

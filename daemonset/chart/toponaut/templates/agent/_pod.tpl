@@ -1,5 +1,5 @@
-{{- /* What both DaemonSets have in common; takes root, and whether it sweeps.
-       docs/install.md has the same as a table of modes and privileges. */}}
+{{- /* The DaemonSet of agents and that of sweepers. Takes root, and sweeps: whether it is the
+       latter. docs/install.md shows the modes and privileges as a table. */}}
 {{- define "toponaut.agent" }}
 {{- $root := .root }}
 {{- $agent := .root.Values.agent }}
@@ -55,7 +55,7 @@ spec:
       affinity:
         nodeAffinity:
           requiredDuringSchedulingIgnoredDuringExecution:
-            # One agent a node: not where all labels of the sweepers are.
+            # One agent per node: none on nodes that have all labels of the sweepers.
             nodeSelectorTerms:
               {{- range $key, $value := $root.Values.sweep.nodeSelector }}
               - matchExpressions:
@@ -68,7 +68,7 @@ spec:
       {{- end }}
       securityContext:
         {{- if or $hearsFrames .sweeps }}
-        # File capabilities are void without privilege escalation, and the devices are root's.
+        # File capabilities need privilege escalation, and root owns the devices.
         runAsUser: 0
         {{- else }}
         runAsNonRoot: true
@@ -118,7 +118,7 @@ spec:
             {{- toYaml $resources | nindent 12 }}
           securityContext:
             {{- if $isPrivileged }}
-            # The only way to a device that no plugin hands out.
+            # The only access to a device without a device plugin.
             privileged: true
             readOnlyRootFilesystem: true
             {{- else }}
@@ -141,7 +141,7 @@ spec:
       volumes:
         {{- include "toponaut.tokenVolume" . | nindent 8 }}
         {{- if not $hearsFrames }}
-        # The node's network: a pod's own /sys shows the pod's.
+        # Shows the node's network. A pod's own /sys shows the pod's network.
         - {name: sys, hostPath: {path: /sys, type: Directory}}
         {{- end }}
         {{- if $asksLldpd }}
