@@ -38,7 +38,7 @@ from generator.reconcile.debounce import (
 from generator.reconcile.guard import Coverage, Verdict, hash_plan, judge
 from generator.reconcile.plan import Action
 from generator.store.base import ServedStore
-from runtime.transition_log import Standing as Lasting
+from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeError, KubeFenced, ParseError, StoreError
 
 log = logging.getLogger(__name__)
@@ -112,9 +112,9 @@ class Guarding:
         self._document: Mapping[str, Any] | None = None
         self._waiting: Waiting | None = None
         self._written: Mapping[str, Written] = {}
-        self._holds = Lasting(log, "held plan", level=logging.WARNING)
-        self._pauses = Lasting(log, "pause of writing")
-        self._planned = Lasting(log, "planned change")
+        self._holds = TransitionLog(log, "held plan", level=logging.WARNING)
+        self._pauses = TransitionLog(log, "pause of writing")
+        self._planned = TransitionLog(log, "planned change")
 
     def begin(self) -> tuple[ParseError, ...]:
         """Read what people want, before a pass; return what of it is no use."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from generator.observe.observation import Observation
 from generator.observe.observer import why_unknown
-from runtime.transition_log import Standing
+from runtime.transition_log import TransitionLog
 from topology.model.errors import ParseError
 from topology.model.facts import Finding, Severity
 
@@ -20,9 +20,9 @@ class RoundLog:
     def __init__(self) -> None:
         """Nothing was said yet."""
         self._is_known: bool | None = None
-        self._problems = Standing(log, "problem", level=logging.WARNING)
-        self._notes = Standing(log, "finding")
-        self._faults = Standing(log, "finding", level=logging.WARNING)
+        self._problems = TransitionLog(log, "problem", level=logging.WARNING)
+        self._notes = TransitionLog(log, "finding")
+        self._faults = TransitionLog(log, "finding", level=logging.WARNING)
 
     def tell_problems(self, problems: Iterable[ParseError]) -> None:
         """Tell which came and went."""
