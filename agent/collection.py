@@ -15,10 +15,11 @@ from typing import Final
 
 from agent.collectors import firmware_lldp, frames, ib_sweep, ib_sysfs, lldpd, net_sysfs, nvlink
 from agent.collectors.probe import Collected, Collector, SourceAbsent, SweepFailed
-from agent.node.command import Runner, Stop
+from agent.node.command import Runner
 from agent.node.frame_listener import Listener
 from agent.settings import FrameUse, Settings
 from runtime.clock import Clock
+from runtime.stop import Stop
 from topology.model.errors import CollectError, show
 from topology.model.facts import Device
 

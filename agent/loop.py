@@ -95,7 +95,7 @@ class Rounds:
         problem = self._failure_of(self._recall)
         node = replace(self._node, settings=self._turns.current())
         attempts = collect(node, self._known, last_sweep=self._turns.pending(node.settings))
-        if node.stop.is_told:
+        if node.stop.is_set:
             return
         self._known = {attempt.collector: attempt.facts for attempt in attempts}
         self._log_outcomes(attempts)

@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from runtime import values
+from runtime.values import Address
 from topology.model.errors import ConfigError, show
 from topology.model.facts import DeviceKind
 from topology.model.ids import parse_guid, parse_node_name
@@ -19,11 +21,7 @@ DEFAULT_SUBNET: Final = "fe80000000000000"
 
 _MAX_SWEEPS: Final = 16
 """That a node has HCAs for, each in a subnet of its own."""
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)\Z")
-_SECONDS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)\Z")
-_LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%\w+)?)\]|([A-Za-z0-9.-]*)):([0-9]{1,5})\Z")
-_MAX_PORT: Final = 65535
 _BYTES: Final[Mapping[str, int]] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -59,19 +57,6 @@ class SweepSettings:
     """What it is elected for, in order; None: whatever subnet the command sweeps."""
     every_s: float = 0.0
     """From one sweep to the next at least."""
-
-
-class ListenAddress(NamedTuple):
-    """Where to listen."""
-
-    host: str
-    """A name or an IP, IPv6 without brackets; empty for all addresses of the machine."""
-    port: int
-    """0 takes a free one."""
-
-    def __str__(self) -> str:
-        """Return `HOST:PORT`."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class FrameUse(StrEnum):
@@ -127,27 +112,21 @@ def sweeping_time_s(settings: Settings) -> float:
 
 
 def parse_delay(text: str) -> float:
-    """Return seconds of `0s`, `500ms`, `30s`, `5m` or `1h`; a bare number is refused.
+    """Return the seconds of a duration, which may be 0; blanks around it are dropped.
 
     Raises:
-        ConfigError: another form.
+        ConfigError: the text has another form.
     """
-    found = _DURATION.match(text.strip())
-    if not found:
-        raise ConfigError(f"'{show(text)}' is no duration such as 500ms, 30s, 5m or 1h")
-    return float(found[1]) * _SECONDS[found[2]]
+    return values.parse_delay(text.strip())
 
 
 def parse_duration(text: str) -> float:
-    """Return seconds as `parse_delay` does, but of some length.
+    """Return the seconds of a duration above 0; blanks around it are dropped.
 
     Raises:
-        ConfigError: another form, or zero.
+        ConfigError: the text has another form, or means 0.
     """
-    seconds = parse_delay(text)
-    if not seconds:
-        raise ConfigError(f"'{show(text)}' is no time at all")
-    return seconds
+    return values.parse_duration(text.strip())
 
 
 def parse_size(text: str) -> int:
@@ -163,16 +142,13 @@ def parse_size(text: str) -> int:
     return size
 
 
-def parse_listen(text: str) -> ListenAddress:
-    """Return the address of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`.
+def parse_listen(text: str) -> Address:
+    """Return the address of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`; blanks around it are dropped.
 
     Raises:
-        ConfigError: another form.
+        ConfigError: the text has another form.
     """
-    found = _LISTEN.match(text.strip())
-    if not found or int(found[3]) > _MAX_PORT:
-        raise ConfigError(f"'{show(text)}' is no address such as 127.0.0.1:8080, [::1]:80 or :8080")
-    return ListenAddress(found[1] or found[2], int(found[3]))
+    return values.parse_address(text.strip(), values.LISTEN_ADDRESS)
 
 
 def parse_argv(text: str) -> tuple[str, ...]:

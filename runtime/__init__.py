@@ -1,1 +1,15 @@
-"""TODO."""
+"""The process plumbing that both programs need.
+
+    logs             log lines on stderr: JSON or text, an event and its fields
+    http             the probe-and-metrics server: a few small pages on one thread
+    periodic         jobs that run every period; the only file that imports apscheduler
+    stop             stop signals, and a stop request that threads share
+    clock            the time of day and monotonic seconds
+    retry            waits: backoff, cooldown between rounds, a token bucket
+    values           parsers of option values: durations and HOST:PORT
+    process_tuning   settings of the interpreter and the C library
+    transition_log   logs problems when they appear and when they are gone
+
+It may import the standard library, apscheduler, prometheus_client and `topology.model.errors`; it
+stays free of click, numpy, grpc and kubernetes, so that the agent stays light.
+"""

@@ -1,20 +1,24 @@
-"""The clock: the only place of the agent that asks for the time of day."""
+"""The clock: the only file that asks the machine for the time of day."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
+Monotonic = Callable[[], float]
+"""Returns seconds from any zero, which never go back; such as `time.monotonic`."""
+
 
 class Clock(Protocol):
-    """Where times come from."""
+    """A source of both kinds of time."""
 
     def now(self) -> datetime:
         """Return the time of day in UTC."""
 
     def monotonic(self) -> float:
-        """Return seconds since some fixed moment; never goes back."""
+        """Return seconds since some fixed moment, which never go back."""
 
 
 class SystemClock:
@@ -22,8 +26,13 @@ class SystemClock:
 
     def now(self) -> datetime:
         """Return the time of day in UTC."""
-        return datetime.now(UTC)  # noqa: TID251 - the one place
+        return utc_now()
 
     def monotonic(self) -> float:
-        """Return seconds since boot or so."""
+        """Return seconds since about the start of the machine."""
         return time.monotonic()
+
+
+def utc_now() -> datetime:
+    """Return the time of day of this machine in UTC."""
+    return datetime.now(UTC)  # noqa: TID251 - the only place

@@ -1,4 +1,4 @@
-"""How log lines look: an event phrase and its fields, as JSON or as text, on stderr only."""
+"""Log lines: an event phrase and its fields, as JSON or as text, on stderr only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """Formats a record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line: time, level, event, logger, then the fields in the order given."""
@@ -29,7 +29,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """One line for people; what a field says is escaped, since neighbors may have written it."""
+    """Formats a record as one line for people.
+
+    Values are escaped: devices and reports that anyone may have written put text into fields.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return `TIME LEVEL event key=value …`."""
@@ -40,8 +43,13 @@ class TextFormatter(logging.Formatter):
         return f"{_time_of(record)} {record.levelname:<7} {record.getMessage()}{fields}"
 
 
-def start_logging(log_format: str | None, *, is_verbose: bool) -> None:
-    """Send the log to stderr; without a format, text on a terminal and else JSON."""
+def start_logging(log_format: str | None, *, level: int = logging.INFO) -> None:
+    """Send the log to stderr, in place of what was set up before.
+
+    Args:
+        log_format: `text` or `json`; None is text on a terminal and else JSON.
+        level: the least level that is logged.
+    """
     is_text = log_format == "text" or (log_format is None and sys.stderr.isatty())
     stream = logging.StreamHandler(sys.stderr)
     stream.setFormatter(TextFormatter() if is_text else JsonFormatter())
@@ -49,8 +57,8 @@ def start_logging(log_format: str | None, *, is_verbose: bool) -> None:
     for old in root.handlers[:]:
         root.removeHandler(old)
     root.addHandler(stream)
-    root.setLevel(logging.DEBUG if is_verbose else logging.INFO)
-    # The scheduler tells each tick at info; ours are enough.
+    root.setLevel(level)
+    # The scheduler logs each run at info; the programs log what matters of it themselves.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 

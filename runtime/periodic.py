@@ -1,89 +1,109 @@
-"""Runs the rounds at their times until a signal says stop: the only importer of apscheduler."""
+"""Jobs that run every period, in a thread of their own: the only file that imports apscheduler."""
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC
-from typing import Final
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, JobSubmissionEvent
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
-
-from runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
+class PeriodicJob:
+    """Calls a function now and every period, in one thread, until it is stopped.
 
-def run_periodically(
-    tick: Callable[[], None],
-    *,
-    period_s: float,
-    jitter_s: float,
-    clock: Clock,
-    stop: Callable[[], None],
-) -> None:
-    """Call `tick` now and every period, until SIGTERM or SIGINT; main thread only.
-
-    Rounds never overlap: one that is late is left out. A round that runs when the signal comes
-    is let finish; `stop` is called to make it short.
+    A call may ask for the next one before the period is over, and so may any thread by `wake`.
+    Calls never overlap: a call that is due by its period while another runs is skipped, and one
+    that `wake` asked for runs afterwards.
     """
-    with _stop_signals() as wait_for_stop:
-        scheduler = BackgroundScheduler(
+
+    def __init__(
+        self,
+        tick: Callable[[], float | None],
+        *,
+        period_s: float,
+        now: Callable[[], datetime],
+        jitter_s: float = 0.0,
+    ) -> None:
+        """Start.
+
+        Args:
+            tick: must not raise; may return in how many seconds it is due again.
+            period_s: from one call to the next.
+            now: the wall clock.
+            jitter_s: a random share of this is added to each period, so that many processes do
+                not act at the same moment.
+        """
+        self._tick = tick
+        self._period_s = period_s
+        self._now = now
+        self._busy = threading.Lock()
+        self._asking = threading.Lock()
+        self._due: datetime | None = None
+        """When a call was asked for before its time, None where it was not."""
+        self._is_stopping = False
+        self._scheduler = BackgroundScheduler(
             timezone=UTC, executors={"default": ThreadPoolExecutor(max_workers=1)}
         )
-        scheduler.add_job(
-            tick,
+        self._scheduler.add_job(
+            self._run,
             IntervalTrigger(seconds=period_s, jitter=jitter_s or None, timezone=UTC),
-            next_run_time=clock.now(),
+            next_run_time=now(),
             max_instances=1,
             coalesce=True,
             misfire_grace_time=None,
         )
-        scheduler.add_listener(_tell_late, EVENT_JOB_MAX_INSTANCES)
-        scheduler.start()
-        log.info("agent started", extra={"period_s": period_s})
-        name = wait_for_stop()
-        log.info("agent stopping", extra={"signal": name})
-        stop()
-        scheduler.shutdown(wait=True)
+        self._scheduler.add_listener(_log_skipped, EVENT_JOB_MAX_INSTANCES)
+        self._scheduler.start()
+
+    def wake(self, delay_s: float) -> None:
+        """Ask for a call within so many seconds; one call answers all that ask meanwhile."""
+        due = self._now() + timedelta(seconds=delay_s)
+        with self._asking:
+            if self._is_stopping or (self._due is not None and self._due <= due):
+                return
+            self._due = due
+            self._scheduler.add_job(
+                self._run,
+                DateTrigger(due, timezone=UTC),
+                id="sooner",
+                replace_existing=True,
+                max_instances=2,  # it may be asked for by a call that has not quite ended
+                misfire_grace_time=None,
+            )
+
+    def stop(self, *, deadline_s: float | None = None) -> bool:
+        """Make no more calls, and wait for the call in progress.
+
+        Args:
+            deadline_s: how long to wait; None is until it ends.
+
+        Returns:
+            Whether the call in progress ended before the deadline.
+        """
+        with self._asking:
+            self._is_stopping = True
+        self._scheduler.shutdown(wait=False)
+        is_idle = self._busy.acquire(timeout=-1 if deadline_s is None else deadline_s)
+        if is_idle:
+            self._busy.release()
+        return is_idle
+
+    def _run(self) -> None:
+        with self._busy:
+            with self._asking:
+                self._due = None  # what changes from now on needs another call
+            sooner_s = None if self._is_stopping else self._tick()
+        if sooner_s is not None and sooner_s < self._period_s:
+            self.wake(sooner_s)
 
 
-def _tell_late(_event: JobSubmissionEvent) -> None:
-    log.warning("round left out, the one before goes on")
-
-
-@contextmanager
-def _stop_signals() -> Iterator[Callable[[], str]]:
-    """Yield a function that blocks until a stop signal comes and returns its name.
-
-    The signal travels through a pipe: nothing but a write happens in the signal's own context,
-    where the locks of a scheduler may be held, and no child inherits a blocked signal.
-    """
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    os.set_blocking(writing, False)
-    before = {number: signal.signal(number, lambda *_: None) for number in STOP_SIGNALS}
-    wakeup_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-
-    def wait_for_stop() -> str:
-        numbers = {number.value: number.name for number in STOP_SIGNALS}
-        while True:
-            name = numbers.get(os.read(reading, 1)[0])
-            if name:
-                return name
-
-    try:
-        yield wait_for_stop
-    finally:
-        signal.set_wakeup_fd(wakeup_before)
-        for number, action in before.items():
-            signal.signal(number, action)
-        os.close(reading)
-        os.close(writing)
+def _log_skipped(_event: JobSubmissionEvent) -> None:
+    log.warning("round skipped: previous still running")

@@ -1,7 +1,7 @@
-"""How the interpreter and the C library are set, above all for a server.
+"""Settings of the interpreter and the C library, above all for a server.
 
-Memory goes back, and calls get in: rounds make arrays of megabytes and drop them, in the thread
-that also answers nobody; calls come meanwhile in others, and want an answer within milliseconds.
+Return free memory to the operating system, and let RPC threads run: a round makes and drops arrays
+of megabytes in one thread, while other threads must answer calls within milliseconds.
 """
 
 from __future__ import annotations
@@ -11,26 +11,27 @@ import sys
 from typing import Final
 
 _SWITCH_S: Final = 0.0005
-"""How long one thread keeps the interpreter while another waits for it. A call hands over several
-times, and with the usual 5 ms waited 20 ms for a round to let it in."""
+"""How long a thread keeps the interpreter while another waits for it. A call switches threads
+several times; with the default of 5 ms it waited 20 ms for a running round."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of malloc.h
 _OPTIONS: Final = ((_MMAP_THRESHOLD, 1 << 18), (_TRIM_THRESHOLD, 1 << 20), (_ARENA_MAX, 2))
-"""glibc learns from the first large array that is freed to keep the next ones; set by hand, these
-stay as they are."""
+"""glibc raises its thresholds when the first large array is freed, and then keeps later ones.
+Thresholds that are set explicitly do not change."""
 
 
-def collect_rarely() -> None:
-    """Let the collector of garbage look at new objects seldom.
+def collect_garbage_rarely() -> None:
+    """Let the garbage collector run only after many new objects.
 
-    Facts and answers are many small immutable objects without cycles; at its default threshold it
-    takes nearly half of the time to read 65k HCAs, and a third of a batch's, and finds nothing.
+    Facts and answers are many small immutable objects without cycles. At its default threshold the
+    collector takes nearly half of the time to read 65k HCAs and a third of a batch's, and finds
+    nothing.
     """
     gc.set_threshold(200_000, 20, 20)
 
 
 def tune_for_serving() -> None:
-    """Set all of it; where the C library knows no such options, the rest."""
-    import ctypes  # noqa: PLC0415 - every command loads this file, and only servers want that
+    """Set thread switching and malloc; without glibc's options, thread switching alone."""
+    import ctypes  # noqa: PLC0415 - every command loads this file, and only servers need ctypes
 
     sys.setswitchinterval(_SWITCH_S)
     try:
@@ -41,7 +42,7 @@ def tune_for_serving() -> None:
         mallopt(option, value)
 
 
-def settle() -> None:
-    """Take all objects that are there now for lasting ones: they are looked through no more."""
+def freeze_gc() -> None:
+    """Exempt all present objects from garbage collection: they last as long as the process."""
     gc.collect()
     gc.freeze()

@@ -1,54 +1,106 @@
-"""How long to wait: between attempts, and between writes."""
+"""Waits: between attempts that fail, between rounds after a failure, and between writes.
+
+Clocks and random sources are arguments. Nothing here sleeps by itself: a `Pause` does, and
+`Cooldown` only says whether the wait is over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event, Lock
-from typing import NamedTuple, Protocol
+from threading import Lock
+from typing import Final, NamedTuple, Protocol
 
-Clock = Callable[[], float]
-"""Seconds that only ever grow, from any zero."""
+from runtime.clock import Clock, Monotonic
+from runtime.stop import Stop
+from topology.model.errors import KubeError
+
+MAX_PERIODS: Final = 5
+"""The longest cooldown: after many failures, one attempt in so many periods or sooner."""
+_MAX_DOUBLINGS: Final = 30
 
 Uniform = Callable[[float, float], float]
-"""A number between two, such as `random.Random().uniform`."""
+"""Draws a number between two, such as `random.Random().uniform`."""
 
 
 class Pause(Protocol):
-    """Waits, unless the end has come; an Event's `wait` is one."""
+    """Waits, unless a stop is requested; `Stop.wait` and an Event's `wait` are such."""
 
     def __call__(self, timeout: float) -> bool:
-        """Wait for some seconds; return at once, and True, where there is no more to wait for."""
+        """Wait for some seconds; return at once, and True, where a stop is requested."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Exponential waits with full jitter, so that many who failed together do not return so."""
+    """Exponential waits with full jitter, so that many that fail together spread their retries."""
 
     first_s: float = 0.5
     limit_s: float = 30.0
 
-    def delay_s(self, failures: int, uniform: Uniform, *, asked_s: float | None = None) -> float:
-        """Return how long to wait after the n-th failure in a row, at least what was asked for.
+    def ceiling_s(self, failures: int) -> float:
+        """Return the longest wait after the n-th failure in a row."""
+        return min(self.limit_s, self.first_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
 
-        Never less than a tenth of the ceiling: luck must not make a loop hot.
+    def delay_s(self, failures: int, uniform: Uniform, *, asked_s: float | None = None) -> float:
+        """Return how long to wait after the n-th failure in a row.
+
+        It is never less than the server asked for, and never less than a tenth of the ceiling: a
+        small draw must not make a loop hot.
         """
-        ceiling = min(self.limit_s, self.first_s * 2.0 ** min(failures - 1, 30))
+        ceiling = self.ceiling_s(failures)
         drawn = uniform(ceiling / 10, ceiling)
         return drawn if asked_s is None else asked_s + drawn / 10
+
+
+class Cooldown:
+    """How long to send no requests to an API server that failed, so that agents spread theirs.
+
+    Waits have full jitter and grow with the failures in a row. Rounds ask whether the wait is
+    over; meanwhile they go on to collect, and the newest state is what is tried next.
+    """
+
+    def __init__(self, clock: Clock, uniform: Uniform, *, period_s: float) -> None:
+        """Start without a wait; `period_s` is from one round to the next."""
+        self._clock = clock
+        self._uniform = uniform
+        self._period_s = period_s
+        self._backoff = Backoff(period_s, MAX_PERIODS * period_s)
+        self._failures = 0
+        self._until_s = float("-inf")
+        self._error: KubeError | None = None
+
+    @property
+    def error(self) -> KubeError | None:
+        """The failure that the wait follows; None where the next attempt may be made."""
+        return self._error if self._clock.monotonic() < self._until_s else None
+
+    def fail(self, error: KubeError) -> None:
+        """Note a failed attempt; a wait that the server asks for is kept, and spread."""
+        self._failures += 1
+        self._error = error
+        if error.retry_after_s is None:
+            wait_s = self._uniform(0, self._backoff.ceiling_s(self._failures))
+        else:
+            wait_s = error.retry_after_s + self._uniform(0, self._period_s)
+        self._until_s = self._clock.monotonic() + wait_s
+
+    def succeed(self) -> None:
+        """Note an attempt that worked."""
+        self._failures = 0
+        self._until_s = float("-inf")
+        self._error = None
 
 
 class TokenBucket:
     """Allows so many writes a second in the long run, and some at once."""
 
-    def __init__(self, *, per_second: float, burst: int, clock: Clock, pause: Pause) -> None:
+    def __init__(self, *, per_second: float, burst: int, clock: Monotonic, pause: Pause) -> None:
         """Start full.
 
         Args:
-            per_second: of the long run.
-            burst: at once after a rest.
+            per_second: writes in the long run.
+            burst: writes at once after a rest.
             clock: monotonic.
             pause: waits.
         """
@@ -75,49 +127,9 @@ class TokenBucket:
         return False
 
 
-class Ending:
-    """The wish of one thread that others end: it breaks off their waits and their streams."""
-
-    def __init__(self) -> None:
-        """Nobody wishes it yet."""
-        self._event = Event()
-        self._lock = Lock()
-        self._cancels: list[Callable[[], None]] = []
-
-    @property
-    def is_wished(self) -> bool:
-        """Whether there is no more to wait for."""
-        return self._event.is_set()
-
-    def wish(self) -> None:
-        """Break off every wait and every stream, now and from now on."""
-        self._event.set()
-        with self._lock:
-            cancels = tuple(self._cancels)
-        for cancel in cancels:
-            cancel()
-
-    def pause(self, timeout: float) -> bool:
-        """Wait, as a `Pause` does."""
-        return self._event.wait(timeout)
-
-    @contextmanager
-    def breaking(self, cancel: Callable[[], None]) -> Iterator[None]:
-        """Call `cancel` when the end is wished within the context, or was before it."""
-        with self._lock:
-            self._cancels.append(cancel)
-        try:
-            if self.is_wished:
-                cancel()
-            yield
-        finally:
-            with self._lock:
-                self._cancels.remove(cancel)
-
-
 class Pace(NamedTuple):
-    """What a loop needs to wait."""
+    """What a loop needs to wait between attempts."""
 
-    ending: Ending
-    clock: Clock
+    stop: Stop
+    clock: Monotonic
     uniform: Uniform

@@ -1,24 +1,119 @@
-"""SIGTERM as an orderly end of a collection that runs once."""
+"""Stop signals, and a stop request that the threads of a process share."""
 
 from __future__ import annotations
 
+import os
+import selectors
 import signal
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import RLock
 from typing import Final
 
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 TERMINATED: Final = 128 + signal.SIGTERM
-"""What a shell says of a program that the signal ended."""
+"""The exit code that a shell reports of a program that SIGTERM ended."""
+_MAX_WAIT_S: Final = 1e6
+"""The selector takes no wait above 24 days."""
+
+
+class Stop:
+    """A request to stop, which is never taken back.
+
+    It ends the waits of other threads, and cancels their streams. Whatever waits on descriptors,
+    such as a running command, can wait on it too: it has a `fileno`.
+    """
+
+    def __init__(self) -> None:
+        """Start without a request."""
+        # The byte is never read, so after the request the pipe is readable for every waiter.
+        self._readable, self._writable = os.pipe()
+        os.set_blocking(self._writable, False)
+        for descriptor in (self._readable, self._writable):
+            weakref.finalize(self, os.close, descriptor)
+        self._lock = RLock()  # a signal may call `set` while its own thread holds the lock
+        self._cancels: list[Callable[[], None]] = []
+
+    @property
+    def is_set(self) -> bool:
+        """Whether a stop was requested."""
+        return self._is_readable_within(0)
+
+    def set(self) -> None:
+        """Request the stop; from any thread or signal, any number of times."""
+        with suppress(BlockingIOError):
+            os.write(self._writable, b"x")
+        with self._lock:
+            cancels = tuple(self._cancels)
+        for cancel in cancels:
+            cancel()
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep until the request, at most so many seconds; return whether it was made."""
+        return self._is_readable_within(min(timeout, _MAX_WAIT_S))
+
+    @contextmanager
+    def on_set(self, cancel: Callable[[], None]) -> Iterator[None]:
+        """Call `cancel` when the stop is requested within the context, or was before it."""
+        with self._lock:
+            self._cancels.append(cancel)
+        try:
+            if self.is_set:
+                cancel()
+            yield
+        finally:
+            with self._lock:
+                self._cancels.remove(cancel)
+
+    def fileno(self) -> int:
+        """Return a descriptor that becomes readable with the request, and stays so."""
+        return self._readable
+
+    def _is_readable_within(self, timeout: float) -> bool:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self, selectors.EVENT_READ)
+            return bool(selector.select(timeout))
 
 
 @contextmanager
-def on_sigterm(tell: Callable[[], None]) -> Iterator[None]:
-    """Call `tell` when the signal comes within the block; main thread only.
+def stop_signals() -> Iterator[Callable[[], str]]:
+    """Yield a function that blocks until a stop signal comes and returns the signal's name.
 
-    The default action would end us alone, and leave commands that run behind; an exception could
-    come between the start of a command and the note that it was started.
+    Main thread only. The signal travels through a pipe: its handler only writes a byte, since it
+    may interrupt a thread that holds any lock of the program. Child processes inherit no blocked
+    signal.
     """
-    before = signal.signal(signal.SIGTERM, lambda *_: tell())
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(writing, False)
+    before = {number: signal.signal(number, lambda *_: None) for number in STOP_SIGNALS}
+    wakeup_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    names = {number.value: number.name for number in STOP_SIGNALS}
+
+    def wait_for_stop() -> str:
+        while True:
+            name = names.get(os.read(reading, 1)[0])
+            if name:
+                return name
+
+    try:
+        yield wait_for_stop
+    finally:
+        signal.set_wakeup_fd(wakeup_before)
+        for number, action in before.items():
+            signal.signal(number, action)
+        os.close(reading)
+        os.close(writing)
+
+
+@contextmanager
+def on_sigterm(act: Callable[[], None]) -> Iterator[None]:
+    """Call `act` when SIGTERM comes within the context; main thread only.
+
+    The default action would end this process alone and leave its commands running. An exception
+    in place of `act` could come after a command started and before that was noted.
+    """
+    before = signal.signal(signal.SIGTERM, lambda *_: act())
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Telling changes of state once: what appeared since the last round, and what is gone."""
+"""Logs changes of state once: what appeared since the last round, and what is gone."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ MAX_LINES: Final = 100
 """Of one kind in one round; the rest is a count."""
 
 
-class Standing:
-    """Things that last from round to round, logged when they come and when they go."""
+class TransitionLog:
+    """Logs things that last from round to round: when each appears, and when it is gone."""
 
     def __init__(self, log: logging.Logger, what: str, *, level: int = logging.INFO) -> None:
-        """Log `WHAT appeared` at a level and `WHAT gone` at info."""
+        """Log `WHAT appeared` at a level, and `WHAT gone` at info."""
         self._log = log
         self._what = what
         self._level = level
         self._known: Mapping[Hashable, Mapping[str, object]] = {}
 
-    def update(self, found: Mapping[Hashable, Mapping[str, object]]) -> None:
+    def update(self, present: Mapping[Hashable, Mapping[str, object]]) -> None:
         """Log the difference to the last round.
 
         Args:
-            found: all that stands now, each with its fields; the key alone makes it the same.
+            present: the fields of each thing that is there now. The key is its identity: other
+                fields under the same key are no change.
         """
-        appeared = [found[key] for key in found if key not in self._known]
-        gone = [fields for key, fields in self._known.items() if key not in found]
-        self._known = dict(found)
-        self._tell(f"{self._what} appeared", appeared, self._level)
-        self._tell(f"{self._what} gone", gone, logging.INFO)
+        appeared = [present[key] for key in present if key not in self._known]
+        gone = [fields for key, fields in self._known.items() if key not in present]
+        self._known = dict(present)
+        self._log_rows(f"{self._what} appeared", appeared, self._level)
+        self._log_rows(f"{self._what} gone", gone, logging.INFO)
 
-    def _tell(self, event: str, rows: list[Mapping[str, object]], level: int) -> None:
+    def _log_rows(self, event: str, rows: list[Mapping[str, object]], level: int) -> None:
         for fields in rows[:MAX_LINES]:
             self._log.log(level, event, extra=dict(fields))
         if len(rows) > MAX_LINES:

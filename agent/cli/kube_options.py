@@ -15,19 +15,19 @@ from typing import Final, TypedDict
 import click
 
 from agent.cli.options import Command, NodeOptions, env_of, parsed_by, sweep_use
-from agent.publish.kube.cooldown import Patience, Uniform
 from agent.publish.kube.credentials import (
     ACCOUNT,
-    Address,
     Credentials,
     address_in_cluster,
-    parse_address,
+    parse_api_url,
 )
 from agent.publish.kube.fabric_reader import FabricObject
 from agent.publish.kube.https_client import ApiServer, OnAnswer
 from agent.publish.kube.report_writer import ReportObjects
 from agent.settings import SweepUse
 from runtime.clock import Clock
+from runtime.retry import Cooldown, Uniform
+from runtime.values import Address
 
 
 class KubeOptions(TypedDict):
@@ -46,7 +46,7 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     click.option(
         "--api-server",
         envvar=env_of("api-server"),
-        callback=parsed_by(parse_address),
+        callback=parsed_by(parse_api_url),
         metavar="URL",
         help="API server for --kube, https://HOST:PORT.  [default: the pod's]",
     ),
@@ -104,7 +104,7 @@ class Cluster:
         self._period_s = period_s
         self._server = ApiServer(
             Credentials(address, options["token_file"], options["ca_file"]),
-            self._patience(),
+            self._cooldown(),
             on_answer=on_answer,
         )
         self._is_elected = sweep_use(options) is SweepUse.ELECTED
@@ -112,12 +112,12 @@ class Cluster:
     def reports_of(self, node_name: str) -> ReportObjects:
         """Return where the reports of a node go."""
         return ReportObjects(
-            self._server, node_name, self._clock, self._uniform, patience=self._patience()
+            self._server, node_name, self._clock, self._uniform, cooldown=self._cooldown()
         )
 
     def elections(self) -> FabricObject | None:
         """Return where elections are told, None where none is asked for."""
         return FabricObject(self._server) if self._is_elected else None
 
-    def _patience(self) -> Patience:
-        return Patience(self._clock, self._uniform, period_s=self._period_s)
+    def _cooldown(self) -> Cooldown:
+        return Cooldown(self._clock, self._uniform, period_s=self._period_s)

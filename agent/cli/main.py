@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -30,7 +31,6 @@ from agent.publish.destination import Destination
 from agent.publish.directory import REPORTS, ReportFolder, document_of, render_document
 from agent.settings import (
     FrameUse,
-    ListenAddress,
     parse_delay,
     parse_duration,
     parse_listen,
@@ -38,8 +38,11 @@ from agent.settings import (
 )
 from agent.sweep_schedule import Elections, SweepTurns, sweep_attempt
 from agent.telemetry.endpoints import telling
-from runtime.stop import TERMINATED, on_sigterm
+from runtime.stop import TERMINATED, on_sigterm, stop_signals
+from runtime.values import Address
 from topology.model.errors import ConfigError, StoreError
+
+log = logging.getLogger(__name__)
 
 
 class Exit(IntEnum):
@@ -96,11 +99,11 @@ def once(output: str, **options: Unpack[AllOptions]) -> None:
     turns = SweepTurns(node.settings, node.clock, elections)
     node = replace(node, settings=turns.current())
     try:
-        with on_sigterm(node.stop.tell):
+        with on_sigterm(node.stop.set):
             attempts = collect(node, {})
     finally:
         node.close()
-    if node.stop.is_told:
+    if node.stop.is_set:
         sys.exit(TERMINATED)
     sweep = sweep_attempt(attempts)
     standing = turns.note(node.settings, sweep) if sweep else None
@@ -158,13 +161,11 @@ def run(
     publish: Path | None,
     period: float,
     jitter: float,
-    health_listen: ListenAddress | None,
-    metrics_listen: ListenAddress | None,
+    health_listen: Address | None,
+    metrics_listen: Address | None,
     **options: Unpack[AllOptions],
 ) -> None:
     """Collect again and again, and publish what changed, until SIGTERM or SIGINT."""
-    from runtime.periodic import run_periodically  # noqa: PLC0415 - the others do without
-
     place = publish or (options["store"] / REPORTS if options["store"] else None)
     if (place is None) is not options["kube"]:
         raise click.UsageError("name where reports go: --kube, or --store or --publish")
@@ -189,13 +190,8 @@ def run(
                 elections: Elections | None = cluster.elections()
             else:
                 reports, elections = _open_folder(place, node), open_fabric(options)
-        run_periodically(
-            Rounds(node, reports, elections, told.witnesses).tick,
-            period_s=period,
-            jitter_s=jitter,
-            clock=node.clock,
-            stop=node.stop.tell,
-        )
+        rounds = Rounds(node, reports, elections, told.witnesses)
+        _run_rounds(rounds, node, period_s=period, jitter_s=jitter)
 
 
 @cli.command()
@@ -226,6 +222,18 @@ def _open_folder(place: Path, node: Node) -> ReportFolder:
     folder = ReportFolder(place, node.settings.node_name)
     folder.prepare()
     return folder
+
+
+def _run_rounds(rounds: Rounds, node: Node, *, period_s: float, jitter_s: float) -> None:
+    """Run rounds until a stop signal; a round that runs then is made short, and awaited."""
+    from runtime.periodic import PeriodicJob  # noqa: PLC0415 - other commands do not load it
+
+    with stop_signals() as wait_for_stop:
+        log.info("agent started", extra={"period_s": period_s})
+        job = PeriodicJob(rounds.tick, period_s=period_s, jitter_s=jitter_s, now=node.clock.now)
+        log.info("agent stopping", extra={"signal": wait_for_stop()})
+        node.stop.set()
+        job.stop()
 
 
 @contextmanager

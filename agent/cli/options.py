@@ -6,6 +6,7 @@ that can be given several times takes them from its variable separated by blanks
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import click
 
 from agent.collection import Node
 from agent.collectors.frames import SystemInterfaces
-from agent.node.command import ProcessRunner, Stop, command_env
+from agent.node.command import ProcessRunner, command_env
 from agent.node.frame_listener import Listener
 from agent.settings import (
     FrameSettings,
@@ -34,6 +35,7 @@ from agent.settings import (
 from agent.sweep_schedule import FabricFile
 from runtime.clock import SystemClock
 from runtime.logs import start_logging
+from runtime.stop import Stop
 from topology.model.errors import ConfigError
 from topology.model.facts import DeviceKind
 from topology.model.ids import short_name
@@ -286,7 +288,9 @@ def open_node(options: NodeOptions) -> Node:
     Raises:
         click.UsageError: the machine's own name cannot be a node's.
     """
-    start_logging(options["log_format"], is_verbose=options["verbose"])
+    start_logging(
+        options["log_format"], level=logging.DEBUG if options["verbose"] else logging.INFO
+    )
     env = command_env(os.environ, options["pass_env"])
     settings, clock = _settings(options), SystemClock()
     listener = Listener(SystemInterfaces(settings.sysfs_root), clock) if settings.frames else None

@@ -13,12 +13,12 @@ import shutil
 import signal
 import subprocess  # noqa: TID251 - the one place
 import time
-import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Final, Protocol
 
+from runtime.stop import Stop
 from topology.model.errors import CommandFailed, CommandMissing, CommandTimeout, show
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -49,35 +49,6 @@ class Limits:
 
     deadline_s: float
     max_output_bytes: int
-
-
-class Stop:
-    """The word to end: a command that runs is ended at once, and none is started any more."""
-
-    def __init__(self) -> None:
-        """Start untold."""
-        # Never read, so once told it stays readable, for every command that waits on it.
-        self._told = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        weakref.finalize(self, os.close, self._told)
-
-    def tell(self) -> None:
-        """Say it; from any thread, any number of times."""
-        os.eventfd_write(self._told, 1)
-
-    @property
-    def is_told(self) -> bool:
-        """Whether it was said."""
-        return self.wait(0)
-
-    def wait(self, limit_s: float) -> bool:
-        """Sleep until it is said, at most so long, and return whether it was."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self, selectors.EVENT_READ)
-            return bool(selector.select(limit_s))
-
-    def fileno(self) -> int:
-        """Return what becomes readable with the word."""
-        return self._told
 
 
 class Runner(Protocol):
@@ -149,7 +120,7 @@ def run_command(
         CommandTimeout: it did not end before its deadline.
         CommandFailed: it printed more than its cap, or was stopped.
     """
-    if stop.is_told:
+    if stop.is_set:
         raise _stopped(argv[0])
     process = _start(argv, env)
     running = _Running(argv[0], process, time.monotonic() + deadline_s, max_output_bytes, stop)
@@ -201,7 +172,7 @@ class _Running:
         """End what is left of the group and release the pipes; safe after any outcome."""
         if self.process.returncode is None:
             self._signal_group(signal.SIGTERM)
-            grace_s = STOP_GRACE_S if self.stop.is_told else TERM_GRACE_S
+            grace_s = STOP_GRACE_S if self.stop.is_set else TERM_GRACE_S
             self._await_exit(time.monotonic() + grace_s)
             self._signal_group(signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from agent.loop import Witness
 from agent.publish.kube.https_client import OnAnswer
-from agent.settings import ListenAddress
 from agent.telemetry.health import Vitals, health_pages
 from runtime.clock import Clock
 from runtime.http import PageServer, Render
+from runtime.values import Address
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +28,8 @@ class Told(NamedTuple):
 
 @contextmanager
 def telling(
-    health: ListenAddress | None,
-    metrics: ListenAddress | None,
+    health: Address | None,
+    metrics: Address | None,
     *,
     period_s: float,
     sweeping_s: float,
@@ -64,7 +64,7 @@ def telling(
         yield Told(tuple(witnesses), on_answer)
 
 
-def _serve(address: ListenAddress, pages: Mapping[str, Render], stack: ExitStack) -> None:
+def _serve(address: Address, pages: Mapping[str, Render], stack: ExitStack) -> None:
     server = PageServer(address, pages)
     stack.callback(server.stop)
     paths = " ".join(pages)

@@ -7,14 +7,13 @@ no other pod would do better; one that answers and refuses does, for what stands
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from http import HTTPStatus
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agent.collection import Attempt
 from agent.publish.destination import Change
 from runtime.clock import Clock
-from runtime.http import Page, Render
+from runtime.http import Render, health_page
 from topology.model.errors import KubeUnavailable, TopologyError, show
 
 STALE_PERIODS: Final = 3
@@ -90,17 +89,7 @@ class Vitals:
 def health_pages(vitals: Vitals) -> Mapping[str, Render]:
     """Return the pages of health by their paths."""
     return {
-        "/livez": _page_of(vitals.why_dead),
-        "/startupz": _page_of(vitals.why_not_started),
-        "/readyz": _page_of(vitals.why_not_ready),
+        "/livez": health_page(vitals.why_dead),
+        "/startupz": health_page(vitals.why_not_started),
+        "/readyz": health_page(vitals.why_not_ready),
     }
-
-
-def _page_of(why_not: Callable[[], str]) -> Render:
-    def render() -> Page:
-        why = why_not()
-        if why:
-            return Page(f"{why}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
-        return Page(b"ok\n")
-
-    return render

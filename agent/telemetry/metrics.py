@@ -90,8 +90,8 @@ class Metrics:
         """Count a request to the API server."""
         self._requests.labels(code).inc()
 
-    def render(self) -> Page:
-        """Return the page of all metrics."""
+    def render(self, _accept: str) -> Page:
+        """Return the page of all metrics, always in the plain text format."""
         return Page(generate_latest(self.registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 

@@ -18,7 +18,7 @@ import click
 
 from generator.cli.exit_codes import Exit
 from generator.cli.output import MAX_MESSAGE
-from runtime.process_tuning import collect_rarely
+from runtime.process_tuning import collect_garbage_rarely
 from topology.model.errors import ConfigError, PlacementRequestError, TopologyError, show
 
 _PLUGIN: Final = "kubectl toponaut"
@@ -139,7 +139,7 @@ def kubectl_main() -> None:
 
 def main(name: str = "toponaut") -> None:
     """Run the command line under the name by which it was called."""
-    collect_rarely()
+    collect_garbage_rarely()
     sys.stdout = sys.stdout or _nowhere()  # None where it is closed: nobody wants the answer
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: a locale may be ASCII

@@ -18,7 +18,7 @@ from generator.observe.observation import Observation, observe
 from generator.outputs.hypernode import HyperNode, tree_of_hypernodes
 from generator.store.directory import read_hypernodes
 from generator.store.local_files import read_bytes, read_inventory
-from runtime.generator_clock import utc_now
+from runtime.clock import utc_now
 from topology.model.claims import spell_out
 from topology.model.errors import ConfigError, ParseError, TopologyError, show
 from topology.model.facts import DeviceKind

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from generator.kube.access import Access
-from topology.model.errors import show
+from runtime import values
+from topology.model.errors import ConfigError, show
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)\Z", re.ASCII)
-_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)%\Z", re.ASCII)
 _FRACTION = re.compile(r"0(?:\.\d{1,12})?\Z", re.ASCII)
 
@@ -46,13 +45,12 @@ def parse_duration(text: str) -> float:
     """Return seconds above 0 of `500ms`, `30s`, `5m` or `1h`; a bare number is refused.
 
     Raises:
-        click.BadParameter: another form.
+        click.BadParameter: the text has another form, or means 0.
     """
-    found = _DURATION.match(text)
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
-    if not seconds:
-        raise click.BadParameter(f"'{show(text)}' is no duration such as 500ms, 30s, 5m or 1h")
-    return seconds
+    try:
+        return values.parse_duration(text)
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def parse_share(text: str) -> float:

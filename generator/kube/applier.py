@@ -206,5 +206,5 @@ def insist(ask: Callable[[], Answer], *, pace: Pace, patience: Patience) -> Answ
         except KubeUnavailable as error:
             failures += 1
             delay_s = patience.backoff.delay_s(failures, pace.uniform, asked_s=error.retry_after_s)
-            if failures >= patience.attempts or pace.ending.pause(delay_s):
+            if failures >= patience.attempts or pace.stop.wait(delay_s):
                 raise

@@ -134,7 +134,7 @@ class Elector:
             on_lost: called when it ends, also by the end that was wished, before the release.
         """
         led: int | None = None
-        while not self._pace.ending.is_wished:
+        while not self._pace.stop.is_set:
             self.advance()
             now = self.epoch if self.is_leader else None
             if led not in (None, now):
@@ -268,4 +268,4 @@ class Elector:
         wait_s = self._pace.uniform(retry_s, retry_s * (1 + _JITTER))
         if self._held_until is not None:
             wait_s = max(0.0, min(wait_s, self._held_until - self._pace.clock()))
-        self._pace.ending.pause(wait_s)
+        self._pace.stop.wait(wait_s)

@@ -94,13 +94,13 @@ class Reflector(Generic[Value]):
 
     def run(self) -> None:
         """Follow until the end is wished."""
-        while not self._pace.ending.is_wished:
+        while not self._pace.stop.is_set:
             try:
                 if not self._version:
                     self._list()
                 self._watch()
             except KubeError as error:
-                if not self._pace.ending.is_wished:
+                if not self._pace.stop.is_set:
                     self._fail(error)
 
     def _fail(self, error: KubeError) -> None:
@@ -115,7 +115,7 @@ class Reflector(Generic[Value]):
         elif str(error) != self._told:
             log.warning("cannot follow objects", extra=fields)
         self.problem = self._told = str(error)
-        self._pace.ending.pause(
+        self._pace.stop.wait(
             self._settings.backoff.delay_s(
                 self._failures, self._pace.uniform, asked_s=error.retry_after_s
             )
@@ -148,14 +148,14 @@ class Reflector(Generic[Value]):
             self.problem = ""  # a quiet kind may not tell of a single event for a minute
             num_events = self._follow(lines, str(request))
         is_short = self._pace.clock() - started < _SHORT_WATCH_S
-        if not num_events and is_short and not self._pace.ending.is_wished:
+        if not num_events and is_short and not self._pace.stop.is_set:
             raise KubeUnavailable(f"{request}: ended at once")
         self._succeed()
 
     def _follow(self, lines: Lines, what: str) -> int:
         """Take events until the stream ends; return how many."""
         count = 0
-        with self._pace.ending.breaking(lines.cancel):
+        with self._pace.stop.on_set(lines.cancel):
             for count, line in enumerate(lines, 1):  # noqa: B007 - the last one is the number
                 self._take(line, what)
                 self._succeed()

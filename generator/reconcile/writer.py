@@ -38,7 +38,7 @@ from generator.reconcile.debounce import (
 from generator.reconcile.guard import Coverage, Verdict, hash_plan, judge
 from generator.reconcile.plan import Action
 from generator.store.base import FabricRead, ServedStore
-from runtime.transition_log import Standing
+from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeFenced, ParseError
 
 log = logging.getLogger(__name__)
@@ -122,9 +122,9 @@ class HyperNodeWriter:
         self._document: Mapping[str, Any] | None = None
         self._waiting: Waiting | None = None
         self._written: Mapping[str, Written] = {}
-        self._holds = Standing(log, "held plan", level=logging.WARNING)
-        self._pauses = Standing(log, "pause of writing")
-        self._planned = Standing(log, "planned change")
+        self._holds = TransitionLog(log, "held plan", level=logging.WARNING)
+        self._pauses = TransitionLog(log, "pause of writing")
+        self._planned = TransitionLog(log, "planned change")
 
     def begin(self, fabric: FabricRead) -> tuple[ParseError, ...]:
         """Start a pass with the Fabric object; return the parts of its spec that are unusable.

@@ -84,9 +84,9 @@ class ClusterReservations:
         """
         self._transport = transport
         self._leadership = leadership
-        self._ending = pace.ending
+        self._stop = pace.stop
         bucket = TokenBucket(
-            per_second=WRITES_PER_SECOND, burst=BURST, clock=pace.clock, pause=pace.ending.pause
+            per_second=WRITES_PER_SECOND, burst=BURST, clock=pace.clock, pause=pace.stop.wait
         )
         self._applier = Applier(
             transport, bucket=bucket, pace=pace, patience=_PATIENCE, fence=leadership.left_s
@@ -117,7 +117,7 @@ class ClusterReservations:
         trace: TracebackType | None,
     ) -> None:
         """End it, within moments."""
-        self._ending.wish()
+        self._stop.set()
         self._thread.join()
 
     @property

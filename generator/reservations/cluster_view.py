@@ -13,7 +13,7 @@ from generator.reservations.holds import Kept, left_of, nominations
 from generator.reservations.records import Reservation
 from generator.reservations.rules import settled
 from generator.store.cluster import open_cluster
-from runtime.generator_clock import utc_now
+from runtime.clock import utc_now
 from topology.model.errors import ConfigError, KubeForbidden, KubeNotFound, ParseError
 
 

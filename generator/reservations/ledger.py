@@ -44,7 +44,7 @@ from generator.reservations.rules import (
     stepped,
 )
 from generator.reservations.store import ReservationStore, StoreFenced
-from runtime.transition_log import Standing
+from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeConflict, KubeError, KubeFenced, StoreError, show
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Reservations:
         self._store = store
         self._on_change = on_change
         self._told: Snapshot | None = None
-        self._unusable = Standing(log, "unusable reservation", level=logging.WARNING)
+        self._unusable = TransitionLog(log, "unusable reservation", level=logging.WARNING)
         self._problem = ""
         """Of the last tick, which is told once."""
         self._now = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Final, NamedTuple, Protocol
 
@@ -15,8 +16,9 @@ from generator.rpc.server import Security
 from generator.server.health import Heartbeat, health_pages
 from generator.server.settings import PortSettings
 from generator.telemetry.metrics import ClusterView, Metrics
-from runtime.generator_clock import utc_now
-from runtime.generator_http import PageServer, Render
+from runtime.clock import utc_now
+from runtime.http import PageServer, Render
+from runtime.values import parse_address
 
 log = logging.getLogger(__name__)
 
@@ -107,9 +109,9 @@ class Ports:
             self._serve("health", settings.health, pages)
 
     def _serve(self, what: str, address: str, pages: Mapping[str, Render]) -> None:
-        server = PageServer(address, pages)
+        server = PageServer(parse_address(address), pages, other_methods=HTTPStatus.NOT_IMPLEMENTED)
         self._servers.append(server)
-        log.info("port open", extra={"what": what, "address": server.address})
+        log.info("port open", extra={"what": what, "address": str(server.address)})
 
     def stop(self) -> None:
         """Tell what waits, and answer no more."""

@@ -8,11 +8,10 @@ as well as the leader.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from typing import Final
 
 from generator.reconcile.result import RoundOutcome
-from runtime.generator_http import Page, Render
+from runtime.http import Render, health_page
 
 MISSED_ROUNDS: Final = 3
 """Periods without the end of a round that make a loop hang."""
@@ -62,17 +61,7 @@ def health_pages(
         return "" if heartbeat.has_begun else "the first round has not ended"
 
     return {
-        "/livez": _page_of(lambda: heartbeat.why_dead() or why_dead()),
-        "/startupz": _page_of(why_not_started),
-        "/readyz": _page_of(lambda: why_not_started() or why_not_ready()),
+        "/livez": health_page(lambda: heartbeat.why_dead() or why_dead()),
+        "/startupz": health_page(why_not_started),
+        "/readyz": health_page(lambda: why_not_started() or why_not_ready()),
     }
-
-
-def _page_of(why_not: Callable[[], str]) -> Render:
-    def render(_: str) -> Page:
-        why = why_not()
-        if why:
-            return Page(f"{why}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
-        return Page(b"ok\n")
-
-    return render

@@ -46,7 +46,7 @@ from generator.store.directory import ReadHyperNodes, ReadReports
 from generator.switches.poller import SwitchRounds
 from generator.switches.reports import is_walked
 from generator.telemetry.round_log import RoundLog
-from runtime.process_tuning import settle
+from runtime.process_tuning import freeze_gc
 from topology.model.errors import KubeUnavailable, ParseError
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
@@ -213,7 +213,7 @@ class ReconcileLoop:
         self._publish(self._snapshot, state.bound)
         is_known = self._served is not None and self._served[0] == tree
         if self._served is None:
-            settle()
+            freeze_gc()
         self._served = served
         if is_known:
             return  # what is free changes with each pod

@@ -25,14 +25,16 @@ from generator.kube.transport import KubeTransport, OnAnswer, unheard
 from generator.reservations.cluster import ClusterReservations, Leadership
 from generator.server.settings import ClusterSeat
 from generator.store.followed_cluster import FollowedCluster
-from runtime.generator_clock import utc_now
-from runtime.retry import Ending, Pace
+from runtime.clock import utc_now
+from runtime.retry import Pace
+from runtime.stop import Stop
+from runtime.values import Address, parse_address
 
 log = logging.getLogger(__name__)
 
 LEASE: Final = "toponaut-generator"
 DEFAULT_NAMESPACE: Final = "default"
-_EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "[::]", "::"})  # noqa: S104 - known, not bound
+_EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - known, not bound
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -52,21 +54,21 @@ class Replica:
         self.transport = transport
         self.identity = lease.identity
         """Ours alone, as it stands in the lease."""
-        self._ending = Ending()
+        self._stop = Stop()
         self.elector = Elector(
-            transport, lease, now=utc_now, pace=Pace(self._ending, monotonic, uniform)
+            transport, lease, now=utc_now, pace=Pace(self._stop, monotonic, uniform)
         )
         self._is_stopping = False
         self._wake: Callable[[], None] = _nobody
         self.store = FollowedCluster(
             transport,
-            pace=Pace(Ending(), monotonic, uniform),
+            pace=Pace(Stop(), monotonic, uniform),
             on_change=self._tell,
             fence=self._left_s,
         )
         self.reservations = ClusterReservations(
             transport,
-            pace=Pace(Ending(), monotonic, uniform),
+            pace=Pace(Stop(), monotonic, uniform),
             leadership=Leadership(
                 self._left_s,
                 epoch=lambda: self.elector.epoch,
@@ -115,7 +117,7 @@ class Replica:
                 self.stop_writing()
                 self.leave()
         finally:
-            self._ending.wish()
+            self._stop.set()
             self.transport.close()
 
     def advertise(self, address: str) -> None:
@@ -124,11 +126,10 @@ class Replica:
         Args:
             address: as bound; where that is every address of this machine, the pod's is told.
         """
-        host, _, port = address.rpartition(":")
+        host, port = parse_address(address)
         if host in _EVERY_ADDRESS:
-            named = self._pod_ip or socket.gethostname()
-            host = f"[{named}]" if ":" in named else named
-        self.elector.address = f"{host}:{port}"
+            host = self._pod_ip or socket.gethostname()
+        self.elector.address = str(Address(host, port))
 
     def stop_writing(self) -> None:
         """Begin no further write."""
@@ -136,7 +137,7 @@ class Replica:
 
     def leave(self) -> None:
         """Release the lease, so that another one need not wait for its expiry."""
-        self._ending.wish()
+        self._stop.set()
         self._thread.join()
 
     @property

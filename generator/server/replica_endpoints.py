@@ -10,7 +10,7 @@ from generator.server.endpoints import Membership
 from generator.server.replica import Replica
 from generator.telemetry.events import Events, Reporter
 from generator.telemetry.metrics import ClusterView, Metrics
-from runtime.generator_clock import utc_now
+from runtime.clock import utc_now
 
 
 def membership_of(replica: Replica, metrics: Metrics, *, audience: str | None) -> Membership:

@@ -32,8 +32,8 @@ from generator.server.settings import ServeSettings, Walked
 from generator.store.base import ServedStore
 from generator.store.watched_directory import ServedFolder
 from generator.switches.poller import SwitchRounds
-from runtime.generator_clock import utc_now
-from runtime.generator_periodic import Schedule
+from runtime.clock import utc_now
+from runtime.periodic import PeriodicJob
 from topology.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -193,14 +193,14 @@ class Running:
         log.warning("generator stopped within a round")
         os._exit(0)
 
-    def _turn(self, rounds: ReconcileLoop, settings: ServeSettings) -> list[Schedule]:
+    def _turn(self, rounds: ReconcileLoop, settings: ServeSettings) -> list[PeriodicJob]:
         schedules = [
-            Schedule(rounds.tick, period_s=settings.period_s, now=utc_now),
-            Schedule(self._reservations.tick, period_s=RESERVATIONS_S, now=utc_now),
+            PeriodicJob(rounds.tick, period_s=settings.period_s, now=utc_now),
+            PeriodicJob(self._reservations.tick, period_s=RESERVATIONS_S, now=utc_now),
         ]
         if self._walks is not None and settings.switches is not None:
             period_s = settings.switches.period_s
-            schedules.append(Schedule(self._walk, period_s=period_s, now=utc_now))
+            schedules.append(PeriodicJob(self._walk, period_s=period_s, now=utc_now))
         return schedules
 
     def _walk(self) -> None:

@@ -26,7 +26,8 @@ from generator.objects.write_policy import APPROVED, policy_of, with_approval
 from generator.outputs.hypernode import HyperNode, parse_manifest, render_manifest
 from generator.store.directory import ReadHyperNodes, ReadReports
 from generator.store.interned_reports import LeanReader
-from runtime.retry import Ending, Pace, TokenBucket
+from runtime.retry import Pace, TokenBucket
+from runtime.stop import Stop
 from topology.model.errors import KubeConflict, KubeNotFound, ParseError
 from topology.reports.compact_reports import KeptReport
 from topology.reports.fabric_status import FABRIC_NAME
@@ -110,7 +111,7 @@ class ClusterStore:
         self._transport = transport
         self._pace = pace
         bucket = TokenBucket(
-            per_second=WRITES_PER_SECOND, burst=BURST, clock=pace.clock, pause=pace.ending.pause
+            per_second=WRITES_PER_SECOND, burst=BURST, clock=pace.clock, pause=pace.stop.wait
         )
         self._applier = Applier(transport, bucket=bucket, pace=pace, fence=fence)
 
@@ -361,5 +362,5 @@ def open_cluster(access: Access, environ: Mapping[str, str]) -> Iterator[Cluster
     """
     load = find_credentials(kubeconfig=access.kubeconfig, context=access.context, environ=environ)
     with closing(KubeTransport(load)) as transport:
-        pace = Pace(Ending(), monotonic, random.SystemRandom().uniform)
+        pace = Pace(Stop(), monotonic, random.SystemRandom().uniform)
         yield ClusterStore(transport, pace=pace)

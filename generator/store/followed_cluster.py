@@ -94,7 +94,7 @@ class FollowedCluster:
             fence: for how long writes may still be sent.
         """
         self._store = ClusterStore(transport, pace=pace, fence=fence)
-        self._ending = pace.ending
+        self._stop = pace.stop
 
         def tell(_: object) -> None:
             on_change()
@@ -136,7 +136,7 @@ class FollowedCluster:
         trace: TracebackType | None,
     ) -> None:
         """End it, within moments."""
-        self._ending.wish()
+        self._stop.set()
         for thread in self._threads:
             thread.join()
 

@@ -23,7 +23,7 @@ from generator.switches.last_reports import KeptReports, ReportStore
 from generator.switches.reports import silent_findings
 from generator.switches.targets import Target
 from generator.switches.walk import Outcome, Session, SwitchWalk, walk_all, walk_switch
-from runtime.transition_log import Standing
+from runtime.transition_log import TransitionLog
 from topology.model.errors import ConfigError, KubeError, StoreError, show
 from topology.model.facts import Finding
 
@@ -68,8 +68,8 @@ class SwitchRounds:
         self._now = now
         self._clock = clock
         self._open_session = open_session
-        self._problems = Standing(log, "switch problem", level=logging.WARNING)
-        self._failures = Standing(log, "switch failure", level=logging.WARNING)
+        self._problems = TransitionLog(log, "switch problem", level=logging.WARNING)
+        self._failures = TransitionLog(log, "switch failure", level=logging.WARNING)
         self._troubles: dict[Hashable, Mapping[str, object]] = {}
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
         self._use(read_targets(config))

@@ -19,7 +19,7 @@ from generator.kube.resources import FABRICS, NODES, Resource
 from generator.kube.transport import Request, Transport, decode
 from generator.reconcile.result import EventResult, RoundOutcome
 from generator.telemetry.event_texts import Notice, Subject, notices_of
-from runtime.retry import Clock
+from runtime.clock import Monotonic
 from topology.model.errors import KubeError, KubeNotFound
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Reporter(NamedTuple):
     """Name of this replica."""
     started: datetime
     now: Callable[[], datetime]
-    clock: Clock
+    clock: Monotonic
 
 
 class Events:

@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 from generator.reconcile.result import EventResult, QueryResult, RoundOutcome
 from generator.reservations.records import Census
 from generator.telemetry.metric_values import Figure, figures_of, reserved_figures
-from runtime.generator_http import Page
+from runtime.http import Page
 
 PREFIX: Final = "toponaut_generator_"
 _ROUND_BUCKETS_S: Final = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 
 from generator.reconcile.result import RoundOutcome
-from runtime.transition_log import Standing
+from runtime.transition_log import TransitionLog
 from topology.model.errors import ParseError
 from topology.model.facts import Finding, Severity
 
@@ -19,9 +19,9 @@ class RoundLog:
     def __init__(self) -> None:
         """Nothing was logged yet."""
         self._is_known: bool | None = None
-        self._problems = Standing(log, "problem", level=logging.WARNING)
-        self._notes = Standing(log, "finding")
-        self._faults = Standing(log, "finding", level=logging.WARNING)
+        self._problems = TransitionLog(log, "problem", level=logging.WARNING)
+        self._notes = TransitionLog(log, "finding")
+        self._faults = TransitionLog(log, "finding", level=logging.WARNING)
 
     def on_round(self, outcome: RoundOutcome) -> None:
         """Log the changes of a round; a round that failed changes nothing."""

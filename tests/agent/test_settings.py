@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from agent.settings import (
-    ListenAddress,
     checked_node_name,
     parse_argv,
     parse_delay,
@@ -16,6 +15,7 @@ from agent.settings import (
     parse_size,
     parse_subnet,
 )
+from runtime.values import Address
 from topology.model.errors import ConfigError
 
 
@@ -34,10 +34,10 @@ from topology.model.errors import ConfigError
         (parse_argv, "x $(id) ; y|z", ("x", "$(id)", ";", "y|z")),
         (parse_subnet, "0xFE80000000000000", "fe80000000000000"),
         (parse_subnet, "fec0:0000:0000:0001", "fec0000000000001"),
-        (parse_listen, "127.0.0.1:8080", ListenAddress("127.0.0.1", 8080)),
-        (parse_listen, ":8081", ListenAddress("", 8081)),
-        (parse_listen, "[::1]:0", ListenAddress("::1", 0)),
-        (parse_listen, "localhost:65535", ListenAddress("localhost", 65535)),
+        (parse_listen, "127.0.0.1:8080", Address("127.0.0.1", 8080)),
+        (parse_listen, " :8081 ", Address("", 8081)),
+        (parse_listen, "[::1]:0", Address("::1", 0)),
+        (parse_listen, "localhost:65535", Address("localhost", 65535)),
         (checked_node_name, "gpu-01.rack.example", "gpu-01.rack.example"),
     ],
 )
@@ -66,7 +66,7 @@ def test_it_refuses(parse: Callable[[str], object], text: str) -> None:
 
 
 def test_it_shows_a_refused_text_escaped() -> None:
-    with pytest.raises(ConfigError, match=r"'\\x1b\[2J' is no duration such as 500ms"):
+    with pytest.raises(ConfigError, match=r"'\\x1b\[2J' is not a duration such as 500ms"):
         parse_duration("\x1b[2J")
 
 

@@ -28,7 +28,7 @@ from generator.placement.engine import place, running_gang
 from generator.placement.request import PlacementRequest, parse_request
 from generator.simulation.replay.fabrics import tree_of_shape
 from generator.simulation.replay.strategies import best_fit
-from runtime.process_tuning import collect_rarely
+from runtime.process_tuning import collect_garbage_rarely
 from tests.bench.measurement import WrongResultError
 from tests.bench.output import exponent
 from topology.model.tree import API_VERSION
@@ -316,5 +316,5 @@ def main(nodes: Sequence[str], calls: int, output: str) -> None:
 
 
 if __name__ == "__main__":
-    collect_rarely()
+    collect_garbage_rarely()
     main()

@@ -30,7 +30,7 @@ from generator.rpc.server import PlacementServer
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from generator.simulation.replay.fabrics import tree_of_shape
-from runtime.process_tuning import collect_rarely, settle, tune_for_serving
+from runtime.process_tuning import collect_garbage_rarely, freeze_gc, tune_for_serving
 from tests.bench.gangs import CPUS, MIX, SHAPE, request_of
 
 CALLS: Final = 2000
@@ -75,12 +75,12 @@ def serve(pipe: Connection) -> None:
 
     It is set as `toponaut serve` is.
     """
-    collect_rarely()
+    collect_garbage_rarely()
     tune_for_serving()
     tree = tree_of_shape(SHAPE)
     nodes = {name: NodeSpec(name, {"cpu": CPUS}) for name in tree.nodes}
     server = PlacementServer("127.0.0.1:0", Published(build_snapshot(tree, nodes)))
-    settle()
+    freeze_gc()
     echo = grpc.server(ThreadPoolExecutor(16), options=(("grpc.so_reuseport", 0),))
     handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
         "Echo": grpc.unary_unary_rpc_method_handler(lambda message, _: message)

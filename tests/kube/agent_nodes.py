@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 from agent.loop import Rounds, Witness
-from agent.publish.kube.cooldown import Patience
-from agent.publish.kube.credentials import Credentials, parse_address
+from agent.publish.kube.credentials import Credentials, parse_api_url
 from agent.publish.kube.fabric_reader import FabricObject
 from agent.publish.kube.https_client import ApiServer as Server
 from agent.publish.kube.report_writer import REPORTS_PATH, ReportObjects
 from agent.settings import SweepSettings
+from runtime.retry import Cooldown
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
 from tests.lab.api_server import ApiServer
@@ -122,7 +122,7 @@ class ClusterAgent:
         self.sysfs = plant(root / "sys", card("eth0", "0000:03:00.0", MAC))
         self.token_file = root / "token"
         self.token_file.write_text(node.token())
-        self._address = parse_address(url or node.api.url)
+        self._address = parse_api_url(url or node.api.url)
         self._random = Random(7)  # noqa: S311 - it spreads retries
         self._rounds: Rounds | None = None
         self.hear(("eth0", "leaf1", "swp1"))
@@ -139,13 +139,13 @@ class ClusterAgent:
     ) -> None:
         """Start it, or start it anew: it remembers nothing."""
         credentials = Credentials(self._address, self.token_file, self.node.api.ca)
-        server = Server(credentials, self._patience(), deadline_s=deadline_s)
+        server = Server(credentials, self._cooldown(), deadline_s=deadline_s)
         objects = ReportObjects(
             server,
             self.node.name,
             self.clock,
             self._random.uniform,
-            patience=self._patience(),
+            cooldown=self._cooldown(),
         )
         told = {"node_name": self.node.name, "hostname": self.node.name, "sweep": sweep}
         node = node_for(self.sysfs, FakeRunner(self.answers), self.clock, **told)
@@ -179,8 +179,8 @@ class ClusterAgent:
         rows = self.node.api.writes_by(user_of(self.node.namespace))
         return [(row.resource.removeprefix("neighborreports"), row.name) for row in rows]
 
-    def _patience(self) -> Patience:
-        return Patience(self.clock, self._random.uniform, period_s=PERIOD_S)
+    def _cooldown(self) -> Cooldown:
+        return Cooldown(self.clock, self._random.uniform, period_s=PERIOD_S)
 
 
 def elected_sweep(every_s: float = 0.0) -> SweepSettings:

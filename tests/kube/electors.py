@@ -14,8 +14,8 @@ from time import monotonic, sleep
 from generator.kube.credentials import load_kubeconfig
 from generator.kube.elector import Elector, LeaseName, Terms
 from generator.kube.transport import KubeTransport, Transport
-from runtime.generator_stop import stop_signals
-from runtime.retry import Ending, Pace
+from runtime.retry import Pace
+from runtime.stop import Stop, stop_signals
 from tests.lab.wait import wait_until
 
 LEASE = "toponaut"
@@ -42,12 +42,12 @@ class Candidate:
         """Begin to stand."""
         self.identity = identity
         self.told: list[str] = []
-        self.ending = Ending()
+        self.stop_request = Stop()
         self.elector = Elector(
             transport,
             LeaseName(namespace, LEASE, identity),
             now=lambda: now,
-            pace=Pace(self.ending, monotonic, JITTER),
+            pace=Pace(self.stop_request, monotonic, JITTER),
             terms=terms,
         )
         self.thread = Thread(target=self._run)
@@ -72,7 +72,7 @@ class Candidate:
 
     def stop(self) -> None:
         """End it as a SIGTERM would."""
-        self.ending.wish()
+        self.stop_request.set()
         self.thread.join(timeout=20)
         assert not self.thread.is_alive()
 

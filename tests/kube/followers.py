@@ -13,7 +13,8 @@ from generator.kube.listing import Paging
 from generator.kube.reflector import Reflector, Settings
 from generator.kube.resources import Resource
 from generator.kube.transport import Transport
-from runtime.retry import Ending, Pace
+from runtime.retry import Pace
+from runtime.stop import Stop
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
 from topology.model.errors import ConfigError
@@ -23,16 +24,16 @@ DEADLINE_S = 30
 JITTER = random.Random(1).uniform  # noqa: S311 - spreads retries
 
 
-class HastyEnding(Ending):
+class HastyStop(Stop):
     """Notes how long each wait was to be, and cuts it short."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.pauses: list[float] = []
+        self.waits: list[float] = []
 
-    def pause(self, timeout: float) -> bool:
-        self.pauses.append(timeout)
-        return super().pause(min(timeout, 0.02))
+    def wait(self, timeout: float) -> bool:
+        self.waits.append(timeout)
+        return super().wait(min(timeout, 0.02))
 
 
 def quick_settings(namespace: str) -> Settings:
@@ -59,7 +60,7 @@ class Following:
 
     def __init__(self, transport: Transport, settings: Settings) -> None:
         """Start."""
-        self.ending = HastyEnding()
+        self.stop_request = HastyStop()
         self.told: list[Change[str]] = []
         self.num_parsed = 0
         self.reflector: Reflector[str] = Reflector(
@@ -67,7 +68,7 @@ class Following:
             CONFIGMAPS,
             parse=self._parse,
             on_change=self.told.extend,
-            pace=Pace(self.ending, monotonic, JITTER),
+            pace=Pace(self.stop_request, monotonic, JITTER),
             settings=settings,
         )
         self.thread = Thread(target=self.reflector.run)
@@ -100,10 +101,10 @@ class Following:
         return set(known.values())
 
     def stop(self) -> None:
-        """End it, and see that it ends."""
-        self.ending.wish()
+        """Request its end, and see that it ends."""
+        self.stop_request.set()
         self.thread.join(timeout=DEADLINE_S)
-        assert not self.thread.is_alive(), "it ends when that is wished"
+        assert not self.thread.is_alive(), "it ends when that is requested"
 
     def _parse(self, found: Mapping[str, Any]) -> str:
         self.num_parsed += 1

@@ -22,12 +22,12 @@ from typing import Any, Self
 from agent.collection import Node
 from agent.loop import Rounds
 from agent.node.command import ProcessRunner, command_env
-from agent.publish.kube.cooldown import Patience
-from agent.publish.kube.credentials import Credentials, parse_address
+from agent.publish.kube.credentials import Credentials, parse_api_url
 from agent.publish.kube.https_client import ApiServer
 from agent.publish.kube.report_writer import ReportObjects
 from agent.settings import Settings
 from runtime.logs import start_logging
+from runtime.retry import Cooldown
 from tests.lab.lldp import LldpFabric
 from tests.repository import ROOT
 from topology.model.facts import DeviceKind
@@ -143,16 +143,16 @@ def _rounds(row: Mapping[str, str], told: Mapping[str, Any], clock: ShiftedClock
         nvidia_smi="no-nvidia-smi",
     )
     uniform = SystemRandom().uniform
-    credentials = Credentials(parse_address(told["url"]), Path(row["token"]), Path(told["ca"]))
-    server = ApiServer(credentials, Patience(clock, uniform, period_s=PERIOD_S), deadline_s=30.0)
-    patience = Patience(clock, uniform, period_s=PERIOD_S)
-    objects = ReportObjects(server, row["name"], clock, uniform, patience=patience)
+    credentials = Credentials(parse_api_url(told["url"]), Path(row["token"]), Path(told["ca"]))
+    server = ApiServer(credentials, Cooldown(clock, uniform, period_s=PERIOD_S), deadline_s=30.0)
+    cooldown = Cooldown(clock, uniform, period_s=PERIOD_S)
+    objects = ReportObjects(server, row["name"], clock, uniform, cooldown=cooldown)
     return Rounds(Node(settings, ProcessRunner(command_env(os.environ)), clock), objects)
 
 
 def main() -> None:
     """Run rounds as they are asked for."""
-    start_logging("json", is_verbose=False)
+    start_logging("json")
     told, clock = json.loads(sys.stdin.readline()), ShiftedClock()
     agents = [_rounds(row, told, clock) for row in told["agents"]]
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -9,7 +9,7 @@ from typing import Any
 from generator.kube.resources import HYPERNODES
 from generator.kube.transport import Request, Transport, decode
 from generator.outputs.hypernode import HyperNode, parse_manifest
-from runtime.retry import Ending
+from runtime.stop import Stop
 from topology.model.errors import KubeUnavailable
 
 _HEAD = {"apiVersion": HYPERNODES.api_version, "kind": HYPERNODES.kind}
@@ -28,7 +28,7 @@ class Observer:
         listed = decode(str(request), transport.ask(request, timeout_s=30))
         self._known = {one.name: one for one in map(_hypernode, listed["items"])}
         self._version = str(listed["metadata"]["resourceVersion"])
-        self._ending = Ending()
+        self._stop = Stop()
         self._thread = Thread(target=self._watch)
 
     @contextmanager
@@ -38,20 +38,20 @@ class Observer:
         try:
             yield
         finally:
-            self._ending.wish()
+            self._stop.set()
             self._thread.join()
 
     def _watch(self) -> None:
         query = (("watch", "1"), ("resourceVersion", self._version), ("timeoutSeconds", "600"))
         with (
             self._transport.open(Request("GET", HYPERNODES.path(), query), idle_s=600) as lines,
-            self._ending.breaking(lines.cancel),
+            self._stop.on_set(lines.cancel),
         ):
             try:
                 for line in lines:
                     self._take(json.loads(line))
             except KubeUnavailable:
-                assert self._ending.is_wished, "the watch broke"
+                assert self._stop.is_set, "the watch broke"
 
     def _take(self, event: dict[str, Any]) -> None:
         found = _hypernode(event["object"])

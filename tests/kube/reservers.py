@@ -17,10 +17,10 @@ from generator.placement.engine import place
 from generator.reservations.cluster import ClusterReservations, Leadership
 from generator.reservations.ledger import Reservations
 from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved, Wish
-from runtime.generator_clock import utc_now
+from runtime.clock import utc_now
 from runtime.retry import Pace
 from tests.generator.reservations.worlds import PLENTY_S, cluster, request_of
-from tests.kube.followers import JITTER, HastyEnding
+from tests.kube.followers import JITTER, HastyStop
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
 
@@ -101,7 +101,7 @@ def reserving(
     """Run a replica on two nodes of four slots; it has listed all when it is yielded."""
     store = ClusterReservations(
         transport,
-        pace=Pace(HastyEnding(), monotonic, JITTER),
+        pace=Pace(HastyStop(), monotonic, JITTER),
         leadership=Leadership(lambda: seat.left_s, lambda: seat.epoch, lambda: seat.leader),
         on_change=lambda: None,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agent.publish.kube.cooldown import MAX_PERIODS
+from runtime.retry import MAX_PERIODS
 from tests.kube.agent_nodes import (
     ClusterAgent,
     ClusterNode,

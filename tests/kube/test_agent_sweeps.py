@@ -15,17 +15,16 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.publish.kube.cooldown import MAX_PERIODS
 from agent.publish.kube.report_writer import REPORTS_PATH
 from generator.ingest.claims import Taken, take_reports
 from generator.store.cluster import ClusterStore
 from generator.store.directory import ReadReports
-from runtime.retry import Pace
+from runtime.retry import MAX_PERIODS, Pace
 from tests.agent.fakes import printed
 from tests.agent.nodes import SWEEP
 from tests.kube.agent_nodes import ClusterAgent, ClusterNode, account_in, events
 from tests.kube.conftest import CRDS, WRITER, connecting
-from tests.kube.followers import JITTER, HastyEnding
+from tests.kube.followers import JITTER, HastyStop
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer, find_assets
 from tests.lab.wait import wait_until
@@ -118,7 +117,7 @@ def agent(node: ClusterNode, proxy: FaultProxy, tmp_path: Path) -> ClusterAgent:
 @pytest.fixture
 def reader(own_api: ApiServer, node: ClusterNode) -> Iterator[Reader]:
     with connecting(own_api) as transport:
-        store = ClusterStore(transport, pace=Pace(HastyEnding(), monotonic, JITTER))
+        store = ClusterStore(transport, pace=Pace(HastyStop(), monotonic, JITTER))
         yield Reader(store, node.name)
 
 

@@ -15,7 +15,7 @@ from generator.outputs.hypernode import HyperNode, Member, MemberType, render_ma
 from runtime.retry import Pace, TokenBucket
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.examples import made
-from tests.kube.followers import CONFIGMAPS, JITTER, HastyEnding
+from tests.kube.followers import CONFIGMAPS, JITTER, HastyStop
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 from tests.lab.audit import Write
@@ -30,9 +30,9 @@ class Writing:
     """An applier, and the pauses that it made."""
 
     def __init__(self, transport: Transport, *, attempts: int = 5) -> None:
-        self.ending = HastyEnding()
-        pace = Pace(self.ending, monotonic, JITTER)
-        bucket = TokenBucket(per_second=1e6, burst=1000, clock=monotonic, pause=self.ending.pause)
+        self.stop = HastyStop()
+        pace = Pace(self.stop, monotonic, JITTER)
+        bucket = TokenBucket(per_second=1e6, burst=1000, clock=monotonic, pause=self.stop.wait)
         patience = Patience(attempts=attempts, request_s=5)
         self.applier = Applier(transport, bucket=bucket, pace=pace, patience=patience)
 
@@ -134,7 +134,7 @@ def test_it_insists_after(
     observed = writing.applier.apply(CONFIGMAPS, word(namespace, a="1"))
     assert observed["data"] == {"a": "1"}
     assert proxy.count("PATCH") == 3
-    assert [pause >= least_s for pause in writing.ending.pauses] == [True, True]
+    assert [pause >= least_s for pause in writing.stop.waits] == [True, True]
 
 
 def test_it_gives_up_in_the_end(namespace: str, writing: Writing, proxy: FaultProxy) -> None:
@@ -154,11 +154,11 @@ def test_it_insists_on_nothing_that_is_wrong(writing: Writing, proxy: FaultProxy
 def test_it_breaks_off_when_the_end_is_wished(namespace: str, api: ApiServer) -> None:
     with connecting(api) as transport:
         writing = Writing(transport)
-        slow = TokenBucket(per_second=0.001, burst=1, clock=monotonic, pause=writing.ending.pause)
-        pace = Pace(writing.ending, monotonic, JITTER)
+        slow = TokenBucket(per_second=0.001, burst=1, clock=monotonic, pause=writing.stop.wait)
+        pace = Pace(writing.stop, monotonic, JITTER)
         applier = Applier(transport, bucket=slow, pace=pace)
         applier.apply(CONFIGMAPS, word(namespace, a="1"))
-        writing.ending.wish()
+        writing.stop.set()
         with pytest.raises(KubeError, match="broken off"):
             applier.apply(CONFIGMAPS, word(namespace, a="2"))
 
@@ -208,7 +208,7 @@ def test_it_is_settled_exactly_when_an_apply_changes_nothing(
         assert settled is (observed["metadata"]["resourceVersion"] == before)
         outcomes.append(settled)
     assert outcomes == [False, False, True, False, False, False]
-    assert writing.ending.pauses == []
+    assert writing.stop.waits == []
 
 
 def test_it_writes_no_faster_than_it_may() -> None:
@@ -229,8 +229,8 @@ def test_it_writes_no_faster_than_it_may() -> None:
 
 
 def test_it_shares_its_tokens_between_threads() -> None:
-    ending = HastyEnding()
-    bucket = TokenBucket(per_second=1e9, burst=1, clock=monotonic, pause=ending.pause)
+    stop = HastyStop()
+    bucket = TokenBucket(per_second=1e9, burst=1, clock=monotonic, pause=stop.wait)
     taken: list[bool] = []
     threads = [
         threading.Thread(target=lambda: taken.extend(bucket.take() for _ in range(200)))

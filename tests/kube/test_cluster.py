@@ -20,7 +20,7 @@ from generator.store.followed_cluster import FollowedCluster
 from runtime.retry import Pace
 from tests.generator.scenes import RAILS, Ran, Scene, kube_node, run
 from tests.kube.conftest import WRITER, connecting, with_volcano
-from tests.kube.followers import JITTER, HastyEnding
+from tests.kube.followers import JITTER, HastyStop
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
@@ -66,7 +66,7 @@ def cluster(loaded: Cluster) -> Cluster:
 @pytest.fixture
 def store(cluster: Cluster) -> Iterator[ClusterStore]:
     with connecting(cluster.api) as transport:
-        yield ClusterStore(transport, pace=Pace(HastyEnding(), monotonic, JITTER))
+        yield ClusterStore(transport, pace=Pace(HastyStop(), monotonic, JITTER))
 
 
 @pytest.mark.parametrize("command", ["tree", "findings", "planes"])
@@ -151,7 +151,7 @@ def test_it_says_that_the_cluster_is_silent(cluster: Cluster) -> None:
 
 def test_it_takes_no_failure_for_an_empty_list(cluster: Cluster) -> None:
     with FaultProxy(cluster.api) as proxy, connecting(cluster.api, proxy.url) as transport:
-        store = ClusterStore(transport, pace=Pace(HastyEnding(), monotonic, JITTER))
+        store = ClusterStore(transport, pace=Pace(HastyStop(), monotonic, JITTER))
         proxy.fail("hypernodes", Fault(404))
         with pytest.raises(KubeNotFound, match="knows no HyperNode, its CRD is not installed"):
             store.read_hypernodes()
@@ -164,8 +164,8 @@ def test_it_takes_no_failure_for_an_empty_list(cluster: Cluster) -> None:
 
 def test_it_follows_what_it_lists(cluster: Cluster) -> None:
     told: list[float] = []
-    ending = HastyEnding()
-    pace = Pace(ending, monotonic, JITTER)
+    stop = HastyStop()
+    pace = Pace(stop, monotonic, JITTER)
     with connecting(cluster.api) as transport:
         followed = FollowedCluster(transport, pace=pace, on_change=lambda: told.append(monotonic()))
         with pytest.raises(KubeUnavailable, match="neighborreports are not listed yet"):

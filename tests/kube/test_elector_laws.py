@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.kube.elector import Elector, LeaseName, Terms
-from runtime.retry import Ending, Pace
+from runtime.retry import Pace
+from runtime.stop import Stop
 from tests.effort import examples
 from tests.kube.leases import FakeLeases, FakeLink, Fate
 
@@ -27,7 +28,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.links = [FakeLink(self.leases, self.spend) for _ in range(self.count)]
-        pace = Pace(Ending(), lambda: self.time_s, lambda low, _high: low)
+        pace = Pace(Stop(), lambda: self.time_s, lambda low, _high: low)
         self.candidates = [
             Elector(
                 link,

@@ -11,7 +11,7 @@ from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.store.cluster import ClusterStore
 from runtime.retry import Pace
 from tests.kube.conftest import WRITER
-from tests.kube.followers import JITTER, HastyEnding
+from tests.kube.followers import JITTER, HastyStop
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 from topology.model.errors import KubeFenced, KubeUnavailable
@@ -38,7 +38,7 @@ def fence() -> Fence:
 
 @pytest.fixture
 def store(volcano: ApiServer, through: KubeTransport, fence: Fence) -> Iterator[ClusterStore]:
-    made = ClusterStore(through, pace=Pace(HastyEnding(), monotonic, JITTER), fence=fence)
+    made = ClusterStore(through, pace=Pace(HastyStop(), monotonic, JITTER), fence=fence)
     made.put(LEAF)
     yield made
     volcano.expect("DELETE", HYPERNODES.path(LEAF.name))
@@ -91,7 +91,7 @@ def test_it_is_refused_where_another_changed_the_object_and_reads_it_anew(
                 told.append(len(volcano.expect("PUT", path, found)))
             return self.left_s
 
-    pace = Pace(HastyEnding(), monotonic, JITTER)
+    pace = Pace(HastyStop(), monotonic, JITTER)
     meddled = ClusterStore(through, pace=pace, fence=Meddling())
     before = proxy.count("^PATCH")
     assert meddled.put(MORE)

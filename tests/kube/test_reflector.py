@@ -165,8 +165,8 @@ def test_it_waits_and_lists_again_after(
     proxy.fail(LIST, fault)
     with following(through, quick_settings(namespace)) as seen:
         seen.expect(*OLD, "w5=old")
-        assert len(seen.ending.pauses) >= 1
-        assert seen.ending.pauses[0] >= least_s
+        assert len(seen.stop_request.waits) >= 1
+        assert seen.stop_request.waits[0] >= least_s
         assert seen.reflector.num_lists == 1
 
 
@@ -204,7 +204,7 @@ def test_it_follows_again_after_its_watch_was(
         seen.expect("w0=new", *OLD[1:])
         assert seen.reflector.num_lists == lists
         assert seen.replay() == seen.words
-        assert len(seen.ending.pauses) >= 1, "it does not come back at once"
+        assert len(seen.stop_request.waits) >= 1, "it does not come back at once"
 
 
 def test_it_loses_nothing_when_a_relist_ends_half_way(
@@ -216,7 +216,7 @@ def test_it_loses_nothing_when_a_relist_ends_half_way(
         proxy.fail(WATCH, Fault(lines=(error_event(410, "Expired"),)))
         proxy.fail("continue=", *[Fault(500)] * 20)
         proxy.cut()
-        seen.await_that(lambda: len(seen.ending.pauses) > 8, "failures")
+        seen.await_that(lambda: len(seen.stop_request.waits) > 8, "failures")
         assert seen.words == set(OLD)
         proxy.relent()
         words.drop("w4")
@@ -273,7 +273,7 @@ def test_it_comes_back_slower_and_slower_to_a_watch_that_ends_at_once(
         seen.expect(*OLD)
         words.put("w0", "new")
         seen.expect("w0=new", *OLD[1:])
-        pauses = seen.ending.pauses
+        pauses = seen.stop_request.waits
         assert all(
             least <= pause <= 10 * least
             for pause, least in zip(pauses, [0.05 * 2**n for n in range(6)], strict=False)

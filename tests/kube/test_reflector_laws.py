@@ -11,7 +11,8 @@ from generator.kube.cache import Cache, Change, ChangeKind
 from generator.kube.listing import Paging
 from generator.kube.reflector import Reflector, Settings
 from generator.kube.resources import REPORTS
-from runtime.retry import Backoff, Ending, Pace
+from runtime.retry import Backoff, Pace
+from runtime.stop import Stop
 from tests.effort import examples
 from tests.kube.worlds import FakeServer, History, Trouble
 from topology.model.errors import ConfigError, KubeUnavailable
@@ -25,7 +26,7 @@ def word_of(found: Mapping[str, Any]) -> str:
     return str(found["word"])
 
 
-class Rounds(Ending):
+class Rounds(Stop):
     """Lets the world change at each watch, and ends after so many of them."""
 
     def __init__(self, history: History, turns: list[list[tuple[str, str]]], *, count: int) -> None:
@@ -39,16 +40,16 @@ class Rounds(Ending):
         self.time_s += 0.4
         return self.time_s
 
-    def pause(self, timeout: float) -> bool:
+    def wait(self, timeout: float) -> bool:
         self.rests.append(timeout)
         self.time_s += timeout
-        return self.is_wished
+        return self.is_set
 
     def turn(self) -> None:
         change(self._history, self._turns.pop(0) if self._turns else [])
         self._left -= 1
         if self._left <= 0:
-            self.wish()
+            self.set()
 
 
 def change(history: History, turn: list[tuple[str, str]]) -> None:
@@ -60,16 +61,16 @@ def change(history: History, turn: list[tuple[str, str]]) -> None:
 
 
 def follow(
-    history: History, troubles: list[Trouble], ending: Rounds
+    history: History, troubles: list[Trouble], stop: Rounds
 ) -> tuple[Reflector[str], list[Change[str]], FakeServer]:
-    server = FakeServer(history, troubles, on_watch=ending.turn)
+    server = FakeServer(history, troubles, on_watch=stop.turn)
     told: list[Change[str]] = []
     reflector = Reflector(
         server,
         REPORTS,
         parse=word_of,
         on_change=told.extend,
-        pace=Pace(ending, ending.clock, lambda low, _high: low),
+        pace=Pace(stop, stop.clock, lambda low, _high: low),
         settings=Settings(Paging(page=2)),
     )
     reflector.run()
@@ -95,8 +96,8 @@ def test_it_knows_in_the_end_what_is_there(
 ) -> None:
     history = History()
     change(history, first)
-    ending = Rounds(history, turns, count=2 * len(troubles) + len(turns) + 2)
-    reflector, told, server = follow(history, troubles, ending)
+    stop = Rounds(history, turns, count=2 * len(troubles) + len(turns) + 2)
+    reflector, told, server = follow(history, troubles, stop)
     assert reflector.is_synced
     assert reflector.problem == ""
     assert reflector.cache.values == history.words
@@ -104,7 +105,7 @@ def test_it_knows_in_the_end_what_is_there(
         (name, found["word"]) for name, found in history.objects.items()
     )
     assert all("resourceVersion=&" not in one for one in server.asked)
-    assert all(rest >= 0.05 for rest in ending.rests), "never hot"
+    assert all(rest >= 0.05 for rest in stop.rests), "never hot"
 
 
 def test_it_keeps_its_state_while_a_list_fails() -> None:

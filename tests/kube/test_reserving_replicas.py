@@ -16,7 +16,7 @@ from generator.reservations.records import HeldGroup, Run
 from generator.rpc.status_errors import FailureKind, failure_of
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
-from runtime.generator_clock import utc_now
+from runtime.clock import utc_now
 from tests.generator.reservations.worlds import World
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.conftest import WRITER

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from runtime.logs import start_logging
+from runtime.logs import JsonFormatter, TextFormatter, start_logging
 
 log = logging.getLogger("agent.test")
 
@@ -29,7 +30,7 @@ def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_it_writes_json_lines_with_fields(capsys: pytest.CaptureFixture[str]) -> None:
-    start_logging("json", is_verbose=False)
+    start_logging("json")
     log.warning("collector failed", extra={"collector": "lldpd", "error": "a\nb", "duration_s": 1})
     (line,) = map(json.loads, lines_of(capsys))
     assert line.pop("time").endswith("Z")
@@ -44,7 +45,7 @@ def test_it_writes_json_lines_with_fields(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_it_writes_text_with_foreign_words_escaped(capsys: pytest.CaptureFixture[str]) -> None:
-    start_logging("text", is_verbose=False)
+    start_logging("text")
     log.info("report published", extra={"reason": "a\nb \x1b[2J", "node": "n1"})
     (line,) = lines_of(capsys)
     assert line.endswith(r"Z INFO    report published reason=a\nb \x1b[2J node=n1")
@@ -54,7 +55,7 @@ def test_it_writes_text_with_foreign_words_escaped(capsys: pytest.CaptureFixture
 def test_it_keeps_a_traceback_on_one_line(
     log_format: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start_logging(log_format, is_verbose=False)
+    start_logging(log_format)
     try:
         int("boom")
     except ValueError:
@@ -64,16 +65,16 @@ def test_it_keeps_a_traceback_on_one_line(
 
 
 @pytest.mark.parametrize(
-    ("is_verbose", "events"),
+    ("level", "events"),
     [
-        pytest.param(False, ["known"], id="no details unless asked"),
-        pytest.param(True, ["detail", "known"], id="details when asked"),
+        pytest.param(logging.INFO, ["known"], id="no details unless asked"),
+        pytest.param(logging.DEBUG, ["detail", "known"], id="details when asked"),
     ],
 )
-def test_it_tells(
-    capsys: pytest.CaptureFixture[str], events: list[str], *, is_verbose: bool
+def test_it_logs_from_a_level_on(
+    capsys: pytest.CaptureFixture[str], level: int, events: list[str]
 ) -> None:
-    start_logging("json", is_verbose=is_verbose)
+    start_logging("json", level=level)
     log.debug("detail")
     log.info("known")
     logging.getLogger("apscheduler.executors").info("every tick")
@@ -82,14 +83,36 @@ def test_it_tells(
 
 
 def test_it_writes_json_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    start_logging(None, is_verbose=False)
+    start_logging(None)
     log.info("x")
     (line,) = lines_of(capsys)
     assert json.loads(line)["event"] == "x"
 
 
 def test_it_starts_once_however_often_it_is_started(capsys: pytest.CaptureFixture[str]) -> None:
-    start_logging("json", is_verbose=False)
-    start_logging("json", is_verbose=False)
+    start_logging("json")
+    start_logging("json")
     log.info("x")
     assert len(lines_of(capsys)) == 1
+
+
+def record_of(**fields: object) -> logging.LogRecord:
+    record = logging.LogRecord("name", logging.INFO, "path", 1, "fabric known", None, None)
+    vars(record).update(fields)
+    return record
+
+
+def test_it_formats_fields_as_json() -> None:
+    line = json.loads(JsonFormatter().format(record_of(device="a\nb", path=Path("p"))))
+    assert (line["event"], line["level"], line["device"], line["path"]) == (
+        "fabric known",
+        "info",
+        "a\nb",
+        "p",
+    )
+    assert line["time"].endswith("Z")
+
+
+def test_it_formats_hostile_fields_on_one_line_of_text() -> None:
+    line = TextFormatter().format(record_of(device="a\n\x1b[31mb"))
+    assert line.endswith(r"fabric known device=a\n\x1b[31mb")

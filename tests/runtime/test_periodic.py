@@ -1,4 +1,4 @@
-"""Rounds at their times, and signals that end them."""
+"""Periodic jobs: they run at their times, never two at once, and end with a stop signal."""
 
 from __future__ import annotations
 
@@ -6,19 +6,31 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
-from runtime.clock import SystemClock
-from runtime.periodic import STOP_SIGNALS, run_periodically
+from runtime.clock import utc_now
+from runtime.periodic import PeriodicJob
+from runtime.stop import STOP_SIGNALS, stop_signals
+
+SOON_S = 10.0
+SKIPPED = "round skipped: previous still running"
 
 
-def untold() -> None:
-    """Let rounds that run go on."""
+def run_until_signal(
+    tick: Callable[[], None], *, period_s: float, on_stop: Callable[[], None] = lambda: None
+) -> None:
+    """Run a job as a program does."""
+    with stop_signals() as wait_for_stop:
+        job = PeriodicJob(tick, period_s=period_s, now=utc_now)
+        wait_for_stop()
+        on_stop()
+        assert job.stop()
 
 
 class Ticks:
-    """Counts its calls, and asks the process to stop at the last one."""
+    """Counts its calls, and signals the process at the last one."""
 
     def __init__(self, last: int, number: signal.Signals = signal.SIGTERM) -> None:
         self.last = last
@@ -34,38 +46,133 @@ class Ticks:
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_it_ticks_until_a_signal_and_leaves_signals_as_they_were(number: signal.Signals) -> None:
+def test_it_ticks_in_one_thread_until_a_signal(number: signal.Signals) -> None:
     before = [signal.getsignal(one) for one in STOP_SIGNALS]
     ticks = Ticks(3, number)
-    run_periodically(ticks, period_s=0.05, jitter_s=0, clock=SystemClock(), stop=untold)
+    run_until_signal(ticks, period_s=0.05)
     assert len(ticks.at) >= ticks.last
     assert len(ticks.threads) == 1
     assert [signal.getsignal(one) for one in STOP_SIGNALS] == before
-    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_it_ticks_at_once_and_then_by_the_period() -> None:
-    ticks = Ticks(2)
+    ticks, both = list[float](), threading.Event()
+
+    def tick() -> None:
+        ticks.append(time.monotonic())
+        if len(ticks) > 1:
+            both.set()
+
     started = time.monotonic()
-    run_periodically(ticks, period_s=0.4, jitter_s=0.01, clock=SystemClock(), stop=untold)
-    first, second = ticks.at[:2]
+    job = PeriodicJob(tick, period_s=0.4, jitter_s=0.01, now=utc_now)
+    assert both.wait(SOON_S)
+    assert job.stop(deadline_s=SOON_S)
+    first, second = ticks[:2]
     assert first - started < second - first
     assert second - first > 0.3
 
 
-def test_it_is_not_stopped_by_other_signals() -> None:
-    ticks, seen = Ticks(2), []
-    before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
+def test_it_ticks_again_and_again() -> None:
+    ticks = threading.Semaphore(0)
+    job = PeriodicJob(ticks.release, period_s=0.02, now=utc_now)
     try:
-        threading.Timer(0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        run_periodically(ticks, period_s=0.1, jitter_s=0, clock=SystemClock(), stop=untold)
+        assert all(ticks.acquire(timeout=SOON_S) for _ in range(3))
     finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert seen == [signal.SIGUSR1]
-    assert len(ticks.at) >= ticks.last
+        assert job.stop(deadline_s=SOON_S)
 
 
-def test_it_lets_the_running_round_finish() -> None:
+def test_it_ticks_sooner_where_a_tick_asks_for_it() -> None:
+    ticks = threading.Semaphore(0)
+    answers = iter([0.0, 0.02, None])
+
+    def tick() -> float | None:
+        ticks.release()
+        return next(answers)
+
+    job = PeriodicJob(tick, period_s=3600, now=utc_now)
+    try:
+        assert all(ticks.acquire(timeout=SOON_S) for _ in range(3))
+        assert not ticks.acquire(timeout=0.1), "the third asked for nothing"
+    finally:
+        assert job.stop(deadline_s=SOON_S)
+
+
+def test_it_ticks_soon_when_it_is_woken_and_once_for_many_requests() -> None:
+    ticks = threading.Semaphore(0)
+    job = PeriodicJob(ticks.release, period_s=3600, now=utc_now)
+    try:
+        assert ticks.acquire(timeout=SOON_S)
+        for delay_s in (0.2, 0.1, 0.3):
+            job.wake(delay_s)
+        assert ticks.acquire(timeout=SOON_S)
+        assert not ticks.acquire(timeout=0.5), "one call answers them all"
+        job.wake(0.0)
+        assert ticks.acquire(timeout=SOON_S)
+    finally:
+        assert job.stop(deadline_s=SOON_S)
+    job.wake(0.0)
+
+
+def test_it_ticks_again_for_a_request_that_came_during_a_tick() -> None:
+    begun, may_end = threading.Semaphore(0), threading.Semaphore(0)
+
+    def tick() -> None:
+        begun.release()
+        may_end.acquire(timeout=SOON_S)
+
+    job = PeriodicJob(tick, period_s=3600, now=utc_now)
+    try:
+        assert begun.acquire(timeout=SOON_S)
+        job.wake(0.0)
+        may_end.release(2)
+        assert begun.acquire(timeout=SOON_S)
+    finally:
+        assert job.stop(deadline_s=SOON_S)
+
+
+def test_it_never_runs_two_ticks_at_once() -> None:
+    busy, ticks = threading.Lock(), threading.Semaphore(0)
+    overlaps: list[bool] = []
+
+    def tick() -> None:
+        overlaps.append(not busy.acquire(blocking=False))
+        threading.Event().wait(0.03)
+        busy.release()
+        ticks.release()
+
+    job = PeriodicJob(tick, period_s=0.01, now=utc_now)
+    assert all(ticks.acquire(timeout=SOON_S) for _ in range(4))
+    assert job.stop(deadline_s=SOON_S)
+    assert not any(overlaps)
+
+
+def test_it_logs_that_a_tick_was_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    late = threading.Event()
+
+    def tick() -> None:
+        while SKIPPED not in caplog.messages:
+            threading.Event().wait(0.01)
+        late.set()
+
+    job = PeriodicJob(tick, period_s=0.05, now=utc_now)
+    assert late.wait(SOON_S)
+    assert job.stop(deadline_s=SOON_S)
+
+
+def test_it_stops_without_a_tick_that_takes_too_long() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def tick() -> None:
+        begun.set()
+        may_end.wait(SOON_S)
+
+    job = PeriodicJob(tick, period_s=60, now=utc_now)
+    assert begun.wait(SOON_S)
+    assert not job.stop(deadline_s=0.01)
+    may_end.set()
+
+
+def test_it_lets_the_running_tick_finish_without_a_deadline() -> None:
     finished = threading.Event()
 
     def tick() -> None:
@@ -73,27 +180,16 @@ def test_it_lets_the_running_round_finish() -> None:
         finished.wait(0.3)
         finished.set()
 
-    run_periodically(tick, period_s=60, jitter_s=0, clock=SystemClock(), stop=untold)
+    run_until_signal(tick, period_s=60)
     assert finished.is_set()
 
 
-def test_it_says_that_a_round_was_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    def tick() -> None:
-        while not caplog.messages[1:]:  # the first tells of the start
-            threading.Event().wait(0.01)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    with caplog.at_level("INFO", "agent"):
-        run_periodically(tick, period_s=0.05, jitter_s=0, clock=SystemClock(), stop=untold)
-    assert "round left out, the one before goes on" in caplog.messages
-
-
-def test_it_tells_the_running_round_to_be_short() -> None:
+def test_it_waits_for_a_running_tick_that_the_program_ends() -> None:
     told = threading.Event()
 
     def tick() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         assert told.wait(20)
 
-    run_periodically(tick, period_s=60, jitter_s=0, clock=SystemClock(), stop=told.set)
+    run_until_signal(tick, period_s=60, on_stop=told.set)
     assert told.is_set()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.process_tuning import collect_rarely, settle, tune_for_serving
+from runtime.process_tuning import collect_garbage_rarely, freeze_gc, tune_for_serving
 
 
 @pytest.fixture(autouse=True)
@@ -24,12 +24,12 @@ def test_it_lets_other_threads_in_within_a_millisecond() -> None:
 
 
 def test_it_looks_for_garbage_once_many_objects_have_come() -> None:
-    collect_rarely()
+    collect_garbage_rarely()
     assert gc.get_threshold()[0] >= 100_000
 
 
 def test_it_takes_what_is_there_for_lasting() -> None:
     kept = [object()]
-    settle()
+    freeze_gc()
     assert gc.get_freeze_count() > 0
     assert not any(one is kept for one in gc.get_objects())

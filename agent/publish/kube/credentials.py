@@ -16,20 +16,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from runtime.values import Address
 from topology.model.errors import ConfigError, KubeForbidden, KubeUnavailable, show
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its own token and the authority."""
 _MAX_TOKEN_CHARS: Final = 64 << 10
 _HTTPS_PORT: Final = 443
-
-
-class Address(NamedTuple):
-    """Where the API server listens."""
-
-    host: str
-    """Name or address, IPv6 without brackets."""
-    port: int
 
 
 class OwnNode(NamedTuple):
@@ -88,7 +81,7 @@ def address_in_cluster(environ: Mapping[str, str]) -> Address:
     return Address(host, int(port))
 
 
-def parse_address(url: str) -> Address:
+def parse_api_url(url: str) -> Address:
     """Return the address of `https://HOST[:PORT]`; an IPv6 address stands in brackets.
 
     Raises:
@@ -98,9 +91,9 @@ def parse_address(url: str) -> Address:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(f"'{show(url)}' is no address: {error}") from error
+        raise ConfigError(f"'{show(url)}' is not an address: {error}") from error
     if parts.scheme != "https" or not host or parts.path.strip("/") or parts.query or "@" in url:
-        raise ConfigError(f"'{show(url)}' is no address such as https://10.0.0.1:6443")
+        raise ConfigError(f"'{show(url)}' is not an address such as https://10.0.0.1:6443")
     return Address(host, port or _HTTPS_PORT)
 
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final, Protocol
 
-from agent.publish.kube.cooldown import Patience
 from agent.publish.kube.credentials import Credentials, OwnNode, node_of_token
+from runtime.retry import Cooldown
 from topology.model.errors import KubeError, KubeForbidden, KubeUnavailable
 from topology.model.kube_refusals import error_of_silence, error_of_status
 
@@ -89,14 +89,14 @@ class ApiServer:
     def __init__(
         self,
         credentials: Credentials,
-        patience: Patience,
+        cooldown: Cooldown,
         *,
         deadline_s: float = DEADLINE_S,
         on_answer: OnAnswer | None = None,
     ) -> None:
         """Ask nothing yet."""
         self.credentials = credentials
-        self._patience = patience
+        self._cooldown = cooldown
         self._deadline_s = deadline_s
         self._on_answer = on_answer
         self._user_agent = f"toponaut-agent/{version('toponaut')}"
@@ -104,7 +104,7 @@ class ApiServer:
     @property
     def waits_for(self) -> KubeError | None:
         """Why nothing is asked at present, None where something may be."""
-        return self._patience.waits_for
+        return self._cooldown.error
 
     def ask(self, request: Request) -> dict[str, Any]:
         """Return the object of an answer that grants the request.
@@ -115,17 +115,17 @@ class ApiServer:
             KubeUnavailable: there is no answer, or none now; or it is still waited for.
             KubeError: it is refused.
         """
-        if (waited := self._patience.waits_for) is not None:
+        if (waited := self._cooldown.error) is not None:
             raise waited
         try:
             found = self._ask_as_known(request)
         except KubeUnavailable as error:
-            self._patience.fail(error)
+            self._cooldown.fail(error)
             raise
         except KubeError:
-            self._patience.succeed()  # it answers
+            self._cooldown.succeed()  # it answers
             raise
-        self._patience.succeed()
+        self._cooldown.succeed()
         return found
 
     def own_node(self) -> OwnNode | None:

@@ -19,10 +19,10 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from agent.publish.destination import Change
-from agent.publish.kube.cooldown import Patience, Uniform
 from agent.publish.kube.https_client import APPLY, METADATA_ONLY, Api, Request
 from agent.publish.size_limit import MAX_OBJECT_BYTES, fit_report
 from runtime.clock import Clock
+from runtime.retry import Cooldown, Uniform
 from topology.model.errors import (
     KubeConflict,
     KubeError,
@@ -91,7 +91,7 @@ class ReportObjects:
         clock: Clock,
         uniform: Uniform,
         *,
-        patience: Patience,
+        cooldown: Cooldown,
         spacing: Spacing | None = None,
     ) -> None:
         """Ask nothing yet.
@@ -101,14 +101,14 @@ class ReportObjects:
             node_name: a checked one, so it is safe in a path.
             clock: for ages.
             uniform: spreads what many agents would do at once.
-            patience: with a server that answers, but refuses.
+            cooldown: with a server that answers, but refuses.
             spacing: how rarely to renew and to look.
         """
         self._server = server
         self._node_name = node_name
         self._clock = clock
         self._uniform = uniform
-        self._patience = patience
+        self._cooldown = cooldown
         self._spacing = spacing or Spacing()
         self._held: dict[str, _Held] = {}
         self._are_parts_known = False
@@ -164,11 +164,11 @@ class ReportObjects:
                 return Change.DEFERRED
             self._write(report, wanted)
         except KubeUnavailable:
-            raise  # the server's own patience has noted it
+            raise  # the server's own cooldown has noted it
         except KubeError as error:
-            self._patience.fail(error)
+            self._cooldown.fail(error)
             raise
-        self._patience.succeed()
+        self._cooldown.succeed()
         return wanted
 
     def _fitted(self, report: NeighborReport) -> NeighborReport:
@@ -191,7 +191,7 @@ class ReportObjects:
 
     @property
     def _is_waiting(self) -> bool:
-        return self._server.waits_for is not None or self._patience.waits_for is not None
+        return self._server.waits_for is not None or self._cooldown.error is not None
 
     def _wanted(self, report: NeighborReport) -> Change:
         held = self._held.get(report.metadata.name)

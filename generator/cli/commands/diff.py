@@ -15,7 +15,7 @@ from generator.cli.silence import print_expired, read_silences, silence_option
 from generator.cli.source_options import input_options, sources_of
 from generator.ingest.sources import NO_SOURCE, read_inputs
 from generator.store.local_files import read_bytes
-from runtime.generator_clock import utc_now
+from runtime.clock import utc_now
 from topology.cabling.plan_diff import (
     CablingDiff,
     Difference,

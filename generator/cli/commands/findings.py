@@ -17,7 +17,7 @@ from generator.cli.output import output_option, print_document, table
 from generator.cli.silence import print_expired, read_silences, silence_option
 from generator.cli.source_options import input_options, sources_of
 from generator.observe.freshness import Periods, report_findings
-from runtime.generator_clock import utc_now
+from runtime.clock import utc_now
 from topology.findings.silences import Sifted, SilencedRow, Subject, sift_silenced
 from topology.model.errors import show
 from topology.model.facts import (

@@ -15,7 +15,7 @@ from generator.kube.access import Access
 from generator.reservations.documents import render_whole
 from generator.reservations.records import Reservation
 from generator.reservations.rules import settled
-from runtime.generator_clock import utc_now
+from runtime.clock import utc_now
 from topology.model.errors import ParseError, show
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -11,9 +11,9 @@ from generator.cli.serve_options import port_options, port_settings_of, serve_op
 from generator.server.endpoints import Ports, new_metrics
 from generator.server.server import FolderGround, Ground, serve
 from generator.server.settings import PortSettings, ServeSettings
-from runtime.generator_logs import start_logging
-from runtime.generator_stop import stop_signals
+from runtime.logs import start_logging
 from runtime.process_tuning import tune_for_serving
+from runtime.stop import stop_signals
 
 
 @click.command(name="serve")

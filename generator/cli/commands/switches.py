@@ -21,7 +21,7 @@ from generator.switches.discovery import Frontier
 from generator.switches.reports import is_whole, reports_of
 from generator.switches.targets import Targets
 from generator.switches.walk import PARALLEL, Outcome, SwitchWalk, walk_all, walk_switch
-from runtime.generator_clock import utc_now
+from runtime.clock import utc_now
 from topology.model.errors import ParseError, StoreError, TopologyError, show
 from topology.reports.neighbor_report import NeighborReport, render_report
 

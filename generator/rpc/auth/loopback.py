@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from runtime.addresses import Address, parse_address
+from runtime.values import Address, parse_address
 from topology.model.errors import ConfigError, show
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.kube.transport import Request, Transport, decode
 from generator.rpc.status_errors import Failure, FailureKind
-from runtime.retry import Clock
+from runtime.clock import Monotonic
 from topology.model.errors import KubeError, show
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class _Verdict(NamedTuple):
 class TokenReviews:
     """Verdicts about tokens; any thread may ask."""
 
-    def __init__(self, transport: Transport, audience: str, *, clock: Clock) -> None:
+    def __init__(self, transport: Transport, audience: str, *, clock: Monotonic) -> None:
         """Ask nothing yet.
 
         Args:

@@ -59,9 +59,9 @@ def invoke(command: str, *words: object) -> Result:
             id="a server for a folder",
         ),
         pytest.param(("--kube",), "name --api-server", id="no pod and no address"),
-        pytest.param(("--kube", "--api-server", "http://a"), "is no address", id="no TLS"),
+        pytest.param(("--kube", "--api-server", "http://a"), "is not an address", id="no TLS"),
         pytest.param(("--publish", "x", "--sweep", "elected"), "--store or --kube", id="elections"),
-        pytest.param(("--health-listen", "8081"), "is no address", id="a port alone"),
+        pytest.param(("--health-listen", "8081"), "is not an address", id="a port alone"),
         pytest.param(
             ("--publish", "x", "--metrics-listen", "192.0.2.1:80"), "cannot listen", id="not here"
         ),

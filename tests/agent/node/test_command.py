@@ -15,11 +15,11 @@ from agent.node.command import (
     CommandResult,
     Limits,
     ProcessRunner,
-    Stop,
     command_env,
     run_command,
     tail_of,
 )
+from runtime.stop import Stop
 from tests.agent.programs import wait_until_gone, wait_until_there
 from topology.model.errors import CollectError, CommandFailed, CommandMissing, CommandTimeout
 
@@ -149,7 +149,7 @@ def test_it_ends_a_command_at_once_when_told_to_stop(tmp_path: Path, script: str
 
     def tell() -> None:
         wait_until_there(file)
-        stop.tell()
+        stop.set()
 
     teller = threading.Thread(target=tell)
     teller.start()
@@ -168,10 +168,10 @@ def test_it_ends_a_command_at_once_when_told_to_stop(tmp_path: Path, script: str
 
 def test_it_starts_nothing_any_more_once_told_to_stop(tmp_path: Path) -> None:
     stop, trace = Stop(), tmp_path / "trace"
-    told = [stop.is_told]
+    told = [stop.is_set]
     for _ in range(2):
-        stop.tell()
-        told.append(stop.is_told)
+        stop.set()
+        told.append(stop.is_set)
     assert told == [False, True, True]
     with pytest.raises(CommandFailed, match="touch: ended, as the agent is"):
         ProcessRunner(ENV, stop).run(["touch", str(trace)], Limits(600, 10))

@@ -35,7 +35,7 @@ class Patient:
             self.publish(problem)
 
     def page(self, path: str) -> tuple[int, str]:
-        page = health_pages(self.vitals)[path]()
+        page = health_pages(self.vitals)[path]("")
         return page.status, page.body.decode()
 
     def is_ok(self, path: str) -> bool:

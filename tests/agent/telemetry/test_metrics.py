@@ -88,7 +88,7 @@ def test_it_counts_answers_of_the_api_server(metrics: Metrics) -> None:
 
 
 def test_it_renders_a_page_that_prometheus_reads(metrics: Metrics) -> None:
-    page = metrics.render()
+    page = metrics.render("")
     assert page.content_type.startswith("text/plain; version=0.0.4")
     lines = page.body.decode().splitlines()
     assert 'toponaut_agent_build_info{version="1.2.3"} 1.0' in lines

@@ -328,7 +328,7 @@ def test_it_refuses_running_gangs_that_are(
         pytest.param(("--server", "10.0.0.1:1"), "is not this machine", id="a far server"),
         pytest.param(("--server", "127.0.0.1:1"), "no server answers", id="a server that is not"),
         pytest.param(("--server", "x", "TREE"), "has its own inputs", id="a server and a tree"),
-        pytest.param(("--timeout", "10"), "is no duration", id="a timeout without a unit"),
+        pytest.param(("--timeout", "10"), "is not a duration", id="a timeout without a unit"),
         pytest.param(("--tree", "absent"), "does not exist", id="a tree that is not there"),
     ],
 )

@@ -43,7 +43,7 @@ def test_it_refuses_to_serve_with(tmp_path: Path, words: str, why: str) -> None:
 def test_it_leaves_no_port_open_when_one_cannot_be_had() -> None:
     metrics = new_metrics()
     first = Ports(PortSettings(metrics="127.0.0.1:0"), metrics, period_s=1)
-    with pytest.raises(ConfigError, match="is no address"):
+    with pytest.raises(ConfigError, match="is not an address"):
         Ports(PortSettings(metrics="127.0.0.1:0", health="nonsense"), metrics, period_s=1)
     first.stop()
 

@@ -8,7 +8,7 @@ import pytest
 from generator.cli.exit_codes import Exit
 from generator.reservations.ledger import Reservations
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
-from runtime.generator_clock import utc_now
+from runtime.clock import utc_now
 from tests.generator.reservations.worlds import PLENTY_S, cluster, id_of, wish
 from tests.generator.scenes import run
 

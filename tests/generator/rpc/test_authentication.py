@@ -276,7 +276,7 @@ def test_it_wants_a_client_certificate_and_its_key_together(pki: Pki) -> None:
 
 
 def test_it_refuses_to_ask_what_is_no_address(pki: Pki) -> None:
-    with pytest.raises(ConfigError, match="is no address"):
+    with pytest.raises(ConfigError, match="is not an address"):
         PlacementClient("nonsense", SOON_S, Proof(pki.ca))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from generator.server.health import LEAST_S, MISSED_ROUNDS, Heartbeat, health_pages
-from runtime.generator_http import Render
+from runtime.http import Render
 
 PERIOD_S = 100.0
 

@@ -165,8 +165,8 @@ def test_it_refuses_to_serve_without_the_explicit_flag(scene: Scene) -> None:
     ("words", "why"),
     [
         pytest.param(["--listen", "0.0.0.0:0"], "is not this machine", id="another address"),
-        pytest.param(["--listen", "nonsense"], "is no address", id="no address"),
-        pytest.param(["--period", "60"], "is no duration", id="a period without a unit"),
+        pytest.param(["--listen", "nonsense"], "is not an address", id="no address"),
+        pytest.param(["--period", "60"], "is not a duration", id="a period without a unit"),
         pytest.param(["--ready-file", "/nowhere/file"], "cannot write", id="an unwritable file"),
         pytest.param(["--nodes", "absent"], "does not exist", id="no such inventory"),
     ],

@@ -18,7 +18,8 @@ from generator.objects.reservation import ReservationPhase
 from generator.reconcile.result import EventResult, QueryResult, RoundOutcome
 from generator.reservations.records import Census
 from generator.telemetry.metrics import PREFIX, ClusterView, Metrics
-from runtime.generator_http import PageServer
+from runtime.http import PageServer
+from runtime.values import Address
 from tests.generator.telemetry.outcomes import BUSY, SNAPSHOT
 from tests.golden import Golden
 from topology.model.facts import FindingKind
@@ -36,14 +37,14 @@ def metrics() -> Metrics:
 
 @pytest.fixture
 def port(metrics: Metrics) -> Iterator[PageServer]:
-    server = PageServer("127.0.0.1:0", {"/metrics": metrics.page})
+    server = PageServer(Address("127.0.0.1", 0), {"/metrics": metrics.page})
     yield server
     server.stop()
 
 
 def scrape(port: PageServer, accept: str = "") -> tuple[str, str]:
     """Return the page and its content type."""
-    connection = http.client.HTTPConnection(port.address, timeout=30)
+    connection = http.client.HTTPConnection(*port.address, timeout=30)
     connection.request("GET", "/metrics", headers={"Accept": accept})
     answer = connection.getresponse()
     assert answer.status == 200

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from agent.publish.kube.credentials import (
-    Address,
     Credentials,
     OwnNode,
     address_in_cluster,
     node_of_token,
-    parse_address,
+    parse_api_url,
 )
+from runtime.values import Address
 from topology.model.errors import ConfigError, KubeForbidden, KubeUnavailable
 
 
@@ -28,7 +28,7 @@ from topology.model.errors import ConfigError, KubeForbidden, KubeUnavailable
     ],
 )
 def test_it_takes_an_address(url: str, address: Address) -> None:
-    assert parse_address(url) == address
+    assert parse_api_url(url) == address
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_it_takes_an_address(url: str, address: Address) -> None:
     ],
 )
 def test_it_refuses_what_is_no_address(url: str) -> None:
-    with pytest.raises(ConfigError, match="is no address"):
-        parse_address(url)
+    with pytest.raises(ConfigError, match="is not an address"):
+        parse_api_url(url)
 
 
 def test_it_finds_the_server_of_its_pod() -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.publish.kube.cooldown import Patience
-from agent.publish.kube.credentials import Address, Credentials
+from agent.publish.kube.credentials import Credentials
 from agent.publish.kube.https_client import APPLY, MAX_ANSWER_BYTES, ApiServer, Request
+from runtime.retry import Cooldown
+from runtime.values import Address
 from tests.agent.fakes import FakeClock
 from tests.lab.certificates import write_certificates
 from topology.model.errors import (
@@ -132,10 +133,10 @@ class Client:
     def __init__(self, address: Address, keys: Path, *, deadline_s: float = 30.0) -> None:
         self.codes: list[str] = []
         self.clock = FakeClock()
-        patience = Patience(self.clock, lambda _, high: high, period_s=60)
+        cooldown = Cooldown(self.clock, lambda _, high: high, period_s=60)
         self.server = ApiServer(
             Credentials(address, keys / "token", keys / "ca.crt"),
-            patience,
+            cooldown,
             deadline_s=deadline_s,
             on_answer=self.codes.append,
         )

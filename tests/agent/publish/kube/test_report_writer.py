@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from agent.publish.destination import Change
-from agent.publish.kube.cooldown import Patience
 from agent.publish.kube.credentials import OwnNode
 from agent.publish.kube.report_writer import (
     CHECK_S,
@@ -17,6 +16,7 @@ from agent.publish.kube.report_writer import (
     WRITING_S,
     ReportObjects,
 )
+from runtime.retry import Cooldown
 from tests.agent.publish.kube.fakes import FakeApi, SteadyClock
 from topology.model.errors import (
     KubeConflict,
@@ -63,8 +63,8 @@ class Agent:
 
     def started(self) -> ReportObjects:
         """Return a publishing that knows nothing yet."""
-        patience = Patience(self.clock, lambda _, high: high, period_s=60)
-        return ReportObjects(self.api, "n1", self.clock, lambda _, high: high, patience=patience)
+        cooldown = Cooldown(self.clock, lambda _, high: high, period_s=60)
+        return ReportObjects(self.api, "n1", self.clock, lambda _, high: high, cooldown=cooldown)
 
     def publish(self, *reports: NeighborReport) -> Mapping[str, Change]:
         return self.objects.publish(reports)

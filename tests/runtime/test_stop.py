@@ -1,0 +1,101 @@
+"""Stop signals, and a stop request that threads share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from runtime.stop import STOP_SIGNALS, Stop, on_sigterm, stop_signals
+
+SOON_S = 10.0
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_it_waits_for_a_stop_signal_and_leaves_signals_as_they_were(number: signal.Signals) -> None:
+    before = [signal.getsignal(one) for one in STOP_SIGNALS]
+    with stop_signals() as wait_for_stop:
+        os.kill(os.getpid(), number)
+        assert wait_for_stop() == number.name
+    assert [signal.getsignal(one) for one in STOP_SIGNALS] == before
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_it_is_not_stopped_by_other_signals() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
+    try:
+        with stop_signals() as wait_for_stop:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+            assert wait_for_stop() == "SIGTERM"
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == [signal.SIGUSR1]
+
+
+def test_it_calls_back_at_sigterm_within_the_context() -> None:
+    before, stop = signal.getsignal(signal.SIGTERM), Stop()
+    with on_sigterm(stop.set):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.wait(SOON_S)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_it_is_set_once_and_for_ever() -> None:
+    stop = Stop()
+    seen = [stop.is_set, stop.wait(0)]
+    for _ in range(2):
+        stop.set()
+        seen += [stop.is_set, stop.wait(SOON_S)]
+    assert seen == [False, False, True, True, True, True]
+
+
+def test_it_waits_no_longer_than_asked_for() -> None:
+    started_s = time.monotonic()
+    assert not Stop().wait(0.05)
+    assert 0.04 < time.monotonic() - started_s < SOON_S
+
+
+def test_it_wakes_all_that_wait_however_long_they_would() -> None:
+    stop, seen = Stop(), list[bool]()
+    waiters = [threading.Thread(target=lambda: seen.append(stop.wait(1e12))) for _ in range(3)]
+    for waiter in waiters:
+        waiter.start()
+    stop.set()
+    for waiter in waiters:
+        waiter.join(SOON_S)
+    assert seen == [True] * 3
+
+
+def test_it_cancels_within_the_context_only() -> None:
+    stop, cancelled = Stop(), list[str]()
+    with stop.on_set(lambda: cancelled.append("before")):
+        pass
+    with stop.on_set(lambda: cancelled.append("within")):
+        stop.set()
+    with stop.on_set(lambda: cancelled.append("after")):
+        assert cancelled == ["within", "after"], "what begins after the request is cancelled too"
+
+
+def test_it_can_be_set_by_a_signal_while_its_thread_cancels() -> None:
+    stop, cancelled = Stop(), list[str]()
+
+    def cancel() -> None:
+        cancelled.append("cancelled")
+
+    with on_sigterm(stop.set), stop.on_set(cancel):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.wait(SOON_S)
+    assert cancelled == ["cancelled"]
+
+
+def test_it_keeps_no_descriptor_open_when_it_is_gone() -> None:
+    stop = Stop()
+    descriptor = stop.fileno()
+    del stop
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
