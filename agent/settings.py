@@ -25,7 +25,7 @@ _SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)\Z")
 _BYTES: Final[Mapping[str, int]] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
-class SweepUse(StrEnum):
+class SweepMode(StrEnum):
     """When this node sweeps InfiniBand subnets."""
 
     ALWAYS = "always"
@@ -55,11 +55,11 @@ class SweepSettings:
     """Prefix, 16 hex digits; None reads it from the local port."""
     targets: tuple[SweepTarget, ...] | None = None
     """What it is elected for, in order; None: whatever subnet the command sweeps."""
-    every_s: float = 0.0
+    interval_s: float = 0.0
     """From one sweep to the next at least."""
 
 
-class FrameUse(StrEnum):
+class FrameMode(StrEnum):
     """When this node listens to LLDP frames itself."""
 
     AUTO = "auto"
@@ -72,13 +72,13 @@ class FrameUse(StrEnum):
 class FrameSettings:
     """How this node listens to LLDP frames itself."""
 
-    use: FrameUse
+    mode: FrameMode
     listen_s: float
     """How long until everybody has been heard; frames come every 30 s."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AgentSettings:
     """Everything that one collection depends on."""
 
     node_name: str
@@ -106,7 +106,7 @@ class Settings:
     nvidia_smi: str = "nvidia-smi"
 
 
-def sweeping_time_s(settings: Settings) -> float:
+def max_sweep_time_s(settings: AgentSettings) -> float:
     """Return how long sweeps may take in one round, should every one run into its deadline."""
     return settings.sweep.deadline_s * _MAX_SWEEPS if settings.sweep else 0.0
 
@@ -178,7 +178,7 @@ def parse_subnet(text: str) -> str:
     return subnet
 
 
-def checked_node_name(name: str) -> str:
+def check_node_name(name: str) -> str:
     """Return the name when a cluster's node can have it.
 
     Raises:

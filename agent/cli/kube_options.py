@@ -14,17 +14,17 @@ from typing import Final, TypedDict
 
 import click
 
-from agent.cli.options import Command, NodeOptions, env_of, parsed_by, sweep_use
+from agent.cli.options import Command, NodeOptions, env_var_of, parse_with, select_sweep_mode
 from agent.publish.kube.credentials import (
-    ACCOUNT,
-    Credentials,
-    address_in_cluster,
+    SERVICE_ACCOUNT_DIR,
+    ApiCredentials,
     parse_api_url,
+    read_cluster_address,
 )
-from agent.publish.kube.fabric_reader import FabricObject
-from agent.publish.kube.https_client import ApiServer, OnAnswer
-from agent.publish.kube.report_writer import ReportObjects
-from agent.settings import SweepUse
+from agent.publish.kube.fabric_reader import FabricReader
+from agent.publish.kube.https_client import HttpsApiClient, OnAnswer
+from agent.publish.kube.report_writer import ReportWriter
+from agent.settings import SweepMode
 from runtime.clock import Clock
 from runtime.retry import Cooldown, Uniform
 from runtime.values import Address
@@ -45,24 +45,24 @@ class AllOptions(NodeOptions, KubeOptions):
 _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     click.option(
         "--api-server",
-        envvar=env_of("api-server"),
-        callback=parsed_by(parse_api_url),
+        envvar=env_var_of("api-server"),
+        callback=parse_with(parse_api_url),
         metavar="URL",
         help="API server for --kube, https://HOST:PORT.  [default: the pod's]",
     ),
     click.option(
         "--token-file",
-        envvar=env_of("token-file"),
+        envvar=env_var_of("token-file"),
         type=click.Path(dir_okay=False, path_type=Path),
-        default=str(ACCOUNT / "token"),
+        default=str(SERVICE_ACCOUNT_DIR / "token"),
         show_default=True,
         help="Who the agent is to it; read for each request, since tokens rotate.",
     ),
     click.option(
         "--ca-file",
-        envvar=env_of("ca-file"),
+        envvar=env_var_of("ca-file"),
         type=click.Path(dir_okay=False, path_type=Path),
-        default=str(ACCOUNT / "ca.crt"),
+        default=str(SERVICE_ACCOUNT_DIR / "ca.crt"),
         show_default=True,
         help="Whom the server's certificate must be signed by.",
     ),
@@ -76,7 +76,7 @@ def kube_options(command: Command) -> Command:
     return command
 
 
-class Cluster:
+class ApiServerAccess:
     """What an agent does with the API server."""
 
     def __init__(
@@ -98,26 +98,26 @@ class Cluster:
         Raises:
             ConfigError: this is no pod, and no address is named.
         """
-        address = options["api_server"] or address_in_cluster(os.environ)
+        address = options["api_server"] or read_cluster_address(os.environ)
         self._uniform: Uniform = random.SystemRandom().uniform
         self._clock = clock
         self._period_s = period_s
-        self._server = ApiServer(
-            Credentials(address, options["token_file"], options["ca_file"]),
+        self._server = HttpsApiClient(
+            ApiCredentials(address, options["token_file"], options["ca_file"]),
             self._cooldown(),
             on_answer=on_answer,
         )
-        self._is_elected = sweep_use(options) is SweepUse.ELECTED
+        self._is_elected = select_sweep_mode(options) is SweepMode.ELECTED
 
-    def reports_of(self, node_name: str) -> ReportObjects:
+    def open_report_writer(self, node_name: str) -> ReportWriter:
         """Return where the reports of a node go."""
-        return ReportObjects(
+        return ReportWriter(
             self._server, node_name, self._clock, self._uniform, cooldown=self._cooldown()
         )
 
-    def elections(self) -> FabricObject | None:
+    def open_fabric_reader(self) -> FabricReader | None:
         """Return where elections are told, None where none is asked for."""
-        return FabricObject(self._server) if self._is_elected else None
+        return FabricReader(self._server) if self._is_elected else None
 
     def _cooldown(self) -> Cooldown:
         return Cooldown(self._clock, self._uniform, period_s=self._period_s)

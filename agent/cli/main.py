@@ -13,39 +13,39 @@ from typing import Final, Unpack
 
 import click
 
-from agent.cli.kube_options import AllOptions, Cluster, kube_options
+from agent.cli.kube_options import AllOptions, ApiServerAccess, kube_options
 from agent.cli.options import (
     Command,
     NodeOptions,
-    env_of,
+    env_var_of,
     node_options,
     open_fabric,
-    open_node,
-    parsed_by,
+    open_node_context,
+    parse_with,
 )
-from agent.cli.output import columns, render_text
-from agent.collection import Attempt, Node, Outcome, availability, collect
-from agent.loop import Rounds
+from agent.cli.output import align_columns, render_text
+from agent.collection import CollectorRun, NodeContext, RunOutcome, check_availability, collect
+from agent.loop import ReportLoop
 from agent.node_report import build_reports
 from agent.publish.destination import Destination
 from agent.publish.directory import REPORTS, ReportFolder, document_of, render_document
 from agent.settings import (
-    FrameUse,
+    FrameMode,
+    max_sweep_time_s,
     parse_delay,
     parse_duration,
     parse_listen,
-    sweeping_time_s,
 )
-from agent.sweep_schedule import Elections, SweepTurns, sweep_attempt
-from agent.telemetry.endpoints import telling
-from runtime.stop import TERMINATED, on_sigterm, stop_signals
+from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
+from agent.telemetry.endpoints import serve_endpoints
+from runtime.stop import TERMINATED, call_on_sigterm, stop_signals
 from runtime.values import Address
 from topology.model.errors import ConfigError, StoreError
 
 log = logging.getLogger(__name__)
 
 
-class Exit(IntEnum):
+class AgentExitCode(IntEnum):
     """What the exit codes mean; click itself ends with 2 where the usage is wrong."""
 
     OK = 0
@@ -59,7 +59,7 @@ class Exit(IntEnum):
 _output: Final[Callable[[Command], Command]] = click.option(
     "--output",
     "-o",
-    envvar=env_of("output"),
+    envvar=env_var_of("output"),
     type=click.Choice(["text", "json", "yaml"]),
     default="text",
     show_default=True,
@@ -88,71 +88,71 @@ def once(output: str, **options: Unpack[AllOptions]) -> None:
     Exit codes: 0 all collectors answered, be it that there is nothing; 3 some failed, or part of
     what they read was unreadable; 4 some failed and none found anything; 2 wrong usage.
     """
-    if _is_default("listen_for") and options["frames"] == FrameUse.AUTO:
+    if _is_default("listen_for") and options["frames"] == FrameMode.AUTO:
         options["listen_for"] = 0.0
-    node = open_node(options)
+    node = open_node_context(options)
     node = replace(node, wait=node.stop.wait)
-    elections: Elections | None = open_fabric(options)
+    elections: ElectionSource | None = open_fabric(options)
     if options["kube"]:
-        with _usage_errors():
-            elections = Cluster(options, node.clock).elections()
-    turns = SweepTurns(node.settings, node.clock, elections)
-    node = replace(node, settings=turns.current())
+        with _as_usage_errors():
+            elections = ApiServerAccess(options, node.clock).open_fabric_reader()
+    turns = SweepSchedule(node.settings, node.clock, elections)
+    node = replace(node, settings=turns.current_settings())
     try:
-        with on_sigterm(node.stop.set):
+        with call_on_sigterm(node.stop.set):
             attempts = collect(node, {})
     finally:
         node.close()
     if node.stop.is_set:
         sys.exit(TERMINATED)
-    sweep = sweep_attempt(attempts)
-    standing = turns.note(node.settings, sweep) if sweep else None
+    sweep = find_sweep_run(attempts)
+    standing = turns.record_sweep(node.settings, sweep) if sweep else None
     reports = build_reports(node.settings, attempts, now=node.clock.now(), sweeping=standing)
     if output == "text":
         _print(render_text(reports))
     else:
         items = [document_of(report) for report in reports]
         _print_document({"apiVersion": "v1", "kind": "List", "items": items}, output)
-    sys.exit(_exit_of(attempts))
+    sys.exit(_derive_exit_code(attempts))
 
 
 @cli.command()
 @click.option(
     "--publish",
-    envvar=env_of("publish"),
+    envvar=env_var_of("publish"),
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder that gets this node's reports, one file each.  [default: neighborreports/ in "
     "--store]",
 )
 @click.option(
     "--period",
-    envvar=env_of("period"),
+    envvar=env_var_of("period"),
     default="1m",
     show_default=True,
-    callback=parsed_by(parse_duration),
+    callback=parse_with(parse_duration),
     help="Time from one collection to the next.",
 )
 @click.option(
     "--jitter",
-    envvar=env_of("jitter"),
+    envvar=env_var_of("jitter"),
     default="5s",
     show_default=True,
-    callback=parsed_by(parse_delay),
+    callback=parse_with(parse_delay),
     help="Up to this much is added to each period, so that nodes do not act as one.",
 )
 @click.option(
     "--health-listen",
-    envvar=env_of("health-listen"),
+    envvar=env_var_of("health-listen"),
     metavar="HOST:PORT",
-    callback=parsed_by(parse_listen),
+    callback=parse_with(parse_listen),
     help="Where /livez, /readyz and /startupz are asked for; :8081 is all addresses. "
     "[default: nowhere]",
 )
 @click.option(
     "--metrics-listen",
-    envvar=env_of("metrics-listen"),
+    envvar=env_var_of("metrics-listen"),
     metavar="HOST:PORT",
-    callback=parsed_by(parse_listen),
+    callback=parse_with(parse_listen),
     help="Where Prometheus finds /metrics.  [default: nowhere]",
 )
 @node_options
@@ -171,26 +171,28 @@ def run(
         raise click.UsageError("name where reports go: --kube, or --store or --publish")
     if options["api_server"] and not options["kube"]:
         raise click.UsageError("--api-server goes with --kube: reports go into a folder otherwise")
-    node = open_node(options)
+    node = open_node_context(options)
     with ExitStack() as stack:
         stack.callback(node.close)
-        with _usage_errors():
+        with _as_usage_errors():
             told = stack.enter_context(
-                telling(
+                serve_endpoints(
                     health_listen,
                     metrics_listen,
                     period_s=period + jitter,
-                    sweeping_s=sweeping_time_s(node.settings),
+                    sweeping_s=max_sweep_time_s(node.settings),
                     clock=node.clock,
                 )
             )
             if place is None:
-                cluster = Cluster(options, node.clock, period_s=period, on_answer=told.on_answer)
-                reports: Destination = cluster.reports_of(node.settings.node_name)
-                elections: Elections | None = cluster.elections()
+                cluster = ApiServerAccess(
+                    options, node.clock, period_s=period, on_answer=told.on_answer
+                )
+                reports: Destination = cluster.open_report_writer(node.settings.node_name)
+                elections: ElectionSource | None = cluster.open_fabric_reader()
             else:
                 reports, elections = _open_folder(place, node), open_fabric(options)
-        rounds = Rounds(node, reports, elections, told.witnesses)
+        rounds = ReportLoop(node, reports, elections, told.round_observers)
         _run_rounds(rounds, node, period_s=period, jitter_s=jitter)
 
 
@@ -199,10 +201,10 @@ def run(
 @node_options
 def collectors(output: str, **options: Unpack[NodeOptions]) -> None:
     """List the collectors, which of them can work on this node, and why the others cannot."""
-    found = availability(open_node(options))
+    found = check_availability(open_node_context(options))
     if output == "text":
         rows = [(one.collector, "no" if one.reason else "yes", one.reason) for one in found]
-        _print("\n".join(columns([("COLLECTOR", "AVAILABLE", "REASON"), *rows])))
+        _print("\n".join(align_columns([("COLLECTOR", "AVAILABLE", "REASON"), *rows])))
         return
     _print_document(
         [
@@ -218,13 +220,13 @@ def main() -> None:
     cli(prog_name="toponaut-agent")
 
 
-def _open_folder(place: Path, node: Node) -> ReportFolder:
+def _open_folder(place: Path, node: NodeContext) -> ReportFolder:
     folder = ReportFolder(place, node.settings.node_name)
     folder.prepare()
     return folder
 
 
-def _run_rounds(rounds: Rounds, node: Node, *, period_s: float, jitter_s: float) -> None:
+def _run_rounds(rounds: ReportLoop, node: NodeContext, *, period_s: float, jitter_s: float) -> None:
     """Run rounds until a stop signal; a round that runs then is made short, and awaited."""
     from runtime.periodic import PeriodicJob  # noqa: PLC0415 - other commands do not load it
 
@@ -237,7 +239,7 @@ def _run_rounds(rounds: Rounds, node: Node, *, period_s: float, jitter_s: float)
 
 
 @contextmanager
-def _usage_errors() -> Iterator[None]:
+def _as_usage_errors() -> Iterator[None]:
     """Tell of what cannot be opened as of a wrong option."""
     try:
         yield
@@ -264,8 +266,12 @@ def _print(text: str) -> None:
     click.echo(text.encode())
 
 
-def _exit_of(attempts: Sequence[Attempt]) -> Exit:
+def _derive_exit_code(attempts: Sequence[CollectorRun]) -> AgentExitCode:
     outcomes = {attempt.outcome for attempt in attempts}
-    if Outcome.FAILED in outcomes and Outcome.OK not in outcomes:
-        return Exit.NOTHING
-    return Exit.OK if all(attempt.is_complete for attempt in attempts) else Exit.INCOMPLETE
+    if RunOutcome.FAILED in outcomes and RunOutcome.OK not in outcomes:
+        return AgentExitCode.NOTHING
+    return (
+        AgentExitCode.OK
+        if all(attempt.is_complete for attempt in attempts)
+        else AgentExitCode.INCOMPLETE
+    )

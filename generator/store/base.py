@@ -12,9 +12,29 @@ from typing import Any, NamedTuple, Protocol
 from generator.objects.inventory import Inventory
 from generator.objects.pods import BoundPod, Gang
 from generator.outputs.hypernode import HyperNode
-from generator.store.directory import ReadHyperNodes, ReadReports
 from topology.model.errors import ParseError
+from topology.reports.compact_reports import Report
 from topology.reports.neighbor_report import NeighborReport
+
+
+class StoredReports(NamedTuple):
+    """The reports of a folder."""
+
+    reports: tuple[Report, ...]
+    """One per name, sorted by it."""
+    problems: tuple[ParseError, ...]
+    num_files: int
+    """Files that were looked at, good or bad."""
+
+
+class StoredHyperNodes(NamedTuple):
+    """The HyperNodes of a folder."""
+
+    hypernodes: tuple[HyperNode, ...]
+    """One per name, sorted by it."""
+    problems: tuple[ParseError, ...]
+    num_files: int
+    """Files that were looked at, good or bad."""
 
 
 class FabricRead(NamedTuple):
@@ -39,7 +59,7 @@ class ServedStore(Protocol):
         """Why something of it may not be current at the moment, which is logged already."""
         ...
 
-    def read_reports(self) -> ReadReports:
+    def read_reports(self) -> StoredReports:
         """Return all reports; the very same value where none changed.
 
         Raises:
@@ -47,7 +67,7 @@ class ServedStore(Protocol):
         """
         ...
 
-    def read_hypernodes(self) -> ReadHyperNodes:
+    def read_hypernodes(self) -> StoredHyperNodes:
         """Return all HyperNodes, ours and foreign ones.
 
         Raises:
@@ -71,7 +91,7 @@ class ServedStore(Protocol):
         """
         ...
 
-    def read_bound(self) -> tuple[BoundPod, ...]:
+    def read_bound_pods(self) -> tuple[BoundPod, ...]:
         """Return the pods of gangs that have a node, as far as this store tells of them.
 
         Read it before the inventory: what it holds is then taken off there.
@@ -81,7 +101,7 @@ class ServedStore(Protocol):
         """
         ...
 
-    def read_ailing(self) -> frozenset[str] | None:
+    def read_unready_agents(self) -> frozenset[str] | None:
         """Return the nodes whose agent does not collect; None where ages of reports tell it.
 
         Raises:
@@ -104,7 +124,7 @@ class ServedStore(Protocol):
         """
         ...
 
-    def use_up_approval(self, plan: str) -> bool:
+    def consume_approval(self, plan: str) -> bool:
         """Take back the approval of a plan that was carried out; return whether there was one."""
         ...
 

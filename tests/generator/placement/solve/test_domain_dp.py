@@ -31,8 +31,8 @@ def clusters(draw: st.DrawFn) -> Snapshot:
 @pytest.mark.parametrize(
     ("module", "bound"),
     [
-        pytest.param(domain_dp, "MOST_CELLS", id="sums of costs, a row at a time"),
-        pytest.param(subset_sum, "MOST_BITS", id="sums of slots, which are then not bits"),
+        pytest.param(domain_dp, "MAX_CELLS", id="sums of costs, a row at a time"),
+        pytest.param(subset_sum, "MAX_SUM_BITS", id="sums of slots, which are then not bits"),
     ],
 )
 @settings(max_examples=examples(100), deadline=None)

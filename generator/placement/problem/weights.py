@@ -1,0 +1,55 @@
+"""Weights of a problem: traffic between groups, and sort columns of nodes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.pod_shapes import pair_weights
+from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.presets import PRESETS, ObjectiveKey
+from generator.placement.request import PlacementRequest, RoleAffinity, SortRule
+
+NO_AFFINITY = RoleAffinity()
+
+
+class NodeWeights(NamedTuple):
+    """Which nodes a request likes less."""
+
+    weights: tuple[int, ...]
+    """Distinct ones, the heaviest first."""
+    weight_index: IntArray
+    """Per node: index of its weight."""
+
+
+def find_traffic_pairs(
+    request: PlacementRequest, shape_of: tuple[int, ...]
+) -> tuple[tuple[int, int, int], ...]:
+    """Return (shape, shape, weight) of groups that talk to, or repel, each other."""
+    if not request.traffic and request.roles == NO_AFFINITY:
+        return ()
+    names = [group.name for group in request.groups]
+    shapes = dict(zip(names, shape_of, strict=True))
+    return tuple(
+        (shapes[first], shapes[second], weight) for first, second, weight in pair_weights(request)
+    )
+
+
+def build_node_weights(snapshot: Snapshot, request: PlacementRequest) -> NodeWeights | None:
+    given = dict(request.options.node_weights)
+    if not given or all(
+        term.key is not ObjectiveKey.NODE_WEIGHTS for term in PRESETS[request.preset].order
+    ):
+        return None
+    row = [given.get(spec.name, 0) for spec in snapshot.specs]
+    weights = sorted(set(row), reverse=True)
+    return NodeWeights(tuple(weights), np.array([weights.index(weight) for weight in row]))
+
+
+def build_sort_column(snapshot: Snapshot, rule: SortRule) -> tuple[IntArray, ...]:
+    """Return per tier what a rule sorts its units by; a resource that nobody has counts 0."""
+    row = snapshot.quantities(rule.resource, counts_free=rule.counts_free)
+    sign = -1 if rule.is_descending else 1
+    return tuple(sign * np.add.reduceat(row, starts) for starts in snapshot.levels.starts)

@@ -1,0 +1,193 @@
+"""Object files of a folder: read with limits, one object a name, and written atomically."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import yaml
+
+from generator.objects.yaml_document import parse_documents
+from generator.outputs.hypernode import HyperNode, is_object_name
+from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, show
+from topology.reports.neighbor_report import NeighborReport
+
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+# A link could lead out of the folder, and opening a pipe would wait for its writer.
+_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LAST_16_BIT: Final = "\uffff"
+YAML_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
+ObjectT = TypeVar("ObjectT", NeighborReport, HyperNode)
+
+
+def list_files(folder: Path) -> list[Path]:
+    """Return what has a name of ours, sorted; hidden files are half-written or not ours."""
+    try:
+        files = sorted(folder.iterdir())
+    except OSError as error:
+        raise StoreError(f"cannot read folder {show(str(folder))}: {error.strerror}") from error
+    return [file for file in files if file.name.endswith(SUFFIXES) and file.name[0] != "."]
+
+
+def read_objects(
+    file: Path, parse: Callable[[object], ObjectT], problems: list[ParseError]
+) -> list[ObjectT]:
+    """Return the objects of one file and add what is wrong with it to the problems."""
+    source = show(str(file), 1024)
+    raw = read_file(file, source)
+    if isinstance(raw, ParseError):
+        problems.append(raw)
+        return []
+    objects: list[ObjectT] = []
+    documents = list(parse_documents(raw, source=source))
+    if not documents:
+        problems.append(ParseError("holds nothing", source=source))
+    for document in documents:
+        if isinstance(document, ParseError):
+            problems.append(document)
+            continue
+        try:
+            objects.append(parse(document.value))
+        except (ConfigError, ReportError) as error:
+            problems.append(ParseError(str(error), source=source, line=document.line))
+    return objects
+
+
+def read_file(file: Path, source: str) -> bytes | ParseError:
+    try:
+        if file.is_symlink() or not file.is_file():
+            return ParseError("not a regular file", source=source)
+        with open(os.open(file, _READ_FLAGS), "rb") as stream:  # noqa: PTH123 - needs flags
+            raw = stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        return ParseError(f"cannot be read: {error.strerror}", source=source)
+    if len(raw) > MAX_FILE_BYTES:
+        return ParseError(f"larger than {MAX_FILE_BYTES} bytes", source=source)
+    return raw
+
+
+def choose_one_per_name(
+    rows: list[tuple[str, Path, ObjectT]],
+    choose: Callable[[list[ObjectT]], ObjectT | None],
+    problems: list[ParseError],
+) -> tuple[ObjectT, ...]:
+    by_name: dict[str, list[tuple[Path, ObjectT]]] = {}
+    for name, file, found in rows:
+        by_name.setdefault(name, []).append((file, found))
+    chosen = []
+    for name in sorted(by_name):
+        files, objects = zip(*by_name[name], strict=True)
+        one = choose(list(objects))
+        if one is not None:
+            chosen.append(one)
+        if len(objects) > 1:
+            verdict = "none counts: they differ" if one is None else "one counts"
+            others = ", ".join(dict.fromkeys(file.name for file in files[1:]))
+            problem = f"{name} is also in {others}; {verdict}"
+            problems.append(ParseError(show(problem), source=show(str(files[0]), 1024)))
+    return tuple(chosen)
+
+
+def find_agreed(objects: list[HyperNode]) -> HyperNode | None:
+    """Return the one that all are equal to."""
+    return objects[0] if all(one == objects[0] for one in objects) else None
+
+
+def find_newest(objects: list[NeighborReport]) -> NeighborReport | None:
+    """Return the report observed last, None where times do not tell and the facts differ."""
+    times = [_parse_observed_at(one) for one in objects]
+    newest = max(times)
+    is_clear = times.count(newest) == 1 or all(one.spec == objects[0].spec for one in objects)
+    return objects[times.index(newest)] if is_clear else None
+
+
+def _parse_observed_at(report: NeighborReport) -> float:
+    """Return seconds since 1970, minus infinity where the report does not tell."""
+    try:
+        observed = datetime.fromisoformat(report.status.observed_at or "")
+    except ValueError:
+        return float("-inf")
+    return float("-inf") if observed.tzinfo is None else observed.timestamp()
+
+
+def hypernode_name(found: HyperNode) -> str:
+    return found.name
+
+
+def render_json(document: Mapping[str, Any]) -> str:
+    """Return JSON that YAML reads alike, with nothing that a terminal would act on."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    return _UNPRINTABLE.sub(_escape_character, text) + "\n"
+
+
+def _escape_character(found: re.Match[str]) -> str:
+    char = found.group()
+    # YAML has no surrogate pairs, so what is beyond 16 bits stays as it is.
+    return char if char.isprintable() or char > _LAST_16_BIT else f"\\u{ord(char):04x}"
+
+
+def object_path(folder: Path, name: str) -> Path:
+    if not is_object_name(name):
+        raise StoreError(f"not the name of an object: '{show(name)}'")
+    return folder / f"{name}.yaml"
+
+
+def write_object(folder: Path, name: str, text: str) -> bool:
+    path = object_path(folder, name)
+    raw = text.encode()
+    if read_file(path, str(path)) == raw:
+        return False
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace_file(path, raw)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}") from error
+    return True
+
+
+def delete_file(folder: Path, name: str) -> bool:
+    """Delete an object's file; return whether there was one."""
+    path = object_path(folder, name)
+    try:
+        path.unlink()
+        _sync_folder(folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StoreError(f"cannot remove {path}: {error.strerror}") from error
+    return True
+
+
+def _replace_file(path: Path, raw: bytes) -> None:
+    """Put new content in place of a file; a crash leaves the old or the new one, never half."""
+    number, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with open(number, "wb") as stream:  # noqa: PTH123 - an open descriptor
+            stream.write(raw)
+            stream.flush()
+            os.fchmod(number, 0o644)
+            os.fsync(number)
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
