@@ -159,8 +159,8 @@ class _EntryPairer:
             self._find_near_ports(at, claimed, known)
             self._find_far_ports(at, known)
             self.table.extend(numbers.ports)
-            ids = entity.told.union(*(one.ids for one in claimed))
-            self.ids.append(store_ids(ids, entity.claims, entity.told))
+            ids = entity.heard_ids.union(*(one.ids for one in claimed))
+            self.ids.append(store_ids(ids, entity.claims, entity.heard_ids))
             self.system_images.add(device, ids)
             for one in claimed:
                 self.keys.add(device, claim_keys(one))
