@@ -46,7 +46,7 @@ class Ears:
         return hearing.collect(SETTINGS, NO_LLDPD)
 
     def node(self, root: Path, runner: FakeRunner, *, use: FrameUse = FrameUse.AUTO) -> Node:
-        told = FrameSettings(use, LISTEN_S)
+        told = FrameSettings(use=use, listen_s=LISTEN_S)
         node = node_for(root, runner, self.clock, frames=told)
         return Node(node.settings, runner, self.clock, self.listener)
 
@@ -262,7 +262,9 @@ def test_it_keeps_what_was_heard_over_a_restart_and_lets_go_of_it_when_it_is_gon
 
 def test_it_asks_for_its_extra_where_scapy_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scapy", None)
-    told = settings_for(Path("/nowhere"), frames=FrameSettings(FrameUse.AUTO, LISTEN_S))
+    told = settings_for(
+        Path("/nowhere"), frames=FrameSettings(use=FrameUse.AUTO, listen_s=LISTEN_S)
+    )
     assert frames.absence(told, NO_LLDPD) == "scapy not found: install toponaut[agent-frames]"
 
 
