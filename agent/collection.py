@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import Final
 
 from agent.collectors import firmware_lldp, frames, ib_sweep, ib_sysfs, lldpd, net_sysfs, nvlink
-from agent.collectors.probe import Collected, Collector, SourceAbsent, SweepFailed
+from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent, SweepFailed
 from agent.node.command import Runner
 from agent.node.frame_listener import Listener
-from agent.settings import FrameUse, Settings
+from agent.settings import FrameMode, AgentSettings
 from runtime.clock import Clock
 from runtime.stop import Stop
 from topology.model.errors import CollectError, show
@@ -43,7 +43,7 @@ COLLECTORS: Final[Mapping[str, Collector]] = MappingProxyType(
 and where they are listened to follows from what the others found."""
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """How a run of a collector ended; the words of the report's status."""
 
     OK = "ok"
@@ -52,10 +52,10 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeContext:
     """What a collection works on: what it was told, and what it reaches the machine by."""
 
-    settings: Settings
+    settings: AgentSettings
     runner: Runner
     clock: Clock
     listener: Listener | None = None
@@ -72,14 +72,14 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class CollectorRun:
     """One run of one collector."""
 
     collector: str
-    outcome: Outcome
+    outcome: RunOutcome
     message: str
     duration_s: float
-    facts: Collected
+    facts: CollectedFacts
     """What now counts: the new facts, or after a failure the last good ones."""
     is_absent: bool = field(default=False, compare=False)
     """Whether what it reads is not on this node."""
@@ -89,7 +89,7 @@ class Attempt:
     @property
     def is_complete(self) -> bool:
         """Whether nothing of its source was lost."""
-        return self.outcome is not Outcome.FAILED and not self.facts.skipped
+        return self.outcome is not RunOutcome.FAILED and not self.facts.errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,11 @@ class Availability:
 
 
 def collect(
-    node: Node, known: Mapping[str, Collected], *, last_sweep: Attempt | None = None
-) -> tuple[Attempt, ...]:
+    node: NodeContext,
+    known: Mapping[str, CollectedFacts],
+    *,
+    last_sweep: CollectorRun | None = None,
+) -> tuple[CollectorRun, ...]:
     """Run every collector that is wanted, in the order of the table.
 
     Args:
@@ -112,64 +115,75 @@ def collect(
         last_sweep: stands for a new sweep where none is due.
     """
     attempts = {
-        name: attempt(name, node, collector=collector, known=known.get(name, Collected()))
+        name: run_collector(
+            name, node, collector=collector, known=known.get(name, CollectedFacts())
+        )
         for name, collector in COLLECTORS.items()
         if name != SWEEP or (node.settings.sweep is not None and last_sweep is None)
     }
     if node.settings.sweep is not None and last_sweep is not None:
         attempts[SWEEP] = replace(last_sweep, is_repeated=True)
-    heard = _listen(node, attempts, known.get(FRAMES, Collected()))
+    heard = _collect_frames(node, attempts, known.get(FRAMES, CollectedFacts()))
     if heard is None:
         return tuple(attempts.values())
-    if heard.outcome is Outcome.OK and attempts[_LLDPD].is_absent:
+    if heard.outcome is RunOutcome.OK and attempts[_LLDPD].is_absent:
         # An lldpd that is gone for good would else be believed for good.
         outdated = attempts[_LLDPD]
         attempts[_LLDPD] = replace(outdated, facts=replace(outdated.facts, ports=()))
     return (*attempts.values(), heard)
 
 
-def _listen(node: Node, attempts: Mapping[str, Attempt], known: Collected) -> Attempt | None:
+def _collect_frames(
+    node: NodeContext, attempts: Mapping[str, CollectorRun], known: CollectedFacts
+) -> CollectorRun | None:
     """Take what is heard where that is wanted, else hear nothing any more."""
     told = node.settings.frames
     if node.listener is None or told is None:
         return None
-    if told.use is FrameUse.AUTO and not attempts[_LLDPD].is_absent:
+    if told.mode is FrameMode.AUTO and not attempts[_LLDPD].is_absent:
         node.listener.stop()
         return None
     ports = tuple(port.name for port in attempts[_NET].facts.ports)
-    hearing = frames.Hearing(node.listener, ports, told.listen_s, node.wait)
-    return attempt(FRAMES, node, collector=hearing.collector, known=known)
+    hearing = frames.FrameCollector(node.listener, ports, told.listen_s, node.wait)
+    return run_collector(FRAMES, node, collector=hearing.collector, known=known)
 
 
-def attempt(name: str, node: Node, *, collector: Collector, known: Collected) -> Attempt:
+def run_collector(
+    name: str, node: NodeContext, *, collector: Collector, known: CollectedFacts
+) -> CollectorRun:
     """Run one collector; whatever goes wrong in it is its outcome."""
     started_s = node.clock.monotonic()
-    facts, is_absent, lost = Collected(), False, SweepFailed("")
+    facts, is_absent, lost = CollectedFacts(), False, SweepFailed("")
     try:
         facts = collector.collect(node.settings, node.runner)
-        outcome, message = (Outcome.NO_DATA if facts.is_empty else Outcome.OK), _message(facts)
+        outcome, message = (
+            (RunOutcome.NO_DATA if facts.is_empty else RunOutcome.OK),
+            _message(facts),
+        )
     except SourceAbsent as error:
         is_absent = True
-        outcome, message = (Outcome.NO_DATA if known.is_empty else Outcome.FAILED), str(error)
+        outcome, message = (RunOutcome.NO_DATA if known.is_empty else RunOutcome.FAILED), str(error)
     except SweepFailed as error:
-        outcome, message, lost = Outcome.FAILED, str(error), error
+        outcome, message, lost = RunOutcome.FAILED, str(error), error
     except CollectError as error:
-        outcome, message = Outcome.FAILED, str(error)
+        outcome, message = RunOutcome.FAILED, str(error)
     except Exception as error:  # the named catch-all: collectors are isolated
-        outcome, message = Outcome.FAILED, show(f"{type(error).__name__}: {error}")
+        outcome, message = RunOutcome.FAILED, show(f"{type(error).__name__}: {error}")
         log.debug("collector raised", extra={"collector": name}, exc_info=True)
     duration_s = round(node.clock.monotonic() - started_s, 3)
-    if outcome is Outcome.FAILED:
-        facts = replace(known, failed=lost.failed, refused=lost.refused)
+    if outcome is RunOutcome.FAILED:
+        facts = replace(known, failed_subnets=lost.failed, refused_subnets=lost.refused)
         message += "" if known.is_empty else "; its last good facts are kept"
     log.debug(
         "collector finished",
         extra={"collector": name, "outcome": outcome.value, "duration_s": duration_s},
     )
-    return Attempt(name, outcome, message, duration_s, facts, is_absent)
+    return CollectorRun(name, outcome, message, duration_s, facts, is_absent)
 
 
-def recall(device: Device | None, *, silent: Collection[str] = ()) -> dict[str, Collected]:
+def restore_facts(
+    device: Device | None, *, silent: Collection[str] = ()
+) -> dict[str, CollectedFacts]:
     """Return what each collector once found, out of the report published before a restart.
 
     Args:
@@ -178,30 +192,31 @@ def recall(device: Device | None, *, silent: Collection[str] = ()) -> dict[str, 
     """
     if device is None:
         return {}
-    recalls = {name: one.recall for name, one in COLLECTORS.items()} | {FRAMES: frames.recall}
+    recalls = {name: one.restore for name, one in COLLECTORS.items()} | {FRAMES: frames.restore}
     return {name: recall(device) for name, recall in recalls.items() if name not in silent}
 
 
-def silent_collectors(outcomes: Mapping[str, str]) -> frozenset[str]:
+def find_empty_collectors(outcomes: Mapping[str, str]) -> frozenset[str]:
     """Return the collectors that had nothing to tell in a report, by its outcomes by name."""
-    told = {name for name, outcome in outcomes.items() if outcome != Outcome.NO_DATA}
+    told = {name for name, outcome in outcomes.items() if outcome != RunOutcome.NO_DATA}
     return frozenset({*COLLECTORS, FRAMES} - told)
 
 
-def availability(node: Node) -> tuple[Availability, ...]:
+def check_availability(node: NodeContext) -> tuple[Availability, ...]:
     """Return which collectors can work on this node, without running them."""
     reasons = {
-        name: one.absence(node.settings, node.runner) or "" for name, one in COLLECTORS.items()
+        name: one.explain_absence(node.settings, node.runner) or ""
+        for name, one in COLLECTORS.items()
     }
-    reasons[FRAMES] = frames.absence(node.settings, node.runner) or ""
+    reasons[FRAMES] = frames.explain_absence(node.settings, node.runner) or ""
     told = node.settings.frames
-    if told is not None and told.use is FrameUse.AUTO and not reasons[_LLDPD]:
+    if told is not None and told.mode is FrameMode.AUTO and not reasons[_LLDPD]:
         reasons[FRAMES] = reasons[FRAMES] or "not needed: lldpd answers (--frames auto)"
     return tuple(Availability(name, reason) for name, reason in reasons.items())
 
 
-def _message(facts: Collected) -> str:
+def _message(facts: CollectedFacts) -> str:
     parts = [facts.note] if facts.note else []
-    if facts.skipped:
-        parts.append(f"{len(facts.skipped)} parts unreadable, the first: {facts.skipped[0]}")
+    if facts.errors:
+        parts.append(f"{len(facts.errors)} parts unreadable, the first: {facts.errors[0]}")
     return "; ".join(parts)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from agent.collection import SWEEP, Attempt, Outcome
-from agent.collectors.probe import Collected
-from agent.settings import Settings
+from agent.collection import SWEEP, CollectorRun, RunOutcome
+from agent.collectors.probe import CollectedFacts
+from agent.settings import AgentSettings
 from topology.model.errors import show
 from topology.model.facts import Device, DeviceKind, Port, PortState
 from topology.model.ids import Id, IdKind
@@ -18,14 +18,14 @@ from topology.reports.neighbor_report import (
     NeighborReport,
     ReportStatus,
     SweepStanding,
-    report_of,
+    build_report,
 )
 from topology.reports.sweep_parts import split_sweep
 
 
 def build_reports(
-    settings: Settings,
-    attempts: Sequence[Attempt],
+    settings: AgentSettings,
+    attempts: Sequence[CollectorRun],
     *,
     now: datetime,
     last_observed_at: str | None = None,
@@ -40,9 +40,9 @@ def build_reports(
     observed_at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     stamp = observed_at if has_observed(attempts) else last_observed_at
     device = merge_device(settings, [attempt.facts for attempt in attempts])
-    told = {"sweeping": sweeping, "flapping": _ports_of(device, flapping)}
+    told = {"sweeping": sweeping, "flapping": _select_ports(device, flapping)}
     status = _status(attempts, stamp).model_copy(update=told)
-    reports = [report_of(device, name=settings.node_name, status=status)]
+    reports = [build_report(device, name=settings.node_name, status=status)]
     for attempt in attempts:
         if has_swept(attempt):
             status = _status([attempt], observed_at)
@@ -53,13 +53,13 @@ def build_reports(
     return reports
 
 
-def has_swept(attempt: Attempt) -> bool:
+def has_swept(attempt: CollectorRun) -> bool:
     """Return whether it is a sweep of this very run that found something."""
     is_new = attempt.collector == SWEEP and not attempt.is_repeated
-    return is_new and attempt.outcome is Outcome.OK
+    return is_new and attempt.outcome is RunOutcome.OK
 
 
-def merge_device(settings: Settings, found: Iterable[Collected]) -> Device:
+def merge_device(settings: AgentSettings, found: Iterable[CollectedFacts]) -> Device:
     """Return this node as one device: ids united, ports of one name joined.
 
     Where two collectors differ, the earlier one counts. The order of ports does not matter.
@@ -71,7 +71,7 @@ def merge_device(settings: Settings, found: Iterable[Collected]) -> Device:
     for port in (port for facts in found for port in facts.ports):
         if port.name not in excluded:
             known = ports.get(port.name)
-            ports[port.name] = _join(known, port) if known else port
+            ports[port.name] = _merge_ports(known, port) if known else port
     ids = {Id(IdKind.HOSTNAME, settings.hostname)}
     if settings.kind is DeviceKind.HOST:
         ids.add(Id(IdKind.NODE_NAME, settings.node_name))
@@ -86,12 +86,12 @@ def merge_device(settings: Settings, found: Iterable[Collected]) -> Device:
     )
 
 
-def _ports_of(device: Device, names: Collection[str]) -> tuple[str, ...]:
+def _select_ports(device: Device, names: Collection[str]) -> tuple[str, ...]:
     """Return which of the names are ports that are reported, sorted and capped as they are."""
     return tuple(sorted(port.name[:MAX_TEXT] for port in device.ports if port.name in names))
 
 
-def _join(first: Port, second: Port) -> Port:
+def _merge_ports(first: Port, second: Port) -> Port:
     is_known = first.state is not PortState.UNKNOWN
     return first._replace(
         ids=tuple(sorted({*first.ids, *second.ids})),
@@ -108,17 +108,17 @@ def _join(first: Port, second: Port) -> Port:
     )
 
 
-def _excluded(found: Iterable[Collected]) -> frozenset[str]:
+def _excluded(found: Iterable[CollectedFacts]) -> frozenset[str]:
     return frozenset(name for facts in found for name in facts.excluded)
 
 
-def has_observed(attempts: Sequence[Attempt]) -> bool:
+def has_observed(attempts: Sequence[CollectorRun]) -> bool:
     """Return whether anything was observed anew, be it that there is nothing."""
     outcomes = {attempt.outcome for attempt in attempts if not attempt.is_repeated}
-    return Outcome.OK in outcomes or Outcome.FAILED not in outcomes
+    return RunOutcome.OK in outcomes or RunOutcome.FAILED not in outcomes
 
 
-def _status(attempts: Sequence[Attempt], observed_at: str | None) -> ReportStatus:
+def _status(attempts: Sequence[CollectorRun], observed_at: str | None) -> ReportStatus:
     excluded = _excluded(attempt.facts for attempt in attempts)
     return ReportStatus(
         observed_at=observed_at,
@@ -134,7 +134,7 @@ def _status(attempts: Sequence[Attempt], observed_at: str | None) -> ReportStatu
     )
 
 
-def _message(attempt: Attempt, excluded: frozenset[str]) -> str:
+def _message(attempt: CollectorRun, excluded: frozenset[str]) -> str:
     """Return what the run said, and a hint at neighbors heard on what is no port, as veths are."""
     ports = attempt.facts.ports
     names = [show(port.name) for port in ports if port.neighbors and port.name in excluded]

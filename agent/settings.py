@@ -96,7 +96,7 @@ def parse_subnet(text: str) -> str:
     return subnet
 
 
-def checked_node_name(name: str) -> str:
+def check_node_name(name: str) -> str:
     """Return the name when a node of a cluster can have it.
 
     Raises:
@@ -133,7 +133,7 @@ class Option(NamedTuple):
     """A variable that counts where the option's own is not set."""
 
 
-class SweepUse(StrEnum):
+class SweepMode(StrEnum):
     """When this node sweeps InfiniBand subnets."""
 
     ALWAYS = "always"
@@ -155,7 +155,7 @@ class SweepTarget(NamedTuple):
 class SweepSettings:
     """How this node sweeps InfiniBand subnets."""
 
-    every_s: Annotated[
+    interval_s: Annotated[
         float,
         Option(
             "--sweep-every",
@@ -197,7 +197,7 @@ class SweepSettings:
     """The subnets that it is elected for, in order; None: the one that the command sweeps."""
 
 
-class FrameUse(StrEnum):
+class FrameMode(StrEnum):
     """When this node listens to LLDP frames itself."""
 
     AUTO = "auto"
@@ -210,15 +210,15 @@ class FrameUse(StrEnum):
 class FrameSettings:
     """How this node listens to LLDP frames itself."""
 
-    use: Annotated[
-        FrameUse,
+    mode: Annotated[
+        FrameMode,
         Option(
             "--frames",
             "When to listen to LLDP frames without lldpd: auto listens where no lldpd runs. "
             "Nothing is sent.",
-            default=FrameUse.AUTO.value,
-            parse=FrameUse,
-            choices=[use.value for use in FrameUse],
+            default=FrameMode.AUTO.value,
+            parse=FrameMode,
+            choices=[use.value for use in FrameMode],
         ),
     ]
     listen_s: Annotated[
@@ -234,7 +234,7 @@ class FrameSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AgentSettings:
     """Everything that one collection depends on."""
 
     node_name: Annotated[
@@ -242,7 +242,7 @@ class Settings:
         Option(
             "--node-name",
             "Name of this node in the cluster.  [default: the short host name]",
-            parse=checked_node_name,
+            parse=check_node_name,
             other_env="NODE_NAME",
         ),
     ]
@@ -332,6 +332,6 @@ class Settings:
     """None: this node does not sweep."""
 
 
-def sweeping_time_s(settings: Settings) -> float:
+def max_sweep_time_s(settings: AgentSettings) -> float:
     """Return how long sweeps may take in one round, should every one run into its deadline."""
     return settings.sweep.deadline_s * _MAX_SWEEPS if settings.sweep else 0.0

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from agent.collection import SWEEP, Attempt, Outcome
+from agent.collection import SWEEP, CollectorRun, RunOutcome
 from agent.publish.regular_files import read_document
-from agent.settings import Settings, SweepTarget
+from agent.settings import AgentSettings, SweepTarget
 from runtime.clock import Clock
 from topology.model.errors import ConfigError
 from topology.reports.fabric_status import FABRIC_NAME, FabricStatus, SweepRole, parse_fabric
@@ -26,7 +26,7 @@ FABRICS: Final = "fabrics"
 _MAX_BYTES: Final = 4 << 20
 
 
-class Elections(Protocol):
+class ElectionSource(Protocol):
     """Where elections are told."""
 
     def latest(self) -> FabricStatus:
@@ -59,23 +59,23 @@ class FabricFile:
 
 
 @dataclass(slots=True)
-class SweepTurns:
+class SweepSchedule:
     """The memory of a sweeping node: what it swept, when, and where it could not."""
 
-    settings: Settings
+    settings: AgentSettings
     """As told; `current` adds what the node is elected for."""
     clock: Clock
-    fabric: Elections | None = None
+    fabric: ElectionSource | None = None
     """Where elections are told; None where the node sweeps, or not, without any."""
     handed_over: frozenset[str] = frozenset()
     """Subnets of which another node's sweep counts now, and that we are not elected to sweep."""
-    _last: Attempt | None = None
+    _last: CollectorRun | None = None
     _swept_at_s: float = 0.0
     _targets: tuple[SweepTarget, ...] | None = None
     _lost: dict[str, bool] = field(default_factory=dict)
     """By subnet that could not be swept: whether it refused."""
 
-    def current(self) -> Settings:
+    def current_settings(self) -> AgentSettings:
         """Return the settings of this round."""
         sweep = self.settings.sweep
         if sweep is None or self.fabric is None:
@@ -92,20 +92,20 @@ class SweepTurns:
         self.handed_over = frozenset(others - ours)
         return replace(self.settings, sweep=replace(sweep, targets=targets))
 
-    def pending(self, current: Settings) -> Attempt | None:
+    def find_valid_sweep(self, current: AgentSettings) -> CollectorRun | None:
         """Return the sweep that still counts because no new one is due, None where one is."""
         sweep, last = current.sweep, self._last
         if sweep is None or last is None or sweep.targets == () or sweep.targets != self._targets:
             return None
-        is_due = self.clock.monotonic() - self._swept_at_s >= sweep.every_s
+        is_due = self.clock.monotonic() - self._swept_at_s >= sweep.interval_s
         return None if is_due else last
 
-    def note(self, current: Settings, attempt: Attempt) -> SweepStanding:
+    def record_sweep(self, current: AgentSettings, attempt: CollectorRun) -> SweepStanding:
         """Remember a sweep, be it repeated, and return how this node stands to sweeping."""
         if not attempt.is_repeated:
             self._last, self._swept_at_s = attempt, self.clock.monotonic()
             self._targets = current.sweep.targets if current.sweep else None
-            self._lost = _lost(self._lost, attempt, self._targets)
+            self._lost = _find_failed_subnets(self._lost, attempt, self._targets)
         lost = sorted(self._lost.items())
         return SweepStanding(
             able=not attempt.is_absent,
@@ -114,13 +114,13 @@ class SweepTurns:
         )
 
 
-def sweep_attempt(attempts: tuple[Attempt, ...]) -> Attempt | None:
+def find_sweep_run(attempts: tuple[CollectorRun, ...]) -> CollectorRun | None:
     """Return the one of the sweep, None where this node has no part in sweeping."""
     return next((one for one in attempts if one.collector == SWEEP), None)
 
 
-def _lost(
-    before: Mapping[str, bool], attempt: Attempt, targets: tuple[SweepTarget, ...] | None
+def _find_failed_subnets(
+    before: Mapping[str, bool], attempt: CollectorRun, targets: tuple[SweepTarget, ...] | None
 ) -> dict[str, bool]:
     """Return the subnets that cannot be swept, by whether they refuse.
 
@@ -128,10 +128,12 @@ def _lost(
     while there is anybody else. A refusal is that of the fabric and is told by who sweeps alone.
     """
     mine = {target.subnet for target in targets or ()}
-    found = dict.fromkeys(attempt.facts.failed, False) | dict.fromkeys(attempt.facts.refused, True)
+    found = dict.fromkeys(attempt.facts.failed_subnets, False) | dict.fromkeys(
+        attempt.facts.refused_subnets, True
+    )
     if targets is None:
         return found
-    is_new = attempt.outcome is not Outcome.NO_DATA
+    is_new = attempt.outcome is not RunOutcome.NO_DATA
     stays = {
         subnet: is_refused
         for subnet, is_refused in before.items()

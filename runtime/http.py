@@ -48,11 +48,11 @@ Render = Callable[[str], Page]
 
 
 @dataclass(slots=True)
-class _Exchange:
+class _PageConnection:
     """One connection: a request that grows, then an answer that shrinks."""
 
     connection: socket.socket
-    until_s: float
+    deadline_s: float
     request: bytearray = field(default_factory=bytearray)
     answer: memoryview | None = None
 
@@ -110,7 +110,7 @@ class PageServer:
         self.address = Address(str(host), int(port))
         """As bound, with the real port."""
         self._stop = Stop()
-        self._open: dict[socket.socket, _Exchange] = {}  # oldest first
+        self._open: dict[socket.socket, _PageConnection] = {}  # oldest first
         self._thread = Thread(target=self._serve, name="pages", daemon=True)
         self._thread.start()
 
@@ -137,7 +137,7 @@ class PageServer:
 
     def _left_s(self) -> float | None:
         """Return the time until the first connection is late; None without connections."""
-        ends = [one.until_s for one in self._open.values()]
+        ends = [one.deadline_s for one in self._open.values()]
         return max(min(ends) - monotonic(), 0.0) if ends else None
 
     def _accept(self, selector: selectors.BaseSelector) -> None:
@@ -146,10 +146,10 @@ class PageServer:
             connection.settimeout(0)
             if len(self._open) >= MAX_CONNECTIONS:
                 self._drop(next(iter(self._open.values())), selector)
-            self._open[connection] = _Exchange(connection, monotonic() + DEADLINE_S)
+            self._open[connection] = _PageConnection(connection, monotonic() + DEADLINE_S)
             selector.register(connection, selectors.EVENT_READ)
 
-    def _continue(self, exchange: _Exchange, selector: selectors.BaseSelector) -> None:
+    def _continue(self, exchange: _PageConnection, selector: selectors.BaseSelector) -> None:
         try:
             if exchange.answer is None:
                 if not exchange.read():
@@ -166,10 +166,10 @@ class PageServer:
 
     def _drop_late(self, selector: selectors.BaseSelector) -> None:
         now_s = monotonic()
-        for exchange in [one for one in self._open.values() if one.until_s <= now_s]:
+        for exchange in [one for one in self._open.values() if one.deadline_s <= now_s]:
             self._drop(exchange, selector)
 
-    def _drop(self, exchange: _Exchange, selector: selectors.BaseSelector) -> None:
+    def _drop(self, exchange: _PageConnection, selector: selectors.BaseSelector) -> None:
         del self._open[exchange.connection]
         selector.unregister(exchange.connection)
         exchange.connection.close()

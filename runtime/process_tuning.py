@@ -29,7 +29,7 @@ def collect_garbage_rarely() -> None:
     gc.set_threshold(200_000, 20, 20)
 
 
-def tune_for_serving() -> None:
+def tune_for_server() -> None:
     """Set thread switching and malloc; without glibc's options, thread switching alone."""
     import ctypes  # noqa: PLC0415 - every command loads this file, and only servers need ctypes
 

@@ -109,25 +109,25 @@ class TokenBucket:
         self._clock = clock
         self._pause = pause
         self._lock = Lock()
-        self._level = float(burst)
-        self._at = clock()
+        self._tokens = float(burst)
+        self._updated_s = clock()
 
     def take(self) -> bool:
         """Wait for one token; return False where the wait was broken off, and nothing taken."""
         with self._lock:
             now = self._clock()
-            gained = (now - self._at) * self._per_second
-            self._level = min(self._burst, self._level + gained) - 1
-            self._at = now
-            wait_s = -self._level / self._per_second
+            gained = (now - self._updated_s) * self._per_second
+            self._tokens = min(self._burst, self._tokens + gained) - 1
+            self._updated_s = now
+            wait_s = -self._tokens / self._per_second
         if wait_s <= 0 or not self._pause(wait_s):
             return True
         with self._lock:
-            self._level += 1
+            self._tokens += 1
         return False
 
 
-class Pace(NamedTuple):
+class WaitContext(NamedTuple):
     """What a loop needs to wait between attempts."""
 
     stop: Stop

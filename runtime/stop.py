@@ -107,7 +107,7 @@ def stop_signals() -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
-def on_sigterm(act: Callable[[], None]) -> Iterator[None]:
+def call_on_sigterm(act: Callable[[], None]) -> Iterator[None]:
     """Call `act` when SIGTERM comes within the context; main thread only.
 
     The default action would end this process alone and leave its commands running. An exception

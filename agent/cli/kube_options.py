@@ -15,15 +15,15 @@ from typing import Annotated, Final
 import click
 
 from agent.publish.kube.credentials import (
-    ACCOUNT,
-    Credentials,
-    address_in_cluster,
+    SERVICE_ACCOUNT_DIR,
+    ApiCredentials,
+    read_cluster_address,
     parse_api_url,
 )
-from agent.publish.kube.fabric_reader import FabricObject
-from agent.publish.kube.https_client import ApiServer, OnAnswer
-from agent.publish.kube.report_writer import ReportObjects
-from agent.settings import Option, SweepUse
+from agent.publish.kube.fabric_reader import FabricReader
+from agent.publish.kube.https_client import HttpsApiClient, OnAnswer
+from agent.publish.kube.report_writer import ReportWriter
+from agent.settings import Option, SweepMode
 from runtime.clock import Clock
 from runtime.retry import Cooldown, Uniform
 from runtime.values import Address
@@ -49,7 +49,7 @@ class KubeOptions:
         Option(
             "--token-file",
             "Token of the agent's service account; read for each request, since tokens rotate.",
-            default=str(ACCOUNT / "token"),
+            default=str(SERVICE_ACCOUNT_DIR / "token"),
             type=_FILE,
         ),
     ]
@@ -58,13 +58,13 @@ class KubeOptions:
         Option(
             "--ca-file",
             "Certificate authority that must have signed the server's certificate.",
-            default=str(ACCOUNT / "ca.crt"),
+            default=str(SERVICE_ACCOUNT_DIR / "ca.crt"),
             type=_FILE,
         ),
     ]
 
 
-class Cluster:
+class ApiServerAccess:
     """What an agent does with the API server."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Cluster:
         options: KubeOptions,
         clock: Clock,
         *,
-        sweep_use: SweepUse,
+        sweep_use: SweepMode,
         period_s: float = 0.0,
         on_answer: OnAnswer | None = None,
     ) -> None:
@@ -88,26 +88,26 @@ class Cluster:
         Raises:
             ConfigError: this is not a pod, and no address is given.
         """
-        address = options.api_server or address_in_cluster(os.environ)
+        address = options.api_server or read_cluster_address(os.environ)
         self._uniform: Uniform = random.SystemRandom().uniform
         self._clock = clock
         self._period_s = period_s
-        self._server = ApiServer(
-            Credentials(address, options.token_file, options.ca_file),
+        self._server = HttpsApiClient(
+            ApiCredentials(address, options.token_file, options.ca_file),
             self._cooldown(),
             on_answer=on_answer,
         )
-        self._is_elected = sweep_use is SweepUse.ELECTED
+        self._is_elected = sweep_use is SweepMode.ELECTED
 
-    def reports_of(self, node_name: str) -> ReportObjects:
+    def open_report_writer(self, node_name: str) -> ReportWriter:
         """Return where the reports of a node go."""
-        return ReportObjects(
+        return ReportWriter(
             self._server, node_name, self._clock, self._uniform, cooldown=self._cooldown()
         )
 
-    def elections(self) -> FabricObject | None:
+    def open_fabric_reader(self) -> FabricReader | None:
         """Return the reader of elections, None where this node is not elected."""
-        return FabricObject(self._server) if self._is_elected else None
+        return FabricReader(self._server) if self._is_elected else None
 
     def _cooldown(self) -> Cooldown:
         return Cooldown(self._clock, self._uniform, period_s=self._period_s)

@@ -13,27 +13,27 @@ from typing import Any
 
 import click
 
-from agent.cli.kube_options import Cluster, KubeOptions
+from agent.cli.kube_options import ApiServerAccess, KubeOptions
 from agent.cli.node_options import NODE_OPTIONS, SourceOptions, open_node
 from agent.cli.options import Values, options_of, read_group
-from agent.cli.output import OutputOptions, columns, render_text
+from agent.cli.output import OutputOptions, align_columns, render_text
 from agent.cli.run_options import RunOptions
-from agent.collection import Attempt, Node, Outcome, availability, collect
-from agent.loop import Rounds
+from agent.collection import CollectorRun, NodeContext, RunOutcome, check_availability, collect
+from agent.loop import ReportLoop
 from agent.node_report import build_reports
 from agent.publish.destination import Destination
 from agent.publish.directory import REPORTS, ReportFolder, document_of, render_document
 from agent.publish.kube.https_client import OnAnswer
-from agent.settings import FrameUse, sweeping_time_s
-from agent.sweep_schedule import Elections, SweepTurns, sweep_attempt
-from agent.telemetry.endpoints import telling
-from runtime.stop import TERMINATED, on_sigterm, stop_signals
+from agent.settings import FrameMode, max_sweep_time_s
+from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
+from agent.telemetry.endpoints import serve_endpoints
+from runtime.stop import TERMINATED, call_on_sigterm, stop_signals
 from topology.model.errors import ConfigError, StoreError
 
 log = logging.getLogger(__name__)
 
 
-class Exit(IntEnum):
+class AgentExitCode(IntEnum):
     """What the exit codes mean; click itself ends with 2 where the usage is wrong."""
 
     OK = 0
@@ -64,21 +64,21 @@ def once(**values: Any) -> None:  # noqa: ANN401 - click's
     Exit codes: 0 all collectors answered, also where they found nothing; 3 some failed, or part
     of what they read was unreadable; 4 some failed and none found anything; 2 wrong usage.
     """
-    if _is_default("listen_for") and values["frames"] is FrameUse.AUTO:
+    if _is_default("listen_for") and values["frames"] is FrameMode.AUTO:
         values["listen_for"] = 0.0
     node = open_node(values)
     node = replace(node, wait=node.stop.wait)
-    turns = SweepTurns(node.settings, node.clock, _elections(values, node))
-    node = replace(node, settings=turns.current())
+    turns = SweepSchedule(node.settings, node.clock, _elections(values, node))
+    node = replace(node, settings=turns.current_settings())
     try:
-        with on_sigterm(node.stop.set):
+        with call_on_sigterm(node.stop.set):
             attempts = collect(node, {})
     finally:
         node.close()
     if node.stop.is_set:
         sys.exit(TERMINATED)
-    sweep = sweep_attempt(attempts)
-    standing = turns.note(node.settings, sweep) if sweep else None
+    sweep = find_sweep_run(attempts)
+    standing = turns.record_sweep(node.settings, sweep) if sweep else None
     reports = build_reports(node.settings, attempts, now=node.clock.now(), sweeping=standing)
     output = read_group(OutputOptions, values).output
     if output == "text":
@@ -86,7 +86,7 @@ def once(**values: Any) -> None:  # noqa: ANN401 - click's
     else:
         items = [document_of(report) for report in reports]
         _print_document({"apiVersion": "v1", "kind": "List", "items": items}, output)
-    sys.exit(_exit_of(attempts))
+    sys.exit(_derive_exit_code(attempts))
 
 
 @cli.command()
@@ -98,24 +98,24 @@ def run(**values: Any) -> None:  # noqa: ANN401 - click's
     node = open_node(values)
     with ExitStack() as stack:
         stack.callback(node.close)
-        with _usage_errors():
+        with _as_usage_errors():
             told = stack.enter_context(
-                telling(
+                serve_endpoints(
                     options.health_listen,
                     options.metrics_listen,
                     period_s=period_s + jitter_s,
-                    sweeping_s=sweeping_time_s(node.settings),
+                    sweeping_s=max_sweep_time_s(node.settings),
                     clock=node.clock,
                 )
             )
             if place is None:
                 cluster = _cluster(values, node, period_s=period_s, on_answer=told.on_answer)
-                reports: Destination = cluster.reports_of(node.settings.node_name)
-                elections: Elections | None = cluster.elections()
+                reports: Destination = cluster.open_report_writer(node.settings.node_name)
+                elections: ElectionSource | None = cluster.open_fabric_reader()
             else:
                 reports = _open_folder(place, node)
                 elections = read_group(SourceOptions, values).fabric_file()
-        rounds = Rounds(node, reports, elections, told.witnesses)
+        rounds = ReportLoop(node, reports, elections, told.round_observers)
         _run_rounds(rounds, node, period_s=period_s, jitter_s=jitter_s)
 
 
@@ -123,11 +123,11 @@ def run(**values: Any) -> None:  # noqa: ANN401 - click's
 @options_of(OutputOptions, *NODE_OPTIONS)
 def collectors(**values: Any) -> None:  # noqa: ANN401 - click's
     """List the collectors: which of them can work on this node, and why the others cannot."""
-    found = availability(open_node(values))
+    found = check_availability(open_node(values))
     output = read_group(OutputOptions, values).output
     if output == "text":
         rows = [(one.collector, "no" if one.reason else "yes", one.reason) for one in found]
-        _print("\n".join(columns([("COLLECTOR", "AVAILABLE", "REASON"), *rows])))
+        _print("\n".join(align_columns([("COLLECTOR", "AVAILABLE", "REASON"), *rows])))
         return
     _print_document(
         [
@@ -158,13 +158,13 @@ def _report_folder(values: Values) -> Path | None:
     return place
 
 
-def _open_folder(place: Path, node: Node) -> ReportFolder:
+def _open_folder(place: Path, node: NodeContext) -> ReportFolder:
     folder = ReportFolder(place, node.settings.node_name)
     folder.prepare()
     return folder
 
 
-def _run_rounds(rounds: Rounds, node: Node, *, period_s: float, jitter_s: float) -> None:
+def _run_rounds(rounds: ReportLoop, node: NodeContext, *, period_s: float, jitter_s: float) -> None:
     """Run rounds until a stop signal; a round that runs then is made short, and awaited."""
     from runtime.periodic import PeriodicJob  # noqa: PLC0415 - other commands do not load it
 
@@ -176,19 +176,19 @@ def _run_rounds(rounds: Rounds, node: Node, *, period_s: float, jitter_s: float)
         job.stop()
 
 
-def _elections(values: Values, node: Node) -> Elections | None:
+def _elections(values: Values, node: NodeContext) -> ElectionSource | None:
     """Return where a single collection reads elections, None where it needs none."""
     source = read_group(SourceOptions, values)
     if not source.kube:
         return source.fabric_file()
-    with _usage_errors():
-        return _cluster(values, node).elections()
+    with _as_usage_errors():
+        return _cluster(values, node).open_fabric_reader()
 
 
 def _cluster(
-    values: Values, node: Node, *, period_s: float = 0.0, on_answer: OnAnswer | None = None
-) -> Cluster:
-    return Cluster(
+    values: Values, node: NodeContext, *, period_s: float = 0.0, on_answer: OnAnswer | None = None
+) -> ApiServerAccess:
+    return ApiServerAccess(
         read_group(KubeOptions, values),
         node.clock,
         sweep_use=read_group(SourceOptions, values).sweep_use(),
@@ -198,7 +198,7 @@ def _cluster(
 
 
 @contextmanager
-def _usage_errors() -> Iterator[None]:
+def _as_usage_errors() -> Iterator[None]:
     """Report as a usage error that an option leads to something that cannot be opened."""
     try:
         yield
@@ -225,8 +225,12 @@ def _print(text: str) -> None:
     click.echo(text.encode())
 
 
-def _exit_of(attempts: Sequence[Attempt]) -> Exit:
+def _derive_exit_code(attempts: Sequence[CollectorRun]) -> AgentExitCode:
     outcomes = {attempt.outcome for attempt in attempts}
-    if Outcome.FAILED in outcomes and Outcome.OK not in outcomes:
-        return Exit.NOTHING
-    return Exit.OK if all(attempt.is_complete for attempt in attempts) else Exit.INCOMPLETE
+    if RunOutcome.FAILED in outcomes and RunOutcome.OK not in outcomes:
+        return AgentExitCode.NOTHING
+    return (
+        AgentExitCode.OK
+        if all(attempt.is_complete for attempt in attempts)
+        else AgentExitCode.INCOMPLETE
+    )

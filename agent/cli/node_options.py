@@ -12,18 +12,18 @@ from typing import Annotated, Final
 import click
 
 from agent.cli.options import Values, read_group
-from agent.collection import Node
+from agent.collection import NodeContext
 from agent.collectors.frames import SystemInterfaces
 from agent.node.command import ProcessRunner, command_env
 from agent.node.frame_listener import Listener
 from agent.settings import (
     FrameSettings,
-    FrameUse,
+    FrameMode,
     Option,
-    Settings,
+    AgentSettings,
     SweepSettings,
-    SweepUse,
-    checked_node_name,
+    SweepMode,
+    check_node_name,
 )
 from agent.sweep_schedule import FabricFile
 from runtime.clock import SystemClock
@@ -62,30 +62,30 @@ class SourceOptions:
         ),
     ]
     sweep: Annotated[
-        SweepUse | None,
+        SweepMode | None,
         Option(
             "--sweep",
             "When to sweep the InfiniBand subnets that this node is in; elected sweeps where the "
             "store or the cluster says so.  [default: elected with --store, else never]",
-            parse=SweepUse,
-            choices=[use.value for use in SweepUse],
+            parse=SweepMode,
+            choices=[use.value for use in SweepMode],
         ),
     ]
 
-    def sweep_use(self) -> SweepUse:
+    def sweep_use(self) -> SweepMode:
         """Return when this node sweeps.
 
         Raises:
             click.UsageError: it is elected, but there is no place to read elections from.
         """
-        use = self.sweep or (SweepUse.ELECTED if self.store else SweepUse.NEVER)
-        if use is SweepUse.ELECTED and self.store is None and not self.kube:
+        use = self.sweep or (SweepMode.ELECTED if self.store else SweepMode.NEVER)
+        if use is SweepMode.ELECTED and self.store is None and not self.kube:
             raise click.UsageError("--sweep elected needs --store or --kube to read elections")
         return use
 
     def fabric_file(self) -> FabricFile | None:
         """Return the file of the store with the elections, None where none are needed."""
-        if self.store is None or self.sweep_use() is not SweepUse.ELECTED:
+        if self.store is None or self.sweep_use() is not SweepMode.ELECTED:
             return None
         return FabricFile(self.store)
 
@@ -105,11 +105,11 @@ class LogOptions:
     verbose: Annotated[bool, Option("--verbose -v", "Log more.")]
 
 
-NODE_OPTIONS: Final = (Settings, SourceOptions, SweepSettings, LogOptions)
+NODE_OPTIONS: Final = (AgentSettings, SourceOptions, SweepSettings, LogOptions)
 """In the order of the help."""
 
 
-def open_node(values: Values) -> Node:
+def open_node(values: Values) -> NodeContext:
     """Start the log and return the node that the options describe.
 
     Raises:
@@ -122,19 +122,19 @@ def open_node(values: Values) -> Node:
     listener = Listener(SystemInterfaces(settings.sysfs_root), clock) if settings.frames else None
     stop = Stop()
     runner = ProcessRunner(command_env(os.environ, source.pass_env), stop)
-    return Node(settings, runner, clock, listener, stop=stop)
+    return NodeContext(settings, runner, clock, listener, stop=stop)
 
 
-def _settings_of(values: Values, source: SourceOptions) -> Settings:
+def _settings_of(values: Values, source: SourceOptions) -> AgentSettings:
     try:
-        node_name = values["node_name"] or checked_node_name(short_name(socket.gethostname()))
+        node_name = values["node_name"] or check_node_name(short_name(socket.gethostname()))
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    is_sweeping = source.sweep_use() is not SweepUse.NEVER
+    is_sweeping = source.sweep_use() is not SweepMode.NEVER
     frames = read_group(FrameSettings, values)
-    is_listening = frames.use is not FrameUse.NEVER and frames.listen_s > 0
+    is_listening = frames.mode is not FrameMode.NEVER and frames.listen_s > 0
     return read_group(
-        Settings,
+        AgentSettings,
         values,
         node_name=node_name,
         hostname=values["hostname"] or node_name,

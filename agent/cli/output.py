@@ -34,11 +34,11 @@ def render_text(reports: Sequence[NeighborReport]) -> str:
     lines = [f"node {show(node.metadata.name)}"]
     if node.spec.device is not None:
         ids = [(str(one.type), show(one.value)) for one in node.spec.device.ids]
-        lines += [f"  {line}" for line in columns(ids)]
+        lines += [f"  {line}" for line in align_columns(ids)]
     rows_of_ports = [row for port in node.spec.ports for row in _port_rows(port)]
     if rows_of_ports:
         header = ("PORT", "MEDIUM", "STATE", "RATE", "NEIGHBOR", "ITS PORT", "VIA")
-        lines += ["", *columns([header, *rows_of_ports])]
+        lines += ["", *align_columns([header, *rows_of_ports])]
     sweeps = [report.spec.sweep for report in reports if report.spec.sweep is not None]
     if sweeps:
         lines += [
@@ -46,11 +46,11 @@ def render_text(reports: Sequence[NeighborReport]) -> str:
             f"sweep {sweeps[0].sweep_id} of subnet {sweeps[0].subnet}: {sweeps[0].of} part(s)",
         ]
     outcomes = [(one.name, one.outcome, show(one.message, 500)) for one in node.status.collectors]
-    lines += ["", *columns([("COLLECTOR", "OUTCOME", "MESSAGE"), *outcomes])]
+    lines += ["", *align_columns([("COLLECTOR", "OUTCOME", "MESSAGE"), *outcomes])]
     return "\n".join(lines)
 
 
-def columns(rows: Iterable[Sequence[str]]) -> list[str]:
+def align_columns(rows: Iterable[Sequence[str]]) -> list[str]:
     """Return rows of equal length as lines with aligned columns, without blanks at their ends."""
     rows = list(rows)
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]

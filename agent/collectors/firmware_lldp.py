@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.collectors.probe import Collected, Collector, SourceAbsent
-from agent.node.command import Limits, Runner
+from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
+from agent.node.command import CommandLimits, Runner
 from agent.node.sysfs import Sysfs
-from agent.settings import Settings
+from agent.settings import AgentSettings
 from topology.model.errors import show
 from topology.model.facts import Device, Medium, Port
 from topology.model.ids import Id, IdKind, natural_key
@@ -23,7 +23,7 @@ _MAX_CARDS: Final = 64
 """Ports of such cards; each costs a process."""
 
 
-def absence(settings: Settings, runner: Runner) -> str | None:
+def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
     """Return why nothing can be asked, None when there is a card and ethtool."""
     if not _interfaces(settings):
         return "no card with an LLDP agent of its own"
@@ -32,19 +32,19 @@ def absence(settings: Settings, runner: Runner) -> str | None:
     return None
 
 
-def collect(settings: Settings, runner: Runner) -> Collected:
+def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
     """Return the ports of such cards, each with what its flag says.
 
     Raises:
         SourceAbsent: no such card, or no ethtool.
         CollectError: ethtool hangs, or cannot be started.
     """
-    missing = absence(settings, runner)
+    missing = explain_absence(settings, runner)
     if missing:
         raise SourceAbsent(missing)
-    told = {name: _ask(settings, runner, name) for name in _interfaces(settings)}
+    told = {name: _query_flag(settings, runner, name) for name in _interfaces(settings)}
     silent = [show(name) for name, is_eaten in told.items() if is_eaten is None]
-    return Collected(
+    return CollectedFacts(
         ports=tuple(
             _port(name, is_eaten=is_eaten)
             for name, is_eaten in told.items()
@@ -54,9 +54,9 @@ def collect(settings: Settings, runner: Runner) -> Collected:
     )
 
 
-def recall(device: Device) -> Collected:
+def restore(device: Device) -> CollectedFacts:
     """Return what flags once said, out of a report."""
-    return Collected(
+    return CollectedFacts(
         ports=tuple(
             _port(port.name, is_eaten=port.firmware_lldp)
             for port in device.ports
@@ -65,27 +65,27 @@ def recall(device: Device) -> Collected:
     )
 
 
-COLLECTOR: Final = Collector(collect, absence, recall)
+COLLECTOR: Final = Collector(collect, explain_absence, restore)
 
 
-def _interfaces(settings: Settings) -> tuple[str, ...]:
+def _interfaces(settings: AgentSettings) -> tuple[str, ...]:
     root = Sysfs(settings.sysfs_root)
     names = (
         name
-        for name in root.names(_NET)
+        for name in root.list_names(_NET)
         if root.link_name(f"{_NET}/{name}/device/driver") in _DRIVERS
     )
     return tuple(sorted(names, key=natural_key)[:_MAX_CARDS])
 
 
-def _ask(settings: Settings, runner: Runner, name: str) -> bool | None:
+def _query_flag(settings: AgentSettings, runner: Runner, name: str) -> bool | None:
     """Return what the card's flag says; None where it has none, as with old drivers.
 
     Raises:
         CommandTimeout: it did not answer; the next card would not either.
     """
     argv = (settings.ethtool, "--show-priv-flags", name)
-    result = runner.run(argv, Limits(settings.deadline_s, settings.max_output_bytes))
+    result = runner.run(argv, CommandLimits(settings.deadline_s, settings.max_output_bytes))
     if result.exit_code:
         return None
     return parse_firmware_lldp(result.stdout.decode("utf-8", "replace"))

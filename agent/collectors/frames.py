@@ -20,11 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agent.collectors.probe import Collected, Collector, SourceAbsent
+from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
 from agent.node.command import Runner
-from agent.node.frame_listener import Ear, Heard, Listener
+from agent.node.frame_listener import PortSocket, ListenerSnapshot, Listener
 from agent.node.sysfs import Sysfs
-from agent.settings import Settings
+from agent.settings import AgentSettings
 from topology.model.errors import show
 from topology.model.facts import Device, Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
@@ -41,7 +41,7 @@ MAX_IDS: Final = 64
 sorts before them."""
 
 _NO_SCAPY: Final = "scapy not found: install toponaut[agent-frames]"
-_NO_RIGHT: Final = "no right to capture frames: it takes CAP_NET_RAW"
+_NO_PERMISSION: Final = "no right to capture frames: it takes CAP_NET_RAW"
 
 # linux/if_packet.h, asm-generic/socket.h; Python has no names for these.
 _SOL_PACKET: Final = 263
@@ -64,24 +64,26 @@ _PROGRAM: Final = (
 )
 
 
-def absence(settings: Settings, _runner: Runner) -> str | None:
+def explain_absence(settings: AgentSettings, _runner: Runner) -> str | None:
     """Return why no frames can be heard, None when they can."""
     if settings.frames is None:
         return "not told to listen (--frames, --listen-for)"
-    return SystemInterfaces(settings.sysfs_root).refusal()
+    return SystemInterfaces(settings.sysfs_root).explain_refusal()
 
 
-def recall(device: Device) -> Collected:
+def restore(device: Device) -> CollectedFacts:
     """Return what frames once told, out of a report."""
     heard = (
         (port.name, tuple(one for one in port.neighbors if one.source is Source.LLDP))
         for port in device.ports
     )
-    return Collected(ports=tuple(_port(name, neighbors) for name, neighbors in heard if neighbors))
+    return CollectedFacts(
+        ports=tuple(_port(name, neighbors) for name, neighbors in heard if neighbors)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class FrameCollector:
     """What a round hears frames by."""
 
     listener: Listener
@@ -96,9 +98,9 @@ class Hearing:
     @property
     def collector(self) -> Collector:
         """The collector of this round."""
-        return Collector(self.collect, absence, recall)
+        return Collector(self.collect, explain_absence, restore)
 
-    def collect(self, _settings: Settings, _runner: Runner) -> Collected:
+    def collect(self, _settings: AgentSettings, _runner: Runner) -> CollectedFacts:
         """Return what the ports hear, once they have listened for long enough.
 
         Raises:
@@ -106,26 +108,28 @@ class Hearing:
         """
         self._listen()
         if not self.ports:
-            return Collected(note="no network port to listen on")
-        heard = self._heard()
-        crowded = [f"{show(port)}: more than {MAX_NEIGHBORS} neighbors" for port in heard.crowded]
-        return Collected(
+            return CollectedFacts(note="no network port to listen on")
+        heard = self._await_snapshot()
+        crowded = [
+            f"{show(port)}: more than {MAX_NEIGHBORS} neighbors" for port in heard.crowded_ports
+        ]
+        return CollectedFacts(
             ports=tuple(_port(name, neighbors) for name, neighbors in heard.neighbors),
-            skipped=heard.errors,
+            errors=heard.errors,
             note="; ".join(crowded) if heard.neighbors else "no frame heard",
         )
 
     def _listen(self) -> None:
-        refusal = self.listener.refusal()
+        refusal = self.listener.explain_refusal()
         if refusal:
             raise SourceAbsent(refusal)
         try:
             self.listener.listen(self.ports)
         except PermissionError as error:
-            raise SourceAbsent(_NO_RIGHT) from error
+            raise SourceAbsent(_NO_PERMISSION) from error
 
-    def _heard(self) -> Heard:
-        heard = self.listener.heard()
+    def _await_snapshot(self) -> ListenerSnapshot:
+        heard = self.listener.snapshot()
         if not heard.num_ports:
             raise SourceAbsent("none of the ports could be opened to listen on")
         missing_s = self.listen_s - heard.listened_s
@@ -136,7 +140,7 @@ class Hearing:
         fields = {"num_ports": heard.num_ports, "duration_s": round(missing_s, 3)}
         log.info("listening for frames", extra=fields)
         self.wait(missing_s)
-        return self.listener.heard()
+        return self.listener.snapshot()
 
 
 def _port(name: str, neighbors: tuple[Neighbor, ...]) -> Port:
@@ -151,7 +155,7 @@ class SystemInterfaces:
         """Take where sysfs tells of links."""
         self._sysfs = Sysfs(sysfs_root)
 
-    def refusal(self) -> str | None:
+    def explain_refusal(self) -> str | None:
         """Return why no port can be opened, None when they can."""
         if find_spec("scapy") is None:
             return _NO_SCAPY
@@ -159,7 +163,7 @@ class SystemInterfaces:
             # Of no protocol, so it hears nothing: only whether it may be opened counts.
             socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
         except OSError as error:
-            return _NO_RIGHT if error.errno == errno.EPERM else f"no packet sockets: {error}"
+            return _NO_PERMISSION if error.errno == errno.EPERM else f"no packet sockets: {error}"
         return None
 
     def index(self, port: str) -> int | None:
@@ -177,16 +181,16 @@ class SystemInterfaces:
         """Return whether the carrier is there; a driver that does not tell counts as linked."""
         return self._sysfs.read_int(f"class/net/{port}/carrier") != 0
 
-    def open(self, port: str) -> Ear:
+    def open(self, port: str) -> PortSocket:
         """Return an ear on a port.
 
         Raises:
             OSError: it cannot be opened; PermissionError without CAP_NET_RAW.
         """
-        return _ScapyEar(_listen_socket(port), port)
+        return _ScapySocket(_listen_socket(port), port)
 
 
-class _ScapyEar:
+class _ScapySocket:
     """A packet socket of scapy, which puts VLAN tags back that the kernel took off."""
 
     def __init__(self, opened: L2ListenSocket, port: str) -> None:

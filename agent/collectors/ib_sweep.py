@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from agent.collectors.probe import Collected, Collector, SourceAbsent, Sweep, SweepFailed
-from agent.node.command import CommandResult, Limits, Runner, tail_of
+from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent, SweepDump, SweepFailed
+from agent.node.command import CommandResult, CommandLimits, Runner, tail_of
 from agent.node.sysfs import Sysfs
-from agent.settings import DEFAULT_SUBNET, Settings, SweepSettings
+from agent.settings import DEFAULT_SUBNET, AgentSettings, SweepSettings
 from topology.model.errors import CollectError, CommandFailed, ParseError, show
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import natural_key, parse_guid
@@ -29,17 +29,17 @@ _NO_ANSWER: Final = ("_do_madrpc failed", "Failed to resolve self")
 """What is said where even the first query, which goes to the own HCA, got no answer."""
 
 
-class _Turn(NamedTuple):
+class _SubnetSweep(NamedTuple):
     """One subnet to sweep, and how."""
 
     subnet: str
     argv: tuple[str, ...]
 
 
-class _Found(NamedTuple):
+class _SweepResult(NamedTuple):
     """What one sweep saw."""
 
-    sweep: Sweep
+    sweep: SweepDump
     skipped: tuple[ParseError, ...]
     note: str
 
@@ -48,7 +48,7 @@ class _SweepRefused(CollectError):  # noqa: N818 - reads as what happened
     """Every query timed out."""
 
 
-def absence(settings: Settings, runner: Runner) -> str | None:
+def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
     """Return why this node does not sweep, None when it seems that it can."""
     if settings.sweep is None:
         return "not asked to sweep (--sweep)"
@@ -58,7 +58,7 @@ def absence(settings: Settings, runner: Runner) -> str | None:
     return None
 
 
-def collect(settings: Settings, runner: Runner) -> Collected:
+def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
     """Return the canonical text of each subnet; nothing where this node is not to sweep.
 
     Raises:
@@ -67,46 +67,46 @@ def collect(settings: Settings, runner: Runner) -> Collected:
     """
     sweep = settings.sweep
     if sweep is None:
-        return Collected(note="not asked to sweep")
+        return CollectedFacts(note="not asked to sweep")
     if sweep.targets is not None:
-        reason = absence(settings, runner)
+        reason = explain_absence(settings, runner)
         if reason is not None:
             raise SourceAbsent(reason)
     if sweep.targets == ():
-        return Collected(note="not elected to sweep")
-    found: list[_Found] = []
-    problems: list[tuple[_Turn, CollectError]] = []
-    for turn in _turns(settings, sweep):
+        return CollectedFacts(note="not elected to sweep")
+    found: list[_SweepResult] = []
+    problems: list[tuple[_SubnetSweep, CollectError]] = []
+    for turn in _plan_sweeps(settings, sweep):
         try:
-            found.append(_sweep(turn, sweep, runner))
+            found.append(_run_sweep(turn, sweep, runner))
         except CollectError as error:
             problems.append((turn, error))
-    failed, refused = _lost(problems)
-    message = _told(problems, has_many=len(found) + len(problems) > 1)
+    failed, refused = _split_failed_subnets(problems)
+    message = _join_messages(problems, has_many=len(found) + len(problems) > 1)
     if not found:
         if all(isinstance(error, SourceAbsent) for _, error in problems):
             raise SourceAbsent(message)
         raise SweepFailed(message, failed=failed, refused=refused)
-    return Collected(
+    return CollectedFacts(
         sweeps=tuple(one.sweep for one in found),
-        failed=failed,
-        refused=refused,
-        skipped=tuple(problem for one in found for problem in one.skipped),
+        failed_subnets=failed,
+        refused_subnets=refused,
+        errors=tuple(problem for one in found for problem in one.skipped),
         note="; ".join(part for part in (*(one.note for one in found), message) if part),
     )
 
 
-def _turns(settings: Settings, sweep: SweepSettings) -> tuple[_Turn, ...]:
+def _plan_sweeps(settings: AgentSettings, sweep: SweepSettings) -> tuple[_SubnetSweep, ...]:
     if sweep.targets is None:
-        return (_Turn(sweep.subnet or _local_subnet(settings, sweep), sweep.command),)
+        return (_SubnetSweep(sweep.subnet or _local_subnet(settings, sweep), sweep.command),)
     return tuple(
-        _Turn(one.subnet, (*sweep.command, "-C", one.device, "-P", str(one.port)))
+        _SubnetSweep(one.subnet, (*sweep.command, "-C", one.device, "-P", str(one.port)))
         for one in sweep.targets
     )
 
 
-def _lost(
-    problems: Iterable[tuple[_Turn, CollectError]],
+def _split_failed_subnets(
+    problems: Iterable[tuple[_SubnetSweep, CollectError]],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the subnets that failed, and those that refused."""
     lost = {(isinstance(error, _SweepRefused), turn.subnet) for turn, error in problems}
@@ -117,14 +117,14 @@ def _lost(
     return failed, refused
 
 
-def _told(problems: Iterable[tuple[_Turn, CollectError]], *, has_many: bool) -> str:
+def _join_messages(problems: Iterable[tuple[_SubnetSweep, CollectError]], *, has_many: bool) -> str:
     return "; ".join(
         f"subnet {turn.subnet}: {error}" if has_many else str(error) for turn, error in problems
     )
 
 
-def _sweep(turn: _Turn, sweep: SweepSettings, runner: Runner) -> _Found:
-    result = runner.run(turn.argv, Limits(sweep.deadline_s, sweep.max_output_bytes))
+def _run_sweep(turn: _SubnetSweep, sweep: SweepSettings, runner: Runner) -> _SweepResult:
+    result = runner.run(turn.argv, CommandLimits(sweep.deadline_s, sweep.max_output_bytes))
     num_lost = sum(_LOST_ANSWER in line for line in result.stderr.splitlines())
     if result.exit_code != 0:
         raise _failure(turn.argv[0], result, num_lost)
@@ -133,8 +133,8 @@ def _sweep(turn: _Turn, sweep: SweepSettings, runner: Runner) -> _Found:
         if num_lost:
             raise _SweepRefused(_refusal(num_lost) + tail_of(result.stderr))
         raise CollectError("the sweep found no switch" + tail_of(result.stderr))
-    return _Found(
-        Sweep(turn.subnet, render_ibnetdiscover(parsed.devices)),
+    return _SweepResult(
+        SweepDump(turn.subnet, render_ibnetdiscover(parsed.devices)),
         parsed.errors,
         f"partial: {num_lost} queries timed out" if num_lost else "",
     )
@@ -157,21 +157,21 @@ def _refusal(num_lost: int) -> str:
     return f"refused: every query{count} timed out, as an M_Key makes them"
 
 
-def recall(_device: Device) -> Collected:
+def restore(_device: Device) -> CollectedFacts:
     """Return nothing: a sweep has reports of its own, which stay until a new one replaces them."""
-    return Collected()
+    return CollectedFacts()
 
 
-COLLECTOR: Final = Collector(collect, absence, recall)
+COLLECTOR: Final = Collector(collect, explain_absence, restore)
 
 
-def _local_subnet(settings: Settings, sweep: SweepSettings) -> str:
+def _local_subnet(settings: AgentSettings, sweep: SweepSettings) -> str:
     """Return the prefix of the port that the command names, else of the first active one."""
     root = Sysfs(settings.sysfs_root)
     device, port = _option(sweep.command, "-C"), _option(sweep.command, "-P")
-    for name in (device,) if device else root.names(_INFINIBAND):
+    for name in (device,) if device else root.list_names(_INFINIBAND):
         ports = f"{_INFINIBAND}/{name}/ports"
-        for number in (port,) if port else sorted(root.names(ports), key=natural_key):
+        for number in (port,) if port else sorted(root.list_names(ports), key=natural_key):
             is_active = "ACTIVE" in (root.read(f"{ports}/{number}/state") or "")
             is_fabric = root.read(f"{ports}/{number}/link_layer") == "InfiniBand"
             gid = (root.read(f"{ports}/{number}/gids/0") or "").replace(":", "")

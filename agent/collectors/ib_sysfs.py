@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from agent.collectors.probe import Collected, Collector
+from agent.collectors.probe import CollectedFacts, Collector
 from agent.node.command import Runner
 from agent.node.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
 from agent.node.sysfs import Sysfs
-from agent.settings import Settings
+from agent.settings import AgentSettings
 from topology.model.errors import CollectError
 from topology.model.facts import Device, Medium, Port
 from topology.model.ids import IdKind
@@ -29,13 +29,13 @@ _MAX_PORTS: Final = 16
 """Of one HCA; real ones have one or two."""
 
 
-def absence(settings: Settings, _runner: Runner) -> str | None:
+def explain_absence(settings: AgentSettings, _runner: Runner) -> str | None:
     """Return why there is no HCA to read, None when there is one."""
     root = Sysfs(settings.sysfs_root)
-    return None if root.names(_INFINIBAND) else "no InfiniBand or RoCE device"
+    return None if root.list_names(_INFINIBAND) else "no InfiniBand or RoCE device"
 
 
-def collect(settings: Settings, _runner: Runner) -> Collected:
+def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     """Return the InfiniBand ports of this node, its GUIDs, and the RDMA devices of its NICs.
 
     Raises:
@@ -44,27 +44,29 @@ def collect(settings: Settings, _runner: Runner) -> Collected:
     root = Sysfs(settings.sysfs_root)
     if not root.exists(_CLASS):
         raise CollectError(f"no {root.root / _CLASS}: is sysfs mounted?")
-    files = dict(_files(root))
+    files = dict(_read_files(root))
     parsed = parse_ib_sysfs(files, source=_INFINIBAND)
     if not parsed.devices:
-        return Collected(skipped=parsed.errors, note="no InfiniBand or RoCE device")
+        return CollectedFacts(errors=parsed.errors, note="no InfiniBand or RoCE device")
     gpus = find_gpus(root)
-    ports = tuple(_placed(root, port, gpus) for device in parsed.devices for port in device.ports)
+    ports = tuple(
+        _with_gpu_distance(root, port, gpus) for device in parsed.devices for port in device.ports
+    )
     port_guids = (one for port in ports for one in port.ids if one.kind is IdKind.PORT_GUID)
     own = (one for device in parsed.devices for one in device.ids)
-    return Collected(
+    return CollectedFacts(
         ids=frozenset({*own, *port_guids}),
         ports=ports,
         rdma_of_net=frozenset(
-            (net, found.rdma_device) for net, found in parsed.rdma_of_net.items()
+            (net, found.rdma_device) for net, found in parsed.rdma_by_interface.items()
         ),
-        skipped=parsed.errors,
+        errors=parsed.errors,
     )
 
 
-def recall(device: Device) -> Collected:
+def restore(device: Device) -> CollectedFacts:
     """Return the HCAs that a report tells of."""
-    return Collected(
+    return CollectedFacts(
         ids=frozenset(one for one in device.ids if one.kind in _OWN_KINDS),
         ports=tuple(port for port in device.ports if port.medium is Medium.INFINIBAND),
         rdma_of_net=frozenset(
@@ -75,26 +77,26 @@ def recall(device: Device) -> Collected:
     )
 
 
-COLLECTOR: Final = Collector(collect, absence, recall)
+COLLECTOR: Final = Collector(collect, explain_absence, restore)
 
 
-def _files(root: Sysfs) -> Iterator[tuple[str, str]]:
+def _read_files(root: Sysfs) -> Iterator[tuple[str, str]]:
     """Yield (path below the class, content) of what the parser reads."""
-    for name in root.names(_INFINIBAND)[:_MAX_DEVICES]:
+    for name in root.list_names(_INFINIBAND)[:_MAX_DEVICES]:
         base = f"{_INFINIBAND}/{name}"
         paths = list(_DEVICE_FILES)
-        for number in root.names(f"{base}/ports")[:_MAX_PORTS]:
+        for number in root.list_names(f"{base}/ports")[:_MAX_PORTS]:
             paths += [f"ports/{number}/{file}" for file in _PORT_FILES]
         for path in paths:
             text = root.read(f"{base}/{path}")
             if text is not None:
                 yield f"{name}/{path}", text
-        yield f"{name}/device/net", "\n".join(root.names(f"{base}/device/net"))
+        yield f"{name}/device/net", "\n".join(root.list_names(f"{base}/device/net"))
         if root.exists(f"{base}/device/physfn"):
             yield f"{name}/device/physfn", ""
 
 
-def _placed(root: Sysfs, port: Port, gpus: tuple[Gpu, ...]) -> Port:
+def _with_gpu_distance(root: Sysfs, port: Port, gpus: tuple[Gpu, ...]) -> Port:
     device = f"{_INFINIBAND}/{port.rdma_device}/device"
     return port._replace(
         pci_address=pci_address(root, device),

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from agent.collectors.probe import Collected, Collector, SourceAbsent
+from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
 from agent.node.command import Runner
 from agent.node.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
 from agent.node.sysfs import Sysfs
-from agent.settings import Settings
+from agent.settings import AgentSettings
 from topology.model.errors import CollectError
 from topology.model.facts import Device, Medium, Port, PortState
 from topology.model.ids import Id, IdKind, natural_key, parse_mac
@@ -33,7 +33,7 @@ _MBPS = 1_000_000
 _REPRESENTOR = re.compile(r"(c\d+)?pf\d+")
 
 
-def absence(settings: Settings, _runner: Runner) -> str | None:
+def explain_absence(settings: AgentSettings, _runner: Runner) -> str | None:
     """Return why there is nothing to read, None when there is."""
     root = Sysfs(settings.sysfs_root)
     if not root.exists(_CLASS):
@@ -41,7 +41,7 @@ def absence(settings: Settings, _runner: Runner) -> str | None:
     return None if root.exists(_NET) else f"no {root.root / _NET}"
 
 
-def collect(settings: Settings, _runner: Runner) -> Collected:
+def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     """Return the Ethernet ports of this node, and which interfaces are none.
 
     Raises:
@@ -53,7 +53,7 @@ def collect(settings: Settings, _runner: Runner) -> Collected:
         raise CollectError(f"no {root.root / _CLASS}: is sysfs mounted?")
     if not root.exists(_NET):
         raise SourceAbsent(f"no {root.root / _NET}")
-    names = sorted(root.names(_NET), key=natural_key)
+    names = sorted(root.list_names(_NET), key=natural_key)
     wanted = [name for name in names if _is_port(root, name, settings.interfaces)]
     # Physical ones first: they survive the cap whatever the patterns ask for.
     wanted.sort(key=lambda name: not root.exists(f"{_NET}/{name}/device"))
@@ -64,7 +64,7 @@ def collect(settings: Settings, _runner: Runner) -> Collected:
     note = "" if ports else "no physical network port"
     if len(wanted) > MAX_PORTS:
         note = f"{len(wanted)} interfaces, only {MAX_PORTS} kept: are the patterns too wide?"
-    return Collected(
+    return CollectedFacts(
         ids=frozenset(one for port in ports for one in port.ids if one.kind is IdKind.MAC),
         ports=ports,
         excluded=frozenset(name for name in names if name not in kept),
@@ -72,16 +72,16 @@ def collect(settings: Settings, _runner: Runner) -> Collected:
     )
 
 
-def recall(device: Device) -> Collected:
+def restore(device: Device) -> CollectedFacts:
     """Return the Ethernet ports and addresses of a report, without what their neighbors said."""
     ports = (port for port in device.ports if port.medium is Medium.ETHERNET)
-    return Collected(
+    return CollectedFacts(
         ids=frozenset(one for one in device.ids if one.kind is IdKind.MAC),
         ports=tuple(port._replace(neighbors=()) for port in ports),
     )
 
 
-COLLECTOR: Final = Collector(collect, absence, recall)
+COLLECTOR: Final = Collector(collect, explain_absence, restore)
 
 
 def _is_port(root: Sysfs, name: str, patterns: tuple[str, ...]) -> bool:
@@ -122,7 +122,7 @@ def _port(root: Sysfs, name: str, gpus: tuple[Gpu, ...], bonds: _Bonds) -> Port:
     state = _state(root, base)
     speed = root.read_int(f"{base}/speed")
     is_known = speed is not None and 0 < speed < _UNKNOWN_SPEED and state is PortState.UP
-    rdma_devices = root.names(f"{base}/device/infiniband")
+    rdma_devices = root.list_names(f"{base}/device/infiniband")
     master = bonds.master(name)
     mac = bonds.mac(name, master)
     # The ifindex is left out: it differs after each boot, and no host sends it as its port id.

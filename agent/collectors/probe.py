@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent.node.command import Runner
-from agent.settings import Settings
+from agent.settings import AgentSettings
 from topology.model.errors import CollectError, ParseError
 from topology.model.facts import Device, Port
 from topology.model.ids import Id
@@ -32,7 +32,7 @@ class SweepFailed(CollectError):  # noqa: N818 - reads as what happened
         self.refused = refused
 
 
-class Sweep(NamedTuple):
+class SweepDump(NamedTuple):
     """An InfiniBand subnet as this node's sweep saw it."""
 
     subnet: str
@@ -41,7 +41,7 @@ class Sweep(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectedFacts:
     """What one collector found. Finding nothing is an answer: the node has no such thing."""
 
     ids: frozenset[Id] = frozenset()
@@ -52,13 +52,13 @@ class Collected:
     """Interfaces that are no cable's end; no other collector may make ports of them."""
     rdma_of_net: frozenset[tuple[str, str]] = frozenset()
     """(interface, RDMA device) pairs."""
-    sweeps: tuple[Sweep, ...] = ()
+    sweeps: tuple[SweepDump, ...] = ()
     """One a subnet."""
-    failed: tuple[str, ...] = ()
+    failed_subnets: tuple[str, ...] = ()
     """Subnets that this run could not sweep."""
-    refused: tuple[str, ...] = ()
+    refused_subnets: tuple[str, ...] = ()
     """Subnets of which this run let every query time out."""
-    skipped: tuple[ParseError, ...] = ()
+    errors: tuple[ParseError, ...] = ()
     """Parts of the input that could not be read."""
     note: str = field(default="", compare=False)
     """What an operator should know of this run: why nothing was found, or what is missing."""
@@ -72,9 +72,9 @@ class Collected:
 class Collector(NamedTuple):
     """One source of facts. Collectors know nothing of each other."""
 
-    collect: Callable[[Settings, Runner], Collected]
+    collect: Callable[[AgentSettings, Runner], CollectedFacts]
     """Raises CollectError when the source fails, SourceAbsent when there is none."""
-    absence: Callable[[Settings, Runner], str | None]
+    explain_absence: Callable[[AgentSettings, Runner], str | None]
     """Tells cheaply why the source is not on this node; None when it seems to be."""
-    recall: Callable[[Device], Collected]
+    restore: Callable[[Device], CollectedFacts]
     """Picks what this collector once found out of a published report."""

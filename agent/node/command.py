@@ -44,7 +44,7 @@ class CommandResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CommandLimits:
     """What a command may cost."""
 
     deadline_s: float
@@ -54,7 +54,7 @@ class Limits:
 class Runner(Protocol):
     """Runs a command; what a collector sees of processes."""
 
-    def run(self, argv: Sequence[str], limits: Limits) -> CommandResult:
+    def run(self, argv: Sequence[str], limits: CommandLimits) -> CommandResult:
         """Return how the command ended.
 
         Raises:
@@ -75,7 +75,7 @@ class ProcessRunner:
         self._env = dict(env)
         self._stop = stop or Stop()
 
-    def run(self, argv: Sequence[str], limits: Limits) -> CommandResult:
+    def run(self, argv: Sequence[str], limits: CommandLimits) -> CommandResult:
         """Run one command, see `run_command`."""
         return run_command(
             argv,
@@ -123,7 +123,9 @@ def run_command(
     if stop.is_set:
         raise _stopped(argv[0])
     process = _start(argv, env)
-    running = _Running(argv[0], process, time.monotonic() + deadline_s, max_output_bytes, stop)
+    running = _RunningCommand(
+        argv[0], process, time.monotonic() + deadline_s, max_output_bytes, stop
+    )
     try:
         return running.finish(deadline_s)
     finally:
@@ -148,7 +150,7 @@ def _start(argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[byte
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningCommand:
     """One started command, from its first byte to the death of its group."""
 
     name: str
@@ -204,11 +206,11 @@ class _Running:
         for pipe in self._pipes():
             if pipe in ready:
                 piece = os.read(pipe.fileno(), _READ_BYTES)
-                self._keep(piece, is_stdout=pipe is self.process.stdout)
+                self._append(piece, is_stdout=pipe is self.process.stdout)
                 if not piece:
                     selector.unregister(pipe)
 
-    def _keep(self, piece: bytes, *, is_stdout: bool) -> None:
+    def _append(self, piece: bytes, *, is_stdout: bool) -> None:
         if not is_stdout:
             self.stderr += piece
             del self.stderr[:-STDERR_TAIL_BYTES]

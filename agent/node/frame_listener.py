@@ -29,7 +29,7 @@ MAX_BURST: Final = 64
 """Frames of one port in a row; a flood on one leaves the others their turn."""
 
 
-class Ear(Protocol):
+class PortSocket(Protocol):
     """An open socket of one port."""
 
     def fileno(self) -> int:
@@ -49,7 +49,7 @@ class Ear(Protocol):
 class Interfaces(Protocol):
     """The ports of this machine."""
 
-    def refusal(self) -> str | None:
+    def explain_refusal(self) -> str | None:
         """Return why no port can be opened, None when they can."""
 
     def index(self, port: str) -> int | None:
@@ -58,7 +58,7 @@ class Interfaces(Protocol):
     def has_link(self, port: str) -> bool:
         """Return whether the cable has a signal, as far as the port tells."""
 
-    def open(self, port: str) -> Ear:
+    def open(self, port: str) -> PortSocket:
         """Return an ear on a port.
 
         Raises:
@@ -66,19 +66,19 @@ class Interfaces(Protocol):
         """
 
 
-class _Place(NamedTuple):
+class _OpenPort(NamedTuple):
     port: str
     ifindex: int
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ListenerSnapshot:
     """What was heard so far."""
 
     neighbors: tuple[tuple[str, tuple[Neighbor, ...]], ...]
     """(port, its neighbors), in natural order of the ports."""
     errors: tuple[ParseError, ...]
-    crowded: tuple[str, ...]
+    crowded_ports: tuple[str, ...]
     """Ports that have more neighbors than there is room for."""
     num_ports: int
     """How many ports are listened on."""
@@ -93,16 +93,16 @@ class Listener:
         """Open nothing yet."""
         self._interfaces = interfaces
         self._clock = clock
-        self._ears: dict[_Place, Ear] = {}
+        self._sockets: dict[_OpenPort, PortSocket] = {}
         self._table = NeighborTable()
         self._since_s: float | None = None
         self._thread: threading.Thread | None = None
         # A byte here ends the thread; the ears are its own while it runs.
         self._wake: socket.socket | None = None
 
-    def refusal(self) -> str | None:
+    def explain_refusal(self) -> str | None:
         """Return why nothing can be heard on this node, None when it can."""
-        return self._interfaces.refusal()
+        return self._interfaces.explain_refusal()
 
     def listen(self, ports: Iterable[str]) -> None:
         """Listen on these ports and no others; cheap when nothing changed.
@@ -113,39 +113,39 @@ class Listener:
             PermissionError: this process may not listen.
         """
         indexes = ((port, self._interfaces.index(port)) for port in ports)
-        wanted = {_Place(port, index) for port, index in indexes if index is not None}
-        if wanted == set(self._ears) and (self._thread is None or self._thread.is_alive()):
+        wanted = {_OpenPort(port, index) for port, index in indexes if index is not None}
+        if wanted == set(self._sockets) and (self._thread is None or self._thread.is_alive()):
             return
         self._end_thread()
-        for place in set(self._ears) - wanted:
-            self._ears.pop(place).close()
-            self._table = self._table.forget(place.port)
-        for place in sorted(wanted - set(self._ears)):
+        for place in set(self._sockets) - wanted:
+            self._sockets.pop(place).close()
+            self._table = self._table.remove_port(place.port)
+        for place in sorted(wanted - set(self._sockets)):
             self._open(place)
-        if self._ears:
+        if self._sockets:
             self._start_thread()
 
-    def heard(self) -> Heard:
+    def snapshot(self) -> ListenerSnapshot:
         """Return what was heard so far."""
         now_s, table = self._clock.monotonic(), self._table
-        return Heard(
+        return ListenerSnapshot(
             neighbors=table.neighbors(at_s=now_s),
             errors=table.errors(at_s=now_s),
-            crowded=tuple(port for port, _ in table.crowded()),
-            num_ports=len(self._ears),
+            crowded_ports=tuple(port for port, _ in table.count_left_out()),
+            num_ports=len(self._sockets),
             listened_s=0.0 if self._since_s is None else now_s - self._since_s,
         )
 
     def stop(self) -> None:
         """Close every ear and forget what was heard."""
         self._end_thread()
-        while self._ears:
-            self._ears.popitem()[1].close()
+        while self._sockets:
+            self._sockets.popitem()[1].close()
         self._table, self._since_s = NeighborTable(), None
 
-    def _open(self, place: _Place) -> None:
+    def _open(self, place: _OpenPort) -> None:
         try:
-            self._ears[place] = self._interfaces.open(place.port)
+            self._sockets[place] = self._interfaces.open(place.port)
         except PermissionError:
             self.stop()
             raise
@@ -170,7 +170,7 @@ class Listener:
     def _run(self, woken: socket.socket) -> None:
         with woken, selectors.DefaultSelector() as selector:
             selector.register(woken, selectors.EVENT_READ)
-            for place, ear in self._ears.items():
+            for place, ear in self._sockets.items():
                 selector.register(ear, selectors.EVENT_READ, place)
             checked_s = self._clock.monotonic()
             while True:
@@ -183,23 +183,23 @@ class Listener:
                     self._forget_unplugged()
                     checked_s = self._clock.monotonic()
 
-    def _drain(self, place: _Place) -> bool:
+    def _drain(self, place: _OpenPort) -> bool:
         """Take what a port has heard; return whether it can hear on."""
-        ear = self._ears[place]
+        ear = self._sockets[place]
         for _ in range(MAX_BURST):
             try:
                 raw = ear.receive()
             except OSError as error:
-                self._table = self._table.forget(place.port)
+                self._table = self._table.remove_port(place.port)
                 return error.errno == errno.ENETDOWN
             if raw is None:
                 break
             frame = parse_frame(raw, source=place.port)
             now_s = self._clock.monotonic()
-            self._table = self._table.hear(place.port, frame, at_s=now_s)
+            self._table = self._table.add_frame(place.port, frame, at_s=now_s)
         return True
 
     def _forget_unplugged(self) -> None:
-        for place in self._ears:
+        for place in self._sockets:
             if place.port in self._table.ports and not self._interfaces.has_link(place.port):
-                self._table = self._table.forget(place.port)
+                self._table = self._table.remove_port(place.port)

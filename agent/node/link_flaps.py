@@ -18,16 +18,16 @@ MIN_DOWNS: Final = 3
 WINDOW_S: Final = 3600.0
 
 
-def read_downs(root: Sysfs, ports: Iterable[Port]) -> dict[str, int]:
+def read_down_counts(root: Sysfs, ports: Iterable[Port]) -> dict[str, int]:
     """Return how often each port has lost its link since it is there; ports that tell none lack.
 
     `carrier_down_count` is there since Linux 4.16, InfiniBand's counter stops at 255.
     """
-    found = ((port.name, _downs(root, port)) for port in ports)
+    found = ((port.name, _read_down_count(root, port)) for port in ports)
     return {name: downs for name, downs in found if downs is not None}
 
 
-def _downs(root: Sysfs, port: Port) -> int | None:
+def _read_down_count(root: Sysfs, port: Port) -> int | None:
     if port.medium is Medium.ETHERNET:
         downs = root.read_int(f"class/net/{port.name}/carrier_down_count")
         changes = root.read_int(f"class/net/{port.name}/carrier_changes")
@@ -38,7 +38,7 @@ def _downs(root: Sysfs, port: Port) -> int | None:
     return None
 
 
-class Flaps:
+class FlapTracker:
     """What the counters did in the last hour."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Flaps:
         A counter that is smaller than before was reset, and counts from there.
 
         Args:
-            downs: by port, as `read_downs` returns them.
+            downs: by port, as `read_down_counts` returns them.
             now_s: of a clock that only goes forward.
         """
         for name, count in downs.items():

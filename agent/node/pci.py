@@ -15,7 +15,7 @@ from topology.model.facts import GpuDistance
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _DEVICES = "bus/pci/devices"
 _NVIDIA, _AMD = "0x10de", "0x1002"
-_MAKERS: Final = frozenset({_NVIDIA, _AMD})
+_VENDORS: Final = frozenset({_NVIDIA, _AMD})
 # Classes of displays (0x03) and of processing accelerators (0x12), which AMD's Instinct has.
 _CLASSES: Final = ("0x03", "0x12")
 
@@ -31,10 +31,10 @@ class Gpu(NamedTuple):
 def find_gpus(root: Sysfs) -> tuple[Gpu, ...]:
     """Return the GPUs of this node, in the order of their addresses."""
     gpus = []
-    for address in root.names(_DEVICES):
+    for address in root.list_names(_DEVICES):
         base = f"{_DEVICES}/{address}"
         is_gpu = (root.read(f"{base}/class") or "").startswith(_CLASSES)
-        if is_gpu and root.read(f"{base}/vendor") in _MAKERS:
+        if is_gpu and root.read(f"{base}/vendor") in _VENDORS:
             gpus.append(Gpu(_path(root, base), numa_node(root, base)))
     return tuple(gpus)
 
@@ -68,6 +68,6 @@ def numa_node(root: Sysfs, device: str) -> int | None:
 
 
 def _path(root: Sysfs, device: str) -> tuple[str, ...]:
-    place = root.place(device)
+    place = root.resolve_link(device)
     parts = place.parts if place is not None else ()
     return tuple(part for part in parts if _ADDRESS.match(part))

@@ -50,7 +50,7 @@ class Sysfs:
         digits = text.removeprefix("-")
         return int(text) if digits.isascii() and digits.isdecimal() else None
 
-    def names(self, path: str) -> tuple[str, ...]:
+    def list_names(self, path: str) -> tuple[str, ...]:
         """Return the sorted names in a folder, none where it is absent; at most `max_entries`.
 
         A name that is no UTF-8, which an interface can have, is left out: no report can hold it.
@@ -77,7 +77,7 @@ class Sysfs:
         except OSError:
             return None
 
-    def place(self, path: str) -> PurePosixPath | None:
+    def resolve_link(self, path: str) -> PurePosixPath | None:
         """Return where a path leads, relative to the root: the way through the PCI tree."""
         target = self._inside(path)
         if target is None or not target.exists():

@@ -9,7 +9,7 @@ from typing import Protocol
 from topology.reports.neighbor_report import NeighborReport, SweepPart
 
 
-class Change(StrEnum):
+class PublishOutcome(StrEnum):
     """What publishing one report did."""
 
     NONE = "none"
@@ -31,7 +31,7 @@ class Destination(Protocol):
         """
         ...
 
-    def publish(self, reports: Iterable[NeighborReport]) -> Mapping[str, Change]:
+    def publish(self, reports: Iterable[NeighborReport]) -> Mapping[str, PublishOutcome]:
         """Write what changed, and return by name what that was.
 
         Raises:
@@ -40,7 +40,7 @@ class Destination(Protocol):
         """
         ...
 
-    def parts(self) -> Mapping[int, SweepPart | None]:
+    def read_parts(self) -> Mapping[int, SweepPart | None]:
         """Return the parts of this node's sweeps by number, None for what cannot be read.
 
         Raises:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from agent.publish.destination import Change
+from agent.publish.destination import PublishOutcome
 from agent.publish.regular_files import read_document
 from topology.model.errors import ReportError, StoreError
 from topology.reports.neighbor_report import NeighborReport, SweepPart, parse_report, render_report
@@ -75,7 +75,7 @@ class ReportFolder:
         """Return this node's last published report; None when there is none that is readable."""
         return self._read(self._node_name)
 
-    def publish(self, reports: Iterable[NeighborReport]) -> dict[str, Change]:
+    def publish(self, reports: Iterable[NeighborReport]) -> dict[str, PublishOutcome]:
         """Write what changed, and return by name what that was.
 
         Raises:
@@ -83,7 +83,7 @@ class ReportFolder:
         """
         return {report.metadata.name: self._write(report) for report in reports}
 
-    def parts(self) -> dict[int, SweepPart | None]:
+    def read_parts(self) -> dict[int, SweepPart | None]:
         """Return the parts of this node's sweeps by number, None for what cannot be read.
 
         Raises:
@@ -119,14 +119,14 @@ class ReportFolder:
             log.warning("own report unreadable", extra={"file": str(path), "error": str(error)})
             return None
 
-    def _write(self, report: NeighborReport) -> Change:
+    def _write(self, report: NeighborReport) -> PublishOutcome:
         name = report.metadata.name
         published = self._read(name)
         if published == report:
-            return Change.NONE
+            return PublishOutcome.NONE
         self._replace(name + _SUFFIX, render_document(document_of(report)).encode())
         is_same = published is not None and published.spec == report.spec
-        return Change.STATUS if is_same else Change.SPEC
+        return PublishOutcome.STATUS if is_same else PublishOutcome.SPEC
 
     def _replace(self, name: str, content: bytes) -> None:
         # One agent writes these names, so a fixed temporary name is free, and one that a crash

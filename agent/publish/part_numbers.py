@@ -14,7 +14,7 @@ from topology.model.errors import InvariantError
 from topology.reports.neighbor_report import NeighborReport, ReportMetadata, SweepPart
 
 
-def place_parts(
+def number_parts(
     parts: Sequence[NeighborReport], existing: Mapping[int, SweepPart | None], *, node: str
 ) -> list[NeighborReport]:
     """Return the reports of new sweeps under names that keep the old ones whole meanwhile.
@@ -24,12 +24,12 @@ def place_parts(
         existing: what the node has in the store, by number; None for what cannot be read.
         node: whose parts these are.
     """
-    kept = _kept_numbers(existing)
+    kept = _find_reserved_numbers(existing)
     used: set[int] = set()
     placed = []
     for subnet in dict.fromkeys(_part(report).subnet for report in parts):
         ours = [report for report in parts if _part(report).subnet == subnet]
-        numbers = _numbers(ours, existing, kept=kept, used=used)
+        numbers = _choose_numbers(ours, existing, kept=kept, used=used)
         used.update(numbers)
         placed += [
             report.model_copy(update={"metadata": ReportMetadata(name=f"{node}.sweep.{number}")})
@@ -38,11 +38,11 @@ def place_parts(
     return placed
 
 
-def outdated_parts(
+def find_outdated_parts(
     existing: Mapping[int, SweepPart | None],
     *,
     swept: Iterable[str],
-    placed: Iterable[str],
+    numbered: Iterable[str],
     handed_over: Collection[str],
     node: str,
 ) -> list[str]:
@@ -55,7 +55,7 @@ def outdated_parts(
         handed_over: subnets of which another node's sweep counts.
         node: whose parts these are.
     """
-    kept, gone = set(placed), {*swept, *handed_over}
+    kept, gone = set(numbered), {*swept, *handed_over}
     return [
         name
         for number, part in sorted(existing.items())
@@ -69,7 +69,7 @@ def _part(report: NeighborReport) -> SweepPart:
     return report.spec.sweep
 
 
-def _kept_numbers(existing: Mapping[int, SweepPart | None]) -> frozenset[int]:
+def _find_reserved_numbers(existing: Mapping[int, SweepPart | None]) -> frozenset[int]:
     """Return the numbers of whole sweeps and of what cannot be read.
 
     A sweep that was never written to its end counts for nobody, so its numbers are free.
@@ -84,7 +84,7 @@ def _kept_numbers(existing: Mapping[int, SweepPart | None]) -> frozenset[int]:
     return frozenset(unread).union(*(numbers for found in whole for numbers in found.values()))
 
 
-def _numbers(
+def _choose_numbers(
     ours: Sequence[NeighborReport],
     existing: Mapping[int, SweepPart | None],
     *,

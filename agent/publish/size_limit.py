@@ -21,11 +21,11 @@ from topology.reports.neighbor_report import (
 
 MAX_OBJECT_BYTES: Final = 1_200_000
 """Of a rendered report; etcd takes 1.5 MiB, in which the server's own fields count too."""
-OUTCOME: Final = "report"
+OUTCOME_NAME: Final = "report"
 """Stands among the collectors of a status where something was left out."""
 
 
-class Fitted(NamedTuple):
+class FittedReport(NamedTuple):
     """A report that fits, if that can be."""
 
     report: NeighborReport
@@ -34,22 +34,22 @@ class Fitted(NamedTuple):
     size_bytes: int
 
 
-def fit_report(report: NeighborReport, limit: int = MAX_OBJECT_BYTES) -> Fitted:
+def fit_report(report: NeighborReport, limit: int = MAX_OBJECT_BYTES) -> FittedReport:
     """Return the report, without the neighbors of its most crowded ports where it is too large.
 
     Cost: O(bytes), and again as much where it is too large.
     """
     size = _size(render_report(report))
     if size <= limit:
-        return Fitted(report, (), size)
+        return FittedReport(report, (), size)
     excess, crowded = size - limit, set[int]()
-    for weight, at in sorted(_weights(report.spec.ports), reverse=True):
+    for weight, at in sorted(_measure_ports(report.spec.ports), reverse=True):
         if excess <= 0 or not weight:
             break
         excess -= weight
         crowded.add(at)
     if not crowded:
-        return Fitted(report, (), size)
+        return FittedReport(report, (), size)
     names = tuple(report.spec.ports[at].name for at in sorted(crowded))
     ports = tuple(
         port.model_copy(update={"neighbors": ()}) if at in crowded else port
@@ -63,10 +63,10 @@ def fit_report(report: NeighborReport, limit: int = MAX_OBJECT_BYTES) -> Fitted:
             ),
         }
     )
-    return Fitted(fitted, names, _size(render_report(fitted)))
+    return FittedReport(fitted, names, _size(render_report(fitted)))
 
 
-def _weights(ports: tuple[ReportPort, ...]) -> list[tuple[int, int]]:
+def _measure_ports(ports: tuple[ReportPort, ...]) -> list[tuple[int, int]]:
     """Return of each port the bytes of its neighbors, and its place."""
     rendered = (
         [heard.model_dump(mode="json", by_alias=True, exclude_defaults=True) for heard in heards]
@@ -78,7 +78,7 @@ def _weights(ports: tuple[ReportPort, ...]) -> list[tuple[int, int]]:
 def _outcome(names: tuple[str, ...]) -> CollectorOutcome:
     shown = ", ".join(show(name) for name in names)
     message = f"too large: the neighbors of crowded ports are left out: {shown}"[:MAX_TEXT]
-    return CollectorOutcome(name=OUTCOME, outcome="failed", message=message)
+    return CollectorOutcome(name=OUTCOME_NAME, outcome="failed", message=message)
 
 
 def _size(value: object) -> int:

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from typing import NamedTuple
 
-from agent.loop import Witness
+from agent.loop import RoundObserver
 from agent.publish.kube.https_client import OnAnswer
-from agent.telemetry.health import Vitals, health_pages
+from agent.telemetry.health import Liveness, health_pages
 from runtime.clock import Clock
 from runtime.http import PageServer, Render
 from runtime.values import Address
@@ -18,23 +18,23 @@ from runtime.values import Address
 log = logging.getLogger(__name__)
 
 
-class Told(NamedTuple):
+class Observers(NamedTuple):
     """What observes the agent while the ports are open."""
 
-    witnesses: tuple[Witness, ...]
+    round_observers: tuple[RoundObserver, ...]
     on_answer: OnAnswer | None
     """Takes the code of each answer of the API server; None without metrics."""
 
 
 @contextmanager
-def telling(
+def serve_endpoints(
     health: Address | None,
     metrics: Address | None,
     *,
     period_s: float,
     sweeping_s: float,
     clock: Clock,
-) -> Iterator[Told]:
+) -> Iterator[Observers]:
     """Serve the pages within the context, and yield what observes the agent for them.
 
     Args:
@@ -47,21 +47,21 @@ def telling(
     Raises:
         ConfigError: an address cannot be bound.
     """
-    witnesses: list[Witness] = []
+    witnesses: list[RoundObserver] = []
     on_answer: OnAnswer | None = None
     with ExitStack() as stack:
         if health is not None:
-            vitals = Vitals(period_s=period_s, clock=clock, sweeping_s=sweeping_s)
+            vitals = Liveness(period_s=period_s, clock=clock, sweeping_s=sweeping_s)
             witnesses.append(vitals)
             _serve(health, health_pages(vitals), stack)
         if metrics is not None:
-            from agent.telemetry.metrics import Metrics  # noqa: PLC0415 - it takes the most memory
+            from agent.telemetry.metrics import AgentMetrics  # noqa: PLC0415 - it takes the most memory
 
-            counted = Metrics(version=version("toponaut"), clock=clock)
+            counted = AgentMetrics(version=version("toponaut"), clock=clock)
             witnesses.append(counted)
-            on_answer = counted.see_answer
+            on_answer = counted.record_answer
             _serve(metrics, {"/metrics": counted.render}, stack)
-        yield Told(tuple(witnesses), on_answer)
+        yield Observers(tuple(witnesses), on_answer)
 
 
 def _serve(address: Address, pages: Mapping[str, Render], stack: ExitStack) -> None:

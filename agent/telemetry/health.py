@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent.collection import Attempt
-from agent.publish.destination import Change
+from agent.collection import CollectorRun
+from agent.publish.destination import PublishOutcome
 from runtime.clock import Clock
 from runtime.http import Render, health_page
 from topology.model.errors import KubeUnavailable, TopologyError, show
@@ -19,11 +19,11 @@ from topology.model.errors import KubeUnavailable, TopologyError, show
 STALE_PERIODS: Final = 3
 """An older collection no longer describes the node."""
 HUNG_PERIODS: Final = 10
-LEAST_HUNG_S: Final = 900.0
+MIN_HUNG_S: Final = 900.0
 """A shorter silence is no hang: commands have deadlines of their own."""
 
 
-class Vitals:
+class Liveness:
     """Notes when rounds end, and how."""
 
     def __init__(self, *, period_s: float, clock: Clock, sweeping_s: float = 0.0) -> None:
@@ -35,27 +35,27 @@ class Vitals:
             sweeping_s: how much longer a round with sweeps may take.
         """
         self._stale_s = STALE_PERIODS * period_s
-        self._hung_s = max(LEAST_HUNG_S, HUNG_PERIODS * period_s) + sweeping_s
+        self._hung_s = max(MIN_HUNG_S, HUNG_PERIODS * period_s) + sweeping_s
         self._clock = clock
         self._ended_s = clock.monotonic()
-        self._has_begun = False
-        self._good_s: float | None = None
+        self._has_collected = False
+        self._last_good_s: float | None = None
         self._refused_s: float | None = None
         self._refusal = ""
 
-    def see_collection(self, attempts: Sequence[Attempt], *, is_good: bool) -> None:
+    def record_collection(self, attempts: Sequence[CollectorRun], *, is_good: bool) -> None:
         """Note the end of a collection."""
         del attempts
-        self._has_begun = True
+        self._has_collected = True
         self._ended_s = self._clock.monotonic()
         if is_good:
-            self._good_s = self._ended_s
+            self._last_good_s = self._ended_s
 
-    def see_publishing(
-        self, changes: Mapping[str, Change], problem: TopologyError | None = None
+    def record_publishing(
+        self, changes: Mapping[str, PublishOutcome], problem: TopologyError | None = None
     ) -> None:
         """Note since when the API server refuses reports."""
-        if isinstance(problem, KubeUnavailable) or Change.DEFERRED in changes.values():
+        if isinstance(problem, KubeUnavailable) or PublishOutcome.DEFERRED in changes.values():
             return
         if problem is None:
             self._refused_s, self._refusal = None, ""
@@ -64,21 +64,21 @@ class Vitals:
         if self._refused_s is None:
             self._refused_s = self._clock.monotonic()
 
-    def why_dead(self) -> str:
+    def liveness_problem(self) -> str:
         """Return why the loop counts as hung; empty while rounds end in time."""
         silent_s = self._clock.monotonic() - self._ended_s
         return "" if silent_s <= self._hung_s else f"no collection ended for {silent_s:.0f} s"
 
-    def why_not_started(self) -> str:
+    def startup_problem(self) -> str:
         """Return that no collection has ended yet; empty after the first."""
-        return "" if self._has_begun else "the first collection has not ended"
+        return "" if self._has_collected else "the first collection has not ended"
 
-    def why_not_ready(self) -> str:
+    def readiness_problem(self) -> str:
         """Return why the published facts are not fresh; empty while they are."""
         now_s = self._clock.monotonic()
-        if self._good_s is None:
-            return self.why_not_started() or "no collector works"
-        age_s = now_s - self._good_s
+        if self._last_good_s is None:
+            return self.startup_problem() or "no collector works"
+        age_s = now_s - self._last_good_s
         if age_s > self._stale_s:
             return f"the last good collection is {age_s:.0f} s old"
         if self._refused_s is not None and now_s - self._refused_s > self._stale_s:
@@ -86,10 +86,10 @@ class Vitals:
         return ""
 
 
-def health_pages(vitals: Vitals) -> Mapping[str, Render]:
+def health_pages(vitals: Liveness) -> Mapping[str, Render]:
     """Return the pages of the probes by path."""
     return {
-        "/livez": health_page(vitals.why_dead),
-        "/startupz": health_page(vitals.why_not_started),
-        "/readyz": health_page(vitals.why_not_ready),
+        "/livez": health_page(vitals.liveness_problem),
+        "/startupz": health_page(vitals.startup_problem),
+        "/readyz": health_page(vitals.readiness_problem),
     }

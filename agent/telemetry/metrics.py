@@ -15,8 +15,8 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from agent.collection import COLLECTORS, FRAMES, Attempt, Outcome
-from agent.publish.destination import Change
+from agent.collection import COLLECTORS, FRAMES, CollectorRun, RunOutcome
+from agent.publish.destination import PublishOutcome
 from runtime.clock import Clock
 from runtime.http import Page
 from topology.model.errors import TopologyError
@@ -27,10 +27,15 @@ _SUCCESS: Final = "1 where its last run worked, be it that it found nothing, els
 _NEIGHBORS: Final = "Neighbors that it counts now; after a failure those of its last good run."
 _LAST_SUCCESS: Final = "When a collection last observed anything anew."
 _FAILED: Final = "failed"
-_RESULTS: Final = (Change.SPEC.value, Change.STATUS.value, Change.DEFERRED.value, _FAILED)
+_RESULTS: Final = (
+    PublishOutcome.SPEC.value,
+    PublishOutcome.STATUS.value,
+    PublishOutcome.DEFERRED.value,
+    _FAILED,
+)
 
 
-class Metrics:
+class AgentMetrics:
     """Counts what rounds and requests to the API server did."""
 
     def __init__(self, *, version: str, clock: Clock) -> None:
@@ -40,10 +45,10 @@ class Metrics:
         self._clock = clock
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._duration = _gauge(registry, "collector_duration_seconds", _DURATION, "collector")
-        self._success = _gauge(registry, "collector_success", _SUCCESS, "collector")
-        self._neighbors = _gauge(registry, "neighbors", _NEIGHBORS, "collector")
-        self._last_success = _gauge(registry, "last_success_timestamp_seconds", _LAST_SUCCESS)
+        self._duration = _add_gauge(registry, "collector_duration_seconds", _DURATION, "collector")
+        self._success = _add_gauge(registry, "collector_success", _SUCCESS, "collector")
+        self._neighbors = _add_gauge(registry, "neighbors", _NEIGHBORS, "collector")
+        self._last_success = _add_gauge(registry, "last_success_timestamp_seconds", _LAST_SUCCESS)
         self._publishes = Counter(
             f"{PREFIX}publishes",
             "Reports written by what changed of them (spec, status), put off, or failed to be.",
@@ -56,12 +61,12 @@ class Metrics:
             ["code"],
             registry=registry,
         )
-        build = _gauge(registry, "build_info", "1, with the version that runs.", "version")
+        build = _add_gauge(registry, "build_info", "1, with the version that runs.", "version")
         build.labels(version).set(1)
         for result in _RESULTS:
             self._publishes.labels(result)
 
-    def see_collection(self, attempts: Sequence[Attempt], *, is_good: bool) -> None:
+    def record_collection(self, attempts: Sequence[CollectorRun], *, is_good: bool) -> None:
         """Note the outcome of each collector, and drop collectors that no longer run."""
         if is_good:
             self._last_success.set(self._clock.now().timestamp())
@@ -69,24 +74,24 @@ class Metrics:
             name = attempt.collector
             heard = sum(len(port.neighbors) for port in attempt.facts.ports)
             self._duration.labels(name).set(attempt.duration_s)
-            self._success.labels(name).set(attempt.outcome is not Outcome.FAILED)
+            self._success.labels(name).set(attempt.outcome is not RunOutcome.FAILED)
             self._neighbors.labels(name).set(heard)
         asked = {attempt.collector for attempt in attempts}
         for name in {*COLLECTORS, FRAMES} - asked:
             for gauge in (self._duration, self._success, self._neighbors):
                 gauge.remove_by_labels({"collector": name})
 
-    def see_publishing(
-        self, changes: Mapping[str, Change], problem: TopologyError | None = None
+    def record_publishing(
+        self, changes: Mapping[str, PublishOutcome], problem: TopologyError | None = None
     ) -> None:
         """Count the written reports by what changed, and failures."""
         for change in changes.values():
-            if change is not Change.NONE:
+            if change is not PublishOutcome.NONE:
                 self._publishes.labels(change.value).inc()
         if problem is not None:
             self._publishes.labels(_FAILED).inc()
 
-    def see_answer(self, code: str) -> None:
+    def record_answer(self, code: str) -> None:
         """Count a request to the API server."""
         self._requests.labels(code).inc()
 
@@ -95,5 +100,5 @@ class Metrics:
         return Page(generate_latest(self.registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def _gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:
+def _add_gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:
     return Gauge(f"{PREFIX}{name}", text, labels, registry=registry)

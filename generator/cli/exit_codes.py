@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """Infeasible placements and findings are answers, not failures."""
 
     OK = 0

@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.options import parse_share, together
+from generator.cli.options import parse_share, combine_options
 from topology.model.facts import Medium
-from topology.synthetic import FabricKind, FabricSpec, FaultSpec, NamePolicy
+from topology.synthetic import FabricKind, SyntheticSpec, FaultSpec, NamePolicy
 
 _COUNT = re.compile(r"\d{1,9}\Z", re.ASCII)
 
 
-class Swaps(NamedTuple):
+class SwapCount(NamedTuple):
     """How many cables exchange an end."""
 
     pairs: int = 0
@@ -27,26 +27,26 @@ class Swaps(NamedTuple):
     """Of all cables; as many as fit."""
 
 
-def parse_swaps(text: str) -> Swaps:
+def parse_swaps(text: str) -> SwapCount:
     """Return a number of pairs, or a share of all cables, of `3`, `5%` or `0.05`.
 
     Raises:
         click.BadParameter: another form, or more than all.
     """
     if _COUNT.match(text):
-        return Swaps(pairs=int(text))
-    return Swaps(share=parse_share(text))
+        return SwapCount(pairs=int(text))
+    return SwapCount(share=parse_share(text))
 
 
-def _positive(default: int | None) -> dict[str, Any]:
+def _positive_option(default: int | None) -> dict[str, Any]:
     return {"type": click.IntRange(min=1), "default": default, "show_default": default is not None}
 
 
-def _natural(default: int) -> dict[str, Any]:
+def _natural_option(default: int) -> dict[str, Any]:
     return {"type": click.IntRange(min=0), "default": default, "show_default": True}
 
 
-fabric_options: Final = together(
+fabric_options: Final = combine_options(
     click.option(
         "--kind",
         type=click.Choice([kind.value for kind in FabricKind]),
@@ -57,29 +57,31 @@ fabric_options: Final = together(
             "of two fabrics (dual-plane), or two to an MLAG pair (dual-homed)."
         ),
     ),
-    click.option("--hosts", **_positive(64), help="Number of hosts."),
-    click.option("--rails", **_positive(8), help="Ports of a host, in each plane."),
-    click.option("--radix", **_positive(64), help="Ports of every switch; even."),
+    click.option("--hosts", **_positive_option(64), help="Number of hosts."),
+    click.option("--rails", **_positive_option(8), help="Ports of a host, in each plane."),
+    click.option("--radix", **_positive_option(64), help="Ports of every switch; even."),
     click.option(
-        "--tiers", **_positive(None), help="Ranks of switches, 2 to 4.  [default: fewest]"
+        "--tiers", **_positive_option(None), help="Ranks of switches, 2 to 4.  [default: fewest]"
     ),
     click.option(
-        "--uplinks", **_positive(None), help="Cables up from a leaf.  [default: half its ports]"
+        "--uplinks",
+        **_positive_option(None),
+        help="Cables up from a leaf.  [default: half its ports]",
     ),
     click.option(
         "--storage-leaves",
-        **_natural(0),
+        **_natural_option(0),
         help="Switches to which each host has one more port, as fast as the others.",
     ),
     click.option(
-        "--islands", **_natural(0), help="Pods at the end that no cable joins to the others."
+        "--islands", **_natural_option(0), help="Pods at the end that no cable joins to the others."
     ),
     click.option(
-        "--peer-links", **_natural(0), help="Cables between the two leaves of an MLAG pair."
+        "--peer-links", **_natural_option(0), help="Cables between the two leaves of an MLAG pair."
     ),
     click.option(
         "--nvlink-domain",
-        **_natural(0),
+        **_natural_option(0),
         metavar="HOSTS",
         help="Hosts of each NVLink domain, which reports tell; 0 for none.",
     ),
@@ -118,13 +120,17 @@ fabric_options: Final = together(
         default="0",
         help="Hosts without a report, as 5% or 0.05; at least one.",
     ),
-    click.option("--lose-switch", **_natural(0), help="Switches that are gone with their cables."),
+    click.option(
+        "--lose-switch", **_natural_option(0), help="Switches that are gone with their cables."
+    ),
     click.option(
         "--lose-rank",
-        **_positive(None),
+        **_positive_option(None),
         help="Rank of those of --lose-switch, 1 for leaves.  [default: any]",
     ),
-    click.option("--lose-host", **_natural(0), help="Hosts that are gone with their cables."),
+    click.option(
+        "--lose-host", **_natural_option(0), help="Hosts that are gone with their cables."
+    ),
     click.option(
         "--lose",
         multiple=True,
@@ -139,9 +145,9 @@ fabric_options: Final = together(
 )
 
 
-def spec_of(options: Mapping[str, Any]) -> FabricSpec:
+def parse_fabric_spec(options: Mapping[str, Any]) -> SyntheticSpec:
     """Return the fabric that the options describe."""
-    return FabricSpec(
+    return SyntheticSpec(
         kind=FabricKind(options["kind"]),
         num_hosts=options["hosts"],
         rails=options["rails"],
@@ -157,7 +163,7 @@ def spec_of(options: Mapping[str, Any]) -> FabricSpec:
     )
 
 
-def faults_of(options: Mapping[str, Any]) -> FaultSpec:
+def parse_fault_spec(options: Mapping[str, Any]) -> FaultSpec:
     """Return the faults that the options describe.
 
     Raises:
@@ -179,13 +185,13 @@ def faults_of(options: Mapping[str, Any]) -> FaultSpec:
 
 
 @contextmanager
-def progress(first: str, *, every_s: float = math.inf) -> Iterator[Callable[[str], None]]:
+def open_progress(first: str, *, every_s: float = math.inf) -> Iterator[Callable[[str], None]]:
     """Yield what shows progress on stderr: one changing line on a terminal.
 
     Elsewhere a line is printed when `every_s` seconds went by since the last.
     """
     if not sys.stderr.isatty():
-        yield _now_and_then(every_s)
+        yield _print_periodically(every_s)
         return
     from rich.console import Console  # noqa: PLC0415 - a pipe should not pay for it
 
@@ -193,7 +199,7 @@ def progress(first: str, *, every_s: float = math.inf) -> Iterator[Callable[[str
         yield status.update
 
 
-def _now_and_then(every_s: float) -> Callable[[str], None]:
+def _print_periodically(every_s: float) -> Callable[[str], None]:
     last = time.monotonic()
 
     def show_progress(text: str) -> None:

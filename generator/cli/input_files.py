@@ -18,7 +18,7 @@ from pydantic import (
 
 from generator.objects.yaml_document import parse_document
 from generator.placement.cluster.snapshot import RunningGang, RunningPods
-from generator.store.local_files import read_bytes
+from generator.store.local_files import read_whole_file
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
 
@@ -27,7 +27,7 @@ MAX_RUNNING_BYTES: Final = 64 << 20
 _STDIN: Final = "-"
 
 
-class _Row(BaseModel):
+class _RunningModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -35,7 +35,7 @@ Name = Annotated[str, Field(min_length=1)]
 Natural = Annotated[int, Field(ge=0, strict=True)]
 
 
-class _PodsRow(_Row):
+class _PodsRow(_RunningModel):
     node: Name
     request: dict[Name, Natural] = {"slots": 1}
     count: Annotated[int, Field(ge=1, strict=True)] | None = None
@@ -44,19 +44,19 @@ class _PodsRow(_Row):
 
     @field_validator("indices")
     @classmethod
-    def _one_each(cls, indices: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+    def _check_indices(cls, indices: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
         count = info.data.get("count")
         if indices and count not in {None, len(indices)}:
             raise ValueError(f"expected {count}, got {len(indices)}")
         return indices
 
-    def pods(self) -> RunningPods:
+    def to_running_pods(self) -> RunningPods:
         """Return the pods, one where nothing tells how many."""
         count = self.count or len(self.indices) or 1
         return RunningPods(self.node, self.request, count, self.group, self.indices)
 
 
-class _GangRow(_Row):
+class _GangRow(_RunningModel):
     gang: Name
     priority: int = 0
     preemptible: bool = True
@@ -64,14 +64,14 @@ class _GangRow(_Row):
     pods: tuple[_PodsRow, ...]
 
 
-class _Running(_Row):
+class _RunningDocument(_RunningModel):
     running: tuple[_GangRow, ...]
 
 
-_EITHER: Final = TypeAdapter(tuple[_GangRow, ...])
+_GANG_LIST: Final = TypeAdapter(tuple[_GangRow, ...])
 
 
-def read_running(file: str) -> tuple[RunningGang, ...]:
+def read_running_gangs(file: str) -> tuple[RunningGang, ...]:
     """Read the gangs that run: a list of them, or `running: […]`.
 
     Raises:
@@ -80,18 +80,18 @@ def read_running(file: str) -> tuple[RunningGang, ...]:
     source, document = _read_document(file, MAX_RUNNING_BYTES)
     try:
         if isinstance(document, dict):
-            rows = _Running.model_validate(document).running
+            rows = _RunningDocument.model_validate(document).running
         else:
-            rows = _EITHER.validate_python(document)
+            rows = _GANG_LIST.validate_python(document)
     except ValidationError as error:
         raise ConfigError(f"{source}: {'; '.join(describe_validation(error))}") from error
     return tuple(
         RunningGang(
             gang=row.gang,
-            pods=tuple(pods.pods() for pods in row.pods),
+            pods=tuple(pods.to_running_pods() for pods in row.pods),
             priority=row.priority,
             preemptible=row.preemptible,
-            min=row.min,
+            min_pods=row.min,
         )
         for row in rows
     )
@@ -99,18 +99,18 @@ def read_running(file: str) -> tuple[RunningGang, ...]:
 
 def _read_document(file: str, limit: int) -> tuple[str, object]:
     """Return the name to show and the only document of a file."""
-    source, raw = read_raw(file, limit)
+    source, raw = read_input(file, limit)
     return source, parse_document(raw, source=source).value
 
 
-def read_raw(file: str, limit: int) -> tuple[str, bytes]:
+def read_input(file: str, limit: int) -> tuple[str, bytes]:
     """Return the name to show and the bytes of a file, or of stdin where its name is `-`.
 
     Raises:
         ConfigError: it cannot be read, or is larger than the limit.
     """
     source = "stdin" if file == _STDIN else show(file, 1024)
-    raw = _read_stdin(limit) if file == _STDIN else read_bytes(Path(file), limit)
+    raw = _read_stdin(limit) if file == _STDIN else read_whole_file(Path(file), limit)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     return source, raw

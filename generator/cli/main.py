@@ -16,18 +16,18 @@ from typing import Final, TextIO
 
 import click
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.cli.output import MAX_MESSAGE
 from runtime.process_tuning import collect_garbage_rarely
 from topology.model.errors import ConfigError, PlacementRequestError, TopologyError, show
 
 _PLUGIN: Final = "kubectl toponaut"
-_SOURCES: Final = (
+_SOURCE_OPTIONS: Final = (
     *("kube", "reports", "ibnetdiscover", "lldpcli", "snmpwalk", "hypernodes", "files"),
     *("store", "tree", "server"),
 )
 """Parameters of commands that say what to read, or whom to ask."""
-_UNWRITTEN: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_WRITE_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """How stdout fails; what fails of files and sockets is an error of our own by then."""
 _COMMANDS: Final = {
     "tree": "The tiered tree that the cables say.",
@@ -51,7 +51,7 @@ _COMMANDS: Final = {
 }
 
 
-class _Group(click.Group):
+class _CommandGroup(click.Group):
     """A group that knows its commands by name and loads them when needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -86,11 +86,11 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except (ConfigError, PlacementRequestError) as error:
-            _say(error)
-            ctx.exit(Exit.USAGE)
+            _print_error(error)
+            ctx.exit(ExitCode.USAGE)
         except TopologyError as error:
-            _say(error)
-            ctx.exit(Exit.NOTHING)
+            _print_error(error)
+            ctx.exit(ExitCode.NOTHING)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading them."""
@@ -106,15 +106,15 @@ def _names_no_source(ctx: click.Context, command: click.Command, args: list[str]
     with command.make_context(
         command.name, list(args), parent=ctx, resilient_parsing=True
     ) as asked:
-        return not any(asked.params.get(name) for name in _SOURCES)
+        return not any(asked.params.get(name) for name in _SOURCE_OPTIONS)
 
 
-def _say(error: TopologyError) -> None:
+def _print_error(error: TopologyError) -> None:
     click.echo(f"error: {show(str(error), MAX_MESSAGE)}", err=True)
 
 
 @click.group(
-    cls=_Group,
+    cls=_CommandGroup,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
@@ -140,20 +140,20 @@ def kubectl_main() -> None:
 def main(name: str = "toponaut") -> None:
     """Run the command line under the name by which it was called."""
     collect_garbage_rarely()
-    sys.stdout = sys.stdout or _nowhere()  # None where it is closed: nobody wants the answer
+    sys.stdout = sys.stdout or _open_null()  # None where it is closed: nobody wants the answer
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: a locale may be ASCII
     try:
         cli(prog_name=name)
     except OSError as error:
-        if error.errno not in _UNWRITTEN:
+        if error.errno not in _WRITE_ERRNOS:
             raise
-        sys.stdout = _nowhere()  # else what is left in it would be tried again at the end
+        sys.stdout = _open_null()  # else what is left in it would be tried again at the end
         click.echo(f"error: cannot write the answer: {error.strerror}", err=True)
-        sys.exit(Exit.INTERNAL)
+        sys.exit(ExitCode.INTERNAL)
 
 
-def _nowhere() -> TextIO:
+def _open_null() -> TextIO:
     return Path(os.devnull).open("w", encoding="utf-8")
 
 

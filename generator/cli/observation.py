@@ -9,17 +9,17 @@ from typing import Final, NamedTuple, NoReturn
 
 import click
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.cli.output import print_problems
 from generator.ingest.inputs import Inputs
-from generator.ingest.sources import NO_SOURCE, Sources, read_inputs
+from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs
 from generator.objects.yaml_document import parse_document
 from generator.observe.observation import Observation, observe
-from generator.outputs.hypernode import HyperNode, tree_of_hypernodes
+from generator.outputs.hypernode import HyperNode, build_hypernode_tree
 from generator.store.directory import read_hypernodes
-from generator.store.local_files import read_bytes, read_inventory
+from generator.store.local_files import read_whole_file, read_inventory
 from runtime.clock import utc_now
-from topology.model.claims import spell_out
+from topology.model.claims import expand_claims
 from topology.model.errors import ConfigError, ParseError, TopologyError, show
 from topology.model.facts import DeviceKind
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree, parse_tree
@@ -29,7 +29,7 @@ MAX_TREE_BYTES = 256 << 20
 _FORWARDING: Final = frozenset({DeviceKind.SWITCH, DeviceKind.ROUTER, DeviceKind.AGGREGATION})
 
 
-class Read(NamedTuple):
+class LoadedObservation(NamedTuple):
     """An observation, and what of its input was skipped."""
 
     observation: Observation
@@ -42,7 +42,7 @@ def read_observation(
     *,
     names_of_tiers: str | None = None,
     previous: str | TopologyTree | None = None,
-) -> Read:
+) -> LoadedObservation:
     """Read the sources of a fabric and infer its tree.
 
     Args:
@@ -56,7 +56,7 @@ def read_observation(
         TopologyError: nothing usable was read; the problems have been printed.
     """
     if sources.is_empty:
-        raise click.UsageError(NO_SOURCE)
+        raise click.UsageError(NO_SOURCE_MESSAGE)
     if sources.hypernodes:
         if names_of_tiers or isinstance(previous, str):
             raise click.UsageError("--hypernodes brings its names: no --tier-names, no --previous")
@@ -67,15 +67,15 @@ def read_observation(
         inputs,
         now=utc_now(),
         previous=last,
-        names_of_tiers=_split(names_of_tiers) or inputs.tier_names,
+        names_of_tiers=_parse_tier_names(names_of_tiers) or inputs.tier_names,
     )
     if observation is None:
-        refuse_nothing(inputs.problems or [_silence(sources)])
-    check_plane(inputs.planes.name, observation.planes)
-    return Read(observation, inputs, inputs.problems)
+        exit_without_data(inputs.problems or [_build_no_data_problem(sources)])
+    check_plane(inputs.planes.plane_name, observation.planes)
+    return LoadedObservation(observation, inputs, inputs.problems)
 
 
-def _silence(sources: Sources) -> ParseError:
+def _build_no_data_problem(sources: Sources) -> ParseError:
     """Return what is wrong with sources in which there is nothing bad, and nothing good."""
     where = show(str(sources.reports), 1024) if sources.reports else "the cluster"
     return ParseError("no report is there", source=where)
@@ -88,7 +88,7 @@ def check_plane(name: str, planes: Sequence[str]) -> None:
         raise ConfigError(f"--plane: no port is in '{show(name)}'; planes with ports: {known}")
 
 
-def _split(names: str | None) -> tuple[str, ...]:
+def _parse_tier_names(names: str | None) -> tuple[str, ...]:
     """Return the names of a comma-separated list; a number is a tier already, so it names none."""
     found = tuple(name.strip() for name in names.split(",")) if names else ()
     wrong = next((name for name in found if not name or name.isdecimal()), None)
@@ -98,20 +98,22 @@ def _split(names: str | None) -> tuple[str, ...]:
     return found
 
 
-def _read_hypernodes(folder: Path, nodes: Path | None) -> Read:
+def _read_hypernodes(folder: Path, nodes: Path | None) -> LoadedObservation:
     inventory = read_inventory(nodes)
     read = read_hypernodes(folder)
-    tree, problems = tree_of(read.hypernodes)
+    tree, problems = derive_hypernode_tree(read.hypernodes)
     found = (*(inventory.problems if inventory else ()), *read.problems, *problems)
     if not tree.domains:
         nothing = ParseError("no HyperNode is there", source=show(str(folder), 1024))
-        refuse_nothing(found or [nothing])
+        exit_without_data(found or [nothing])
     if inventory:
-        tree = _only_listed(tree, {node.name for node in inventory.nodes})
-    return Read(Observation(tree, ()), Inputs(inventory=inventory, problems=found), found)
+        tree = _restrict_to_listed(tree, {node.name for node in inventory.nodes})
+    return LoadedObservation(
+        Observation(tree, ()), Inputs(inventory=inventory, problems=found), found
+    )
 
 
-def _only_listed(tree: TopologyTree, listed: Collection[str]) -> TopologyTree:
+def _restrict_to_listed(tree: TopologyTree, listed: Collection[str]) -> TopologyTree:
     """Return the tree of the listed nodes; those that it lacks are unplaced."""
     specs = [
         DomainSpec(
@@ -131,13 +133,13 @@ def _only_listed(tree: TopologyTree, listed: Collection[str]) -> TopologyTree:
     return build_tree(specs, tiers=tree.tiers, plane=tree.plane, unplaced=unplaced)
 
 
-def tree_of(hypernodes: Sequence[HyperNode]) -> tuple[TopologyTree, list[ParseError]]:
+def derive_hypernode_tree(hypernodes: Sequence[HyperNode]) -> tuple[TopologyTree, list[ParseError]]:
     """Return the tree that HyperNodes describe, and what had to be left out of it."""
-    found = tree_of_hypernodes(hypernodes)
+    found = build_hypernode_tree(hypernodes)
     return found.tree, [ParseError(problem, source="HyperNodes") for problem in found.problems]
 
 
-def refuse_nothing(problems: Sequence[ParseError]) -> NoReturn:
+def exit_without_data(problems: Sequence[ParseError]) -> NoReturn:
     """Say what was skipped, and that nothing is left.
 
     Raises:
@@ -147,21 +149,21 @@ def refuse_nothing(problems: Sequence[ParseError]) -> NoReturn:
     raise TopologyError("nothing usable was read; what is known of the fabric stays as it was")
 
 
-def refuse_hostless(read: Read) -> None:
+def refuse_without_hosts(read: LoadedObservation) -> None:
     """Refuse a fabric in which no host was found: nothing could be placed in its tree.
 
     Raises:
         TopologyError: there is none; the problems have been printed.
     """
     tree = read.observation.tree
-    if not (tree.nodes or tree.unplaced or _tells_hosts(read.inputs)):
+    if not (tree.nodes or tree.unplaced or _has_hosts(read.inputs)):
         no_host = "no host was found: it tells switches and routers alone"
-        refuse_nothing([*read.problems, ParseError(no_host, source="the fabric")])
+        exit_without_data([*read.problems, ParseError(no_host, source="the fabric")])
 
 
-def _tells_hosts(inputs: Inputs) -> bool:
+def _has_hosts(inputs: Inputs) -> bool:
     """Return whether anything in it is, or may be, a host, though perhaps of no known name."""
-    devices = [claim.device for claim in spell_out(inputs.claims)]
+    devices = [claim.device for claim in expand_claims(inputs.claims)]
     heard = (near.kind for one in devices for port in one.ports for near in port.neighbors)
     return not _FORWARDING.issuperset(chain((one.kind for one in devices), heard))
 
@@ -173,7 +175,7 @@ def read_tree(file: Path) -> TopologyTree:
         ConfigError: the file holds none.
     """
     source = show(str(file), 1024)
-    raw = read_bytes(file, MAX_TREE_BYTES)
+    raw = read_whole_file(file, MAX_TREE_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     found = parse_document(raw, source=source)
@@ -183,9 +185,9 @@ def read_tree(file: Path) -> TopologyTree:
         raise ConfigError(f"{source}:{found.line}: {show(str(error), 400)}") from error
 
 
-def finish(
-    ctx: click.Context, problems: Sequence[ParseError], code: Exit | None = None
+def exit_with_problems(
+    ctx: click.Context, problems: Sequence[ParseError], code: ExitCode | None = None
 ) -> NoReturn:
     """Say what was skipped and end with the code given, else with the one that tells it."""
     print_problems(problems)
-    ctx.exit(code or (Exit.SKIPPED if problems else Exit.OK))
+    ctx.exit(code or (ExitCode.SKIPPED if problems else ExitCode.OK))

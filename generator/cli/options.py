@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from generator.kube.access import Access
+from generator.kube.access import ClusterAccess
 from runtime import values
 from topology.model.errors import ConfigError, show
 
@@ -18,7 +18,7 @@ _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)%\Z", re.ASCII)
 _FRACTION = re.compile(r"0(?:\.\d{1,12})?\Z", re.ASCII)
 
 
-def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+def combine_options(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
     """Return what gives a click command several options, which --help lists in this order."""
 
     def decorate(command: _Command) -> _Command:
@@ -27,13 +27,13 @@ def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
     return decorate
 
 
-def access_of(options: dict[str, Any]) -> Access | None:
+def parse_access(options: dict[str, Any]) -> ClusterAccess | None:
     """Take the cluster that is named out of a command's parameters; None where none is.
 
     Raises:
         click.UsageError: what says how to reach one stands without --kube.
     """
-    access = Access(options.pop("kubeconfig"), options.pop("context"))
+    access = ClusterAccess(options.pop("kubeconfig"), options.pop("context"))
     if options.pop("kube"):
         return access
     if any(access):
@@ -68,7 +68,7 @@ def parse_share(text: str) -> float:
     return fraction
 
 
-def parse_levels(rows: Sequence[str]) -> dict[str, str]:
+def parse_level_names(rows: Sequence[str]) -> dict[str, str]:
     """Return tiers by name of rows `NAME=TIER`.
 
     Raises:

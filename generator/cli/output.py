@@ -17,7 +17,7 @@ import yaml
 from topology.model.errors import ParseError, show
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-PROBLEMS_SHOWN: Final = 20
+MAX_PROBLEMS_SHOWN: Final = 20
 MAX_MESSAGE: Final = 2000
 """Characters of a message on stderr: a path, an excerpt and some words."""
 
@@ -42,7 +42,7 @@ def print_document(document: object, output: str, *, text: Callable[[], str]) ->
         click.echo(text())
 
 
-def print_problems(problems: Sequence[ParseError], *, limit: int = PROBLEMS_SHOWN) -> None:
+def print_problems(problems: Sequence[ParseError], *, limit: int = MAX_PROBLEMS_SHOWN) -> None:
     """List on stderr what was skipped: the first ones, and how many more."""
     for problem in problems[:limit]:
         click.echo(f"skipped: {show(str(problem), MAX_MESSAGE)}", err=True)
@@ -51,11 +51,11 @@ def print_problems(problems: Sequence[ParseError], *, limit: int = PROBLEMS_SHOW
         click.echo(f"skipped: {more} more", err=True)
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def render_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return rows as a table; foreign text must have been shown by `errors.show` before."""
     rows = [tuple(row) for row in rows]
     if sys.stdout.isatty():
-        return _rich_table(header, rows)
+        return _render_rich_table(header, rows)
     widths = [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -63,7 +63,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _rich_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _render_rich_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     from rich.console import Console  # noqa: PLC0415 - a pipe should not pay for it
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -79,7 +79,7 @@ def _rich_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return capture.get().rstrip("\n")
 
 
-def shorten(names: Sequence[str], limit: int = 6) -> str:
+def shorten_names(names: Sequence[str], limit: int = 6) -> str:
     """Return names in one line, the first ones and how many more."""
     more = len(names) - limit
     shown = " ".join(show(name) for name in names[:limit])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
-from generator.cli.output import shorten, table
+from generator.cli.output import shorten_names, render_table
 from generator.placement.answer import Placement, Reason
 from topology.model.errors import show
 from topology.model.tree import TopologyTree
@@ -13,15 +13,19 @@ from topology.model.tree import TopologyTree
 PENDING = "(pending)"
 
 
-def text_answer(placement: Placement, tree: TopologyTree | None) -> str:
+def render_placement_text(placement: Placement, tree: TopologyTree | None) -> str:
     """Return an answer as lines; without the tree, runs of pods are shown by node."""
     if placement.is_feasible:
-        return f"{_headline(placement)}\n{_assignment(placement, tree)}"
-    parts = [_refusal(placement), *_alternatives(placement), *_domains(placement)]
+        return f"{_render_headline(placement)}\n{_render_assignment(placement, tree)}"
+    parts = [
+        _render_infeasible(placement),
+        *_render_alternatives(placement),
+        *_find_domains(placement),
+    ]
     return "\n".join(parts)
 
 
-def _headline(placement: Placement) -> str:
+def _render_headline(placement: Placement) -> str:
     num = sum(node is not None for nodes in placement.assignment.values() for node in nodes)
     total = sum(len(nodes) for nodes in placement.assignment.values())
     pods = f"{num} pods" if num == total else f"{num} of {total} pods"
@@ -29,28 +33,33 @@ def _headline(placement: Placement) -> str:
     return f"feasible: {pods} within one {show(placement.tier or '?')}; {best}"
 
 
-def _assignment(placement: Placement, tree: TopologyTree | None) -> str:
-    homes = _homes(tree)
+def _render_assignment(placement: Placement, tree: TopologyTree | None) -> str:
+    homes = _map_lowest_domains(tree)
     rows = [
-        (show(group), _span(first, last), show(domain), shorten(list(dict.fromkeys(nodes))))
+        (
+            show(group),
+            _render_span(first, last),
+            show(domain),
+            shorten_names(list(dict.fromkeys(nodes))),
+        )
         for group, pods in placement.assignment.items()
-        for domain, first, last, nodes in _runs(pods, homes)
+        for domain, first, last, nodes in _group_runs(pods, homes)
     ]
     if tree is not None:
-        return table(("GROUP", "PODS", "DOMAIN", "NODES"), rows)
-    return table(
+        return render_table(("GROUP", "PODS", "DOMAIN", "NODES"), rows)
+    return render_table(
         ("GROUP", "PODS", "NODES"), [(group, pods, nodes) for group, pods, _, nodes in rows]
     )
 
 
-def _homes(tree: TopologyTree | None) -> Mapping[str, str]:
+def _map_lowest_domains(tree: TopologyTree | None) -> Mapping[str, str]:
     """Return per node the lowest domain that it is in."""
     if tree is None:
         return {}
     return {node: domain.name for domain in tree.domains for node in domain.nodes}
 
 
-def _runs(
+def _group_runs(
     pods: tuple[str | None, ...], homes: Mapping[str, str]
 ) -> Iterator[tuple[str, int, int, list[str]]]:
     """Yield (domain, first pod, last pod, node per pod) of consecutive pods in one domain."""
@@ -61,16 +70,16 @@ def _runs(
         at += len(nodes)
 
 
-def _span(first: int, last: int) -> str:
+def _render_span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _refusal(placement: Placement) -> str:
-    why = _reason_text(placement.reason) if placement.reason else "no reason given"
+def _render_infeasible(placement: Placement) -> str:
+    why = _render_reason(placement.reason) if placement.reason else "no reason given"
     return f"infeasible: {why}" + ("" if placement.is_proved else " (the search ended early)")
 
 
-def _reason_text(reason: Reason) -> str:
+def _render_reason(reason: Reason) -> str:
     parts = [reason.kind.value]
     if reason.tier is not None:
         parts.append(f"tier {show(reason.tier)}")
@@ -84,13 +93,16 @@ def _reason_text(reason: Reason) -> str:
     return ", ".join(parts)
 
 
-def _alternatives(placement: Placement) -> Iterator[str]:
+def _render_alternatives(placement: Placement) -> Iterator[str]:
     for row in placement.alternatives:
         if row.is_feasible:
             word = "" if row.change.startswith("without ") else "with "
             yield f"feasible {word}{show(row.change, 200)}: within one {show(row.tier or '?')}"
 
 
-def _domains(placement: Placement) -> list[str]:
-    rows = [(show(row.name), row.verdict.value, show(row.needs, 200)) for row in placement.domains]
-    return [table(("DOMAIN", "VERDICT", "WHY"), rows)] if rows else []
+def _find_domains(placement: Placement) -> list[str]:
+    rows = [
+        (show(row.name), row.verdict.value, show(row.needs, 200))
+        for row in placement.domain_verdicts
+    ]
+    return [render_table(("DOMAIN", "VERDICT", "WHY"), rows)] if rows else []

@@ -11,13 +11,13 @@ import click
 
 from generator.cli.observation import read_observation
 from generator.ingest.sources import Sources
-from generator.kube.access import Access
+from generator.kube.access import ClusterAccess
 from generator.objects.pods import Gang
-from generator.objects.tree_spec import shape_of
-from generator.objects.write_policy import Policy
+from generator.objects.tree_spec import parse_tree_spec
+from generator.objects.write_policy import WritePolicy
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.desired import coverage_of, plan_towards, previous_tree
-from generator.reconcile.guard import Verdict, hash_plan, judge
+from generator.reconcile.desired import compute_coverage, plan_tree_changes, derive_previous_tree
+from generator.reconcile.guard import PlanVerdict, hash_plan, judge_plan
 from generator.reconcile.plan import Action
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from topology.model.errors import KubeForbidden, ParseError
@@ -28,10 +28,10 @@ class Plan(NamedTuple):
 
     actions: tuple[Action, ...]
     problems: tuple[ParseError, ...]
-    verdict: Verdict
+    verdict: PlanVerdict
 
 
-class Observed(NamedTuple):
+class ObservedHyperNodes(NamedTuple):
     """HyperNodes that exist, what of them could not be read, and what else decides of a plan."""
 
     hypernodes: tuple[HyperNode, ...] = ()
@@ -42,17 +42,21 @@ class Observed(NamedTuple):
     """What runs, as far as that is known."""
 
 
-def with_store(sources: Sources, store: Path | None, fabric: Mapping[str, Any] | None) -> Sources:
+def add_store_reports(
+    sources: Sources, store: Path | None, fabric: Mapping[str, Any] | None
+) -> Sources:
     """Return the sources; the reports of the store where no other source is named.
 
     The tree has the shape that the Fabric object says, as far as no option says another.
     """
     if store is not None and sources.is_empty:
         sources = sources._replace(reports=store / REPORTS)
-    return sources._replace(shape=shape_of(fabric)[0])
+    return sources._replace(tree_spec=parse_tree_spec(fabric)[0])
 
 
-def observed_in(store: Path | None, folder: Path | None, cluster: Access | None = None) -> Observed:
+def read_observed(
+    store: Path | None, folder: Path | None, cluster: ClusterAccess | None = None
+) -> ObservedHyperNodes:
     """Read the observed HyperNodes of a store, or of a folder that directly holds them.
 
     Where neither is named, those of the cluster that is read.
@@ -66,18 +70,18 @@ def observed_in(store: Path | None, folder: Path | None, cluster: Access | None 
         StoreError: the folder cannot be read.
     """
     if cluster is not None and store is None and folder is None:
-        return _observed_in_cluster(cluster)
+        return _fetch_observed(cluster)
     if (store is None) == (folder is None):
         raise click.UsageError("name what to compare with: either --store or --observed")
     if store is None:
         read = read_hypernodes(folder or Path())
-        return Observed(read.hypernodes, read.problems)
+        return ObservedHyperNodes(read.hypernodes, read.problems)
     place = DirectoryStore(store)
     read = place.read_hypernodes()
-    return Observed(read.hypernodes, read.problems, place.read_fabric())
+    return ObservedHyperNodes(read.hypernodes, read.problems, place.read_fabric())
 
 
-def _observed_in_cluster(cluster: Access) -> Observed:
+def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
     """Read what a plan for a cluster depends on; warn if listing pods is forbidden.
 
     Raises:
@@ -91,11 +95,11 @@ def _observed_in_cluster(cluster: Access) -> Observed:
             gangs = store.read_gangs()
         except KubeForbidden as error:
             problem = ParseError(f"running gangs are not known: {error}", source="pods")
-            return Observed(read.hypernodes, (*read.problems, problem), fabric)
-        return Observed(read.hypernodes, read.problems, fabric, gangs)
+            return ObservedHyperNodes(read.hypernodes, (*read.problems, problem), fabric)
+        return ObservedHyperNodes(read.hypernodes, read.problems, fabric, gangs)
 
 
-def make_plan(sources: Sources, observed: Observed, *, policy: Policy) -> Plan:
+def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WritePolicy) -> Plan:
     """Read the sources, plan towards their tree, and judge the plan.
 
     What is saved has no age, so every report counts as fresh.
@@ -104,14 +108,14 @@ def make_plan(sources: Sources, observed: Observed, *, policy: Policy) -> Plan:
         click.UsageError: no source is named.
         TopologyError: nothing usable was read, so nothing is planned.
     """
-    previous = previous_tree(observed.hypernodes)
+    previous = derive_previous_tree(observed.hypernodes)
     read = read_observation(sources, previous=previous)
-    if not shape_of(observed.fabric)[0].has_hypernodes:
+    if not parse_tree_spec(observed.fabric)[0].has_hypernodes:
         nothing = ParseError("spec.outputs asks for no HyperNodes", source="Fabric default")
-        return Plan((), (*read.problems, nothing), Verdict(hash_plan(())))
-    actions, conflicts = plan_towards(read.observation, observed.hypernodes)
-    coverage = coverage_of(read.inputs.inventory, read.inputs.reports, read.observation.tree)
-    verdict = judge(
+        return Plan((), (*read.problems, nothing), PlanVerdict(hash_plan(())))
+    actions, conflicts = plan_tree_changes(read.observation, observed.hypernodes)
+    coverage = compute_coverage(read.inputs.inventory, read.inputs.reports, read.observation.tree)
+    verdict = judge_plan(
         actions,
         observed.hypernodes,
         budget=policy.budget,

@@ -11,26 +11,26 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.input_files import MAX_REQUEST_BYTES, read_raw
-from generator.cli.output import PROBLEMS_SHOWN
+from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
+from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
-from generator.manifests.ignored_fields import Bearing, Ignored
+from generator.manifests.ignored_fields import Relevance, IgnoredField
 from generator.manifests.manifest_request import KIND, Translation, translate, translate_sbatch
 from generator.manifests.resource_units import fit_units
-from generator.manifests.sbatch import is_script, options_of_script, split_options
+from generator.manifests.sbatch import is_script, parse_script_options, split_options
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_documents
 from generator.placement.request import PlacementRequest, parse_request
 from topology.model.errors import ConfigError, ParseError, PlacementRequestError, show
 from topology.model.tree import API_VERSION
 
-_NAMES_SHOWN: Final = 12
-_SHELL: Final = "--sbatch"
-_UNUSED: Final = "options.arguments"
+_MAX_NAMES_SHOWN: Final = 12
+_SBATCH_OPTION: Final = "--sbatch"
+_UNUSED_FIELD: Final = "options.arguments"
 """Field of ours that is accepted, so that requests keep it, and changes nothing."""
 
 
-class Asked(NamedTuple):
+class LoadedRequest(NamedTuple):
     """A request as a document of ours, and where it comes from."""
 
     source: str
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
     translation: Translation | None
     """None where the file is a PlacementRequest itself."""
 
-    def request(self, preset: str | None) -> PlacementRequest:
+    def to_request(self, preset: str | None) -> PlacementRequest:
         """Return the request; the preset takes the place of its own, where given.
 
         Raises:
@@ -52,16 +52,18 @@ class Asked(NamedTuple):
         except PlacementRequestError as error:
             raise ConfigError(f"{self.source}: {error}") from error
 
-    def fit(self, inventory: Inventory | None) -> tuple[Asked, tuple[Note, ...]]:
+    def fit_to_nodes(self, inventory: Inventory | None) -> tuple[LoadedRequest, tuple[Note, ...]]:
         """Return it in the units that the nodes list, and what was changed for that."""
         if self.translation is None:
             return self, ()
-        takes_nodes = self.translation.takes_nodes
-        spec, notes = fit_units(self.document["spec"], room_of(inventory), takes_nodes=takes_nodes)
+        takes_nodes = self.translation.uses_whole_nodes
+        spec, notes = fit_units(
+            self.document["spec"], find_max_resources(inventory), uses_whole_nodes=takes_nodes
+        )
         return self._replace(document=self.document | {"spec": spec}), notes
 
 
-def read_asked(file: str | None, sbatch: str | None, levels: Mapping[str, str]) -> Asked:
+def load_request(file: str | None, sbatch: str | None, levels: Mapping[str, str]) -> LoadedRequest:
     """Read a request of ours or of another system, from a file or from options of sbatch.
 
     Args:
@@ -73,44 +75,44 @@ def read_asked(file: str | None, sbatch: str | None, levels: Mapping[str, str]) 
         ConfigError: there is no one request in it; says the file, the document and the field.
     """
     if sbatch is not None:
-        return _of_options(_SHELL, sbatch, is_shell=False)
-    source, raw = read_raw(file or "-", MAX_REQUEST_BYTES)
+        return _load_sbatch(_SBATCH_OPTION, sbatch, is_shell=False)
+    source, raw = read_input(file or "-", MAX_REQUEST_BYTES)
     text = raw.decode("utf-8", errors="replace") if raw.startswith(b"#!") else ""
     if is_script(text):
-        return _of_options(source, text, is_shell=True)
-    documents = [_whole(found) for found in parse_documents(raw, source=source)]
+        return _load_sbatch(source, text, is_shell=True)
+    documents = [_require_document(found) for found in parse_documents(raw, source=source)]
     if not documents:
         raise ConfigError(f"{source}: expected one document, got 0")
-    mine = [value for _, value in documents if _is_ours(value)]
+    mine = [value for _, value in documents if _is_own_kind(value)]
     if mine:
         if len(documents) > 1:
             raise ConfigError(f"{source}: expected one document, got {len(documents)}")
-        return Asked(source, mine[0], None)
+        return LoadedRequest(source, mine[0], None)
     if len(documents) == 1:
         _check_kind(documents[0][1], source)
     try:
         translation = translate(documents, levels=levels)
     except PlacementRequestError as error:
         raise ConfigError(f"{source}: {error}") from error
-    return Asked(source, translation.document, translation)
+    return LoadedRequest(source, translation.document, translation)
 
 
-def _of_options(source: str, text: str, *, is_shell: bool) -> Asked:
+def _load_sbatch(source: str, text: str, *, is_shell: bool) -> LoadedRequest:
     try:
-        options = options_of_script(text) if is_shell else split_options(text)
+        options = parse_script_options(text) if is_shell else split_options(text)
         translation = translate_sbatch(options)
     except PlacementRequestError as error:
         raise ConfigError(f"{source}: {error}") from error
-    return Asked(source, translation.document, translation)
+    return LoadedRequest(source, translation.document, translation)
 
 
-def _whole(found: Any) -> tuple[int, Any]:  # noqa: ANN401 - a decoded document
+def _require_document(found: Any) -> tuple[int, Any]:  # noqa: ANN401 - a decoded document
     if isinstance(found, ParseError):
         raise ConfigError(str(found))
     return found.line, found.value
 
 
-def _is_ours(value: object) -> bool:
+def _is_own_kind(value: object) -> bool:
     return (
         isinstance(value, dict)
         and value.get("kind") == KIND
@@ -130,7 +132,7 @@ def _check_kind(value: object, source: str) -> None:
         )
 
 
-def room_of(inventory: Inventory | None) -> dict[str, int]:
+def find_max_resources(inventory: Inventory | None) -> dict[str, int]:
     """Return per resource the most that a node lists; without a list each has one slot."""
     room: dict[str, int] = {}
     for node in inventory.nodes if inventory else ():
@@ -139,35 +141,35 @@ def room_of(inventory: Inventory | None) -> dict[str, int]:
     return room
 
 
-def tell(translation: Translation) -> None:
+def print_translation(translation: Translation) -> None:
     """Say on stderr how another system's manifest was understood, and what was ignored."""
     click.echo(f"understood as a request of {translation.system}", err=True)
-    tell_notes(translation.notes)
-    _tell_ignored(translation.ignored)
+    print_notes(translation.notes)
+    _print_ignored(translation.ignored)
 
 
-def tell_unused(document: Mapping[str, Any]) -> None:
+def print_unused_arguments(document: Mapping[str, Any]) -> None:
     """Say on stderr what a request of ours holds without effect: arguments of Volcano's plugins."""
     spec = document.get("spec")
     options = spec.get("options") if isinstance(spec, dict) else None
     if isinstance(options, dict) and options.get("arguments"):
-        _tell_ignored((Ignored(_UNUSED, Bearing.POSSIBLE),))
+        _print_ignored((IgnoredField(_UNUSED_FIELD, Relevance.POSSIBLE),))
 
 
-def tell_notes(notes: Sequence[Note]) -> None:
+def print_notes(notes: Sequence[Note]) -> None:
     """Say on stderr what was taken for something else than it says."""
     for note in notes:
         click.echo(f"note: {show(str(note), 600)}", err=True)
 
 
-def _tell_ignored(ignored: tuple[Ignored, ...]) -> None:
-    risky = [row for row in ignored if row.bearing is Bearing.POSSIBLE]
-    for row in risky[:PROBLEMS_SHOWN]:
-        click.echo(f"ignored: {show(str(row), 300)}: {row.bearing.value}", err=True)
-    if len(risky) > PROBLEMS_SHOWN:
-        click.echo(f"ignored: {len(risky) - PROBLEMS_SHOWN} more that may matter", err=True)
-    rest = [show(str(row), 300) for row in ignored if row.bearing is Bearing.NONE]
+def _print_ignored(ignored: tuple[IgnoredField, ...]) -> None:
+    risky = [row for row in ignored if row.relevance is Relevance.POSSIBLE]
+    for row in risky[:MAX_PROBLEMS_SHOWN]:
+        click.echo(f"ignored: {show(str(row), 300)}: {row.relevance.value}", err=True)
+    if len(risky) > MAX_PROBLEMS_SHOWN:
+        click.echo(f"ignored: {len(risky) - MAX_PROBLEMS_SHOWN} more that may matter", err=True)
+    rest = [show(str(row), 300) for row in ignored if row.relevance is Relevance.NONE]
     if rest:
-        more = f" and {len(rest) - _NAMES_SHOWN} more" if len(rest) > _NAMES_SHOWN else ""
-        names = ", ".join(rest[:_NAMES_SHOWN])
-        click.echo(f"ignored, {Bearing.NONE.value}: {names}{more}", err=True)
+        more = f" and {len(rest) - _MAX_NAMES_SHOWN} more" if len(rest) > _MAX_NAMES_SHOWN else ""
+        names = ", ".join(rest[:_MAX_NAMES_SHOWN])
+        click.echo(f"ignored, {Relevance.NONE.value}: {names}{more}", err=True)

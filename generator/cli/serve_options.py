@@ -7,18 +7,23 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.options import parse_duration, together
-from generator.kube.access import Access
+from generator.cli.options import parse_duration, combine_options
+from generator.kube.access import ClusterAccess
 from generator.objects.plane_config import PlaneChoice, read_planes
 from generator.rpc.auth.tls import TlsFiles
-from generator.server.settings import ClusterSeat, PortSettings, ServeSettings, Walked
+from generator.server.settings import (
+    ReplicaSettings,
+    EndpointSettings,
+    ServerSettings,
+    SwitchPollSettings,
+)
 from topology.planes.policy import COMPUTE
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-serve_options: Final = together(
+serve_options: Final = combine_options(
     click.option(
         "--store",
         type=_FOLDER,
@@ -88,34 +93,38 @@ serve_options: Final = together(
 )
 
 
-def settings_of(options: dict[str, Any]) -> ServeSettings:
+def parse_server_settings(options: dict[str, Any]) -> ServerSettings:
     """Take the options of a server out of a command's parameters.
 
     Raises:
         click.UsageError: not exactly one store is named, or options do not go together.
         ConfigError: the file of networks is wrong.
     """
-    cluster, folder, nodes = _seat_of(options), options.pop("store"), options.pop("nodes")
+    cluster, folder, nodes = (
+        _parse_replica_settings(options),
+        options.pop("store"),
+        options.pop("nodes"),
+    )
     if (cluster is None) == (folder is None):
         raise click.UsageError("name what is served: either --store or --kube")
     if cluster is not None and nodes is not None:
         raise click.UsageError("--kube brings its nodes: no --nodes")
-    return ServeSettings(
+    return ServerSettings(
         folder=folder or Path(),
         cluster=cluster,
         nodes=nodes,
         period_s=options.pop("period"),
-        planes=_planes_of(options),
-        switches=_walked_of(options),
+        planes=_parse_plane_choice(options),
+        switches=_parse_switch_settings(options),
         is_dry=options.pop("dry_run"),
         listen=options.pop("listen"),
         ready_file=options.pop("ready_file"),
     )
 
 
-def _seat_of(options: dict[str, Any]) -> ClusterSeat | None:
-    access = Access(options.pop("kubeconfig"), options.pop("context"))
-    seat = ClusterSeat(access, options.pop("namespace"), options.pop("identity"))
+def _parse_replica_settings(options: dict[str, Any]) -> ReplicaSettings | None:
+    access = ClusterAccess(options.pop("kubeconfig"), options.pop("context"))
+    seat = ReplicaSettings(access, options.pop("namespace"), options.pop("identity"))
     if options.pop("kube"):
         return seat
     if any(access) or seat.namespace or seat.identity:
@@ -123,26 +132,26 @@ def _seat_of(options: dict[str, Any]) -> ClusterSeat | None:
     return None
 
 
-def _planes_of(options: dict[str, Any]) -> PlaneChoice | None:
+def _parse_plane_choice(options: dict[str, Any]) -> PlaneChoice | None:
     file, name = options.pop("planes"), options.pop("plane")
     if file is None and name is None:
         return None
     return PlaneChoice(read_planes(file) if file else (), name or COMPUTE)
 
 
-def _walked_of(options: dict[str, Any]) -> Walked | None:
+def _parse_switch_settings(options: dict[str, Any]) -> SwitchPollSettings | None:
     config = options.pop("switches")
     walked = (options.pop("switch_period"), options.pop("switch_deadline"))
-    return Walked(config, *walked) if config else None
+    return SwitchPollSettings(config, *walked) if config else None
 
 
-_HOW: Final = (
+_AUTH_HINT: Final = (
     "say how callers are known: --tls-cert and --tls-key with --client-ca, --token-audience or "
     "both; or --insecure-loopback, which serves this machine without asking"
 )
 
 
-port_options: Final = together(
+endpoint_options: Final = combine_options(
     click.option(
         "--metrics-listen", metavar="HOST:PORT", help="Serve /metrics for Prometheus there."
     ),
@@ -165,7 +174,7 @@ port_options: Final = together(
 )
 
 
-def port_settings_of(options: dict[str, Any], *, is_cluster: bool) -> PortSettings:
+def parse_endpoint_settings(options: dict[str, Any], *, is_cluster: bool) -> EndpointSettings:
     """Take the options of ports out of a command's parameters.
 
     Args:
@@ -183,8 +192,10 @@ def port_settings_of(options: dict[str, Any], *, is_cluster: bool) -> PortSettin
     if is_insecure and (cert or client_ca or audience):
         raise click.UsageError("--insecure-loopback goes with no other proof")
     if not is_insecure and not (cert and (client_ca or audience)):
-        raise click.UsageError(_HOW)
+        raise click.UsageError(_AUTH_HINT)
     if audience and not is_cluster:
         raise click.UsageError("--token-audience goes with --kube: its API server judges tokens")
     tls = None if is_insecure else TlsFiles(cert, key, client_ca)
-    return PortSettings(options.pop("metrics_listen"), options.pop("health_listen"), tls, audience)
+    return EndpointSettings(
+        options.pop("metrics_listen"), options.pop("health_listen"), tls, audience
+    )

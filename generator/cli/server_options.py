@@ -8,20 +8,20 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.options import together
-from generator.rpc.auth.key_files import Proof
+from generator.cli.options import combine_options
+from generator.rpc.auth.key_files import ClientIdentity
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class Server(NamedTuple):
+class ServerEndpoint(NamedTuple):
     """Whom to ask, and how to prove who we are."""
 
     address: str
-    proof: Proof
+    identity: ClientIdentity
 
 
-_PROOF: Final = (
+_IDENTITY_OPTIONS: Final = (
     click.option("--ca-file", type=_FILE, help="Authority of the server's certificate."),
     click.option("--token-file", type=_FILE, help="Bearer token for the server, as it asks for."),
     click.option("--client-cert", type=_FILE, help="Certificate for the server, as it asks for."),
@@ -33,17 +33,17 @@ _PROOF: Final = (
 def server_options(purpose: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return what gives a click command the options of a server, and says what it is for."""
     server = click.option("--server", help=f"HOST:PORT of a `toponaut serve` {purpose}.")
-    return together(server, *_PROOF)
+    return combine_options(server, *_IDENTITY_OPTIONS)
 
 
-def server_of(options: dict[str, Any]) -> Server | None:
+def parse_server_endpoint(options: dict[str, Any]) -> ServerEndpoint | None:
     """Take the server to ask out of a command's parameters; None where none is named.
 
     Raises:
         click.UsageError: a proof is given and no server, or half of one.
     """
     address = options.pop("server")
-    proof = Proof(
+    proof = ClientIdentity(
         ca=options.pop("ca_file"),
         token=options.pop("token_file"),
         cert=options.pop("client_cert"),
@@ -54,4 +54,4 @@ def server_of(options: dict[str, Any]) -> Server | None:
         raise click.UsageError("--ca-file, --token-file and the like go with --server")
     if (proof.cert is None) != (proof.key is None):
         raise click.UsageError("--client-cert and --client-key go together")
-    return None if address is None else Server(address, proof)
+    return None if address is None else ServerEndpoint(address, proof)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from generator.objects.yaml_document import parse_documents
-from generator.store.local_files import read_bytes
+from generator.store.local_files import read_whole_file
 from topology.cabling.plan_diff import DifferenceKind
 from topology.findings.silences import Silence, parse_silences
 from topology.model.errors import ConfigError, ParseError, show
@@ -35,7 +35,7 @@ def read_silences(file: Path | None) -> tuple[Silence, ...]:
     if file is None:
         return ()
     source = show(str(file), 1024)
-    raw = read_bytes(file, MAX_SILENCE_BYTES)
+    raw = read_whole_file(file, MAX_SILENCE_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     found: list[Silence] = []
@@ -49,7 +49,7 @@ def read_silences(file: Path | None) -> tuple[Silence, ...]:
     return tuple(found)
 
 
-def print_expired(expired: Iterable[Silence]) -> None:
+def print_expired_silences(expired: Iterable[Silence]) -> None:
     """Say on stderr which silences are over."""
     for silence in expired:
         place = show(silence.device) + (f" port {show(silence.port)}" if silence.port else "")

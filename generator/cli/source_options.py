@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.options import access_of, together
+from generator.cli.options import parse_access, combine_options
 from generator.ingest.sources import Sources
 
 _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -16,7 +16,7 @@ _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-input_options: Final = together(
+source_options: Final = combine_options(
     click.option("--reports", type=_FOLDER, help="Folder of agents' NeighborReports."),
     click.option(
         "--ibnetdiscover",
@@ -51,14 +51,14 @@ input_options: Final = together(
 """The options that all reading commands share."""
 
 
-def sources_of(options: dict[str, Any]) -> Sources:
+def parse_sources(options: dict[str, Any]) -> Sources:
     """Take the shared options out of a command's parameters.
 
     Raises:
         click.UsageError: sources that exclude each other.
     """
     sources = Sources(
-        cluster=access_of(options),
+        cluster=parse_access(options),
         reports=options.pop("reports"),
         ibnetdiscover=(*options.pop("ibnetdiscover"), *options.pop("files")),
         lldpcli=options.pop("lldpcli"),

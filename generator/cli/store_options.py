@@ -10,19 +10,19 @@ from typing import Final, Protocol
 
 import click
 
-from generator.cli.options import together
-from generator.kube.access import Access
-from generator.reconcile.apply import Target
+from generator.cli.options import combine_options
+from generator.kube.access import ClusterAccess
+from generator.reconcile.apply import HyperNodeStore
 from generator.store.directory import DirectoryStore
 
-cluster_options: Final = together(
+cluster_options: Final = combine_options(
     click.option("--kube", is_flag=True, help="Write into a cluster in place of a folder."),
     click.option("--kubeconfig", help="How to reach it, in place of kubectl's files."),
     click.option("--context", help="Of the kubeconfig, in place of the current one."),
 )
 
 
-class Approving(Protocol):
+class ApprovalStore(Protocol):
     """Where people approve plans."""
 
     def approve(self, plan: str) -> object:
@@ -30,16 +30,16 @@ class Approving(Protocol):
         ...
 
 
-class Place(Target, Approving, Protocol):
+class PlanStore(HyperNodeStore, ApprovalStore, Protocol):
     """Where a plan is carried out."""
 
-    def use_up_approval(self, plan: str) -> object:
+    def consume_approval(self, plan: str) -> object:
         """Take back the approval of a plan that was carried out."""
         ...
 
 
 @contextmanager
-def open_place(store: Path | None, cluster: Access | None) -> Iterator[Place]:
+def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterator[PlanStore]:
     """Yield the one store that is named.
 
     Raises:

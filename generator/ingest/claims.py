@@ -7,20 +7,20 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from generator.ingest.subnets import expected_subnets
-from generator.ingest.sweeps import kept_claims, parse_sweep
+from generator.ingest.subnets import find_expected_subnets
+from generator.ingest.sweeps import build_detached_claims, parse_sweep
 from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, ReportError, show
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import IdKind
-from topology.reports.compact_reports import KeptReport, Report
+from topology.reports.compact_reports import CompactReport, Report
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
 from topology.reports.sweep_parts import unpack_sweep
 
 
-class Taken(NamedTuple):
+class ReportClaims(NamedTuple):
     """What the reports claim, and what of them could not be used."""
 
     claims: tuple[Claim | SweptClaims, ...]
@@ -32,7 +32,7 @@ class Taken(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Sweep:
+class _ReportedSweep:
     node: str
     observed_at: str
     parts: tuple[SweepPart, ...]
@@ -42,15 +42,15 @@ class _Sweep:
         return show(f"{self.node}.sweep.* of subnet {self.parts[0].subnet}")
 
 
-class _Told(NamedTuple):
+class _DeviceClaim(NamedTuple):
     """What one report says of its device."""
 
-    said: Hashable
+    facts: Hashable
     claim: Claim
     problems: tuple[ParseError, ...]
 
 
-class _Read(NamedTuple):
+class _ParsedSweep(NamedTuple):
     """What one sweep says."""
 
     parts: tuple[SweepPart, ...]
@@ -58,7 +58,7 @@ class _Read(NamedTuple):
     errors: tuple[ParseError, ...]
 
 
-class Intake:
+class ClaimBuilder:
     """The claims of reports, each made once as long as its report says the same.
 
     So whoever makes something of claims can tell by the objects which of them are new.
@@ -66,51 +66,53 @@ class Intake:
 
     def __init__(self) -> None:
         """Nothing was taken yet."""
-        self._told: dict[str, _Told] = {}
-        self._read: dict[str, _Read] = {}
+        self._device_claims: dict[str, _DeviceClaim] = {}
+        self._parsed_sweeps: dict[str, _ParsedSweep] = {}
 
-    def take(self, reports: Iterable[Report]) -> Taken:
+    def build_claims(self, reports: Iterable[Report]) -> ReportClaims:
         """Return the claims of reports; of each subnet the newest sweep whose parts are all there.
 
         An incomplete or damaged sweep is a problem and never an empty fabric. Cost: O(facts) of
         the reports that are new or say something else.
         """
         reports = tuple(reports)
-        told, last = {}, self._told
+        told, last = {}, self._device_claims
         parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
         for report in reports:
             name = report.metadata.name
             found = last.get(name)
-            if found is not None and found.said == report.said:
+            if found is not None and found.facts == report.content:
                 told[name] = found
             elif (device := report.device) is not None:
-                told[name] = _tell(report, device)
+                told[name] = _build_device_claim(report, device)
             elif report.sweep is not None:
                 sweep = report.sweep
                 key = (sweep.subnet, name.partition(".sweep.")[0], sweep.sweep_id)
                 parts[key].append((report.status.observed_at or "", sweep))
-        self._told = told
+        self._device_claims = told
         problems = [problem for one in told.values() for problem in one.problems]
-        read = self._sweeps(parts, problems)
-        awaited = {subnet for subnet, _, _ in parts} | expected_subnets(reports)
-        return Taken(
+        read = self._select_sweeps(parts, problems)
+        awaited = {subnet for subnet, _, _ in parts} | find_expected_subnets(reports)
+        return ReportClaims(
             (*(one.claim for one in told.values()), *(one for row in read for one in row.claims)),
             (*problems, *(error for row in read for error in row.errors)),
             frozenset(one.metadata.name for one in reports if one.device_kind is DeviceKind.HOST),
-            tuple(sorted(awaited - self._read.keys())),
+            tuple(sorted(awaited - self._parsed_sweeps.keys())),
         )
 
-    def _sweeps(
+    def _select_sweeps(
         self,
         parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]],
         problems: list[ParseError],
-    ) -> list[_Read]:
+    ) -> list[_ParsedSweep]:
         """Return the sweep that counts for each subnet, and remember it."""
-        by_subnet: dict[str, list[_Sweep]] = defaultdict(list)
+        by_subnet: dict[str, list[_ReportedSweep]] = defaultdict(list)
         for (subnet, node, _), rows in parts.items():
             observed = max(when for when, _ in rows)
-            by_subnet[subnet].append(_Sweep(node, observed, tuple(part for _, part in rows)))
-        read: dict[str, _Read] = {}
+            by_subnet[subnet].append(
+                _ReportedSweep(node, observed, tuple(part for _, part in rows))
+            )
+        read: dict[str, _ParsedSweep] = {}
         for subnet in sorted(by_subnet):
             newest_first = sorted(
                 by_subnet[subnet],
@@ -119,21 +121,21 @@ class Intake:
             )
             for sweep in newest_first:
                 try:
-                    read[subnet] = _read_sweep(sweep, self._read.get(subnet))
+                    read[subnet] = _parse_sweep_report(sweep, self._parsed_sweeps.get(subnet))
                 except ReportError as error:
                     problems.append(ParseError(str(error), source=sweep.title))
                     continue
                 break
-        self._read = read
+        self._parsed_sweeps = read
         return [*read.values()]
 
 
-def take_reports(reports: Iterable[Report]) -> Taken:
-    """Return the claims of reports, as an `Intake` takes them that took none before."""
-    return Intake().take(reports)
+def build_claims(reports: Iterable[Report]) -> ReportClaims:
+    """Return the claims of reports, as an `ClaimBuilder` takes them that took none before."""
+    return ClaimBuilder().build_claims(reports)
 
 
-def _read_sweep(sweep: _Sweep, last: _Read | None) -> _Read:
+def _parse_sweep_report(sweep: _ReportedSweep, last: _ParsedSweep | None) -> _ParsedSweep:
     """Return what a sweep says; the last one where it is the same.
 
     Raises:
@@ -142,10 +144,10 @@ def _read_sweep(sweep: _Sweep, last: _Read | None) -> _Read:
     if last is not None and last.parts == sweep.parts:
         return last
     parsed = parse_sweep(unpack_sweep(sweep.parts), source=sweep.title)
-    return _Read(sweep.parts, tuple(kept_claims(parsed)), parsed.errors)
+    return _ParsedSweep(sweep.parts, tuple(build_detached_claims(parsed)), parsed.errors)
 
 
-def _tell(report: Report, device: Device) -> _Told:
+def _build_device_claim(report: Report, device: Device) -> _DeviceClaim:
     """Return what a device says, a host under its report's own name.
 
     An agent may write no other report, but may say that it is another node.
@@ -159,8 +161,8 @@ def _tell(report: Report, device: Device) -> _Told:
         problems.append(ParseError(problem, source=f"report {show(name, 253)}"))
     packed = (
         report.facts.packed
-        if isinstance(report, KeptReport) and report.facts
+        if isinstance(report, CompactReport) and report.facts
         else pack_device(device)
     )
     claim = PackedClaim(packed, device.name, node=name if is_host else None)
-    return _Told(report.said, claim, tuple(problems))
+    return _DeviceClaim(report.content, claim, tuple(problems))

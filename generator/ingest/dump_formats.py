@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from generator.ingest.sweeps import parse_sweep
-from topology.model.facts import Parsed
+from topology.model.facts import ParseResult
 from topology.sources.infiniband.ibdiagnet_db import parse_ibdiagnet_db
 from topology.sources.infiniband.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
 from topology.sources.infiniband.subnet_lst import parse_subnet_lst
@@ -16,7 +16,7 @@ from topology.sources.infiniband.subnet_lst import parse_subnet_lst
 _HEAD_BYTES: Final = 64 * 1024
 
 
-class DumpForm(StrEnum):
+class DumpFormat(StrEnum):
     """Whose file it is."""
 
     IBNETDISCOVER = "ibnetdiscover"
@@ -27,17 +27,17 @@ class DumpForm(StrEnum):
     """opensm's `opensm-subnet.lst` and ibdiagnet's `.lst`."""
 
 
-_SIGNS: Final[Mapping[DumpForm, re.Pattern[bytes]]] = {
-    DumpForm.DB_CSV: re.compile(rb"^START_[A-Z0-9_]+[ \t\r]*$", re.MULTILINE),
-    DumpForm.NET_DUMP: re.compile(
+_SIGNATURES: Final[Mapping[DumpFormat, re.Pattern[bytes]]] = {
+    DumpFormat.DB_CSV: re.compile(rb"^START_[A-Z0-9_]+[ \t\r]*$", re.MULTILINE),
+    DumpFormat.NET_DUMP: re.compile(
         rb'^[ \t]*"[^\n]*"[ \t]*,[^,"\n]*,[ \t]*0x[0-9a-fA-F]{1,16}[ \t]*,[ \t]*LID\b'
         rb"|^[ \t]*#[ \t]*:[ \t]*IB#[ \t]*:[ \t]*Sta\b",
         re.MULTILINE,
     ),
-    DumpForm.SUBNET_LST: re.compile(
+    DumpFormat.SUBNET_LST: re.compile(
         rb"^[ \t]*\{[ \t]*(?:CA|SW|Rt)(?:-SM)?\s+Ports:[0-9A-Fa-f]+\s+SystemGUID:", re.MULTILINE
     ),
-    DumpForm.IBNETDISCOVER: re.compile(
+    DumpFormat.IBNETDISCOVER: re.compile(
         rb"^[ \t]*(?:Switch|Ca|Rt)\s+\d+\s|^[ \t]*(?:vendid|switchguid|caguid|rtguid|sysimgguid)="
         rb"|^(?:SW|CA|RT)\s+\d+\s+\d+\s|^(?:Switch|Ca|Rt)\s*:\s*0x|^# Topology file",
         re.MULTILINE,
@@ -45,21 +45,21 @@ _SIGNS: Final[Mapping[DumpForm, re.Pattern[bytes]]] = {
 }
 
 
-def recognise_dump(raw: bytes) -> DumpForm | None:
+def detect_dump_format(raw: bytes) -> DumpFormat | None:
     """Return whose dump a file is, None where it looks like none; only its start is looked at."""
     head = raw[:_HEAD_BYTES]
-    return next((form for form, sign in _SIGNS.items() if sign.search(head)), None)
+    return next((form for form, sign in _SIGNATURES.items() if sign.search(head)), None)
 
 
-def parse_dump(raw: bytes, *, source: str) -> Parsed:
+def parse_dump(raw: bytes, *, source: str) -> ParseResult:
     """Return the devices of a dump in any form; what looks like none is read as ibnetdiscover's."""
-    parse = _READERS.get(recognise_dump(raw) or DumpForm.IBNETDISCOVER, parse_sweep)
+    parse = _PARSERS.get(detect_dump_format(raw) or DumpFormat.IBNETDISCOVER, parse_sweep)
     return parse(raw, source=source)
 
 
-_Reader = Callable[..., Parsed]
-_READERS: Final[Mapping[DumpForm, _Reader]] = {
-    DumpForm.DB_CSV: parse_ibdiagnet_db,
-    DumpForm.NET_DUMP: parse_ibdiagnet_net_dump,
-    DumpForm.SUBNET_LST: parse_subnet_lst,
+_DumpParser = Callable[..., ParseResult]
+_PARSERS: Final[Mapping[DumpFormat, _DumpParser]] = {
+    DumpFormat.DB_CSV: parse_ibdiagnet_db,
+    DumpFormat.NET_DUMP: parse_ibdiagnet_net_dump,
+    DumpFormat.SUBNET_LST: parse_subnet_lst,
 }

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from generator.ingest.dump_formats import DumpForm, parse_dump, recognise_dump
+from generator.ingest.dump_formats import DumpFormat, parse_dump, detect_dump_format
 from generator.objects.inventory import parse_nodes
-from generator.objects.yaml_document import Document, parse_documents
+from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.outputs.hypernode import parse_manifest
 from generator.placement.request import parse_request
 from topology.model.errors import ParseError, TopologyError
-from topology.model.facts import Device, DeviceKind, Parsed
+from topology.model.facts import Device, DeviceKind, ParseResult
 from topology.model.ids import IdKind
 from topology.model.tree import parse_tree
 from topology.reports.fabric_status import FABRIC_KIND, parse_fabric
-from topology.reports.neighbor_report import device_of, parse_report
+from topology.reports.neighbor_report import extract_device, parse_report
 from topology.sources.cabling.formats import parse_cabling
 from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics
 from topology.sources.ibnetdiscover.parser import parse_strictly
@@ -37,67 +37,67 @@ _LLDP = re.compile(rb'"(lldp|local-chassis)"\s*:|^lldp\.[^=\n]+=|<lldp\b', re.MU
 
 
 @dataclass(frozen=True, slots=True)
-class Inspection:
+class FileInspection:
     """What one file holds."""
 
     format: str
-    """A form of `DumpForm`, lldpcli-neighbors, lldpcli-chassis, frames, snmpwalk, nvidia-smi,
+    """A form of `DumpFormat`, lldpcli-neighbors, lldpcli-chassis, frames, snmpwalk, nvidia-smi,
     cabling- and the form of a plan, nodes, unknown, or the kind of an object; several joined by a
     comma."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    unresolved: tuple[str, ...] = ()
+    unresolved_guids: tuple[str, ...] = ()
     """GUIDs of CAs whose description names no host."""
     problems: tuple[ParseError, ...] = ()
 
 
-def inspect_bytes(raw: bytes, *, source: str) -> Inspection:
+def inspect_bytes(raw: bytes, *, source: str) -> FileInspection:
     """Return what a file's content is; never raises on any bytes."""
     if not raw.strip():
-        return _unknown("empty: expected a capture or an object", source)
-    return _frames(raw, source) if is_saved_frames(raw) else _text(raw, source)
+        return _build_unknown("empty: expected a capture or an object", source)
+    return _inspect_frames(raw, source) if is_saved_frames(raw) else _inspect_text(raw, source)
 
 
-def _text(raw: bytes, source: str) -> Inspection:
+def _inspect_text(raw: bytes, source: str) -> FileInspection:
     head = raw[:_HEAD_BYTES]
     if _WALK.match(head.removeprefix(b"\xef\xbb\xbf")):
-        return _walk(raw, source)
+        return _inspect_walk(raw, source)
     lldp = _LLDP.search(head)
     if lldp:
         is_chassis = lldp.group(1) == b"local-chassis"
-        return _chassis(raw, source) if is_chassis else _neighbors(raw, source)
-    form = recognise_dump(raw)
+        return _inspect_chassis(raw, source) if is_chassis else _inspect_neighbors(raw, source)
+    form = detect_dump_format(raw)
     if form is not None:
-        return _dump(form, parse_dump(raw, source=source))
+        return _inspect_dump(form, parse_dump(raw, source=source))
     if _GPUS.search(head):
-        return _gpus(raw, source)
-    return _plan(raw, source) or _objects(raw, source)
+        return _inspect_gpus(raw, source)
+    return _inspect_cabling_plan(raw, source) or _inspect_objects(raw, source)
 
 
-def inspect_strictly(raw: bytes, *, source: str) -> Inspection:
+def inspect_strictly(raw: bytes, *, source: str) -> FileInspection:
     """Return what a file's content is, without its counts where anything in it is bad.
 
     Every bad line is among the problems; nothing of such a file is to be relied on.
     """
-    if recognise_dump(raw) is DumpForm.IBNETDISCOVER:
+    if detect_dump_format(raw) is DumpFormat.IBNETDISCOVER:
         try:
             devices = parse_strictly(raw, source=source)
         except ExceptionGroup as group:
-            return _refused(DumpForm.IBNETDISCOVER.value, group.exceptions)
-        return _dump(DumpForm.IBNETDISCOVER, Parsed(devices))
+            return _build_refused(DumpFormat.IBNETDISCOVER.value, group.exceptions)
+        return _inspect_dump(DumpFormat.IBNETDISCOVER, ParseResult(devices))
     found = inspect_bytes(raw, source=source)
-    return _refused(found.format, found.problems) if found.problems else found
+    return _build_refused(found.format, found.problems) if found.problems else found
 
 
-def _refused(form: str, problems: Iterable[Exception]) -> Inspection:
+def _build_refused(form: str, problems: Iterable[Exception]) -> FileInspection:
     errors = tuple(problem for problem in problems if isinstance(problem, ParseError))
-    return Inspection(form, {"bad_lines": len(errors)}, (), errors)
+    return FileInspection(form, {"bad_lines": len(errors)}, (), errors)
 
 
-def _unknown(problem: str, source: str) -> Inspection:
-    return Inspection("unknown", {}, (), (ParseError(problem, source=source),))
+def _build_unknown(problem: str, source: str) -> FileInspection:
+    return FileInspection("unknown", {}, (), (ParseError(problem, source=source),))
 
 
-def _dump(form: DumpForm, parsed: Parsed) -> Inspection:
+def _inspect_dump(form: DumpFormat, parsed: ParseResult) -> FileInspection:
     names = {
         DeviceKind.SWITCH: "switches",
         DeviceKind.HOST: "cas",
@@ -107,7 +107,7 @@ def _dump(form: DumpForm, parsed: Parsed) -> Inspection:
     counts = dict.fromkeys(names.values(), 0)
     for device in parsed.devices:
         counts[names[device.kind]] += 1
-    counts |= _wiring(parsed.devices) | {"bad_lines": len(parsed.errors)}
+    counts |= _count_wiring(parsed.devices) | {"bad_lines": len(parsed.errors)}
     unresolved = tuple(
         found.value
         for device in parsed.devices
@@ -115,10 +115,10 @@ def _dump(form: DumpForm, parsed: Parsed) -> Inspection:
         for found in device.ids
         if found.kind is IdKind.NODE_GUID
     )
-    return Inspection(form.value, counts, unresolved, parsed.errors)
+    return FileInspection(form.value, counts, unresolved, parsed.errors)
 
 
-def _frames(raw: bytes, source: str) -> Inspection:
+def _inspect_frames(raw: bytes, source: str) -> FileInspection:
     saved = parse_saved_frames(raw, source=source)
     counts = {
         "frames": saved.num_frames,
@@ -127,18 +127,22 @@ def _frames(raw: bytes, source: str) -> Inspection:
         "devices": len({(one.device_ids, one.device_name) for one in saved.neighbors}),
         "bad_tlvs": len(saved.errors),
     }
-    return Inspection("frames", counts, (), saved.errors)
+    return FileInspection("frames", counts, (), saved.errors)
 
 
-def _wiring(devices: Iterable[Device]) -> dict[str, int]:
+def _count_wiring(devices: Iterable[Device]) -> dict[str, int]:
     """Count devices, ports, neighbors, and links as unordered pairs of ports."""
     devices = tuple(devices)
     links: set[frozenset[object]] = set()
     for device in devices:
         for port in device.ports:
-            own = _place(port.ids) or (device.ids, port.name)
+            own = _build_port_key(port.ids) or (device.ids, port.name)
             for heard in port.neighbors:
-                far = _place(heard.port_ids) or (heard.device_ids, heard.port_ids, heard.port_name)
+                far = _build_port_key(heard.port_ids) or (
+                    heard.device_ids,
+                    heard.port_ids,
+                    heard.port_name,
+                )
                 links.add(frozenset((own, far)))
     ports = [port for device in devices for port in device.ports]
     return {
@@ -149,11 +153,11 @@ def _wiring(devices: Iterable[Device]) -> dict[str, int]:
     }
 
 
-def _place(ids: Iterable[Any]) -> tuple[str, str] | None:
+def _build_port_key(ids: Iterable[Any]) -> tuple[str, str] | None:
     return next((one[1:] for one in ids if one.kind is IdKind.NODE_GUID and one.subtype), None)
 
 
-def _neighbors(raw: bytes, source: str) -> Inspection:
+def _inspect_neighbors(raw: bytes, source: str) -> FileInspection:
     found = parse_neighbors(raw, source=source)
     heard = [neighbor for _, neighbors in found.ports for neighbor in neighbors]
     counts = {
@@ -162,28 +166,28 @@ def _neighbors(raw: bytes, source: str) -> Inspection:
         "devices": len({(one.device_ids, one.device_name) for one in heard}),
         "bad_lines": len(found.errors),
     }
-    return Inspection("lldpcli-neighbors", counts, (), found.errors)
+    return FileInspection("lldpcli-neighbors", counts, (), found.errors)
 
 
-def _chassis(raw: bytes, source: str) -> Inspection:
+def _inspect_chassis(raw: bytes, source: str) -> FileInspection:
     device, errors = parse_chassis(raw, source=source)
     counts = {"devices": int(device is not None), "bad_lines": len(errors)}
-    return Inspection("lldpcli-chassis", counts, (), errors)
+    return FileInspection("lldpcli-chassis", counts, (), errors)
 
 
-def _walk(raw: bytes, source: str) -> Inspection:
+def _inspect_walk(raw: bytes, source: str) -> FileInspection:
     device, errors = parse_snmpwalk_text(raw, source=source)
-    counts = _wiring([device] if device else []) | {"bad_lines": len(errors)}
-    return Inspection("snmpwalk", counts, (), errors)
+    counts = _count_wiring([device] if device else []) | {"bad_lines": len(errors)}
+    return FileInspection("snmpwalk", counts, (), errors)
 
 
-def _gpus(raw: bytes, source: str) -> Inspection:
+def _inspect_gpus(raw: bytes, source: str) -> FileInspection:
     found, errors = parse_gpu_fabrics(raw.decode("utf-8", "replace"), source=source)
     counts = {"gpus": len(found), "cliques": int(derive_clique(found).clique is not None)}
-    return Inspection(_NVLINK, counts | {"bad_lines": len(errors)}, (), errors)
+    return FileInspection(_NVLINK, counts | {"bad_lines": len(errors)}, (), errors)
 
 
-def _plan(raw: bytes, source: str) -> Inspection | None:
+def _inspect_cabling_plan(raw: bytes, source: str) -> FileInspection | None:
     """Return what a cabling plan holds, None where it is none; JSON has keys of its own."""
     head = raw[:_HEAD_BYTES].lstrip()
     if head.startswith((b"{", b"[")) and not _NETBOX.search(head):
@@ -192,25 +196,25 @@ def _plan(raw: bytes, source: str) -> Inspection | None:
     if not plan.form:
         return None
     counts = {"cables": len(plan.cables), "bad_lines": len(plan.errors)}
-    return Inspection(f"cabling-{plan.form}", counts, (), plan.errors)
+    return FileInspection(f"cabling-{plan.form}", counts, (), plan.errors)
 
 
-def _objects(raw: bytes, source: str) -> Inspection:
+def _inspect_objects(raw: bytes, source: str) -> FileInspection:
     formats: dict[str, None] = {}
     counts: dict[str, int] = {}
     problems: list[ParseError] = []
-    documents: list[Document] = []
+    documents: list[YamlDocument] = []
     for found in parse_documents(raw, source=source):
         if isinstance(found, ParseError):
             problems.append(found)
         else:
             documents.append(found)
-    if any(_is_nodes(found.value) for found in documents):
+    if any(_is_node_list(found.value) for found in documents):
         listed = parse_nodes(raw, source=source)
-        return Inspection("nodes", {"nodes": len(listed.nodes)}, (), listed.problems)
+        return FileInspection("nodes", {"nodes": len(listed.nodes)}, (), listed.problems)
     for found in documents:
         try:
-            name, more = _object(found.value)
+            name, more = _inspect_object(found.value)
         except TopologyError as error:
             problems.append(ParseError(str(error), source=source, line=found.line))
             continue
@@ -218,16 +222,16 @@ def _objects(raw: bytes, source: str) -> Inspection:
         for key, count in more.items():
             counts[key] = counts.get(key, 0) + count
     if not formats and not problems:
-        return _unknown("no object in it", source)
+        return _build_unknown("no object in it", source)
     counts["bad_documents"] = len(problems)
-    return Inspection(", ".join(formats) or "unknown", counts, (), tuple(problems))
+    return FileInspection(", ".join(formats) or "unknown", counts, (), tuple(problems))
 
 
-def _is_nodes(value: object) -> bool:
+def _is_node_list(value: object) -> bool:
     return isinstance(value, Mapping) and (value.get("kind") == "Node" or "nodes" in value)
 
 
-def _object(value: object) -> tuple[str, dict[str, int]]:
+def _inspect_object(value: object) -> tuple[str, dict[str, int]]:
     """Return (format, counts) of one decoded document.
 
     Raises:
@@ -247,6 +251,6 @@ def _object(value: object) -> tuple[str, dict[str, int]]:
         status = parse_fabric(value)
         return FABRIC_KIND, {"fabrics": 1, "sweepers": len(status.sweepers)}
     report = parse_report(value)
-    device = device_of(report)
-    counts = {"sweep_parts": 1} if device is None else _wiring([device])
+    device = extract_device(report)
+    counts = {"sweep_parts": 1} if device is None else _count_wiring([device])
     return "NeighborReport", {"reports": 1} | counts

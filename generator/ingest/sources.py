@@ -13,26 +13,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from generator.ingest.claims import take_reports
+from generator.ingest.claims import build_claims
 from generator.ingest.dump_formats import parse_dump
 from generator.ingest.inputs import Inputs
-from generator.ingest.subnets import uncovered
-from generator.ingest.sweeps import claims_of_sweep
+from generator.ingest.subnets import find_uncovered_subnets
+from generator.ingest.sweeps import build_sweep_claims
 from generator.ingest.walk_files import read_walks
-from generator.kube.access import Access
+from generator.kube.access import ClusterAccess
 from generator.objects.inventory import Inventory
 from generator.objects.plane_config import PlaneChoice, read_planes
-from generator.objects.tree_spec import DEFAULT_SHAPE, Shape, shape_of
-from generator.store.directory import ReadReports, read_reports
-from generator.store.local_files import MAX_SWEEP_BYTES, read_bytes, read_inventory, read_regular
-from topology.model.claims import Claim, Origin, SweptClaims, spell_out
+from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
+from generator.store.directory import StoredReports, read_reports
+from generator.store.local_files import (
+    MAX_SWEEP_BYTES,
+    read_whole_file,
+    read_inventory,
+    read_regular_file,
+)
+from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 from topology.planes.policy import COMPUTE
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
-NO_SOURCE: Final = "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
+NO_SOURCE_MESSAGE: Final = (
+    "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
+)
 MAX_CAPTURE_BYTES: Final = 16 << 20  # a spine with 48 leaves prints 100 kB
 _CAPTURE = re.compile(r"(?P<device>.+)\.neighbors\.(?P<form>json0|json|keyvalue)\Z")
 
@@ -50,9 +57,9 @@ class Sources(NamedTuple):
     """Tells networks apart where the default is wrong."""
     plane: str | None = None
     """The network asked for; compute where not given."""
-    cluster: Access | None = None
+    cluster: ClusterAccess | None = None
     """Where reports, nodes and HyperNodes are objects."""
-    shape: Shape = DEFAULT_SHAPE
+    tree_spec: TreeSpec = DEFAULT_TREE_SPEC
     """What the Fabric object of a store says, where no option does."""
 
     @property
@@ -71,56 +78,58 @@ def read_inputs(sources: Sources) -> Inputs:
         StoreError: a folder cannot be read.
     """
     policies = read_planes(sources.planes) if sources.planes else ()
-    listed, read, shape, problems = _read_listed(sources)
+    listed, read, shape, problems = _read_store(sources)
     choice = shape.planes
     if sources.planes or sources.plane:
         choice = PlaneChoice(policies, sources.plane or COMPUTE)
     problems += listed.problems if listed else ()
     found = Inputs(inventory=listed, planes=choice, tier_names=shape.tier_names, problems=problems)
     if read is not None:
-        taken = take_reports(read.reports)
-        unlisted = _unlisted(found.inventory, taken.reporters)
-        found = _with(found, taken.claims, [*read.problems, *taken.problems, *unlisted])
+        taken = build_claims(read.reports)
+        unlisted = _find_unlisted_reports(found.inventory, taken.reporters)
+        found = _add_claims(found, taken.claims, [*read.problems, *taken.problems, *unlisted])
         found = replace(found, reports=read.reports, unknown_subnets=taken.unknown_subnets)
     for file in sources.ibnetdiscover:
-        found = _with(found, *_read_sweep(file))
+        found = _add_claims(found, *_read_sweep(file))
     if sources.ibnetdiscover:
-        swept = (claim for claim in spell_out(found.claims) if claim.origin is Origin.SWEEP)
-        unknown = uncovered(found.unknown_subnets, found.reports, swept)
+        swept = (claim for claim in expand_claims(found.claims) if claim.origin is Origin.SWEEP)
+        unknown = find_uncovered_subnets(found.unknown_subnets, found.reports, swept)
         found = replace(found, unknown_subnets=unknown)
     if sources.lldpcli:
-        found = _with(found, *read_captures(sources.lldpcli))
+        found = _add_claims(found, *read_captures(sources.lldpcli))
     if sources.snmpwalk:
-        found = _with(found, *read_walks(sources.snmpwalk, read_regular))
+        found = _add_claims(found, *read_walks(sources.snmpwalk, read_regular_file))
     return found
 
 
-class _Listed(NamedTuple):
+class _StoreContents(NamedTuple):
     """What a store holds: the folder of reports, or the cluster."""
 
     inventory: Inventory | None
-    reports: ReadReports | None
-    shape: Shape
+    reports: StoredReports | None
+    tree_spec: TreeSpec
     problems: tuple[ParseError, ...] = ()
     """What of the Fabric object is no use."""
 
 
-def _read_listed(sources: Sources) -> _Listed:
+def _read_store(sources: Sources) -> _StoreContents:
     """Return the inventory and the reports, of files or of the cluster; None where not asked."""
     if sources.cluster is None:
         reports = read_reports(sources.reports) if sources.reports else None
-        return _Listed(read_inventory(sources.nodes), reports, sources.shape)
+        return _StoreContents(read_inventory(sources.nodes), reports, sources.tree_spec)
     from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
 
     with open_cluster(sources.cluster, os.environ) as store:
         listed = read_inventory(sources.nodes) or store.read_nodes()
         if not listed.nodes:
             raise ConfigError("the cluster has no node that can be used")
-        shape, problems = shape_of(store.read_fabric())
-        return _Listed(listed, store.read_reports(), shape, problems)
+        shape, problems = parse_tree_spec(store.read_fabric())
+        return _StoreContents(listed, store.read_reports(), shape, problems)
 
 
-def _unlisted(inventory: Inventory | None, reporters: Iterable[str]) -> Iterator[ParseError]:
+def _find_unlisted_reports(
+    inventory: Inventory | None, reporters: Iterable[str]
+) -> Iterator[ParseError]:
     """Yield a problem per report of a node that the inventory lacks."""
     listed = {node.name for node in inventory.nodes} if inventory else set(reporters)
     for name in sorted(set(reporters) - listed):
@@ -128,18 +137,18 @@ def _unlisted(inventory: Inventory | None, reporters: Iterable[str]) -> Iterator
         yield ParseError(problem, source=f"report {show(name, 253)}")
 
 
-def _with(
+def _add_claims(
     found: Inputs, claims: Sequence[Claim | SweptClaims], problems: Sequence[ParseError]
 ) -> Inputs:
     return replace(found, claims=(*found.claims, *claims), problems=(*found.problems, *problems))
 
 
 def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]]:
-    raw = read_bytes(file, MAX_SWEEP_BYTES)
+    raw = read_whole_file(file, MAX_SWEEP_BYTES)
     if isinstance(raw, ParseError):
         return [], [raw]
     parsed = parse_dump(raw, source=show(str(file), 1024))
-    return claims_of_sweep(parsed), list(parsed.errors)
+    return build_sweep_claims(parsed), list(parsed.errors)
 
 
 def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
@@ -169,7 +178,7 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
 
 
 def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError]]:
-    raw = read_regular(file, MAX_CAPTURE_BYTES)
+    raw = read_regular_file(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, [raw]
     heard = parse_neighbors(raw, source=show(str(file), 1024))
@@ -192,7 +201,7 @@ def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError
 def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
     if not file.exists():
         return None, ()
-    raw = read_regular(file, MAX_CAPTURE_BYTES)
+    raw = read_regular_file(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, (raw,)
     return parse_chassis(raw, source=show(str(file), 1024))

@@ -16,21 +16,21 @@ from topology.reports.compact_reports import Report
 _GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID})
 
 
-def subnets_of(reports: Iterable[Report]) -> frozenset[str]:
+def find_subnets(reports: Iterable[Report]) -> frozenset[str]:
     """Return the subnets that hosts have ports in that are up."""
     return frozenset(port.subnet for report in reports for port in report.swept_ports)
 
 
-def expected_subnets(reports: Iterable[Report]) -> frozenset[str]:
+def find_expected_subnets(reports: Iterable[Report]) -> frozenset[str]:
     """Return the subnets that nodes which take part in sweeping have ports in.
 
     One of them without a sweep is unknown. Where nobody takes part nobody is waited for.
     """
     taking_part = (report for report in reports if report.status.sweeping is not None)
-    return subnets_of(taking_part)
+    return find_subnets(taking_part)
 
 
-def uncovered(
+def find_uncovered_subnets(
     subnets: Collection[str], reports: Iterable[Report], swept: Iterable[Claim]
 ) -> tuple[str, ...]:
     """Return those of the subnets, sorted, of which no port is in what was swept.
@@ -49,19 +49,21 @@ def uncovered(
     covered = {
         port.subnet
         for report in reports
-        for port in _ports_in_subnets(report)
+        for port in _find_subnet_ports(report)
         if port.subnet and any((one.kind, one.value) in guids for one in port.ids)
     }
     return tuple(sorted(set(subnets) - covered))
 
 
-def _ports_in_subnets(report: Report) -> list[Port]:
+def _find_subnet_ports(report: Report) -> list[Port]:
     names = {port.name for port in report.swept_ports}
     device = report.device if names else None
     return [port for port in device.ports if port.name in names] if device else []
 
 
-def refusals(reports: Iterable[Report], *, unknown: Collection[str]) -> list[Finding]:
+def derive_refusal_findings(
+    reports: Iterable[Report], *, unknown: Collection[str]
+) -> list[Finding]:
     """Return a finding per node and subnet that let all of its queries time out.
 
     Args:
@@ -69,14 +71,14 @@ def refusals(reports: Iterable[Report], *, unknown: Collection[str]) -> list[Fin
         unknown: subnets of which no sweep is known, so that nothing is known of their cables.
     """
     return [
-        _refused(report, subnet, is_unknown=subnet in unknown)
+        _build_refused_finding(report, subnet, is_unknown=subnet in unknown)
         for report in reports
         if report.status.sweeping is not None
         for subnet in report.status.sweeping.refused
     ]
 
 
-def _refused(report: Report, subnet: str, *, is_unknown: bool) -> Finding:
+def _build_refused_finding(report: Report, subnet: str, *, is_unknown: bool) -> Finding:
     name = report.metadata.name
     ports: Mapping[str, str] = {port.subnet: port.name for port in reversed(report.swept_ports)}
     state = "nothing is known of its cables" if is_unknown else "its last good sweep still counts"

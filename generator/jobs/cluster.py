@@ -15,7 +15,7 @@ from topology.model.tree import TopologyTree
 Ints = NDArray[np.int64]
 
 
-class Pods(NamedTuple):
+class UniformPods(NamedTuple):
     """The equal pods that a job comes to."""
 
     num: int
@@ -34,13 +34,13 @@ class Tier(NamedTuple):
     """Per node: its domain, or -1."""
 
 
-def pods_of(gpus: int, slots: int) -> Pods:
+def split_into_pods(gpus: int, slots: int) -> UniformPods:
     """Return a job's pods on nodes of so many slots: as large as a divisor of its GPUs allows."""
     size = next(size for size in range(min(gpus, slots), 0, -1) if gpus % size == 0)
-    return Pods(gpus // size, size)
+    return UniformPods(gpus // size, size)
 
 
-class Cluster:
+class SlotCluster:
     """Equal nodes; a job takes slots and gives them back."""
 
     def __init__(self, tree: TopologyTree, slots: int) -> None:
@@ -50,7 +50,7 @@ class Cluster:
         """Of each node."""
         self.free: Ints = np.full(len(tree.nodes), slots, dtype=np.int64)
         self.num_free = slots * len(tree.nodes)
-        self.tiers = tuple(_tier(tree, at) for at in range(1, len(tree.tiers) + 1))
+        self.tiers = tuple(_build_tier(tree, at) for at in range(1, len(tree.tiers) + 1))
         """Bottom-up."""
 
     @property
@@ -58,21 +58,21 @@ class Cluster:
         """Slots of all nodes."""
         return self.slots * len(self.tree.nodes)
 
-    def take(self, nodes: Ints, slots: int) -> None:
+    def take_slots(self, nodes: Ints, slots: int) -> None:
         """Give slots on each node away; a node may occur several times."""
         np.subtract.at(self.free, nodes, slots)
         self.num_free -= slots * len(nodes)
 
-    def give(self, nodes: Ints, slots: int) -> None:
+    def return_slots(self, nodes: Ints, slots: int) -> None:
         """Take slots back."""
         np.add.at(self.free, nodes, slots)
         self.num_free += slots * len(nodes)
 
-    def fits(self, slots: int) -> Ints:
+    def count_fitting(self, slots: int) -> Ints:
         """Return per node how many pods of so many slots fit."""
         return self.free // slots
 
-    def height(self, nodes: Ints) -> int:
+    def find_height(self, nodes: Ints) -> int:
         """Return the tier of the lowest domain around nodes: 0 of one node.
 
         One more than the highest where no domain holds them all.
@@ -92,20 +92,20 @@ class Cluster:
             return "node"
         return "cluster" if height > len(self.tiers) else self.tiers[height - 1].name
 
-    def num_leaves(self, nodes: Ints) -> int:
+    def count_leaves(self, nodes: Ints) -> int:
         """Return how many domains of the lowest tier nodes are in; those in none count alone."""
         found = self.tiers[0].domain_of[nodes]
         return len(np.unique(found[found >= 0])) + len(np.unique(nodes[found < 0]))
 
 
-def per_domain(tier: Tier, fits: Ints) -> Ints:
+def sum_by_domain(tier: Tier, fits: Ints) -> Ints:
     """Return per domain of a tier how many pods fit; O(nodes + domains)."""
     sums = np.concatenate(([0], np.cumsum(fits)))
     found: Ints = sums[tier.stops] - sums[tier.starts]
     return found
 
 
-def _tier(tree: TopologyTree, number: int) -> Tier:
+def _build_tier(tree: TopologyTree, number: int) -> Tier:
     domains = [domain for domain in tree.domains if domain.tier == number]
     domain_of = np.full(len(tree.nodes), -1, dtype=np.int64)
     for at, domain in enumerate(domains):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from generator.jobs.cluster import Cluster, Ints
-from generator.jobs.running_jobs import RunningJob, RunningPod
+from generator.jobs.cluster import SlotCluster, Ints
+from generator.jobs.running_jobs import RunningJob, JobPod
 from generator.placement.answer import Placement
 from topology.model.tree import TopologyTree
 
@@ -25,41 +25,41 @@ class Spread:
     """Per tier, bottom-up: domains that hold pods."""
     crossings: Mapping[str, int]
     """Per tier: how often a pod is in another domain than the pod before it in its group."""
-    order: tuple[int, ...]
+    sort_key: tuple[int, ...]
     """Height, then domains from the coarsest tier down: what makes one place better."""
 
 
 @dataclass(frozen=True, slots=True)
-class Better:
+class BetterPlacement:
     """A place that is nearer together, if the job were placed now."""
 
     spread: Spread
     assignment: Mapping[str, Sequence[str | None]]
-    moved: int
+    num_moved: int
     """Pods that would be on another node, were equal pods exchanged at will."""
     is_proved: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class JobLocation:
     """All that is said of a running job."""
 
     job: RunningJob
     spread: Spread
     groups: Mapping[str, Spread]
     """Per role."""
-    homes: tuple[str, ...]
+    pod_domains: tuple[str, ...]
     """Per pod: its lowest domain, empty where there is none."""
-    pending: int
+    num_pending: int
     """Pods that are on no node."""
-    outside: tuple[str, ...]
+    unknown_nodes: tuple[str, ...]
     """Nodes with pods that the tree lacks, sorted."""
-    better: Better | None = None
+    better_placement: BetterPlacement | None = None
 
 
-def whereabouts(tree: TopologyTree, job: RunningJob) -> Whereabouts:
+def locate_job(tree: TopologyTree, job: RunningJob) -> JobLocation:
     """Return where a job is; O(nodes + pods)."""
-    cluster = Cluster(tree, 1)
+    cluster = SlotCluster(tree, 1)
     position = {name: at for at, name in enumerate(tree.nodes)}
     homes = {
         name: domain.name for domain in reversed(tree.domains) for name in tree.nodes_of(domain)
@@ -67,36 +67,40 @@ def whereabouts(tree: TopologyTree, job: RunningJob) -> Whereabouts:
     roles: dict[str, list[str]] = {}
     for pod in job.pods:
         roles.setdefault(pod.role, []).append(pod.node)
-    return Whereabouts(
+    return JobLocation(
         job=job,
-        spread=_spread(cluster, position, list(roles.values())),
-        groups={role: _spread(cluster, position, [nodes]) for role, nodes in roles.items()},
-        homes=tuple(homes.get(pod.node, "") for pod in job.pods),
-        pending=sum(not pod.node for pod in job.pods),
-        outside=tuple(sorted({pod.node for pod in job.pods if pod.node} - position.keys())),
+        spread=_measure_spread(cluster, position, list(roles.values())),
+        groups={role: _measure_spread(cluster, position, [nodes]) for role, nodes in roles.items()},
+        pod_domains=tuple(homes.get(pod.node, "") for pod in job.pods),
+        num_pending=sum(not pod.node for pod in job.pods),
+        unknown_nodes=tuple(sorted({pod.node for pod in job.pods if pod.node} - position.keys())),
     )
 
 
-def better_place(tree: TopologyTree, job: RunningJob, placement: Placement) -> Better | None:
+def find_better_placement(
+    tree: TopologyTree, job: RunningJob, placement: Placement
+) -> BetterPlacement | None:
     """Return a placement of the same pods if it is nearer together than they are now."""
     if not placement.is_feasible:
         return None
-    cluster = Cluster(tree, 1)
+    cluster = SlotCluster(tree, 1)
     position = {name: at for at, name in enumerate(tree.nodes)}
     rows = [[node or "" for node in nodes] for nodes in placement.assignment.values()]
-    now, then = whereabouts(tree, job).spread, _spread(cluster, position, rows)
-    if now.tier is not None and then.order >= now.order:
+    now, then = locate_job(tree, job).spread, _measure_spread(cluster, position, rows)
+    if now.tier is not None and then.sort_key >= now.sort_key:
         return None
-    return Better(then, placement.assignment, _moved(job, rows), placement.is_proved)
+    return BetterPlacement(then, placement.assignment, _count_moved(job, rows), placement.is_proved)
 
 
-def groups_of(job: RunningJob) -> list[dict[str, Any]]:
+def build_request_groups(job: RunningJob) -> list[dict[str, Any]]:
     """Return the pods as groups of a request: equal ones of a role are one group."""
-    found: list[tuple[str, Mapping[str, Any], list[RunningPod]]] = []
+    found: list[tuple[str, Mapping[str, Any], list[JobPod]]] = []
     for pod in job.pods:
-        same = next((row for row in found if row[0] == pod.role and row[1] == pod.row), None)
+        same = next(
+            (row for row in found if row[0] == pod.role and row[1] == pod.request_fields), None
+        )
         if same is None:
-            found.append((pod.role, pod.row, [pod]))
+            found.append((pod.role, pod.request_fields, [pod]))
         else:
             same[2].append(pod)
     groups, names = [], set[str]()
@@ -107,14 +111,14 @@ def groups_of(job: RunningJob) -> list[dict[str, Any]]:
     return groups
 
 
-def _spread(
-    cluster: Cluster, position: Mapping[str, int], groups: Sequence[Sequence[str]]
+def _measure_spread(
+    cluster: SlotCluster, position: Mapping[str, int], groups: Sequence[Sequence[str]]
 ) -> Spread:
     ranked = [[position[node] for node in nodes if node in position] for nodes in groups]
     inside = np.array([at for row in ranked for at in row], dtype=np.int64)
     if not len(inside):
         return Spread(None, {}, {}, ())
-    height = cluster.height(inside)
+    height = cluster.find_height(inside)
     domains = {
         tier.name: len(np.unique(tier.domain_of[inside][tier.domain_of[inside] >= 0]))
         for tier in cluster.tiers
@@ -124,18 +128,18 @@ def _spread(
         tier=cluster.tier_name(height),
         domains=domains,
         crossings={
-            tier.name: sum(_changes(tier.domain_of, row) for row in ranked)
+            tier.name: sum(_count_crossings(tier.domain_of, row) for row in ranked)
             for tier in cluster.tiers
         },
-        order=(height, *reversed(domains.values())),
+        sort_key=(height, *reversed(domains.values())),
     )
 
 
-def _changes(domain_of: Ints, nodes: Sequence[int]) -> int:
+def _count_crossings(domain_of: Ints, nodes: Sequence[int]) -> int:
     return sum(int(domain_of[one]) != int(domain_of[other]) for one, other in pairwise(nodes))
 
 
-def _moved(job: RunningJob, rows: Sequence[Sequence[str]]) -> int:
+def _count_moved(job: RunningJob, rows: Sequence[Sequence[str]]) -> int:
     now: dict[str, int] = {}
     for pod in job.pods:
         now[pod.node] = now.get(pod.node, 0) + 1
@@ -148,23 +152,25 @@ def _moved(job: RunningJob, rows: Sequence[Sequence[str]]) -> int:
     return moved
 
 
-def render_whereabouts(found: Whereabouts) -> dict[str, Any]:
+def render_job_location(found: JobLocation) -> dict[str, Any]:
     """Return the document that `toponaut where -o json` prints."""
     return {
         "job": found.job.name,
-        **_rendered(found.spread),
-        "pending": found.pending,
-        "outside": list(found.outside),
-        "groups": {role: _rendered(spread) for role, spread in found.groups.items()},
+        **_render_spread(found.spread),
+        "pending": found.num_pending,
+        "outside": list(found.unknown_nodes),
+        "groups": {role: _render_spread(spread) for role, spread in found.groups.items()},
         "pods": [
             {"name": pod.name, "group": pod.role, "node": pod.node or None, "domain": home or None}
-            for pod, home in zip(found.job.pods, found.homes, strict=True)
+            for pod, home in zip(found.job.pods, found.pod_domains, strict=True)
         ],
-        "better": None if found.better is None else _rendered_better(found.better),
+        "better": None
+        if found.better_placement is None
+        else _render_better_placement(found.better_placement),
     }
 
 
-def _rendered(spread: Spread) -> dict[str, Any]:
+def _render_spread(spread: Spread) -> dict[str, Any]:
     return {
         "tier": spread.tier,
         "domains": dict(spread.domains),
@@ -172,10 +178,10 @@ def _rendered(spread: Spread) -> dict[str, Any]:
     }
 
 
-def _rendered_better(better: Better) -> dict[str, Any]:
+def _render_better_placement(better: BetterPlacement) -> dict[str, Any]:
     return {
-        **_rendered(better.spread),
+        **_render_spread(better.spread),
         "assignment": {role: list(nodes) for role, nodes in better.assignment.items()},
-        "moved": better.moved,
+        "moved": better.num_moved,
         "proved": better.is_proved,
     }

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from generator.manifests.fields import ROOT, Field
-from generator.manifests.pods import pod_row
+from generator.manifests.pods import parse_pod_fields
 from generator.manifests.resource_units import ONE_SLOT
 from generator.placement.cluster.snapshot import RunningGang
 from topology.model.errors import ConfigError, show
 from topology.model.ids import natural_key
 
-_NAMES: Final = (
+_JOB_NAME_KEYS: Final = (
     "scheduling.k8s.io/group-name",
     "volcano.sh/job-name",
     "pod-group.scheduling.sigs.k8s.io",
@@ -35,14 +35,14 @@ _NAMES: Final = (
     "ray.io/cluster",
 )
 """Labels or annotations that hold a name of the job."""
-_ROLES: Final = (
+_ROLE_KEYS: Final = (
     "volcano.sh/task-spec",
     "jobset.sigs.k8s.io/replicatedjob-name",
     "training.kubeflow.org/replica-type",
     "kai.scheduler/subgroup-name",
     "leaderworkerset.sigs.k8s.io/group-index",
 )
-_RANKS: Final = (
+_RANK_KEYS: Final = (
     "volcano.sh/task-index",
     "jobset.sigs.k8s.io/job-global-index",
     "training.kubeflow.org/replica-index",
@@ -52,13 +52,13 @@ _RANKS: Final = (
     "batch.kubernetes.io/job-completion-index",
     "apps.kubernetes.io/pod-index",
 )
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 _NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
-_LAST_RANK: Final = 1 << 30
-_NAMES_SHOWN: Final = 6
+_UNKNOWN_RANK: Final = 1 << 30
+_MAX_NAMES_SHOWN: Final = 6
 
 
-class RunningPod(NamedTuple):
+class JobPod(NamedTuple):
     """One pod that has not ended."""
 
     namespace: str
@@ -68,9 +68,9 @@ class RunningPod(NamedTuple):
     role: str
     rank: tuple[int, ...]
     """As its labels say, a huge number where they do not."""
-    row: Mapping[str, Any]
+    request_fields: Mapping[str, Any]
     """What it asks for, as fields of a request's group."""
-    jobs: frozenset[str]
+    job_names: frozenset[str]
     """Names of the job."""
     document: Mapping[str, Any]
     """As it was decoded."""
@@ -81,36 +81,36 @@ class RunningJob:
     """One job."""
 
     name: str
-    pods: tuple[RunningPod, ...]
+    pods: tuple[JobPod, ...]
     """By role, then by rank, then by name."""
-    others: tuple[RunningPod, ...] = ()
+    other_pods: tuple[JobPod, ...] = ()
     """All further pods that are known, in any order."""
 
 
-def parse_running_pod(document: Mapping[str, Any]) -> RunningPod | None:
+def parse_job_pod(document: Mapping[str, Any]) -> JobPod | None:
     """Return a decoded Pod; None where it has ended.
 
     Raises:
         PlacementRequestError: a field that counts is malformed.
     """
-    metadata, spec, status = (_part(document, key) for key in ("metadata", "spec", "status"))
-    if status.get("phase") in _ENDED:
+    metadata, spec, status = (_get_mapping(document, key) for key in ("metadata", "spec", "status"))
+    if status.get("phase") in _ENDED_PHASES:
         return None
     name = str(metadata.get("name"))
-    marks = {**_part(metadata, "labels"), **_part(metadata, "annotations")}
-    return RunningPod(
+    marks = {**_get_mapping(metadata, "labels"), **_get_mapping(metadata, "annotations")}
+    return JobPod(
         namespace=str(metadata.get("namespace") or "default"),
         name=name,
         node=str(spec.get("nodeName") or ""),
-        role=next((str(marks[key]) for key in _ROLES if key in marks), "pods"),
-        rank=tuple(_number(marks.get(key)) for key in _RANKS),
-        row=_row(Field(document, f"Pod '{show(name)}'{ROOT}")),
-        jobs=frozenset(_names(metadata, marks)),
+        role=next((str(marks[key]) for key in _ROLE_KEYS if key in marks), "pods"),
+        rank=tuple(_parse_rank(marks.get(key)) for key in _RANK_KEYS),
+        request_fields=_parse_request_fields(Field(document, f"Pod '{show(name)}'{ROOT}")),
+        job_names=frozenset(_find_label_values(metadata, marks)),
         document=document,
     )
 
 
-def find_job(name: str, pods: Iterable[RunningPod]) -> RunningJob:
+def find_job(name: str, pods: Iterable[JobPod]) -> RunningJob:
     """Return the job of a name among pods.
 
     Raises:
@@ -118,66 +118,66 @@ def find_job(name: str, pods: Iterable[RunningPod]) -> RunningJob:
     """
     listed = list(pods)
     space, _, wanted = name.rpartition("/")
-    own = [pod for pod in listed if wanted in pod.jobs and space in ("", pod.namespace)]
+    own = [pod for pod in listed if wanted in pod.job_names and space in ("", pod.namespace)]
     spaces = sorted({pod.namespace for pod in own})
     if not own:
-        known = sorted({job for pod in listed for job in pod.jobs}, key=natural_key)
-        shown = ", ".join(show(one, 64) for one in known[:_NAMES_SHOWN]) or "none"
-        more = f" and {len(known) - _NAMES_SHOWN} more" if len(known) > _NAMES_SHOWN else ""
+        known = sorted({job for pod in listed for job in pod.job_names}, key=natural_key)
+        shown = ", ".join(show(one, 64) for one in known[:_MAX_NAMES_SHOWN]) or "none"
+        more = f" and {len(known) - _MAX_NAMES_SHOWN} more" if len(known) > _MAX_NAMES_SHOWN else ""
         raise ConfigError(f"no pod is of job '{show(name)}'; names of jobs: {shown}{more}")
     if len(spaces) > 1:
         shown = " or ".join(f"{show(one, 64)}/{show(wanted)}" for one in spaces)
         raise ConfigError(f"job '{show(name)}' is in several namespaces; name {shown}")
     mine = {id(pod) for pod in own}
     others = tuple(pod for pod in listed if id(pod) not in mine)
-    return RunningJob(f"{spaces[0]}/{wanted}", _ordered(own), others)
+    return RunningJob(f"{spaces[0]}/{wanted}", _sort_pods(own), others)
 
 
-def job_of_mapping(name: str, nodes: Mapping[str, str]) -> RunningJob:
+def build_job_from_nodes(name: str, nodes: Mapping[str, str]) -> RunningJob:
     """Return the job whose pods run on nodes: one slot each, ranks in natural order of names."""
-    return RunningJob(name, _ordered([_plain(pod, node) for pod, node in nodes.items()]))
+    return RunningJob(name, _sort_pods([_build_slot_pod(pod, node) for pod, node in nodes.items()]))
 
 
-def job_of_gangs(name: str, gangs: Sequence[RunningGang]) -> RunningJob:
+def find_job_in_gangs(name: str, gangs: Sequence[RunningGang]) -> RunningJob:
     """Return the job that is the gang of a name; the pods of a group as they are listed.
 
     Raises:
         ConfigError: there is no such gang.
     """
-    pods: dict[bool, list[RunningPod]] = {True: [], False: []}
+    pods: dict[bool, list[JobPod]] = {True: [], False: []}
     for gang in gangs:
         for at, held in enumerate(gang.pods):
             role = held.group or "pods"
-            found = _plain(f"{gang.gang}-{role}", held.node)._replace(
+            found = _build_slot_pod(f"{gang.gang}-{role}", held.node)._replace(
                 role=role,
                 rank=(at,),
-                row={"request": dict(held.request)},
-                jobs=frozenset({gang.gang}),
+                request_fields={"request": dict(held.request)},
+                job_names=frozenset({gang.gang}),
             )
             pods[gang.gang == name].extend([found] * held.count)
     if not pods[True]:
         find_job(name, pods[False])
-    return RunningJob(name, _ordered(pods[True]), tuple(pods[False]))
+    return RunningJob(name, _sort_pods(pods[True]), tuple(pods[False]))
 
 
-def _row(template: Field) -> dict[str, Any]:
-    row = pod_row(template)
+def _parse_request_fields(template: Field) -> dict[str, Any]:
+    row = parse_pod_fields(template)
     return row if row["request"] else row | {"request": dict(ONE_SLOT)}
 
 
-def _plain(name: str, node: str) -> RunningPod:
+def _build_slot_pod(name: str, node: str) -> JobPod:
     row = {"request": dict(ONE_SLOT)}
-    return RunningPod("default", name, node, "pods", (), row, frozenset(), {})
+    return JobPod("default", name, node, "pods", (), row, frozenset(), {})
 
 
-def _ordered(pods: Iterable[RunningPod]) -> tuple[RunningPod, ...]:
+def _sort_pods(pods: Iterable[JobPod]) -> tuple[JobPod, ...]:
     return tuple(
         sorted(pods, key=lambda pod: (natural_key(pod.role), pod.rank, natural_key(pod.name)))
     )
 
 
-def _names(metadata: Mapping[str, Any], marks: Mapping[str, Any]) -> Iterable[str]:
-    for key in _NAMES:
+def _find_label_values(metadata: Mapping[str, Any], marks: Mapping[str, Any]) -> Iterable[str]:
+    for key in _JOB_NAME_KEYS:
         if isinstance(marks.get(key), str) and marks[key]:
             yield marks[key]
     owners = metadata.get("ownerReferences")
@@ -187,11 +187,11 @@ def _names(metadata: Mapping[str, Any], marks: Mapping[str, Any]) -> Iterable[st
             yield f"{owner.get('kind')}.{owner.get('name')}"
 
 
-def _number(value: object) -> int:
+def _parse_rank(value: object) -> int:
     text = str(value)
-    return int(text) if _NUMBER.match(text) else _LAST_RANK
+    return int(text) if _NUMBER.match(text) else _UNKNOWN_RANK
 
 
-def _part(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _get_mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     part = found.get(key)
     return part if isinstance(part, Mapping) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Access(NamedTuple):
+class ClusterAccess(NamedTuple):
     """A cluster, and as whom to ask it; where nothing is said, as kubectl finds it."""
 
     kubeconfig: str | None = None

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from generator.kube.ownership import is_settled
+from generator.kube.ownership import is_applied
 from generator.kube.resources import Resource
-from generator.kube.transport import APPLY, MERGE, Request, Transport, decode
-from runtime.retry import Backoff, Pace, TokenBucket
+from generator.kube.transport import APPLY, MERGE, KubeRequest, Transport, decode_object
+from runtime.retry import Backoff, WaitContext, TokenBucket
 from topology.model.errors import (
     KubeConflict,
     KubeError,
@@ -24,30 +24,30 @@ from topology.model.errors import (
     KubeUnavailable,
 )
 
-MANAGER: Final = "toponaut-generator"
+FIELD_MANAGER: Final = "toponaut-generator"
 """Never changes: another name would leave the fields of this one behind."""
 _IDENTITY: Final = ("uid", "resourceVersion")
 _UNPROCESSABLE: Final = 422
 """Also what an apply with the uid of a former object of that name is told."""
 
 
-Answer = TypeVar("Answer")
+AnswerT = TypeVar("Answer")
 
 Fence = Callable[[], float]
 """For how many seconds from now a write may still arrive; 0 or less: it may not be sent."""
 
 
-def unfenced() -> float:
+def never_fenced() -> float:
     """Return that there is no end: nobody else writes in our place."""
     return math.inf
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long to insist."""
 
-    attempts: int = 5
-    request_s: float = 30.0
+    max_attempts: int = 5
+    request_timeout_s: float = 30.0
     backoff: Backoff = field(default_factory=Backoff)
 
 
@@ -59,10 +59,10 @@ class Applier:
         transport: Transport,
         *,
         bucket: TokenBucket,
-        pace: Pace,
-        manager: str = MANAGER,
-        patience: Patience = Patience(),
-        fence: Fence = unfenced,
+        pace: WaitContext,
+        field_manager: str = FIELD_MANAGER,
+        retry_policy: RetryPolicy = RetryPolicy(),
+        fence: Fence = never_fenced,
     ) -> None:
         """Ask nothing yet.
 
@@ -77,8 +77,8 @@ class Applier:
         self._transport = transport
         self._bucket = bucket
         self._pace = pace
-        self._manager = manager
-        self._patience = patience
+        self._manager = field_manager
+        self._retry_policy = retry_policy
         self._fence = fence
 
     def apply(
@@ -106,17 +106,17 @@ class Applier:
             KubeError: it is refused, or there is no answer in time.
         """
         known = {} if observed is None else observed
-        if is_settled(desired, known, manager=self._manager, subresource=subresource):
+        if is_applied(desired, known, field_manager=self._manager, subresource=subresource):
             return known
         metadata = known.get("metadata", {})
         uid = metadata.get("uid")
         keys = _IDENTITY if is_ours else _IDENTITY[:1]
         seen = {key: metadata[key] for key in keys if key in metadata}
         request = self._patch(
-            resource, desired, seen=seen, subresource=subresource, is_forced=is_ours
+            resource, desired, observed=seen, subresource=subresource, is_forced=is_ours
         )
         try:
-            return decode(str(request), self._insist(request))
+            return decode_object(str(request), self._send_with_retry(request))
         except KubeError as error:
             if uid and error.status == _UNPROCESSABLE and "metadata.uid" in str(error):
                 raise KubeConflict(str(error), status=error.status, reason=error.reason) from error
@@ -130,21 +130,21 @@ class Applier:
             KubeError: it is refused, or there is no answer in time.
         """
         query = (("fieldManager", self._manager),)
-        request = Request("POST", resource.path(), query, document)
-        return decode(str(request), self._insist(request))
+        request = KubeRequest("POST", resource.path(), query, document)
+        return decode_object(str(request), self._send_with_retry(request))
 
     def _patch(
         self,
         resource: Resource,
         desired: Mapping[str, Any],
         *,
-        seen: Mapping[str, str],
+        observed: Mapping[str, str],
         subresource: str,
         is_forced: bool,
-    ) -> Request:
-        metadata = {**desired["metadata"], **seen}
+    ) -> KubeRequest:
+        metadata = {**desired["metadata"], **observed}
         path = resource.path(metadata["name"], namespace=metadata.get("namespace", ""))
-        return Request(
+        return KubeRequest(
             "PATCH",
             f"{path}/{subresource}" if subresource else path,
             (("fieldManager", self._manager), ("force", "true" if is_forced else "false")),
@@ -164,7 +164,7 @@ class Applier:
         path = resource.path(metadata["name"], namespace=metadata.get("namespace", ""))
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": seen}
         try:
-            self._insist(Request("DELETE", path, body=body))
+            self._send_with_retry(KubeRequest("DELETE", path, body=body))
         except KubeNotFound:
             return False
         return True
@@ -177,23 +177,27 @@ class Applier:
             KubeError: it is refused, or there is no answer in time.
         """
         query = (("fieldManager", self._manager),)
-        request = Request("PATCH", resource.path(name), query, change, MERGE)
-        return decode(str(request), self._insist(request))
+        request = KubeRequest("PATCH", resource.path(name), query, change, MERGE)
+        return decode_object(str(request), self._send_with_retry(request))
 
-    def _insist(self, request: Request) -> bytes:
+    def _send_with_retry(self, request: KubeRequest) -> bytes:
         """Ask until there is an answer, or patience ends."""
-        return insist(lambda: self._write(request), pace=self._pace, patience=self._patience)
+        return retry_request(
+            lambda: self._write(request), pace=self._pace, policy=self._retry_policy
+        )
 
-    def _write(self, request: Request) -> bytes:
+    def _write(self, request: KubeRequest) -> bytes:
         if not self._bucket.take():
             raise KubeError(f"{request}: broken off")
         left_s = self._fence()
         if left_s <= 0:
             raise KubeFenced(f"{request}: not sent, another replica may lead by now")
-        return self._transport.ask(request, timeout_s=min(self._patience.request_s, left_s))
+        return self._transport.ask(
+            request, timeout_s=min(self._retry_policy.request_timeout_s, left_s)
+        )
 
 
-def insist(ask: Callable[[], Answer], *, pace: Pace, patience: Patience) -> Answer:
+def retry_request(ask: Callable[[], AnswerT], *, pace: WaitContext, policy: RetryPolicy) -> AnswerT:
     """Ask for what may be asked for twice, until there is an answer or patience ends.
 
     Raises:
@@ -205,6 +209,6 @@ def insist(ask: Callable[[], Answer], *, pace: Pace, patience: Patience) -> Answ
             return ask()
         except KubeUnavailable as error:
             failures += 1
-            delay_s = patience.backoff.delay_s(failures, pace.uniform, asked_s=error.retry_after_s)
-            if failures >= patience.attempts or pace.stop.wait(delay_s):
+            delay_s = policy.backoff.delay_s(failures, pace.uniform, asked_s=error.retry_after_s)
+            if failures >= policy.max_attempts or pace.stop.wait(delay_s):
                 raise

@@ -26,7 +26,7 @@ class ChangeKind(StrEnum):
     DELETED = "deleted"
 
 
-class Change(NamedTuple, Generic[Value]):
+class ObjectChange(NamedTuple, Generic[Value]):
     """One object came, changed or went."""
 
     kind: ChangeKind
@@ -36,7 +36,7 @@ class Change(NamedTuple, Generic[Value]):
     """The new one; of a deleted object the last."""
 
 
-class _Entry(NamedTuple, Generic[Value]):
+class _CacheEntry(NamedTuple, Generic[Value]):
     version: str
     value: Value | None
     problem: ParseError | None
@@ -49,7 +49,7 @@ class Cache(Generic[Value]):
         """Start empty, which is to say: unknown."""
         self._parse = parse
         self._lock = Lock()
-        self._entries: dict[str, _Entry[Value]] = {}
+        self._entries: dict[str, _CacheEntry[Value]] = {}
         self._values: tuple[Value, ...] | None = None
 
     @property
@@ -74,52 +74,55 @@ class Cache(Generic[Value]):
             found = self._entries.get(name)
             return "" if found is None else found.version
 
-    def replace(self, objects: Iterable[Mapping[str, Any]]) -> list[Change[Value]]:
+    def replace(self, objects: Iterable[Mapping[str, Any]]) -> list[ObjectChange[Value]]:
         """Take a complete list and return what it changes; what is not in it is deleted.
 
         Where the iterable raises, nothing is changed. Objects of a known version are not parsed.
         """
-        fresh: dict[str, _Entry[Value]] = {}
+        fresh: dict[str, _CacheEntry[Value]] = {}
         for found in objects:
-            name, version = _identity(found)
+            name, version = _parse_identity(found)
             known = self._entries.get(name)
             same = known is not None and known.version == version
-            fresh[name] = known if known is not None and same else self._entry(found, name, version)
+            fresh[name] = (
+                known if known is not None and same else self._parse_entry(found, name, version)
+            )
         changes = [
             change
             for name in sorted({*self._entries, *fresh})
-            if (change := _change(name, self._entries.get(name), fresh.get(name))) is not None
+            if (change := _compare_entries(name, self._entries.get(name), fresh.get(name)))
+            is not None
         ]
         with self._lock:
             self._entries, self._values = fresh, None
         return changes
 
-    def put(self, found: Mapping[str, Any]) -> list[Change[Value]]:
+    def put(self, found: Mapping[str, Any]) -> list[ObjectChange[Value]]:
         """Take an object that was added or modified."""
-        name, version = _identity(found)
-        return self._set(name, self._entry(found, name, version))
+        name, version = _parse_identity(found)
+        return self._set_entry(name, self._parse_entry(found, name, version))
 
-    def drop(self, found: Mapping[str, Any]) -> list[Change[Value]]:
+    def remove(self, found: Mapping[str, Any]) -> list[ObjectChange[Value]]:
         """Take an object that was deleted."""
-        return self._set(_identity(found)[0], None)
+        return self._set_entry(_parse_identity(found)[0], None)
 
-    def _set(self, name: str, new: _Entry[Value] | None) -> list[Change[Value]]:
+    def _set_entry(self, name: str, new: _CacheEntry[Value] | None) -> list[ObjectChange[Value]]:
         with self._lock:
             old = self._entries.pop(name, None)
             if new is not None:
                 self._entries[name] = new
             self._values = None
-        change = _change(name, old, new)
+        change = _compare_entries(name, old, new)
         return [] if change is None else [change]
 
-    def _entry(self, found: Mapping[str, Any], name: str, version: str) -> _Entry[Value]:
+    def _parse_entry(self, found: Mapping[str, Any], name: str, version: str) -> _CacheEntry[Value]:
         try:
-            return _Entry(version, self._parse(found), None)
+            return _CacheEntry(version, self._parse(found), None)
         except (ConfigError, ParseError, ReportError) as error:
-            return _Entry(version, None, ParseError(str(error), source=show(name, 400)))
+            return _CacheEntry(version, None, ParseError(str(error), source=show(name, 400)))
 
 
-def _identity(found: Mapping[str, Any]) -> tuple[str, str]:
+def _parse_identity(found: Mapping[str, Any]) -> tuple[str, str]:
     """Return name and version of an object.
 
     Raises:
@@ -135,14 +138,14 @@ def _identity(found: Mapping[str, Any]) -> tuple[str, str]:
     return (f"{namespace}/{name}" if namespace else name), version
 
 
-def _change(
-    name: str, old: _Entry[Value] | None, new: _Entry[Value] | None
-) -> Change[Value] | None:
+def _compare_entries(
+    name: str, old: _CacheEntry[Value] | None, new: _CacheEntry[Value] | None
+) -> ObjectChange[Value] | None:
     """Return what the change of an entry is to those who only see values."""
     before = None if old is None else old.value
     after = None if new is None else new.value
     if before == after:
         return None
     if after is None:
-        return None if before is None else Change(ChangeKind.DELETED, name, before)
-    return Change(ChangeKind.ADDED if before is None else ChangeKind.MODIFIED, name, after)
+        return None if before is None else ObjectChange(ChangeKind.DELETED, name, before)
+    return ObjectChange(ChangeKind.ADDED if before is None else ChangeKind.MODIFIED, name, after)

@@ -21,13 +21,13 @@ from topology.model.errors import ConfigError, show
 
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
 
-Load = Callable[[], Configuration]
+LoadConfiguration = Callable[[], Configuration]
 """Reads the credentials afresh; called again when the server no longer knows us."""
 
 
 def find_credentials(
     *, kubeconfig: str | None, context: str | None, environ: Mapping[str, str]
-) -> Load:
+) -> LoadConfiguration:
     """Return how to load the credentials that apply here, in kubectl's order.
 
     The file that is named, else those of `KUBECONFIG`, else the pod's own where we run in one,
@@ -53,11 +53,11 @@ def load_kubeconfig(files: str, context: str | None = None) -> Configuration:
     Raises:
         ConfigError: no such file or context, or its content is no use.
     """
-    configuration = _new()
+    configuration = _new_configuration()
     try:
         load_kube_config(files, context, configuration, persist_config=False)
     except (ConfigException, OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"kubeconfig {show(files, 1024)}: {_say(error)}") from error
+        raise ConfigError(f"kubeconfig {show(files, 1024)}: {_describe_error(error)}") from error
     return configuration
 
 
@@ -72,15 +72,15 @@ def load_in_cluster(
     Raises:
         ConfigError: this is no pod, or one without a service account.
     """
-    configuration = _new()
+    configuration = _new_configuration()
     try:
         InClusterConfigLoader(str(token), str(ca), environ=environ).load_and_set(configuration)
     except (ConfigException, OSError) as error:
-        raise ConfigError(f"credentials of the pod: {_say(error)}") from error
+        raise ConfigError(f"credentials of the pod: {_describe_error(error)}") from error
     return configuration
 
 
-def _new() -> Configuration:
+def _new_configuration() -> Configuration:
     configuration = Configuration()
     configuration.retries = False  # each loop has its own patience
     configuration.keep_alive = True  # tells a vanished server under an idle watch
@@ -88,6 +88,6 @@ def _new() -> Configuration:
     return configuration
 
 
-def _say(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     text = " ".join(str(error).split())
     return show(text, 400) if text else type(error).__name__

@@ -17,24 +17,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from generator.kube.lease import LeaseRecord, micro_time, parse_lease, render_lease
+from generator.kube.lease import LeaseRecord, render_micro_time, parse_lease, render_lease
 from generator.kube.resources import LEASES
-from generator.kube.transport import Request, Transport, decode
-from runtime.retry import Pace
+from generator.kube.transport import KubeRequest, Transport, decode_object
+from runtime.retry import WaitContext
 from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 
 log = logging.getLogger(__name__)
 
-RELEASE_S: Final = 2.0
+RELEASE_TIMEOUT_S: Final = 2.0
 """Longest wait of a release; the others can wait for the expiry as well."""
-_RELEASED_S: Final = 1
+_RELEASED_DURATION_S: Final = 1
 """Duration of a lease that nobody holds: 0 is refused by the API."""
 _JITTER: Final = 0.2
-_LEAST_S: Final = 0.05
+_MIN_WAIT_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaseDurations:
     """How long a leader leads without renewing."""
 
     lease_s: float = 15.0
@@ -59,12 +59,12 @@ class LeaseName(NamedTuple):
         return LEASES.path(self.name, namespace=self.namespace)
 
 
-class _Seen(NamedTuple):
+class _ObservedLease(NamedTuple):
     """A lease as it was last read or written."""
 
     record: LeaseRecord
     version: str
-    at: float
+    observed_at_s: float
     """When it was first seen to be so, on our clock."""
 
 
@@ -77,8 +77,8 @@ class Elector:
         lease: LeaseName,
         *,
         now: Callable[[], datetime],
-        pace: Pace,
-        terms: Terms = Terms(),
+        pace: WaitContext,
+        durations: LeaseDurations = LeaseDurations(),
     ) -> None:
         """Ask nothing yet.
 
@@ -93,8 +93,8 @@ class Elector:
         self._lease = lease
         self._now = now
         self._pace = pace
-        self._terms = terms
-        self._seen: _Seen | None = None
+        self._durations = durations
+        self._observed: _ObservedLease | None = None
         self.address = ""
         """Where we answer calls, told to the others while we lead; set it before `run`."""
         self.num_renewals = 0
@@ -118,12 +118,12 @@ class Elector:
     @property
     def epoch(self) -> int:
         """How often leadership had passed when we last saw the lease."""
-        return 0 if self._seen is None else self._seen.record.transitions
+        return 0 if self._observed is None else self._observed.record.transitions
 
     @property
     def leader_address(self) -> str:
         """Where the leader answers calls, as we last saw; empty where nobody leads or tells."""
-        record = None if self._seen is None else self._seen.record
+        record = None if self._observed is None else self._observed.record
         return record.address if record is not None and record.holder else ""
 
     def run(self, *, on_gained: Callable[[int], None], on_lost: Callable[[], None]) -> None:
@@ -144,7 +144,7 @@ class Elector:
                 log.info("leading", extra={"lease": self._lease.name, "epoch": now})
                 on_gained(self.epoch)
             led = now
-            self._rest()
+            self._wait_for_retry()
         self._held_until = None
         if led is not None:
             on_lost()
@@ -154,12 +154,12 @@ class Elector:
         """Make one attempt: to stay leader, or to become it."""
         held, now = self._held_until, self._pace.clock()
         if held is not None and now < held:
-            self._try(self._renew, held)
+            self._attempt(self._renew, held)
         else:
             self._held_until = None
-            self._try(self._take_over, now + self._terms.renew_s)
+            self._attempt(self._take_over, now + self._durations.renew_s)
 
-    def _try(self, attempt: Callable[[float], None], deadline: float) -> None:
+    def _attempt(self, attempt: Callable[[float], None], deadline: float) -> None:
         """Make one attempt; what fails is told once and tried again later."""
         try:
             attempt(deadline)
@@ -175,7 +175,7 @@ class Elector:
         """Read the lease, and take it where nobody holds it any more."""
         seen = self._read(deadline)
         if seen is not None and seen.record.holder not in ("", self._lease.identity):
-            expires = seen.at + max(seen.record.duration_s, self._terms.lease_s)
+            expires = seen.observed_at_s + max(seen.record.duration_s, self._durations.lease_s)
             if self._pace.clock() < expires:
                 return
         self._claim(seen, deadline)
@@ -183,7 +183,7 @@ class Elector:
     def _renew(self, deadline: float) -> None:
         """Write the lease again; where it changed meanwhile, see whether it is still ours."""
         try:
-            self._claim(self._seen, deadline)
+            self._claim(self._observed, deadline)
         except (KubeConflict, KubeNotFound):
             seen = self._read(deadline)
             if seen is not None and seen.record.holder != self._lease.identity:
@@ -191,28 +191,28 @@ class Elector:
                 return
             self._claim(seen, deadline)
 
-    def _read(self, deadline: float) -> _Seen | None:
+    def _read(self, deadline: float) -> _ObservedLease | None:
         """Return the lease as it stands, None where there was none as long as we know.
 
         A lease that was deleted under its holder binds us like one that was renewed just now.
         """
         try:
-            record, version = self._ask(Request("GET", self._lease.path), deadline)
+            record, version = self._send(KubeRequest("GET", self._lease.path), deadline)
         except KubeNotFound:
-            if self._seen is not None and self._seen.version:
-                self._seen = _Seen(self._seen.record, "", self._pace.clock())
-            return self._seen
-        if self._seen is None or self._seen.version != version:
-            self._seen = _Seen(record, version, self._pace.clock())
-        return self._seen
+            if self._observed is not None and self._observed.version:
+                self._observed = _ObservedLease(self._observed.record, "", self._pace.clock())
+            return self._observed
+        if self._observed is None or self._observed.version != version:
+            self._observed = _ObservedLease(record, version, self._pace.clock())
+        return self._observed
 
-    def _claim(self, seen: _Seen | None, deadline: float) -> None:
+    def _claim(self, seen: _ObservedLease | None, deadline: float) -> None:
         """Write that we hold the lease, in place of what was seen and of nothing else."""
         record = LeaseRecord(
             holder=self._lease.identity,
-            duration_s=max(1, round(self._terms.lease_s)),
+            duration_s=max(1, round(self._durations.lease_s)),
             transitions=0,
-            acquired=micro_time(self._now()),
+            acquired_at=render_micro_time(self._now()),
             address=self.address,
         )
         if seen is not None:
@@ -221,50 +221,54 @@ class Elector:
             record = replace(
                 record,
                 transitions=last.transitions + (0 if is_ours else 1),
-                acquired=last.acquired if is_ours else record.acquired,
+                acquired_at=last.acquired_at if is_ours else record.acquired_at,
             )
         sent = self._pace.clock()
-        self._seen = self._write(record, "" if seen is None else seen.version, deadline)
-        self._held_until = sent + self._terms.renew_s
+        self._observed = self._write(record, "" if seen is None else seen.version, deadline)
+        self._held_until = sent + self._durations.renew_s
         self.num_renewals += 1
 
-    def _write(self, record: LeaseRecord, version: str, deadline: float) -> _Seen:
+    def _write(self, record: LeaseRecord, version: str, deadline: float) -> _ObservedLease:
         """Write the lease in place of this version, or anew where it is empty."""
         namespace, name = self._lease.namespace, self._lease.name
         body = render_lease(
             record, namespace=namespace, name=name, version=version, now=self._now()
         )
         request = (
-            Request("PUT", self._lease.path, body=body)
+            KubeRequest("PUT", self._lease.path, body=body)
             if version
-            else Request("POST", LEASES.path(namespace=namespace), body=body)
+            else KubeRequest("POST", LEASES.path(namespace=namespace), body=body)
         )
-        written, version = self._ask(request, deadline)
-        return _Seen(written, version, self._pace.clock())
+        written, version = self._send(request, deadline)
+        return _ObservedLease(written, version, self._pace.clock())
 
-    def _ask(self, request: Request, deadline: float) -> tuple[LeaseRecord, str]:
+    def _send(self, request: KubeRequest, deadline: float) -> tuple[LeaseRecord, str]:
         """Ask for at most half of the time that is left.
 
         A connection that falls silent half way costs its limit twice.
         """
-        limit_s = max(_LEAST_S, (deadline - self._pace.clock()) / 2)
-        return parse_lease(decode(str(request), self._transport.ask(request, timeout_s=limit_s)))
+        limit_s = max(_MIN_WAIT_S, (deadline - self._pace.clock()) / 2)
+        return parse_lease(
+            decode_object(str(request), self._transport.ask(request, timeout_s=limit_s))
+        )
 
     def release(self) -> None:
         """Let go of the lease, so that another need not wait for its expiry."""
-        seen, self._held_until = self._seen, None
+        seen, self._held_until = self._observed, None
         if seen is None or seen.record.holder != self._lease.identity or not seen.version:
             return
-        empty = replace(seen.record, holder="", duration_s=_RELEASED_S, address="")
+        empty = replace(seen.record, holder="", duration_s=_RELEASED_DURATION_S, address="")
         try:
-            self._seen = self._write(empty, seen.version, self._pace.clock() + RELEASE_S)
+            self._observed = self._write(
+                empty, seen.version, self._pace.clock() + RELEASE_TIMEOUT_S
+            )
         except KubeError as error:
             fields = {"lease": self._lease.name, "error": str(error)}
             log.warning("lease not released", extra=fields)
 
-    def _rest(self) -> None:
+    def _wait_for_retry(self) -> None:
         """Wait for the next attempt, but not beyond the end of leadership."""
-        retry_s = self._terms.retry_s
+        retry_s = self._durations.retry_s
         wait_s = self._pace.uniform(retry_s, retry_s * (1 + _JITTER))
         if self._held_until is not None:
             wait_s = max(0.0, min(wait_s, self._held_until - self._pace.clock()))

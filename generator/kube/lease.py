@@ -10,7 +10,7 @@ from typing import Any, Final
 from generator.kube.resources import LEASES
 from topology.model.errors import KubeUnavailable
 
-ADDRESS: Final = "toponaut.io/address"
+ADDRESS_ANNOTATION: Final = "toponaut.io/address"
 MAX_DURATION_S: Final = 600
 """A holder that claims the lease for longer is believed for this long."""
 
@@ -25,7 +25,7 @@ class LeaseRecord:
     """How long the holder may go on without renewing."""
     transitions: int
     """How often the holder changed."""
-    acquired: str = ""
+    acquired_at: str = ""
     """When the holder got it; for people."""
     address: str = ""
     """`HOST:PORT` at which the holder answers calls, empty where it tells none."""
@@ -43,10 +43,10 @@ def parse_lease(found: Mapping[str, Any]) -> tuple[LeaseRecord, str]:
     values, marks = spec or {}, metadata.get("annotations")
     record = LeaseRecord(
         holder=str(values.get("holderIdentity") or ""),
-        duration_s=min(_count(values.get("leaseDurationSeconds")), MAX_DURATION_S),
-        transitions=_count(values.get("leaseTransitions")),
-        acquired=str(values.get("acquireTime") or ""),
-        address=str(marks.get(ADDRESS) or "") if isinstance(marks, Mapping) else "",
+        duration_s=min(_parse_count(values.get("leaseDurationSeconds")), MAX_DURATION_S),
+        transitions=_parse_count(values.get("leaseTransitions")),
+        acquired_at=str(values.get("acquireTime") or ""),
+        address=str(marks.get(ADDRESS_ANNOTATION) or "") if isinstance(marks, Mapping) else "",
     )
     return record, str(metadata.get("resourceVersion", ""))
 
@@ -67,13 +67,13 @@ def render_lease(
         "holderIdentity": record.holder,
         "leaseDurationSeconds": record.duration_s,
         "leaseTransitions": record.transitions,
-        "renewTime": micro_time(now),
+        "renewTime": render_micro_time(now),
     }
-    if record.acquired:
-        spec["acquireTime"] = record.acquired
+    if record.acquired_at:
+        spec["acquireTime"] = record.acquired_at
     metadata: dict[str, Any] = {"namespace": namespace, "name": name}
     if record.address:
-        metadata["annotations"] = {ADDRESS: record.address}
+        metadata["annotations"] = {ADDRESS_ANNOTATION: record.address}
     if version:
         metadata["resourceVersion"] = version
     return {
@@ -84,10 +84,10 @@ def render_lease(
     }
 
 
-def micro_time(now: datetime) -> str:
+def render_micro_time(now: datetime) -> str:
     """Return a time as leases hold it: UTC, always with six digits of a second."""
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _count(found: object) -> int:
+def _parse_count(found: object) -> int:
     return max(found, 0) if isinstance(found, int) and not isinstance(found, bool) else 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from generator.kube.cache import Cache, Change
+from generator.kube.cache import Cache, ObjectChange
 from generator.kube.resources import Resource
-from generator.kube.transport import Request, Transport, decode
+from generator.kube.transport import KubeRequest, Transport, decode_object
 from topology.model.errors import KubeExpired, KubeNotFound, KubeUnavailable
 
 Value = TypeVar("Value")
@@ -16,20 +16,24 @@ Value = TypeVar("Value")
 class Paging(NamedTuple):
     """How to list."""
 
-    page: int = 500
+    page_size: int = 500
     """Objects in one answer; 0 for all at once."""
-    request_s: float = 60.0
+    request_timeout_s: float = 60.0
     """Longest wait for a page."""
     query: tuple[tuple[str, str], ...] = ()
     """More for every request, such as a label selector."""
 
 
-USUAL: Final = Paging()
+DEFAULT_PAGING: Final = Paging()
 
 
-def refill(
-    cache: Cache[Value], transport: Transport, resource: Resource, *, paging: Paging = USUAL
-) -> tuple[str, list[Change[Value]]]:
+def list_into_cache(
+    cache: Cache[Value],
+    transport: Transport,
+    resource: Resource,
+    *,
+    paging: Paging = DEFAULT_PAGING,
+) -> tuple[str, list[ObjectChange[Value]]]:
     """List all objects into the cache; return the version of the list and what it changed.
 
     No more than a page is held beside the values. Pages that outlive their version cost a list of
@@ -40,32 +44,34 @@ def refill(
         KubeError: the list is refused or not complete; the cache is as it was.
     """
     try:
-        return _refill(cache, transport, resource, paging)
+        return _list_pages(cache, transport, resource, paging)
     except KubeExpired:
-        return _refill(cache, transport, resource, paging._replace(page=0))
+        return _list_pages(cache, transport, resource, paging._replace(page_size=0))
     except KubeNotFound as error:
         hint = f"the cluster knows no {resource.kind}, its CRD is not installed: {error}"
         raise KubeNotFound(hint, status=error.status, reason=error.reason) from error
 
 
-def _refill(
+def _list_pages(
     cache: Cache[Value], transport: Transport, resource: Resource, paging: Paging
-) -> tuple[str, list[Change[Value]]]:
+) -> tuple[str, list[ObjectChange[Value]]]:
     versions: list[str] = []
-    changes = cache.replace(_objects(transport, resource, paging, versions))
+    changes = cache.replace(_fetch_objects(transport, resource, paging, versions))
     return versions[-1], changes
 
 
-def _objects(
+def _fetch_objects(
     transport: Transport, resource: Resource, paging: Paging, versions: list[str]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield all objects, and put the version of each page in the list."""
     token = ""
     while True:
-        limit = (("limit", str(paging.page)),) if paging.page else ()
+        limit = (("limit", str(paging.page_size)),) if paging.page_size else ()
         more = (("continue", token),) if token else ()
-        request = Request("GET", resource.path(), (*paging.query, *limit, *more))
-        found = decode(str(request), transport.ask(request, timeout_s=paging.request_s))
+        request = KubeRequest("GET", resource.path(), (*paging.query, *limit, *more))
+        found = decode_object(
+            str(request), transport.ask(request, timeout_s=paging.request_timeout_s)
+        )
         metadata, items = found.get("metadata"), found.get("items", ())
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if not isinstance(metadata, dict) or not version or not isinstance(items, list):

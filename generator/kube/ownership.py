@@ -14,20 +14,26 @@ from typing import Any, Final
 _HEAD: Final = frozenset({"apiVersion", "kind"})
 
 
-def is_settled(
-    desired: Mapping[str, Any], observed: Mapping[str, Any], *, manager: str, subresource: str = ""
+def is_applied(
+    desired: Mapping[str, Any],
+    observed: Mapping[str, Any],
+    *,
+    field_manager: str,
+    subresource: str = "",
 ) -> bool:
     """Return whether an apply of `desired` would leave the observed object as it is.
 
     It would where the object says all of it already, and where the manager owns nothing else:
     a field that it applied once and no longer wants is to be removed.
     """
-    fields = _owned(observed, manager, subresource)
+    fields = _find_owned_fields(observed, field_manager, subresource)
     wanted = {key: value for key, value in desired.items() if key not in _HEAD}
-    return fields is not None and _says(observed, wanted) and _owns_only(fields, wanted)
+    return fields is not None and _contains(observed, wanted) and _owns_only(fields, wanted)
 
 
-def _owned(observed: Mapping[str, Any], manager: str, subresource: str) -> Mapping[str, Any] | None:
+def _find_owned_fields(
+    observed: Mapping[str, Any], manager: str, subresource: str
+) -> Mapping[str, Any] | None:
     """Return the fields that the manager has applied, None where it has not."""
     metadata = observed.get("metadata")
     rows = metadata.get("managedFields") if isinstance(metadata, Mapping) else None
@@ -42,16 +48,16 @@ def _owned(observed: Mapping[str, Any], manager: str, subresource: str) -> Mappi
     return None
 
 
-def _says(observed: object, wanted: object) -> bool:
+def _contains(observed: object, wanted: object) -> bool:
     """Return whether what is observed holds what is wanted; lists must be equal in length."""
     if isinstance(wanted, Mapping):
         if not isinstance(observed, Mapping):
             return not wanted and observed is None
-        return all(_says(observed.get(key), value) for key, value in wanted.items())
+        return all(_contains(observed.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):
         if not isinstance(observed, list):
             return not wanted and observed is None
-        return len(wanted) == len(observed) and all(map(_says, observed, wanted))
+        return len(wanted) == len(observed) and all(map(_contains, observed, wanted))
     return observed == wanted
 
 
@@ -60,7 +66,7 @@ def _owns_only(fields: Mapping[str, Any], wanted: object) -> bool:
     for key, inner in fields.items():
         if key == ".":
             continue
-        found = _find(key, wanted)
+        found = _find_wanted(key, wanted)
         if found is None:
             return False
         if isinstance(inner, Mapping) and inner and not _owns_only(inner, found[0]):
@@ -68,7 +74,7 @@ def _owns_only(fields: Mapping[str, Any], wanted: object) -> bool:
     return True
 
 
-def _find(key: str, wanted: object) -> tuple[object] | None:
+def _find_wanted(key: str, wanted: object) -> tuple[object] | None:
     """Return what a key of `fieldsV1` stands for within what is wanted, None where it is not."""
     kind, _, name = key.partition(":")
     if kind == "f" and isinstance(wanted, Mapping):

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from generator.kube.cache import Cache, Change, Parse
-from generator.kube.listing import USUAL, Paging, refill
+from generator.kube.cache import Cache, ObjectChange, Parse
+from generator.kube.listing import DEFAULT_PAGING, Paging, list_into_cache
 from generator.kube.resources import Resource
-from generator.kube.transport import Lines, Request, Transport
-from runtime.retry import Backoff, Pace
+from generator.kube.transport import LineStream, KubeRequest, Transport
+from runtime.retry import Backoff, WaitContext
 from topology.model.errors import KubeError, KubeExpired, KubeUnavailable
 from topology.model.kube_refusals import error_of_status
 
@@ -33,13 +33,13 @@ _SHORT_WATCH_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReflectorConfig:
     """How to list and watch."""
 
-    paging: Paging = USUAL
-    watch_s: tuple[float, float] = (300.0, 600.0)
+    paging: Paging = DEFAULT_PAGING
+    watch_range_s: tuple[float, float] = (300.0, 600.0)
     """A watch is asked to last between these, so that many do not end together."""
-    idle_s: float = 150.0
+    idle_timeout_s: float = 150.0
     """Longest silence of a watch; the server sends a bookmark about once a minute."""
     backoff: Backoff = field(default_factory=Backoff)
 
@@ -53,9 +53,9 @@ class Reflector(Generic[Value]):
         resource: Resource,
         *,
         parse: Parse[Value],
-        on_change: Callable[[list[Change[Value]]], None],
-        pace: Pace,
-        settings: Settings = Settings(),
+        on_change: Callable[[list[ObjectChange[Value]]], None],
+        pace: WaitContext,
+        config: ReflectorConfig = ReflectorConfig(),
     ) -> None:
         """Ask nothing yet.
 
@@ -81,7 +81,7 @@ class Reflector(Generic[Value]):
         self._resource = resource
         self._on_change = on_change
         self._pace = pace
-        self._settings = settings
+        self._settings = config
         self._version = ""
         self._failures = 0
         self._told = ""
@@ -97,13 +97,13 @@ class Reflector(Generic[Value]):
         while not self._pace.stop.is_set:
             try:
                 if not self._version:
-                    self._list()
-                self._watch()
+                    self._list_objects()
+                self._watch_objects()
             except KubeError as error:
                 if not self._pace.stop.is_set:
-                    self._fail(error)
+                    self._record_failure(error)
 
-    def _fail(self, error: KubeError) -> None:
+    def _record_failure(self, error: KubeError) -> None:
         """Tell a failure once, and wait."""
         self._failures += 1
         is_refused = error.status != 0 and self._failures >= _MAX_REFUSALS
@@ -121,8 +121,8 @@ class Reflector(Generic[Value]):
             )
         )
 
-    def _list(self) -> None:
-        version, changes = refill(
+    def _list_objects(self) -> None:
+        version, changes = list_into_cache(
             self.cache, self._transport, self._resource, paging=self._settings.paging
         )
         is_first = not self.is_synced
@@ -131,9 +131,9 @@ class Reflector(Generic[Value]):
         if changes or is_first:
             self._on_change(changes)
 
-    def _watch(self) -> None:
+    def _watch_objects(self) -> None:
         settings = self._settings
-        seconds = int(self._pace.uniform(*settings.watch_s))
+        seconds = int(self._pace.uniform(*settings.watch_range_s))
         query = (
             *settings.paging.query,
             ("watch", "1"),
@@ -141,33 +141,33 @@ class Reflector(Generic[Value]):
             ("resourceVersion", self._version),
             ("timeoutSeconds", str(max(1, seconds))),
         )
-        request = Request("GET", self._resource.path(), query)
+        request = KubeRequest("GET", self._resource.path(), query)
         started = self._pace.clock()
         self.num_watches += 1
-        with self._transport.open(request, idle_s=settings.idle_s) as lines:
+        with self._transport.open_stream(request, idle_timeout_s=settings.idle_timeout_s) as lines:
             self.problem = ""  # a quiet kind may not tell of a single event for a minute
-            num_events = self._follow(lines, str(request))
+            num_events = self._read_events(lines, str(request))
         is_short = self._pace.clock() - started < _SHORT_WATCH_S
         if not num_events and is_short and not self._pace.stop.is_set:
             raise KubeUnavailable(f"{request}: ended at once")
-        self._succeed()
+        self._record_success()
 
-    def _follow(self, lines: Lines, what: str) -> int:
+    def _read_events(self, lines: LineStream, what: str) -> int:
         """Take events until the stream ends; return how many."""
         count = 0
         with self._pace.stop.on_set(lines.cancel):
             for count, line in enumerate(lines, 1):  # noqa: B007 - the last one is the number
-                self._take(line, what)
-                self._succeed()
+                self._apply_event(line, what)
+                self._record_success()
         return count
 
-    def _take(self, line: bytes, what: str) -> None:
-        kind, found = _event_of(line, what)
+    def _apply_event(self, line: bytes, what: str) -> None:
+        kind, found = _parse_event(line, what)
         match kind:
             case "ADDED" | "MODIFIED":
                 changes = self.cache.put(found)
             case "DELETED":
-                changes = self.cache.drop(found)
+                changes = self.cache.remove(found)
             case "BOOKMARK":
                 changes = []
             case _:
@@ -176,11 +176,11 @@ class Reflector(Generic[Value]):
         if changes:
             self._on_change(changes)
 
-    def _succeed(self) -> None:
+    def _record_success(self) -> None:
         self._failures, self._told = 0, ""
 
 
-def _event_of(line: bytes, what: str) -> tuple[str, Mapping[str, Any]]:
+def _parse_event(line: bytes, what: str) -> tuple[str, Mapping[str, Any]]:
     """Return kind and object of a line of a watch.
 
     Raises:

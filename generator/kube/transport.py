@@ -23,9 +23,9 @@ from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
-from generator.kube.credentials import Load
+from generator.kube.credentials import LoadConfiguration
 from topology.model.errors import ConfigError, KubeUnavailable
-from topology.model.kube_refusals import error_of_silence, error_of_status
+from topology.model.kube_refusals import error_of_no_answer, error_of_status
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"
@@ -41,7 +41,7 @@ _TOO_LARGE: Final = f"answered more than {MAX_ANSWER_BYTES} bytes"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class KubeRequest:
     """What to ask."""
 
     method: str
@@ -57,7 +57,7 @@ class Request:
         return f"{self.method} {self.path}"
 
 
-class Lines(Protocol):
+class LineStream(Protocol):
     """The lines of an answer as they come. Leave the context to end it early."""
 
     def __enter__(self) -> Self:
@@ -89,7 +89,7 @@ class Lines(Protocol):
 class Transport(Protocol):
     """Asks the API server."""
 
-    def ask(self, request: Request, *, timeout_s: float) -> bytes:
+    def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
         """Return the body of an answer that grants the request.
 
         Args:
@@ -102,7 +102,7 @@ class Transport(Protocol):
         """
         ...
 
-    def open(self, request: Request, *, idle_s: float) -> Lines:
+    def open_stream(self, request: KubeRequest, *, idle_timeout_s: float) -> LineStream:
         """Return an answer that goes on, such as a watch.
 
         Args:
@@ -119,14 +119,14 @@ OnAnswer = Callable[[int], None]
 """Takes the status of each answer of HTTP, 0 where there was none; any thread may call it."""
 
 
-def unheard(_status: int) -> None:
+def ignore_answer(_status: int) -> None:
     """Take no note."""
 
 
 class KubeTransport:
     """The API server that the credentials name; may be used by several threads at once."""
 
-    def __init__(self, load: Load, on_answer: OnAnswer = unheard) -> None:
+    def __init__(self, load: LoadConfiguration, on_answer: OnAnswer = ignore_answer) -> None:
         """Read the credentials; no connection is made yet.
 
         Args:
@@ -142,7 +142,7 @@ class KubeTransport:
         self._client = ApiClient(load())
         self._agent = f"toponaut/{version('toponaut')}"
 
-    def ask(self, request: Request, *, timeout_s: float) -> bytes:
+    def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
         """Return the body, as the protocol says."""
         try:
             response = self._send(request, (min(timeout_s, CONNECT_TIMEOUT_S), timeout_s))
@@ -151,29 +151,29 @@ class KubeTransport:
                 response.close()
                 raise KubeUnavailable(f"{request}: {_TOO_LARGE}")
             response.release_conn()
-        except UNANSWERED as error:
-            raise error_of_silence(str(request), error) from error
-        _refuse(request, response, body)
+        except NO_ANSWER_ERRORS as error:
+            raise error_of_no_answer(str(request), error) from error
+        _raise_refusal(request, response, body)
         return body
 
-    def open(self, request: Request, *, idle_s: float) -> KubeLines:
+    def open_stream(self, request: KubeRequest, *, idle_timeout_s: float) -> KubeLineStream:
         """Return the lines, as the protocol says."""
         try:
-            response = self._send(request, (CONNECT_TIMEOUT_S, idle_s))
+            response = self._send(request, (CONNECT_TIMEOUT_S, idle_timeout_s))
             if response.status not in _OK:
                 with closing(response):  # what is left of a long refusal would keep the connection
                     body = response.read(_READ_BYTES, decode_content=True)
-                _refuse(request, response, body)
-        except UNANSWERED as error:
-            raise error_of_silence(str(request), error) from error
-        return KubeLines(str(request), response)
+                _raise_refusal(request, response, body)
+        except NO_ANSWER_ERRORS as error:
+            raise error_of_no_answer(str(request), error) from error
+        return KubeLineStream(str(request), response)
 
     def close(self) -> None:
         """Close the idle connections."""
         self._client.close()
         self._client.rest_client.pool_manager.clear()  # the library closes its threads alone
 
-    def _send(self, request: Request, timeouts_s: tuple[float, float]) -> BaseHTTPResponse:
+    def _send(self, request: KubeRequest, timeouts_s: tuple[float, float]) -> BaseHTTPResponse:
         client = self._client
         response = self._send_by(client, request, timeouts_s)
         if response.status != _UNAUTHORIZED:
@@ -185,7 +185,7 @@ class KubeTransport:
         return self._send_by(fresh, request, timeouts_s)
 
     def _send_by(
-        self, client: ApiClient, request: Request, timeouts_s: tuple[float, float]
+        self, client: ApiClient, request: KubeRequest, timeouts_s: tuple[float, float]
     ) -> BaseHTTPResponse:
         """Send it once and return the answer, its body unread."""
         headers = {"User-Agent": self._agent, "Accept": JSON, "Content-Type": request.content_type}
@@ -227,7 +227,7 @@ class KubeTransport:
             return self._client
 
 
-class KubeLines:
+class KubeLineStream:
     """The lines of one answer of the official client's connection."""
 
     def __init__(self, what: str, response: BaseHTTPResponse) -> None:
@@ -257,8 +257,8 @@ class KubeLines:
                 yield from lines
                 if len(rest) > MAX_LINE_BYTES:
                     raise KubeUnavailable(f"{self._what}: a line of more than {MAX_LINE_BYTES} B")
-        except UNANSWERED as error:
-            raise error_of_silence(self._what, error) from error
+        except NO_ANSWER_ERRORS as error:
+            raise error_of_no_answer(self._what, error) from error
 
     def cancel(self) -> None:
         """End the iteration, as the protocol says."""
@@ -268,14 +268,14 @@ class KubeLines:
             return  # it has ended already
 
 
-def _refuse(request: Request, response: BaseHTTPResponse, body: bytes) -> None:
+def _raise_refusal(request: KubeRequest, response: BaseHTTPResponse, body: bytes) -> None:
     """Raise the error of a refusing answer."""
     if response.status not in _OK:
         retry_after = response.headers.get("Retry-After")
         raise error_of_status(str(request), response.status, body, retry_after=retry_after)
 
 
-def decode(what: str, body: bytes) -> dict[str, Any]:
+def decode_object(what: str, body: bytes) -> dict[str, Any]:
     """Return the object of an answer.
 
     Raises:
@@ -284,11 +284,11 @@ def decode(what: str, body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise error_of_silence(what, error) from error
+        raise error_of_no_answer(what, error) from error
     if not isinstance(found, dict):
         raise KubeUnavailable(f"{what}: expected an object, got {type(found).__name__}")
     return found
 
 
-UNANSWERED: Final = (HTTPError, ApiException, ConfigException, OSError, ValueError)
+NO_ANSWER_ERRORS: Final = (HTTPError, ApiException, ConfigException, OSError, ValueError)
 """Connections, keys, tokens, TLS."""

@@ -14,11 +14,11 @@ from topology.model.errors import EXCERPT_CHARS, PlacementRequestError, show
 
 ROOT: Final = ": "
 """Ends the path of a whole document: `Job 'train' (line 1): spec.parallelism`."""
-MOST: Final = 1_000_000
+MAX_INTEGER: Final = 1_000_000
 """Largest count that is believed."""
-_SHORT = reprlib.Repr()
+_EXCERPT = reprlib.Repr()
 """Goes no deeper than a few levels, as foreign documents may."""
-_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother = 2, EXCERPT_CHARS, EXCERPT_CHARS
+_EXCERPT.maxlevel, _EXCERPT.maxstring, _EXCERPT.maxother = 2, EXCERPT_CHARS, EXCERPT_CHARS
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
@@ -61,7 +61,7 @@ class Field:
         """What was noted in the whole document so far; grows as it is read."""
         return self._notes
 
-    def at(self, *keys: str) -> Field:
+    def get(self, *keys: str) -> Field:
         """Return the field under keys, one below the other.
 
         Raises:
@@ -82,41 +82,44 @@ class Field:
         if self.value is None:
             return []
         if not isinstance(self.value, list):
-            raise self.fault("expected a list")
-        return [self._member(at, value) for at, value in enumerate(self.value)]
+            raise self.build_error("expected a list")
+        return [self._index(at, value) for at, value in enumerate(self.value)]
 
     def text(self, default: str = "") -> str:
         """Return a text."""
         if self.value is None:
             return default
         if not isinstance(self.value, str):
-            raise self.fault("expected a text")
+            raise self.build_error("expected a text")
         self._is_read = True
         return self.value
 
-    def whole(self, default: int, *, least: int = 0) -> int:
+    def integer(self, default: int, *, minimum: int = 0) -> int:
         """Return an integer from `least` to a million."""
-        found = self.maybe_whole(least=least)
+        found = self.optional_integer(minimum=minimum)
         return default if found is None else found
 
-    def maybe_whole(self, *, least: int = 0) -> int | None:
+    def optional_integer(self, *, minimum: int = 0) -> int | None:
         """Return the same; None where it is absent."""
         if self.value is None:
             return None
         if not isinstance(self.value, int) or isinstance(self.value, bool):
-            raise self.fault("expected an integer")
-        if not least <= self.value <= MOST:
-            raise self.fault(f"expected an integer from {least} to {MOST}")
+            raise self.build_error("expected an integer")
+        if not minimum <= self.value <= MAX_INTEGER:
+            raise self.build_error(f"expected an integer from {minimum} to {MAX_INTEGER}")
         self._is_read = True
         return self.value
 
-    def numeral(self, *, least: int = 1) -> int | None:
+    def integer_from_text(self, *, minimum: int = 1) -> int | None:
         """Return an integer that stands in a text, as in annotations; None where it is absent."""
         if self.value is None:
             return None
         text = str(self.value).strip()
-        if not re.fullmatch(r"[0-9]{1,7}", text, re.ASCII) or not least <= int(text) <= MOST:
-            raise self.fault(f"expected an integer from {least} to {MOST}")
+        if (
+            not re.fullmatch(r"[0-9]{1,7}", text, re.ASCII)
+            or not minimum <= int(text) <= MAX_INTEGER
+        ):
+            raise self.build_error(f"expected an integer from {minimum} to {MAX_INTEGER}")
         self._is_read = True
         return int(text)
 
@@ -129,13 +132,13 @@ class Field:
         """Keep a remark about this field for the reader of the answer."""
         self._notes.append(Note(self.path, text))
 
-    def fault(self, problem: str) -> PlacementRequestError:
+    def build_error(self, problem: str) -> PlacementRequestError:
         """Return the error of a value that is no use."""
         return PlacementRequestError(
             self.path.removesuffix(ROOT), f"{problem}, got {show(repr(self.value))}"
         )
 
-    def unread(self) -> Iterator[str]:
+    def find_unread(self) -> Iterator[str]:
         """Yield the paths that nobody read, the topmost of each branch, in document order."""
         if self._is_read:
             return
@@ -145,16 +148,16 @@ class Field:
             return
         if isinstance(self.value, dict):
             for key in self.value:
-                yield from self._child(key).unread()
+                yield from self._child(key).find_unread()
         elif isinstance(self.value, list):
             for at, value in enumerate(self.value):
-                yield from self._member(at, value).unread()
+                yield from self._index(at, value).find_unread()
 
     def _mapping(self) -> dict[str, object]:
         if self.value is None:
             return {}
         if not isinstance(self.value, dict):
-            raise self.fault("expected a mapping")
+            raise self.build_error("expected a mapping")
         return self.value
 
     def _child(self, key: str) -> Field:
@@ -165,7 +168,7 @@ class Field:
             self._children[key] = Field(value, self.path + shown, self._notes)
         return self._children[key]
 
-    def _member(self, at: int, value: object) -> Field:
+    def _index(self, at: int, value: object) -> Field:
         if at not in self._children:
             self._children[at] = Field(value, f"{self.path}[{at}]", self._notes)
         return self._children[at]

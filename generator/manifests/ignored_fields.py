@@ -34,27 +34,31 @@ _SCHEDULERS: Final = re.compile(
 _UNCHANGING: Final = re.compile(r"\['[^']*(?:queue-name|queue|priority-class|managed)'\]\Z")
 
 
-class Bearing(StrEnum):
+class Relevance(StrEnum):
     """What an ignored field is about."""
 
     NONE = "says nothing of places"
     POSSIBLE = "is not understood; the system that it is for may answer otherwise"
 
 
-class Ignored(NamedTuple):
+class IgnoredField(NamedTuple):
     """A field that had no effect on the request."""
 
     path: str
-    bearing: Bearing
-    num: int = 1
+    relevance: Relevance
+    num_objects: int = 1
     """How many objects have it; `path` is that of the first."""
 
     def __str__(self) -> str:
         """Return the path, and how many further objects have the field."""
-        return f"{self.path} (and in {self.num - 1} more)" if self.num > 1 else self.path
+        return (
+            f"{self.path} (and in {self.num_objects - 1} more)"
+            if self.num_objects > 1
+            else self.path
+        )
 
 
-def judge(paths: Iterable[str]) -> tuple[Ignored, ...]:
+def classify_ignored(paths: Iterable[str]) -> tuple[IgnoredField, ...]:
     """Say of each path whether ignoring it may matter; those that may come first.
 
     The same field of several objects, such as pods, is one row.
@@ -64,15 +68,15 @@ def judge(paths: Iterable[str]) -> tuple[Ignored, ...]:
         inner = path.partition(ROOT)[2]
         first, num = rows.get(inner, (path, 0))
         rows[inner] = (first, num + 1)
-    found = [Ignored(first, _bearing(first), num) for first, num in rows.values()]
-    return tuple(sorted(found, key=lambda row: row.bearing is Bearing.NONE))
+    found = [IgnoredField(first, _classify_path(first), num) for first, num in rows.values()]
+    return tuple(sorted(found, key=lambda row: row.relevance is Relevance.NONE))
 
 
-def _bearing(path: str) -> Bearing:
+def _classify_path(path: str) -> Relevance:
     inner = path.partition(ROOT)[2]
     is_metadata = "metadata.annotations" in inner or "metadata.labels" in inner
     if is_metadata:
         matters = bool(_SCHEDULERS.search(inner)) and not _UNCHANGING.search(inner)
     else:
         matters = not _ELSEWHERE.search(inner)
-    return Bearing.POSSIBLE if matters else Bearing.NONE
+    return Relevance.POSSIBLE if matters else Relevance.NONE

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.manifests.objects import Manifests, Object, mentions
-from generator.manifests.pod_groups import lone_group, pods_of_group
-from generator.manifests.tier_names import Levels
-from generator.manifests.workloads import PodSet, find_workload, sets_of_pods
+from generator.manifests.objects import Manifests, KubeObject, has_key_prefix
+from generator.manifests.pod_groups import find_only_group, find_group_pods
+from generator.manifests.tier_names import LevelNames
+from generator.manifests.workloads import PodSet, find_workload, group_pods
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 
@@ -22,41 +22,41 @@ _SUBGROUP: Final = f"{PREFIX}subgroup-name"
 _SCHEDULER: Final = "kai-scheduler"
 
 
-def is_mine(manifests: Manifests) -> bool:
+def is_present(manifests: Manifests) -> bool:
     """Return whether KAI's PodGroup, annotations or scheduler are named."""
     return any(
         one.group == GROUP
-        or mentions(one.field.value, PREFIX)
-        or one.spec.at("schedulerName").value == _SCHEDULER
-        or one.spec.at("template", "spec", "schedulerName").value == _SCHEDULER
+        or has_key_prefix(one.field.value, PREFIX)
+        or one.spec.get("schedulerName").value == _SCHEDULER
+        or one.spec.get("template", "spec", "schedulerName").value == _SCHEDULER
         for one in manifests.objects
         if isinstance(one.spec.value, dict) and one.kind != "Topology"
     )
 
 
-def read(manifests: Manifests) -> dict[str, Any]:
+def parse_spec(manifests: Manifests) -> dict[str, Any]:
     """Return the spec of the request.
 
     Raises:
         PlacementRequestError: a field that counts is malformed.
     """
-    group = lone_group(manifests, GROUP)
-    spec = _workload(manifests) if group is None else _pod_group(group, manifests)
+    group = find_only_group(manifests, GROUP)
+    spec = _parse_workload(manifests) if group is None else _parse_pod_group(group, manifests)
     return {"preset": Preset.KAI.value} | spec
 
 
-def _workload(manifests: Manifests) -> dict[str, Any]:
+def _parse_workload(manifests: Manifests) -> dict[str, Any]:
     workload = find_workload(manifests)
     levels = manifests.levels
     if workload is None:
         if not manifests.pods:
             raise PlacementRequestError("the file", "expected a workload, a PodGroup or pods")
         first = manifests.pods[0]
-        sets = sets_of_pods(manifests.pods, _subgroup_of)
-        groups = [one.row() for one in sets]
-        return _annotated(first, levels) | {"gang": first.name, "groups": groups}
-    groups = [one.row() | _segments(one, levels) for one in workload.sets]
-    wish = _annotated(workload.owner, levels)
+        sets = group_pods(manifests.pods, _find_subgroup)
+        groups = [one.render_group() for one in sets]
+        return _parse_annotated(first, levels) | {"gang": first.name, "groups": groups}
+    groups = [one.render_group() | _parse_segments(one, levels) for one in workload.sets]
+    wish = _parse_annotated(workload.owner, levels)
     return wish | {
         "gang": workload.owner.name,
         "priority": workload.priority,
@@ -64,39 +64,41 @@ def _workload(manifests: Manifests) -> dict[str, Any]:
     }
 
 
-def _annotated(owner: Object, levels: Levels) -> dict[str, Any]:
+def _parse_annotated(owner: KubeObject, levels: LevelNames) -> dict[str, Any]:
     annotations = owner.annotations
-    annotations.at(f"{PREFIX}topology").text()
-    required = levels.tier(annotations.at(f"{PREFIX}topology-required-placement"))
-    preferred = levels.tier(annotations.at(f"{PREFIX}topology-preferred-placement"))
-    return _tiers(required, preferred)
+    annotations.get(f"{PREFIX}topology").text()
+    required = levels.find_tier(annotations.get(f"{PREFIX}topology-required-placement"))
+    preferred = levels.find_tier(annotations.get(f"{PREFIX}topology-preferred-placement"))
+    return _parse_tiers(required, preferred)
 
 
-def _tiers(required: str, preferred: str) -> dict[str, Any]:
+def _parse_tiers(required: str, preferred: str) -> dict[str, Any]:
     found: dict[str, Any] = {"required": required} if required else {}
     return found | {"preferred": [preferred]} if preferred else found
 
 
-def _segments(pods: PodSet, levels: Levels) -> dict[str, Any]:
+def _parse_segments(pods: PodSet, levels: LevelNames) -> dict[str, Any]:
     """Return segments as slices of consecutive pods; the last may be short."""
-    size = pods.annotations.at(f"{PREFIX}segment-size").numeral()
+    size = pods.annotations.get(f"{PREFIX}segment-size").integer_from_text()
     if size is None:
         return {}
-    required = levels.tier(pods.annotations.at(f"{PREFIX}segment-topology-required-placement"))
-    levels.tier(pods.annotations.at(f"{PREFIX}segment-topology-preferred-placement"))
+    required = levels.find_tier(
+        pods.annotations.get(f"{PREFIX}segment-topology-required-placement")
+    )
+    levels.find_tier(pods.annotations.get(f"{PREFIX}segment-topology-preferred-placement"))
     layer: dict[str, Any] = {"size": size, "remainder": "short", "indexed": True}
     return {"slices": [layer | ({"tier": required} if required else {})]}
 
 
-def _pod_group(group: Object, manifests: Manifests) -> dict[str, Any]:
-    sets = _sets(group, manifests)
+def _parse_pod_group(group: KubeObject, manifests: Manifests) -> dict[str, Any]:
+    sets = _find_pod_sets(group, manifests)
     spec, levels = group.spec, manifests.levels
-    rows = spec.at("subGroups").items()
-    found = _constraint(spec.at("topologyConstraint"), levels) | {"gang": group.name}
+    rows = spec.get("subGroups").items()
+    found = _parse_constraint(spec.get("topologyConstraint"), levels) | {"gang": group.name}
     if rows:
-        return found | {"groups": _tree(rows, {one.name: one for one in sets}, levels)}
-    least = spec.at("minMember").whole(sum(one.count for one in sets) or 1, least=1)
-    groups = [one.row() for one in sets]
+        return found | {"groups": _build_group_tree(rows, {one.name: one for one in sets}, levels)}
+    least = spec.get("minMember").integer(sum(one.count for one in sets) or 1, minimum=1)
+    groups = [one.render_group() for one in sets]
     if not groups:
         group.field.note("no pod of it is in the file: what its pods ask for is not known")
         groups = [{"name": "pods", "count": least}]
@@ -107,37 +109,39 @@ def _pod_group(group: Object, manifests: Manifests) -> dict[str, Any]:
     return found | {"groups": [row | {"min": 0} for row in groups], "min": min(least, total)}
 
 
-def _sets(group: Object, manifests: Manifests) -> tuple[PodSet, ...]:
+def _find_pod_sets(group: KubeObject, manifests: Manifests) -> tuple[PodSet, ...]:
     workload = find_workload(manifests)
     if workload is not None:
         return workload.sets
-    pods = pods_of_group(manifests, group, "pod-group-name")
-    return sets_of_pods(pods, _subgroup_of)
+    pods = find_group_pods(manifests, group, "pod-group-name")
+    return group_pods(pods, _find_subgroup)
 
 
-def _subgroup_of(pod: Object) -> str:
-    return pod.labels.at(_SUBGROUP).text()
+def _find_subgroup(pod: KubeObject) -> str:
+    return pod.labels.get(_SUBGROUP).text()
 
 
-def _constraint(field: Field, levels: Levels) -> dict[str, Any]:
-    field.at("topology").text()
-    required = levels.tier(field.at("requiredTopologyLevel"))
-    return _tiers(required, levels.tier(field.at("preferredTopologyLevel")))
+def _parse_constraint(field: Field, levels: LevelNames) -> dict[str, Any]:
+    field.get("topology").text()
+    required = levels.find_tier(field.get("requiredTopologyLevel"))
+    return _parse_tiers(required, levels.find_tier(field.get("preferredTopologyLevel")))
 
 
-def _tree(rows: Sequence[Field], sets: dict[str, PodSet], levels: Levels) -> list[dict[str, Any]]:
+def _build_group_tree(
+    rows: Sequence[Field], sets: dict[str, PodSet], levels: LevelNames
+) -> list[dict[str, Any]]:
     """Return the subgroups as a tree of groups; each leaf has the pods that name it."""
-    names = [row.at("name").text() for row in rows]
-    parents = [row.at("parent").text() for row in rows]
+    names = [row.get("name").text() for row in rows]
+    parents = [row.get("parent").text() for row in rows]
     above = dict(zip(names, parents, strict=True))
     for row, name in zip(rows, names, strict=True):
         if not name or names.count(name) > 1:
-            raise row.at("name").fault("expected a name of its own")
-        if above[name] and (above[name] not in above or _is_circle(name, above)):
-            raise row.at("parent").fault("expected a subgroup above")
+            raise row.get("name").build_error("expected a name of its own")
+        if above[name] and (above[name] not in above or _is_cycle(name, above)):
+            raise row.get("parent").build_error("expected a subgroup above")
     made: dict[str, dict[str, Any]] = {}
     for row, name in zip(rows, names, strict=True):
-        made[name] = _subgroup(row, name, sets, levels, is_leaf=name not in parents)
+        made[name] = _build_subgroup(row, name, sets, levels, is_leaf=name not in parents)
     for name, parent in zip(names, parents, strict=True):
         if parent:
             made[parent].setdefault("children", []).append(made[name])
@@ -149,7 +153,7 @@ def _tree(rows: Sequence[Field], sets: dict[str, PodSet], levels: Levels) -> lis
     return [made[name] for name, parent in zip(names, parents, strict=True) if not parent]
 
 
-def _is_circle(name: str, parents: dict[str, str]) -> bool:
+def _is_cycle(name: str, parents: dict[str, str]) -> bool:
     seen: set[str] = set()
     while name and name not in seen:
         seen.add(name)
@@ -157,15 +161,15 @@ def _is_circle(name: str, parents: dict[str, str]) -> bool:
     return bool(name)
 
 
-def _subgroup(
-    row: Field, name: str, sets: dict[str, PodSet], levels: Levels, *, is_leaf: bool
+def _build_subgroup(
+    row: Field, name: str, sets: dict[str, PodSet], levels: LevelNames, *, is_leaf: bool
 ) -> dict[str, Any]:
-    wish = _constraint(row.at("topologyConstraint"), levels)
+    wish = _parse_constraint(row.get("topologyConstraint"), levels)
     if not is_leaf:
         return {"name": name} | wish
-    least = row.at("minMember")
+    least = row.get("minMember")
     if name in sets:
-        found = sets[name].row()
-        return found | {"min": min(least.whole(found["count"]), found["count"])} | wish
+        found = sets[name].render_group()
+        return found | {"min": min(least.integer(found["count"]), found["count"])} | wish
     least.note("no pod of it is in the file: what its pods ask for is not known")
-    return {"name": name, "count": least.whole(1, least=1)} | wish
+    return {"name": name, "count": least.integer(1, minimum=1)} | wish

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.manifests.objects import Manifests, Object, mentions
-from generator.manifests.tier_names import Levels
-from generator.manifests.workloads import PodSet, Workload, find_workload, sets_of_pods
+from generator.manifests.objects import Manifests, KubeObject, has_key_prefix
+from generator.manifests.tier_names import LevelNames
+from generator.manifests.workloads import PodSet, Workload, find_workload, group_pods
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError
 
@@ -21,53 +21,53 @@ PREFIX: Final = "kueue.x-k8s.io/"
 _GROUP_OF_WORKLOADS: Final = "kueue.x-k8s.io"
 _REQUIRED: Final = "podset-required-topology"
 _PREFERRED: Final = "podset-preferred-topology"
-_ANYWHERE: Final = "podset-unconstrained-topology"
+_UNCONSTRAINED: Final = "podset-unconstrained-topology"
 _SLICE: Final = "podset-slice-required-topology"
 _SIZE: Final = "podset-slice-size"
 _LAYERS: Final = "podset-slice-required-topology-constraints"
 _GROUP: Final = "podset-group-name"
 _RANK: Final = "pod-group-pod-index"
-_FEWEST: Final = "job-min-parallelism"
+_MIN_PARALLELISM: Final = "job-min-parallelism"
 _FIELDS: Final = {
     _REQUIRED: "required",
     _PREFERRED: "preferred",
-    _ANYWHERE: "unconstrained",
+    _UNCONSTRAINED: "unconstrained",
     _SLICE: "podSetSliceRequiredTopology",
     _SIZE: "podSetSliceSize",
     _GROUP: "podSetGroupName",
 }
 """Annotations of pods, and the fields of a Workload that they become."""
-_MOST_LAYERS: Final = 3
+_MAX_LAYERS: Final = 3
 
 
-def is_mine(manifests: Manifests) -> bool:
+def is_present(manifests: Manifests) -> bool:
     """Return whether Kueue's queues or annotations are named anywhere but in its own settings."""
     return any(
-        one.group == _GROUP_OF_WORKLOADS or mentions(one.field.value, PREFIX)
+        one.group == _GROUP_OF_WORKLOADS or has_key_prefix(one.field.value, PREFIX)
         for one in manifests.objects
-        if not _is_setting(one)
+        if not _is_kueue_setting(one)
     )
 
 
-def _is_setting(one: Object) -> bool:
+def _is_kueue_setting(one: KubeObject) -> bool:
     return one.kind in {"Topology", "ResourceFlavor", "ClusterQueue", "LocalQueue"}
 
 
-def read(manifests: Manifests) -> dict[str, Any]:
+def parse_spec(manifests: Manifests) -> dict[str, Any]:
     """Return the spec of the request.
 
     Raises:
         PlacementRequestError: a field that counts is malformed, or says what Kueue refuses.
     """
-    workload = find_workload(manifests) or _group_of_pods(manifests)
+    workload = find_workload(manifests) or _find_pod_group(manifests)
     groups = []
     for pods in workload.sets:
-        row = pods.row() | _wish(_Wishes(pods, manifests.levels))
-        fewest = workload.owner.annotations.at(PREFIX + _FEWEST).numeral()
+        row = pods.render_group() | _parse_tiers(_TopologyAnnotations(pods, manifests.levels))
+        fewest = workload.owner.annotations.get(PREFIX + _MIN_PARALLELISM).integer_from_text()
         if fewest is not None:
             row["min"] = min(fewest, pods.count)
         groups.append(row)
-    _lead(workload.sets, groups)
+    _link_leaders(workload.sets, groups)
     return {
         "preset": Preset.KUEUE.value,
         "gang": workload.owner.name,
@@ -76,102 +76,102 @@ def read(manifests: Manifests) -> dict[str, Any]:
     }
 
 
-def _group_of_pods(manifests: Manifests) -> Workload:
+def _find_pod_group(manifests: Manifests) -> Workload:
     """Return the pods of one group, in order of their ranks."""
     if not manifests.pods:
         problem = "expected a workload that Kueue knows, or pods of a group"
         raise PlacementRequestError("the file", problem)
-    pods = sorted(manifests.pods, key=_rank)
+    pods = sorted(manifests.pods, key=_parse_rank)
     for pod in pods[1:]:
-        _read_as(pods[0].annotations, pod.annotations)
-        pod.labels.at(PREFIX + "pod-group-name").text()
-    total = pods[0].annotations.at(PREFIX + "pod-group-total-count")
-    if (total.numeral() or len(pods)) != len(pods):
+        _mark_equal_as_read(pods[0].annotations, pod.annotations)
+        pod.labels.get(PREFIX + "pod-group-name").text()
+    total = pods[0].annotations.get(PREFIX + "pod-group-total-count")
+    if (total.integer_from_text() or len(pods)) != len(pods):
         total.note(f"{len(pods)} pods of it are in the file, and placed")
-    name = pods[0].labels.at(PREFIX + "pod-group-name").text(pods[0].name)
-    owner = Object("", "Pod", name, pods[0].field)
-    return Workload(owner, sets_of_pods(pods, lambda _: ""))
+    name = pods[0].labels.get(PREFIX + "pod-group-name").text(pods[0].name)
+    owner = KubeObject("", "Pod", name, pods[0].field)
+    return Workload(owner, group_pods(pods, lambda _: ""))
 
 
-def _read_as(first: Field, other: Field) -> None:
+def _mark_equal_as_read(first: Field, other: Field) -> None:
     """Take another pod's annotations for read where they say what the first pod's say."""
     for key, field in other.entries():
-        if key.startswith(PREFIX) and field.value == first.at(key).value:
+        if key.startswith(PREFIX) and field.value == first.get(key).value:
             field.raw()
 
 
-def _rank(pod: Object) -> int:
+def _parse_rank(pod: KubeObject) -> int:
     key = PREFIX + _RANK
-    found = pod.annotations.at(key).numeral(least=0)
-    return (found if found is not None else pod.labels.at(key).numeral(least=0)) or 0
+    found = pod.annotations.get(key).integer_from_text(minimum=0)
+    return (found if found is not None else pod.labels.get(key).integer_from_text(minimum=0)) or 0
 
 
-class _Wishes:
+class _TopologyAnnotations:
     """Kueue's words on one set of pods, from annotations or a Workload."""
 
-    def __init__(self, pods: PodSet, levels: Levels) -> None:
+    def __init__(self, pods: PodSet, levels: LevelNames) -> None:
         self.pods = pods
         self.levels = levels
 
-    def at(self, key: str) -> Field:
+    def get(self, key: str) -> Field:
         """Return the field of a wish."""
         if self.pods.topology is not None and self.pods.topology.exists and key in _FIELDS:
-            return self.pods.topology.at(_FIELDS[key])
-        return self.pods.annotations.at(PREFIX + key)
+            return self.pods.topology.get(_FIELDS[key])
+        return self.pods.annotations.get(PREFIX + key)
 
-    def tier(self, key: str) -> str:
+    def find_tier(self, key: str) -> str:
         """Return the tier that a wish names; empty where there is none."""
-        return self.levels.tier(self.at(key))
+        return self.levels.find_tier(self.get(key))
 
 
-def _wish(wishes: _Wishes) -> dict[str, Any]:
-    required, preferred = wishes.tier(_REQUIRED), wishes.tier(_PREFERRED)
-    anywhere = str(wishes.at(_ANYWHERE).raw() or "").lower() == "true"
+def _parse_tiers(wishes: _TopologyAnnotations) -> dict[str, Any]:
+    required, preferred = wishes.find_tier(_REQUIRED), wishes.find_tier(_PREFERRED)
+    anywhere = str(wishes.get(_UNCONSTRAINED).raw() or "").lower() == "true"
     if (bool(required), bool(preferred), anywhere).count(True) > 1:
         problem = "required, preferred and unconstrained exclude each other"
-        raise PlacementRequestError(wishes.at(_REQUIRED).path, problem)
+        raise PlacementRequestError(wishes.get(_REQUIRED).path, problem)
     found: dict[str, Any] = {}
     if required:
         found["required"] = required
     if preferred:
         found["preferred"] = [preferred]
-    layers = _layers(wishes)
+    layers = _parse_layers(wishes)
     return found | {"slices": layers} if layers else found
 
 
-def _layers(wishes: _Wishes) -> list[dict[str, Any]]:
+def _parse_layers(wishes: _TopologyAnnotations) -> list[dict[str, Any]]:
     """Return the layers of slices, coarse to fine; a count that they do not divide is refused."""
-    tier, size = wishes.tier(_SLICE), wishes.at(_SIZE).numeral()
-    listed = wishes.at(_LAYERS)
+    tier, size = wishes.find_tier(_SLICE), wishes.get(_SIZE).integer_from_text()
+    listed = wishes.get(_LAYERS)
     if listed.exists:
         if tier:
             problem = f"expected one of {_SLICE} and {_LAYERS}"
             raise PlacementRequestError(listed.path, problem)
-        return _listed(listed, wishes.levels)
+        return _parse_listed_layers(listed, wishes.levels)
     if not tier:
         return []
     size = size or wishes.pods.replica_size
     if size is None:
-        raise PlacementRequestError(wishes.at(_SIZE).path, f"is missing beside {_SLICE}")
+        raise PlacementRequestError(wishes.get(_SIZE).path, f"is missing beside {_SLICE}")
     return [{"size": size, "tier": tier}]
 
 
-def _listed(field: Field, levels: Levels) -> list[dict[str, Any]]:
-    rows = _decoded_list(field)
-    if not 1 <= len(rows) <= _MOST_LAYERS:
-        raise field.fault(f"expected 1 to {_MOST_LAYERS} layers")
+def _parse_listed_layers(field: Field, levels: LevelNames) -> list[dict[str, Any]]:
+    rows = _decode_list(field)
+    if not 1 <= len(rows) <= _MAX_LAYERS:
+        raise field.build_error(f"expected 1 to {_MAX_LAYERS} layers")
     found: list[dict[str, Any]] = []
     for at, row in enumerate(rows):
         layer = Field(row, f"{field.path}[{at}]", field.notes)
-        size = layer.at("size").maybe_whole(least=1)
-        tier = levels.tier(layer.at("topology"))
+        size = layer.get("size").optional_integer(minimum=1)
+        tier = levels.find_tier(layer.get("topology"))
         if size is None or not tier:
-            raise layer.fault("expected a topology and a size")
+            raise layer.build_error("expected a topology and a size")
         found.append({"size": size, "tier": tier})
     return found
 
 
-def _decoded_list(field: Field) -> Sequence[object]:
+def _decode_list(field: Field) -> Sequence[object]:
     """Return the list that an annotation holds as JSON.
 
     Raises:
@@ -180,21 +180,21 @@ def _decoded_list(field: Field) -> Sequence[object]:
     try:
         rows = json.loads(field.text())
     except (ValueError, RecursionError) as error:
-        raise field.fault("expected a list in JSON") from error
+        raise field.build_error("expected a list in JSON") from error
     if not isinstance(rows, list):
-        raise field.fault("expected a list in JSON")
+        raise field.build_error("expected a list in JSON")
     return rows
 
 
-def _lead(sets: Sequence[PodSet], groups: Sequence[dict[str, Any]]) -> None:
+def _link_leaders(sets: Sequence[PodSet], groups: Sequence[dict[str, Any]]) -> None:
     """Tie leaders to their workers: two sets of one group, one of them a single pod."""
     named: dict[str, list[int]] = {}
     for at, pods in enumerate(sets):
-        field = _Wishes(pods, Levels()).at(_GROUP)
+        field = _TopologyAnnotations(pods, LevelNames()).get(_GROUP)
         if field.text():
             named.setdefault(field.text(), []).append(at)
     for name, members in named.items():
-        field = _Wishes(sets[members[0]], Levels()).at(_GROUP)
+        field = _TopologyAnnotations(sets[members[0]], LevelNames()).get(_GROUP)
         singles = [at for at in members if sets[at].count == 1]
         if len(members) != 2 or not singles:  # noqa: PLR2004 - a leader and its workers
             problem = f"expected two sets in group {name}, one of them of one pod"

@@ -13,22 +13,22 @@ from typing import Any, Final, NamedTuple
 
 from generator.manifests import godel, kai, koordinator, kueue, sbatch, volcano
 from generator.manifests.fields import ROOT, Note
-from generator.manifests.ignored_fields import Bearing, Ignored, judge
+from generator.manifests.ignored_fields import Relevance, IgnoredField, classify_ignored
 from generator.manifests.objects import Manifests, read_objects
-from generator.manifests.tier_names import Levels
-from generator.manifests.workloads import find_workload, sets_of_pods
+from generator.manifests.tier_names import LevelNames
+from generator.manifests.workloads import find_workload, group_pods
 from topology.model.errors import PlacementRequestError, show
 from topology.model.tree import API_VERSION
 
 KIND: Final = "PlacementRequest"
 
 
-class System(NamedTuple):
+class ManifestFormat(NamedTuple):
     """A system whose manifests are understood."""
 
     name: str
-    is_mine: Callable[[Manifests], bool]
-    read: Callable[[Manifests], dict[str, Any]]
+    is_present: Callable[[Manifests], bool]
+    parse_spec: Callable[[Manifests], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +38,20 @@ class Translation:
     system: str
     document: dict[str, Any]
     """A PlacementRequest."""
-    ignored: tuple[Ignored, ...]
+    ignored: tuple[IgnoredField, ...]
     """Fields without effect; those that may matter first."""
     notes: tuple[Note, ...]
     """What was taken for something else than it says."""
-    takes_nodes: bool = False
+    uses_whole_nodes: bool = False
     """Whether a slot stands for a whole node."""
 
 
-SYSTEMS: Final = (
-    System("Volcano", volcano.is_mine, volcano.read),
-    System("Gödel", godel.is_mine, godel.read),
-    System("Koordinator", koordinator.is_mine, koordinator.read),
-    System("KAI", kai.is_mine, kai.read),
-    System("Kueue", kueue.is_mine, kueue.read),
+FORMATS: Final = (
+    ManifestFormat("Volcano", volcano.is_present, volcano.parse_spec),
+    ManifestFormat("Gödel", godel.is_present, godel.parse_spec),
+    ManifestFormat("Koordinator", koordinator.is_present, koordinator.parse_spec),
+    ManifestFormat("KAI", kai.is_present, kai.parse_spec),
+    ManifestFormat("Kueue", kueue.is_present, kueue.parse_spec),
 )
 """In the order in which they are asked: a Kueue queue may stand on the manifests of any other."""
 
@@ -69,15 +69,17 @@ def translate(
         PlacementRequestError: there is no gang, or several, or a field that counts is malformed;
             names the document and the path.
     """
-    manifests = read_objects(list(documents), Levels(levels))
-    system = next((one for one in SYSTEMS if one.is_mine(manifests)), _PLAIN)
-    spec = system.read(manifests)
+    manifests = read_objects(list(documents), LevelNames(levels))
+    system = next((one for one in FORMATS if one.is_present(manifests)), _PLAIN_FORMAT)
+    spec = system.parse_spec(manifests)
     _check_kinds(manifests)
-    paths = [path for one in manifests.objects for path in one.field.unread()]
-    return Translation(system.name, _document(spec), judge(paths), _notes(manifests))
+    paths = [path for one in manifests.objects for path in one.field.find_unread()]
+    return Translation(
+        system.name, _render_request(spec), classify_ignored(paths), _collect_notes(manifests)
+    )
 
 
-def _notes(manifests: Manifests) -> tuple[Note, ...]:
+def _collect_notes(manifests: Manifests) -> tuple[Note, ...]:
     """Return the remarks on all objects; the same on several, such as pods, once."""
     found: dict[tuple[str, str], Note] = {}
     for one in manifests.objects:
@@ -92,44 +94,48 @@ def translate_sbatch(options: Sequence[str]) -> Translation:
     Raises:
         PlacementRequestError: an option is malformed; names it.
     """
-    spec, unused, notes = sbatch.read_options(options)
+    spec, unused, notes = sbatch.parse_options(options)
     ignored = [
-        Ignored(show(one), Bearing.NONE if one in sbatch.HARMLESS else Bearing.POSSIBLE)
+        IgnoredField(
+            show(one), Relevance.NONE if one in sbatch.IGNORABLE_OPTIONS else Relevance.POSSIBLE
+        )
         for one in unused
     ]
-    ordered = sorted(ignored, key=lambda row: row.bearing is Bearing.NONE)
-    return Translation("Slurm", _document(spec), tuple(ordered), tuple(notes), takes_nodes=True)
+    ordered = sorted(ignored, key=lambda row: row.relevance is Relevance.NONE)
+    return Translation(
+        "Slurm", _render_request(spec), tuple(ordered), tuple(notes), uses_whole_nodes=True
+    )
 
 
-def _document(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _render_request(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": KIND, "spec": dict(spec)}
 
 
-def _plain(manifests: Manifests) -> dict[str, Any]:
+def _parse_plain(manifests: Manifests) -> dict[str, Any]:
     """Return a workload or pods that say nothing of topology."""
     workload = find_workload(manifests)
     if workload is not None:
-        groups = [one.row() for one in workload.sets]
+        groups = [one.render_group() for one in workload.sets]
         return {"gang": workload.owner.name, "priority": workload.priority, "groups": groups}
     if not manifests.pods:
         kinds = ", ".join(sorted({one.kind for one in manifests.objects})) or "no object"
         problem = f"expected a workload, a PodGroup or pods, got {show(kinds)}"
         raise PlacementRequestError("the file", problem)
-    sets = sets_of_pods(manifests.pods, lambda _: "")
-    return {"gang": manifests.pods[0].name, "groups": [one.row() for one in sets]}
+    sets = group_pods(manifests.pods, lambda _: "")
+    return {"gang": manifests.pods[0].name, "groups": [one.render_group() for one in sets]}
 
 
-_PLAIN: Final = System("Kubernetes", lambda _: True, _plain)
+_PLAIN_FORMAT: Final = ManifestFormat("Kubernetes", lambda _: True, _parse_plain)
 
 
 def _check_kinds(manifests: Manifests) -> None:
     """Note objects of kinds that nobody looked at, so that they are not taken for understood."""
     for one in manifests.objects:
-        if (one.group, one.kind) in _ASIDE:
+        if (one.group, one.kind) in _UNRELATED_KINDS:
             one.field.raw()
 
 
-_ASIDE: Final = frozenset(
+_UNRELATED_KINDS: Final = frozenset(
     {("", kind) for kind in ("Service", "ConfigMap", "Secret", "Namespace", "ServiceAccount")}
 )
 """Objects that often stand beside a workload, and say nothing of places."""

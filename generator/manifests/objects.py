@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from generator.manifests.fields import ROOT, Field
-from generator.manifests.tier_names import Levels
+from generator.manifests.tier_names import LevelNames
 from topology.model.errors import PlacementRequestError, show
 
 
 @dataclass(frozen=True, slots=True)
-class Object:
+class KubeObject:
     """One Kubernetes object."""
 
     group: str
@@ -29,27 +29,27 @@ class Object:
     @property
     def annotations(self) -> Field:
         """Its annotations."""
-        return self.field.at("metadata", "annotations")
+        return self.field.get("metadata", "annotations")
 
     @property
     def labels(self) -> Field:
         """Its labels."""
-        return self.field.at("metadata", "labels")
+        return self.field.get("metadata", "labels")
 
     @property
     def spec(self) -> Field:
         """Its spec."""
-        return self.field.at("spec")
+        return self.field.get("spec")
 
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
     """All objects of a file, in its order, and what is known of tiers."""
 
-    objects: tuple[Object, ...]
-    levels: Levels
+    objects: tuple[KubeObject, ...]
+    levels: LevelNames
 
-    def of(self, *kinds: str, group: str | None = None) -> list[Object]:
+    def select(self, *kinds: str, group: str | None = None) -> list[KubeObject]:
         """Return the objects of kinds, of one API group where it is given."""
         return [
             one
@@ -58,12 +58,12 @@ class Manifests:
         ]
 
     @property
-    def pods(self) -> list[Object]:
+    def pods(self) -> list[KubeObject]:
         """The pods."""
-        return self.of("Pod", group="")
+        return self.select("Pod", group="")
 
 
-def read_objects(documents: list[tuple[int, object]], levels: Levels) -> Manifests:
+def read_objects(documents: list[tuple[int, object]], levels: LevelNames) -> Manifests:
     """Return the objects of decoded documents.
 
     Args:
@@ -73,28 +73,28 @@ def read_objects(documents: list[tuple[int, object]], levels: Levels) -> Manifes
     Raises:
         PlacementRequestError: a document is no object; names it.
     """
-    manifests = Manifests(tuple(_object(line, value) for line, value in documents), levels)
-    _learn_levels(manifests)
+    manifests = Manifests(tuple(_parse_object(line, value) for line, value in documents), levels)
+    _collect_levels(manifests)
     return manifests
 
 
-def _object(line: int, value: object) -> Object:
+def _parse_object(line: int, value: object) -> KubeObject:
     where = f"line {line}"
     if not isinstance(value, Mapping):
         raise PlacementRequestError(where, f"expected an object, got {type(value).__name__}")
-    kind, version, name = (_text(value, key) for key in ("kind", "apiVersion", "name"))
+    kind, version, name = (_get_text(value, key) for key in ("kind", "apiVersion", "name"))
     if not kind or not version:
         raise PlacementRequestError(where, "expected an object with apiVersion and kind")
     group = version.rpartition("/")[0]
     field = Field(value, f"{show(kind)} '{show(name)}' ({where}){ROOT}")
     for key in ("apiVersion", "kind"):
-        field.at(key).text()
+        field.get(key).text()
     for key in ("name", "generateName", "namespace"):
-        field.at("metadata", key).raw()
-    return Object(group, kind, name or kind.lower(), field)
+        field.get("metadata", key).raw()
+    return KubeObject(group, kind, name or kind.lower(), field)
 
 
-def _text(value: Mapping[str, object], key: str) -> str:
+def _get_text(value: Mapping[str, object], key: str) -> str:
     found: object = value.get(key)
     if key == "name":
         metadata = value.get("metadata")
@@ -103,7 +103,7 @@ def _text(value: Mapping[str, object], key: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def mentions(value: object, prefix: str) -> bool:
+def has_key_prefix(value: object, prefix: str) -> bool:
     """Return whether a mapping anywhere in a document has a key that begins so; any depth."""
     rest = [value]
     while rest:
@@ -117,21 +117,21 @@ def mentions(value: object, prefix: str) -> bool:
     return False
 
 
-def _learn_levels(manifests: Manifests) -> None:
+def _collect_levels(manifests: Manifests) -> None:
     """Take the order of tiers from Kueue's, KAI's and Koordinator's own topology objects."""
-    for one in manifests.of("Topology"):
-        manifests.levels.learn(
-            [row.at("nodeLabel").text() for row in one.spec.at("levels").items()]
+    for one in manifests.select("Topology"):
+        manifests.levels.add_levels(
+            [row.get("nodeLabel").text() for row in one.spec.get("levels").items()]
         )
-    for one in manifests.of("ClusterNetworkTopology"):
-        rows = one.spec.at("networkTopologySpec").items()
+    for one in manifests.select("ClusterNetworkTopology"):
+        rows = one.spec.get("networkTopologySpec").items()
         below = {
-            row.at("parentTopologyLayer").text(): row.at("topologyLayer").text() for row in rows
+            row.get("parentTopologyLayer").text(): row.get("topologyLayer").text() for row in rows
         }
-        manifests.levels.learn(list(_chain(below)))
+        manifests.levels.add_levels(list(_order_levels(below)))
 
 
-def _chain(below: Mapping[str, str]) -> Iterator[str]:
+def _order_levels(below: Mapping[str, str]) -> Iterator[str]:
     """Yield layers from the root down; a circle ends where it began."""
     tops = sorted(below.keys() - set(below.values()))
     layer = tops[0] if tops else ""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from generator.manifests.objects import Manifests, Object
+from generator.manifests.objects import Manifests, KubeObject
 from topology.model.errors import PlacementRequestError
 
 
-def lone_group(manifests: Manifests, group: str) -> Object | None:
+def find_only_group(manifests: Manifests, group: str) -> KubeObject | None:
     """Return the one PodGroup of an API group; None where there is none.
 
     Raises:
         PlacementRequestError: there are several, or it has no spec.
     """
-    found = manifests.of("PodGroup", group=group)
+    found = manifests.select("PodGroup", group=group)
     if len(found) > 1:
         names = ", ".join(one.title for one in found)
         problem = f"{len(found)} PodGroups are in the file, one is placed at a time: {names}"
@@ -24,12 +24,12 @@ def lone_group(manifests: Manifests, group: str) -> Object | None:
     return found[0]
 
 
-def pods_of_group(manifests: Manifests, group: Object, key: str) -> list[Object]:
+def find_group_pods(manifests: Manifests, group: KubeObject, key: str) -> list[KubeObject]:
     """Return the pods that name the group under a label or annotation; all, if none does so.
 
     Pods of other groups are noted, as they are not placed.
     """
-    named = [(pod, _named(pod, key)) for pod in manifests.pods]
+    named = [(pod, _find_group_name(pod, key)) for pod in manifests.pods]
     if not any(name for _, name in named):
         return [pod for pod, _ in named]
     for pod, name in named:
@@ -39,5 +39,5 @@ def pods_of_group(manifests: Manifests, group: Object, key: str) -> list[Object]
     return [pod for pod, name in named if name == group.name]
 
 
-def _named(pod: Object, key: str) -> str:
-    return pod.annotations.at(key).text() or pod.labels.at(key).text()
+def _find_group_name(pod: KubeObject, key: str) -> str:
+    return pod.annotations.get(key).text() or pod.labels.get(key).text()

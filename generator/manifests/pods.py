@@ -14,7 +14,7 @@ _EFFECTS: Final = frozenset({"", "NoSchedule", "NoExecute"})
 _AFFINITY: Final = ("affinity", "nodeAffinity")
 
 
-def pod_row(template: Field) -> dict[str, Any]:
+def parse_pod_fields(template: Field) -> dict[str, Any]:
     """Return the fields of a request's group that equal pods share.
 
     Quantities are rounded up to whole base units, as room on nodes is rounded down.
@@ -22,11 +22,11 @@ def pod_row(template: Field) -> dict[str, Any]:
     Raises:
         PlacementRequestError: a field that counts is malformed.
     """
-    spec = template.at("spec")
-    selector = _selector(spec)
-    tolerations = sorted(_tolerations(spec))
-    preference = _preference(spec)
-    row: dict[str, Any] = {"request": _request(spec)}
+    spec = template.get("spec")
+    selector = _parse_selector(spec)
+    tolerations = sorted(_parse_tolerations(spec))
+    preference = _parse_preference(spec)
+    row: dict[str, Any] = {"request": _compute_request(spec)}
     if selector:
         row["node_selector"] = selector
     if tolerations:
@@ -36,67 +36,67 @@ def pod_row(template: Field) -> dict[str, Any]:
     return row
 
 
-def priority_of(template: Field) -> int:
+def parse_priority(template: Field) -> int:
     """Return the pods' priority; a class without a number stands in the cluster alone."""
-    return template.at("spec", "priority").whole(0)
+    return template.get("spec", "priority").integer(0)
 
 
-def _request(spec: Field) -> dict[str, int]:
+def _compute_request(spec: Field) -> dict[str, int]:
     """Return what the kubelet must set aside. Source: the KEPs on sidecars and pod resources."""
-    main = _total(spec.at("containers").items())
+    main = _sum_containers(spec.get("containers").items())
     first: dict[str, Decimal] = {}
     sidecars: dict[str, Decimal] = {}
-    for container in spec.at("initContainers").items():
-        asked = _asked(container)
-        if container.at("restartPolicy").text() == "Always":
-            sidecars = _sum(sidecars, asked)
+    for container in spec.get("initContainers").items():
+        asked = _parse_requests(container)
+        if container.get("restartPolicy").text() == "Always":
+            sidecars = _add_amounts(sidecars, asked)
         else:
-            first = _largest(first, _sum(sidecars, asked))
-    whole = _largest(_sum(main, sidecars), first) | _asked(spec)
-    whole = _sum(whole, _amounts(spec.at("overhead")))
-    return {name: _rounded(spec, name, whole[name]) for name in sorted(whole) if whole[name]}
+            first = _max_amounts(first, _add_amounts(sidecars, asked))
+    whole = _max_amounts(_add_amounts(main, sidecars), first) | _parse_requests(spec)
+    whole = _add_amounts(whole, _parse_amounts(spec.get("overhead")))
+    return {name: _round_amount(spec, name, whole[name]) for name in sorted(whole) if whole[name]}
 
 
-def _rounded(spec: Field, name: str, amount: Decimal) -> int:
+def _round_amount(spec: Field, name: str, amount: Decimal) -> int:
     units = math.ceil(amount)
     if units != amount:
         spec.note(f"{name} of {amount.normalize():f} is rounded up to {units}")
     return units
 
 
-def _total(containers: list[Field]) -> dict[str, Decimal]:
+def _sum_containers(containers: list[Field]) -> dict[str, Decimal]:
     total: dict[str, Decimal] = {}
     for container in containers:
-        total = _sum(total, _asked(container))
+        total = _add_amounts(total, _parse_requests(container))
     return total
 
 
-def _asked(container: Field) -> dict[str, Decimal]:
+def _parse_requests(container: Field) -> dict[str, Decimal]:
     """Return requests; a limit stands for a request that is not made."""
-    container.at("name").raw()
-    resources = container.at("resources")
-    return _amounts(resources.at("limits")) | _amounts(resources.at("requests"))
+    container.get("name").raw()
+    resources = container.get("resources")
+    return _parse_amounts(resources.get("limits")) | _parse_amounts(resources.get("requests"))
 
 
-def _amounts(field: Field) -> dict[str, Decimal]:
+def _parse_amounts(field: Field) -> dict[str, Decimal]:
     found: dict[str, Decimal] = {}
     for name, quantity in field.entries():
         try:
             found[name] = parse_amount(quantity.raw())
         except ValueError as error:
             problem = str(error).partition(", got ")[0]  # the fault says what it got
-            raise quantity.fault(problem) from error
+            raise quantity.build_error(problem) from error
     return found
 
 
-def _sum(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> dict[str, Decimal]:
+def _add_amounts(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> dict[str, Decimal]:
     zero = Decimal(0)
     return {
         name: left.get(name, zero) + right.get(name, zero) for name in left.keys() | right.keys()
     }
 
 
-def _largest(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> dict[str, Decimal]:
+def _max_amounts(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> dict[str, Decimal]:
     zero = Decimal(0)
     return {
         name: max(left.get(name, zero), right.get(name, zero))
@@ -104,50 +104,50 @@ def _largest(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> dict[
     }
 
 
-def _selector(spec: Field) -> dict[str, str | list[str]]:
+def _parse_selector(spec: Field) -> dict[str, str | list[str]]:
     found: dict[str, str | list[str]] = {
-        key: value.text() for key, value in spec.at("nodeSelector").entries()
+        key: value.text() for key, value in spec.get("nodeSelector").entries()
     }
-    required = spec.at(*_AFFINITY, "requiredDuringSchedulingIgnoredDuringExecution")
-    return found | dict(selector_terms(required))
+    required = spec.get(*_AFFINITY, "requiredDuringSchedulingIgnoredDuringExecution")
+    return found | dict(parse_selector_terms(required))
 
 
-def selector_terms(field: Field) -> Iterator[tuple[str, list[str]]]:
+def parse_selector_terms(field: Field) -> Iterator[tuple[str, list[str]]]:
     """Yield (label, values) of a NodeSelector of one term; others stay unread."""
-    terms = field.at("nodeSelectorTerms").items()
+    terms = field.get("nodeSelectorTerms").items()
     if len(terms) != 1:
         return
-    for expression in terms[0].at("matchExpressions").items():
-        values = expression.at("values")
-        if expression.at("operator").value == "In" and values.items():
-            expression.at("operator").text()
-            yield expression.at("key").text(), [value.text() for value in values.items()]
+    for expression in terms[0].get("matchExpressions").items():
+        values = expression.get("values")
+        if expression.get("operator").value == "In" and values.items():
+            expression.get("operator").text()
+            yield expression.get("key").text(), [value.text() for value in values.items()]
 
 
-def _preference(spec: Field) -> dict[str, str]:
+def _parse_preference(spec: Field) -> dict[str, str]:
     """Return wished labels that have one value; others stay unread."""
-    wishes = spec.at(*_AFFINITY, "preferredDuringSchedulingIgnoredDuringExecution").items()
+    wishes = spec.get(*_AFFINITY, "preferredDuringSchedulingIgnoredDuringExecution").items()
     found: dict[str, str] = {}
     for wish in wishes:
-        expressions = wish.at("preference", "matchExpressions").items()
+        expressions = wish.get("preference", "matchExpressions").items()
         if len(expressions) != 1:
             continue
-        values = expressions[0].at("values").items()
-        if expressions[0].at("operator").value == "In" and len(values) == 1:
-            found[expressions[0].at("key").text()] = values[0].text()
-            expressions[0].at("operator").text()
-            wish.at("weight").raw()
+        values = expressions[0].get("values").items()
+        if expressions[0].get("operator").value == "In" and len(values) == 1:
+            found[expressions[0].get("key").text()] = values[0].text()
+            expressions[0].get("operator").text()
+            wish.get("weight").raw()
     return found
 
 
-def _tolerations(spec: Field) -> Iterator[str]:
+def _parse_tolerations(spec: Field) -> Iterator[str]:
     """Yield `key` or `key=value`; what tolerates every taint stays unread."""
-    for row in spec.at("tolerations").items():
-        key, effect = row.at("key").value, row.at("effect").value or ""
+    for row in spec.get("tolerations").items():
+        key, effect = row.get("key").value, row.get("effect").value or ""
         if not key or effect not in _EFFECTS:
             continue
-        row.at("effect").text()
-        operator, value = row.at("operator").text("Equal"), row.at("value").text()
-        row.at("tolerationSeconds").raw()
-        name = row.at("key").text()
+        row.get("effect").text()
+        operator, value = row.get("operator").text("Equal"), row.get("value").text()
+        row.get("tolerationSeconds").raw()
+        name = row.get("key").text()
         yield name if operator == "Exists" else f"{name}={value}"

@@ -9,11 +9,11 @@ from generator.manifests.fields import Note
 
 SLOTS: Final = "slots"
 ONE_SLOT: Final = {SLOTS: 1}
-_GPUS: Final = ("/gpu", "/gpu.shared", ".gpu")
+_GPU_SUFFIXES: Final = ("/gpu", "/gpu.shared", ".gpu")
 
 
 def fit_units(
-    spec: Mapping[str, Any], room: Mapping[str, int], *, takes_nodes: bool
+    spec: Mapping[str, Any], room: Mapping[str, int], *, uses_whole_nodes: bool
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
     """Return a spec with the pods' resources in slots where the nodes list nothing else.
 
@@ -26,7 +26,7 @@ def fit_units(
     """
     notes: list[Note] = []
     most = max(room.get(SLOTS, 1), 1)
-    if takes_nodes:
+    if uses_whole_nodes:
         groups = [
             group | {"request": {SLOTS: most}} if group["request"] == ONE_SLOT else group
             for group in spec["groups"]
@@ -35,25 +35,28 @@ def fit_units(
     if not set(room) <= {SLOTS}:
         return dict(spec), ()
     groups = [
-        _in_slots(group, most, f"groups[{at}]", notes) for at, group in enumerate(spec["groups"])
+        _convert_to_slots(group, most, f"groups[{at}]", notes)
+        for at, group in enumerate(spec["groups"])
     ]
     return dict(spec) | {"groups": groups}, tuple(notes)
 
 
-def _in_slots(group: dict[str, Any], most: int, path: str, notes: list[Note]) -> dict[str, Any]:
+def _convert_to_slots(
+    group: dict[str, Any], most: int, path: str, notes: list[Note]
+) -> dict[str, Any]:
     if "children" in group:
         children = [
-            _in_slots(child, most, f"{path}.children[{at}]", notes)
+            _convert_to_slots(child, most, f"{path}.children[{at}]", notes)
             for at, child in enumerate(group["children"])
         ]
         return group | {"children": children}
     request = group.get("request", ONE_SLOT)
     if set(request) == {SLOTS}:
         return group
-    taken = max(_gpus(request), 1) if most > 1 else 1
+    taken = max(_count_gpus(request), 1) if most > 1 else 1
     notes.append(Note(path, f"nodes list slots alone: a pod takes {taken}"))
     return group | {"request": {SLOTS: taken}}
 
 
-def _gpus(request: Mapping[str, int]) -> int:
-    return sum(need for name, need in request.items() if name.endswith(_GPUS))
+def _count_gpus(request: Mapping[str, int]) -> int:
+    return sum(need for name, need in request.items() if name.endswith(_GPU_SUFFIXES))

@@ -11,14 +11,14 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
-from generator.manifests.fields import MOST, Note
+from generator.manifests.fields import MAX_INTEGER, Note
 from generator.manifests.resource_units import ONE_SLOT
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 
 GPU: Final = "nvidia.com/gpu"
 _LEAF: Final = "1"
-_MOST_WORDS: Final = 2048
+_MAX_WORDS: Final = 2048
 """argparse takes time by the square of their number."""
 _RANGE = re.compile(r"([0-9]{1,7})(k?)(?:-([0-9]{1,7})(k?))?\Z")
 _MEMORY = re.compile(r"([0-9]{1,12})([KMGT]?)B?\Z", re.IGNORECASE)
@@ -43,7 +43,7 @@ _TEXTS: Final = {
     "--job-name": "-J",
     "--priority": "",
 }
-HARMLESS: Final = {
+IGNORABLE_OPTIONS: Final = {
     "--account": "-A",
     "--chdir": "-D",
     "--comment": "",
@@ -58,7 +58,7 @@ HARMLESS: Final = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
+class _SbatchParser(argparse.ArgumentParser):
     """A parser whose faults are errors of the request."""
 
     def error(self, message: str) -> NoReturn:
@@ -71,7 +71,7 @@ def is_script(text: str) -> bool:
     return text.startswith("#!") and any(map(_DIRECTIVE.match, text.splitlines()))
 
 
-def options_of_script(text: str) -> list[str]:
+def parse_script_options(text: str) -> list[str]:
     """Return the options of the #SBATCH lines; those after the first command do not count.
 
     Raises:
@@ -99,7 +99,7 @@ def split_options(text: str) -> list[str]:
         raise PlacementRequestError("sbatch", f"{error}: {show(text)}") from error
 
 
-def read_options(options: Sequence[str]) -> tuple[dict[str, Any], list[str], list[Note]]:
+def parse_options(options: Sequence[str]) -> tuple[dict[str, Any], list[str], list[Note]]:
     """Return the spec of the request, the options that had no effect, and remarks.
 
     A pod is a node's share of the job: without GPUs, CPUs or memory a whole node.
@@ -107,15 +107,15 @@ def read_options(options: Sequence[str]) -> tuple[dict[str, Any], list[str], lis
     Raises:
         PlacementRequestError: an option is malformed, or they contradict each other.
     """
-    if len(options) > _MOST_WORDS:
-        raise PlacementRequestError("sbatch", f"expected at most {_MOST_WORDS} words")
+    if len(options) > _MAX_WORDS:
+        raise PlacementRequestError("sbatch", f"expected at most {_MAX_WORDS} words")
     notes: list[Note] = []
-    parsed, ignored, parser = [], [], _parser()
-    for words in _components(options):
+    parsed, ignored, parser = [], [], _build_parser()
+    for words in _split_components(options):
         known, unknown = parser.parse_known_args(words)
         parsed.append(known)
         ignored.extend(unknown)
-    groups = [_group(one, at, notes) for at, one in enumerate(parsed)]
+    groups = [_build_group(one, at, notes) for at, one in enumerate(parsed)]
     first = parsed[0]
     is_block = any(one.segment for one in parsed)
     spec: dict[str, Any] = {
@@ -124,16 +124,16 @@ def read_options(options: Sequence[str]) -> tuple[dict[str, Any], list[str], lis
         "groups": groups,
     }
     if first.priority:
-        spec["priority"] = _number("--priority", first.priority)
+        spec["priority"] = _parse_number("--priority", first.priority)
     limits = [one.switches for one in parsed if one.switches]
     if limits:
-        spec["max_domains"] = {_LEAF: _switches(limits[0], notes)}
-    return spec, ignored + _given(parsed), notes
+        spec["max_domains"] = {_LEAF: _parse_switches(limits[0], notes)}
+    return spec, ignored + _find_ignored(parsed), notes
 
 
-def _parser() -> _Parser:
-    parser = _Parser(prog="sbatch", add_help=False, allow_abbrev=False)
-    for name, short in (_TEXTS | HARMLESS | _COUNTS).items():
+def _build_parser() -> _SbatchParser:
+    parser = _SbatchParser(prog="sbatch", add_help=False, allow_abbrev=False)
+    for name, short in (_TEXTS | IGNORABLE_OPTIONS | _COUNTS).items():
         names = [name, short] if short else [name]
         parser.add_argument(*names)
     for name in ("--spread-segments", "--consolidate-segments", "--exclusive"):
@@ -141,7 +141,7 @@ def _parser() -> _Parser:
     return parser
 
 
-def _components(options: Sequence[str]) -> Iterator[list[str]]:
+def _split_components(options: Sequence[str]) -> Iterator[list[str]]:
     """Yield the options of each component of a heterogeneous job."""
     words: list[str] = []
     for word in options:
@@ -153,24 +153,28 @@ def _components(options: Sequence[str]) -> Iterator[list[str]]:
     yield words
 
 
-def _given(parsed: Sequence[argparse.Namespace]) -> list[str]:
+def _find_ignored(parsed: Sequence[argparse.Namespace]) -> list[str]:
     """Return the known options that are given and say nothing of places."""
-    names = [name for name in HARMLESS if any(vars(one)[_key(name)] for one in parsed)]
+    names = [
+        name
+        for name in IGNORABLE_OPTIONS
+        if any(vars(one)[_build_option_key(name)] for one in parsed)
+    ]
     return [*names, *(["--exclusive"] if any(one.exclusive == "user" for one in parsed) else [])]
 
 
-def _key(name: str) -> str:
+def _build_option_key(name: str) -> str:
     return name.lstrip("-").replace("-", "_")
 
 
-def _group(one: argparse.Namespace, at: int, notes: list[Note]) -> dict[str, Any]:
-    least, count = _nodes(one)
+def _build_group(one: argparse.Namespace, at: int, notes: list[Note]) -> dict[str, Any]:
+    least, count = _parse_node_range(one)
     row: dict[str, Any] = {"name": f"component-{at}" if at else "nodes", "count": count}
     if least < count:
         row["min"] = least
-    row["request"] = _request(one, count, notes)
+    row["request"] = _build_request(one, count, notes)
     if one.segment:
-        layer: dict[str, Any] = {"size": _number("--segment", one.segment, 1), "tier": _LEAF}
+        layer: dict[str, Any] = {"size": _parse_number("--segment", one.segment, 1), "tier": _LEAF}
         if one.spread_segments:
             layer["placement"] = "spread"
         elif one.consolidate_segments:
@@ -179,35 +183,35 @@ def _group(one: argparse.Namespace, at: int, notes: list[Note]) -> dict[str, Any
     return row
 
 
-def _nodes(one: argparse.Namespace) -> tuple[int, int]:
+def _parse_node_range(one: argparse.Namespace) -> tuple[int, int]:
     """Return least and most nodes: as asked for, else what the tasks need."""
-    tasks = _number("--ntasks", one.ntasks or "1", 1)
-    per_node = _number("--ntasks-per-node", one.ntasks_per_node or "1", 1)
+    tasks = _parse_number("--ntasks", one.ntasks or "1", 1)
+    per_node = _parse_number("--ntasks-per-node", one.ntasks_per_node or "1", 1)
     if one.nodes is None:
         needed = -(-tasks // per_node)
         return needed, needed
     found = _RANGE.match(one.nodes)
     if found is None:
-        raise _fault("--nodes", one.nodes, "expected a number or a range such as 4-8")
+        raise _build_error("--nodes", one.nodes, "expected a number or a range such as 4-8")
     least = int(found[1]) * (1024 if found[2] else 1)
     most = int(found[3]) * (1024 if found[4] else 1) if found[3] else least
-    if not 1 <= least <= most <= MOST:
-        raise _fault("--nodes", one.nodes, "expected a number or a range such as 4-8")
+    if not 1 <= least <= most <= MAX_INTEGER:
+        raise _build_error("--nodes", one.nodes, "expected a number or a range such as 4-8")
     return least, most
 
 
-def _request(one: argparse.Namespace, count: int, notes: list[Note]) -> dict[str, int]:
+def _build_request(one: argparse.Namespace, count: int, notes: list[Note]) -> dict[str, int]:
     found: dict[str, int] = {}
-    gpus = _gpus(one, count, notes)
+    gpus = _count_gpus(one, count, notes)
     if gpus:
         found[GPU] = gpus
     if one.cpus_per_task:
-        tasks = _tasks_per_node(one, count)
-        found["cpu"] = tasks * _number("--cpus-per-task", one.cpus_per_task, 1)
+        tasks = _count_tasks_per_node(one, count)
+        found["cpu"] = tasks * _parse_number("--cpus-per-task", one.cpus_per_task, 1)
     if one.mem:
         size = _MEMORY.match(one.mem)
         if size is None:
-            raise _fault("--mem", one.mem, "expected a size such as 64G")
+            raise _build_error("--mem", one.mem, "expected a size such as 64G")
         found["memory"] = int(size[1]) * _IN_BYTES[size[2].upper()]
     is_whole = one.exclusive is not None and one.exclusive != "user"
     if is_whole or not any(found.values()):
@@ -215,49 +219,51 @@ def _request(one: argparse.Namespace, count: int, notes: list[Note]) -> dict[str
     return {name: need for name, need in found.items() if need}
 
 
-def _tasks_per_node(one: argparse.Namespace, count: int) -> int:
+def _count_tasks_per_node(one: argparse.Namespace, count: int) -> int:
     if one.ntasks_per_node:
-        return _number("--ntasks-per-node", one.ntasks_per_node, 1)
-    return -(-_number("--ntasks", one.ntasks, 1) // count) if one.ntasks else 1
+        return _parse_number("--ntasks-per-node", one.ntasks_per_node, 1)
+    return -(-_parse_number("--ntasks", one.ntasks, 1) // count) if one.ntasks else 1
 
 
-def _gpus(one: argparse.Namespace, count: int, notes: list[Note]) -> int:
+def _count_gpus(one: argparse.Namespace, count: int, notes: list[Note]) -> int:
     """Return GPUs on each node."""
     if one.gpus_per_node:
-        return _typed("--gpus-per-node", one.gpus_per_node, notes)
+        return _parse_typed_count("--gpus-per-node", one.gpus_per_node, notes)
     if one.gpus_per_task:
-        return _tasks_per_node(one, count) * _typed("--gpus-per-task", one.gpus_per_task, notes)
+        return _count_tasks_per_node(one, count) * _parse_typed_count(
+            "--gpus-per-task", one.gpus_per_task, notes
+        )
     if one.gpus:
-        return -(-_typed("--gpus", one.gpus, notes) // count)
+        return -(-_parse_typed_count("--gpus", one.gpus, notes) // count)
     for part in (one.gres or "").split(","):
         name, _, rest = part.partition(":")
         if name == "gpu":
-            return _typed("--gres", rest or "1", notes)
+            return _parse_typed_count("--gres", rest or "1", notes)
         if part:
             notes.append(Note("--gres", f"{show(part)} is not understood"))
     return 0
 
 
-def _typed(name: str, text: str, notes: list[Note]) -> int:
+def _parse_typed_count(name: str, text: str, notes: list[Note]) -> int:
     """Return the number of `8` or `h100:8`."""
     kind, _, number = text.rpartition(":")
     if kind:
         notes.append(Note(name, f"the type {show(kind)} is not looked at"))
-    return _number(name, number)
+    return _parse_number(name, number)
 
 
-def _switches(text: str, notes: list[Note]) -> int:
+def _parse_switches(text: str, notes: list[Note]) -> int:
     number, _, wait = text.partition("@")
     if wait:
         notes.append(Note("--switches", f"does not wait: {show(wait)} has no effect"))
-    return _number("--switches", number, 1)
+    return _parse_number("--switches", number, 1)
 
 
-def _number(name: str, text: str, least: int = 0) -> int:
-    if not re.fullmatch(r"[0-9]{1,7}", text, re.ASCII) or not least <= int(text) <= MOST:
-        raise _fault(name, text, f"expected an integer from {least} to {MOST}")
+def _parse_number(name: str, text: str, least: int = 0) -> int:
+    if not re.fullmatch(r"[0-9]{1,7}", text, re.ASCII) or not least <= int(text) <= MAX_INTEGER:
+        raise _build_error(name, text, f"expected an integer from {least} to {MAX_INTEGER}")
     return int(text)
 
 
-def _fault(name: str, text: str, problem: str) -> PlacementRequestError:
+def _build_error(name: str, text: str, problem: str) -> PlacementRequestError:
     return PlacementRequestError(name, f"{problem}, got '{show(text)}'")

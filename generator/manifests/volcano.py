@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.manifests.objects import Manifests, Object, mentions
-from generator.manifests.pod_groups import lone_group, pods_of_group
-from generator.manifests.workloads import PodSet, Workload, find_workload, sets_of_pods
+from generator.manifests.objects import Manifests, KubeObject, has_key_prefix
+from generator.manifests.pod_groups import find_only_group, find_group_pods
+from generator.manifests.workloads import PodSet, Workload, find_workload, group_pods
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 
@@ -21,51 +21,51 @@ GROUP_NAME: Final = "scheduling.k8s.io/group-name"
 _ANNOTATION: Final = "volcano.sh/network-topology-"
 _MODE: Final = f"{_ANNOTATION}mode"
 _TIER: Final = f"{_ANNOTATION}highest-tier"
-_ROLES: Final = "volcano.sh/task-topology-"
+_TASK_TOPOLOGY: Final = "volcano.sh/task-topology-"
 _LOWEST: Final = "1"
 
 
-def is_mine(manifests: Manifests) -> bool:
+def is_present(manifests: Manifests) -> bool:
     """Return whether Volcano's kinds or annotations are there."""
     return any(
         one.group == BATCH
         or (one.kind == "PodGroup" and one.group == SCHEDULING)
-        or mentions(one.field.value, _ANNOTATION)
+        or has_key_prefix(one.field.value, _ANNOTATION)
         for one in manifests.objects
     )
 
 
-def read(manifests: Manifests) -> dict[str, Any]:
+def parse_spec(manifests: Manifests) -> dict[str, Any]:
     """Return the spec of the request.
 
     Raises:
         PlacementRequestError: a field that counts is malformed, or says what Volcano refuses.
     """
     workload = find_workload(manifests)
-    group = lone_group(manifests, SCHEDULING)
+    group = find_only_group(manifests, SCHEDULING)
     if workload is not None and workload.owner.group == BATCH:
-        spec = _job(workload, manifests)
+        spec = _parse_job(workload, manifests)
     elif group is not None:
-        spec = _pod_group(group, workload, manifests)
+        spec = _parse_pod_group(group, workload, manifests)
     else:
-        spec = _annotated(workload, manifests)
-    return {"preset": Preset.VOLCANO.value} | spec | _roles(manifests, spec["groups"])
+        spec = _parse_annotated(workload, manifests)
+    return {"preset": Preset.VOLCANO.value} | spec | _parse_task_topology(manifests, spec["groups"])
 
 
-def _job(workload: Workload, manifests: Manifests) -> dict[str, Any]:
-    job, tasks = workload.owner, workload.owner.spec.at("tasks").items()
+def _parse_job(workload: Workload, manifests: Manifests) -> dict[str, Any]:
+    job, tasks = workload.owner, workload.owner.spec.get("tasks").items()
     by_name = {one.name: one for one in workload.sets}
     groups = []
     for at, task in enumerate(tasks):
-        found = by_name.get(task.at("name").text(f"task{at}"))
+        found = by_name.get(task.get("name").text(f"task{at}"))
         if found is None:
             continue
-        least = task.at("minAvailable").whole(found.count)
-        row = found.row() | {"min": min(least, found.count)}
-        groups.append(row | _partitions(task.at("partitionPolicy"), found, manifests))
-    _apply_minimum(groups, job.spec.at("minAvailable").maybe_whole())
-    least = job.spec.at("minAvailable").whole(sum(row["min"] for row in groups))
-    wish = _wish(job.spec.at("networkTopology"), manifests)
+        least = task.get("minAvailable").integer(found.count)
+        row = found.render_group() | {"min": min(least, found.count)}
+        groups.append(row | _parse_partitions(task.get("partitionPolicy"), found, manifests))
+    _apply_minimum(groups, job.spec.get("minAvailable").optional_integer())
+    least = job.spec.get("minAvailable").integer(sum(row["min"] for row in groups))
+    wish = _parse_tiers(job.spec.get("networkTopology"), manifests)
     return wish | {
         "gang": job.name,
         "priority": workload.priority,
@@ -82,20 +82,20 @@ def _apply_minimum(groups: Sequence[dict[str, Any]], least: int | None) -> None:
         row["min"] = least if len(groups) == 1 else 0
 
 
-def _partitions(policy: Field, pods: PodSet, manifests: Manifests) -> dict[str, Any]:
+def _parse_partitions(policy: Field, pods: PodSet, manifests: Manifests) -> dict[str, Any]:
     if not policy.exists:
         return {}
-    total = policy.at("totalPartitions").whole(0, least=1)
-    size = policy.at("partitionSize").whole(0, least=1)
+    total = policy.get("totalPartitions").integer(0, minimum=1)
+    size = policy.get("partitionSize").integer(0, minimum=1)
     if total * size != pods.count:
         problem = f"{total} partitions of {size} are not the {pods.count} replicas"
         raise PlacementRequestError(policy.path, problem)
-    wish = _wish(policy.at("networkTopology"), manifests)
-    layer = {"size": size, "indexed": True, "min": policy.at("minPartitions").whole(0)}
-    return _as_slices(layer, wish)
+    wish = _parse_tiers(policy.get("networkTopology"), manifests)
+    layer = {"size": size, "indexed": True, "min": policy.get("minPartitions").integer(0)}
+    return _build_slices(layer, wish)
 
 
-def _as_slices(layer: dict[str, Any], wish: Mapping[str, Any]) -> dict[str, Any]:
+def _build_slices(layer: dict[str, Any], wish: Mapping[str, Any]) -> dict[str, Any]:
     """Return a wish for every part of a set: hard as a layer's tier, soft as a mere grouping."""
     if not layer["min"]:
         del layer["min"]
@@ -104,23 +104,23 @@ def _as_slices(layer: dict[str, Any], wish: Mapping[str, Any]) -> dict[str, Any]
     return {"slices": [layer]}
 
 
-def _wish(field: Field, manifests: Manifests) -> dict[str, Any]:
+def _parse_tiers(field: Field, manifests: Manifests) -> dict[str, Any]:
     """Return `required` for mode hard, `preferred` for soft.
 
     Hard without a tier is no constraint to Volcano; that is noted.
     """
     if not field.exists:
         return {}
-    mode = field.at("mode").text("hard")
-    number = field.at("highestTierAllowed").maybe_whole()
-    named = manifests.levels.tier(field.at("highestTierName"))
+    mode = field.get("mode").text("hard")
+    number = field.get("highestTierAllowed").optional_integer()
+    named = manifests.levels.find_tier(field.get("highestTierName"))
     if number is not None and named:
         problem = "highestTierAllowed and highestTierName exclude each other"
         raise PlacementRequestError(field.path, problem)
     if mode == "soft":
         return {"preferred": [_LOWEST]}
     if mode != "hard":
-        raise field.at("mode").fault("expected hard or soft")
+        raise field.get("mode").build_error("expected hard or soft")
     tier = named or ("" if number is None else str(number))
     if not tier:
         field.note("hard without a tier constrains nothing, to Volcano either")
@@ -128,118 +128,128 @@ def _wish(field: Field, manifests: Manifests) -> dict[str, Any]:
     return {"required": tier}
 
 
-def _pod_group(group: Object, workload: Workload | None, manifests: Manifests) -> dict[str, Any]:
+def _parse_pod_group(
+    group: KubeObject, workload: Workload | None, manifests: Manifests
+) -> dict[str, Any]:
     spec = group.spec
-    pods = pods_of_group(manifests, group, GROUP_NAME)
-    least = spec.at("minMember").maybe_whole()
-    per_task = {name: row.whole(0) for name, row in spec.at("minTaskMember").entries()}
-    policies = spec.at("subGroupPolicy").items()
+    pods = find_group_pods(manifests, group, GROUP_NAME)
+    least = spec.get("minMember").optional_integer()
+    per_task = {name: row.integer(0) for name, row in spec.get("minTaskMember").entries()}
+    policies = spec.get("subGroupPolicy").items()
     if workload is not None:
         sets: tuple[PodSet, ...] = workload.sets
-        groups = [one.row() for one in sets]
+        groups = [one.render_group() for one in sets]
     elif pods:
-        parts = _Parts(policies, manifests)
-        sets = sets_of_pods(pods, parts.part_of)
-        groups = [one.row() | parts.wish_of(one.name) for one in sets]
+        parts = _SubgroupPolicies(policies, manifests)
+        sets = group_pods(pods, parts.find_subgroup)
+        groups = [one.render_group() | parts.find_tiers(one.name) for one in sets]
     else:
-        groups = _without_pods(group, policies, manifests)
+        groups = _build_groups_without_pods(group, policies, manifests)
     for row in groups:
         if row["name"] in per_task:
             row["min"] = min(per_task[row["name"]], row["count"])
     if least is not None:
         for row in groups:
             row.setdefault("min", 0 if len(groups) > 1 else min(least, row["count"]))
-    wish = _wish(spec.at("networkTopology"), manifests)
+    wish = _parse_tiers(spec.get("networkTopology"), manifests)
     found: dict[str, Any] = wish | {"gang": group.name, "groups": groups}
-    return found if least is None else found | {"min": _at_most(groups, spec.at("minMember"))}
+    return (
+        found
+        if least is None
+        else found | {"min": _parse_capped_minimum(groups, spec.get("minMember"))}
+    )
 
 
-def _at_most(groups: Sequence[Mapping[str, Any]], field: Field) -> int:
+def _parse_capped_minimum(groups: Sequence[Mapping[str, Any]], field: Field) -> int:
     total: int = sum(row["count"] for row in groups)
-    least = field.whole(0)
+    least = field.integer(0)
     if least > total:
         field.note(f"only {total} pods are in the file")
     return min(least, total)
 
 
-class _Parts:
+class _SubgroupPolicies:
     """Which subgroup a pod is of, by the policies of a PodGroup."""
 
     def __init__(self, policies: Sequence[Field], manifests: Manifests) -> None:
         self._policies = policies
-        self._wishes: dict[str, dict[str, Any]] = {}
+        self._tiers: dict[str, dict[str, Any]] = {}
         self._manifests = manifests
 
-    def part_of(self, pod: Object) -> str:
+    def find_subgroup(self, pod: KubeObject) -> str:
         """Return the name of the first policy that selects the pod, with its partition."""
-        labels = _mapping(pod.labels.value)
+        labels = _as_mapping(pod.labels.value)
         for at, policy in enumerate(self._policies):
-            keys = [key.text() for key in policy.at("matchLabelKeys").items()]
+            keys = [key.text() for key in policy.get("matchLabelKeys").items()]
             wanted = {
                 key: value.text()
-                for key, value in policy.at("labelSelector", "matchLabels").entries()
+                for key, value in policy.get("labelSelector", "matchLabels").entries()
             }
             is_selected = all(labels.get(key) == value for key, value in wanted.items())
             if not is_selected or not keys or any(key not in labels for key in keys):
                 continue
             name = "-".join(
-                (policy.at("name").text(f"part{at}"), *(str(labels[key]) for key in keys))
+                (policy.get("name").text(f"part{at}"), *(str(labels[key]) for key in keys))
             )
-            self._wishes[name] = _wish(policy.at("networkTopology"), self._manifests)
+            self._tiers[name] = _parse_tiers(policy.get("networkTopology"), self._manifests)
             return name
         return ""
 
-    def wish_of(self, name: str) -> dict[str, Any]:
+    def find_tiers(self, name: str) -> dict[str, Any]:
         """Return the tiers of a subgroup."""
-        return self._wishes.get(name, {})
+        return self._tiers.get(name, {})
 
 
-def _without_pods(
-    group: Object, policies: Sequence[Field], manifests: Manifests
+def _build_groups_without_pods(
+    group: KubeObject, policies: Sequence[Field], manifests: Manifests
 ) -> list[dict[str, Any]]:
     """Return groups by numbers alone: the minimum, or the subgroups that are asked for."""
     spec, groups = group.spec, []
     for at, policy in enumerate(policies):
-        size = policy.at("subGroupSize").whole(1, least=1)
-        num = policy.at("minSubGroups").whole(1) or 1
+        size = policy.get("subGroupSize").integer(1, minimum=1)
+        num = policy.get("minSubGroups").integer(1) or 1
         layer = {"size": size, "min": 0}
-        row = {"name": policy.at("name").text(f"part{at}"), "count": size * num}
-        groups.append(row | _as_slices(layer, _wish(policy.at("networkTopology"), manifests)))
+        row = {"name": policy.get("name").text(f"part{at}"), "count": size * num}
+        groups.append(
+            row | _build_slices(layer, _parse_tiers(policy.get("networkTopology"), manifests))
+        )
     if not groups:
-        groups.append({"name": "pods", "count": spec.at("minMember").whole(1, least=1)})
+        groups.append({"name": "pods", "count": spec.get("minMember").integer(1, minimum=1)})
     group.field.note("no pod of it is in the file: what its pods ask for is not known")
     return groups
 
 
-def _annotated(workload: Workload | None, manifests: Manifests) -> dict[str, Any]:
+def _parse_annotated(workload: Workload | None, manifests: Manifests) -> dict[str, Any]:
     """Return pods, or a workload of another system, whose pods carry the topology themselves."""
     if workload is not None:
         name, sets = workload.owner.name, workload.sets
     elif manifests.pods:
-        name, sets = manifests.pods[0].name, sets_of_pods(manifests.pods, lambda _: "")
+        name, sets = manifests.pods[0].name, group_pods(manifests.pods, lambda _: "")
     else:
         raise PlacementRequestError("the file", "expected a Job, a PodGroup, a workload or pods")
     annotations = sets[0].annotations
-    tier = annotations.at(_TIER).numeral(least=0)
-    mode = annotations.at(_MODE).text("hard")
+    tier = annotations.get(_TIER).integer_from_text(minimum=0)
+    mode = annotations.get(_MODE).text("hard")
     if mode == "soft":
         wish: dict[str, Any] = {"preferred": [_LOWEST]}
     else:
         wish = {} if tier is None else {"required": str(tier)}
-    return wish | {"gang": name, "groups": [one.row() for one in sets]}
+    return wish | {"gang": name, "groups": [one.render_group() for one in sets]}
 
 
-def _roles(manifests: Manifests, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _parse_task_topology(
+    manifests: Manifests, groups: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """Return the task-topology plugin's affinity, which makes that plugin the preset."""
     affinity: dict[str, Any] = {}
-    for one in manifests.of("Job", "PodGroup"):
+    for one in manifests.select("Job", "PodGroup"):
         for key, kind in (("affinity", "attract"), ("anti-affinity", "repel")):
-            text = one.annotations.at(_ROLES + key).text()
+            text = one.annotations.get(_TASK_TOPOLOGY + key).text()
             if text.strip():
-                affinity[kind] = [_names(part) for part in text.split(";") if part.strip()]
-        order = one.annotations.at(_ROLES + "task-order").text()
+                affinity[kind] = [_split_names(part) for part in text.split(";") if part.strip()]
+        order = one.annotations.get(_TASK_TOPOLOGY + "task-order").text()
         if order.strip():
-            affinity["order"] = _names(order)
+            affinity["order"] = _split_names(order)
     names = {row["name"] for row in groups}
     roles = {role for key in ("attract", "repel") for row in affinity.get(key, ()) for role in row}
     unknown = sorted(roles - names)
@@ -250,9 +260,9 @@ def _roles(manifests: Manifests, groups: Sequence[Mapping[str, Any]]) -> dict[st
     return {"preset": Preset.TASK_TOPOLOGY.value, "affinity": affinity}
 
 
-def _names(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _as_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.manifests.objects import Manifests, Object
-from generator.manifests.pods import pod_row, priority_of
+from generator.manifests.objects import Manifests, KubeObject
+from generator.manifests.pods import parse_pod_fields, parse_priority
 from generator.manifests.resource_units import ONE_SLOT
 from topology.model.errors import PlacementRequestError, show
 
@@ -31,18 +31,18 @@ class PodSet:
     @property
     def annotations(self) -> Field:
         """Annotations of each pod."""
-        return self.template.at("metadata", "annotations")
+        return self.template.get("metadata", "annotations")
 
     @property
     def labels(self) -> Field:
         """Labels of each pod."""
-        return self.template.at("metadata", "labels")
+        return self.template.get("metadata", "labels")
 
-    def row(self) -> dict[str, Any]:
+    def render_group(self) -> dict[str, Any]:
         """Return the set as a group of a request, without any tier."""
-        if not self.template.at("spec").exists:
-            raise PlacementRequestError(self.template.at("spec").title, "is missing")
-        row = {"name": self.name, "count": self.count} | pod_row(self.template)
+        if not self.template.get("spec").exists:
+            raise PlacementRequestError(self.template.get("spec").title, "is missing")
+        row = {"name": self.name, "count": self.count} | parse_pod_fields(self.template)
         if not row["request"]:
             self.template.note("asks for nothing, and takes one slot")
             row["request"] = dict(ONE_SLOT)
@@ -53,13 +53,13 @@ class PodSet:
 class Workload:
     """What is placed together."""
 
-    owner: Object
+    owner: KubeObject
     sets: tuple[PodSet, ...]
 
     @property
     def priority(self) -> int:
         """The highest of its pods."""
-        return max((priority_of(one.template) for one in self.sets), default=0)
+        return max((parse_priority(one.template) for one in self.sets), default=0)
 
 
 def find_workload(manifests: Manifests) -> Workload | None:
@@ -83,7 +83,7 @@ def find_workload(manifests: Manifests) -> Workload | None:
     return Workload(owner, tuple(sets))
 
 
-def _refuse_equal_names(owner: Object, sets: Sequence[PodSet]) -> None:
+def _refuse_equal_names(owner: KubeObject, sets: Sequence[PodSet]) -> None:
     seen: set[str] = set()
     for name in (one.name for one in sets):
         if name in seen:
@@ -91,16 +91,18 @@ def _refuse_equal_names(owner: Object, sets: Sequence[PodSet]) -> None:
         seen.add(name)
 
 
-def sets_of_pods(pods: Sequence[Object], split_by: Callable[[Object], str]) -> tuple[PodSet, ...]:
+def group_pods(
+    pods: Sequence[KubeObject], split_by: Callable[[KubeObject], str]
+) -> tuple[PodSet, ...]:
     """Return pods as sets of equals, in the order of their first ones.
 
     Args:
         pods: in order of ranks.
         split_by: the name of the part that a pod belongs to, empty for none; parts stay apart.
     """
-    members: dict[tuple[str, str], list[Object]] = {}
+    members: dict[tuple[str, str], list[KubeObject]] = {}
     for pod in pods:
-        shape = json.dumps([pod_row(pod.field), priority_of(pod.field)], sort_keys=True)
+        shape = json.dumps([parse_pod_fields(pod.field), parse_priority(pod.field)], sort_keys=True)
         members.setdefault((split_by(pod), shape), []).append(pod)
     names: dict[str, int] = {}
     found = []
@@ -112,84 +114,86 @@ def sets_of_pods(pods: Sequence[Object], split_by: Callable[[Object], str]) -> t
     return tuple(found)
 
 
-def _job(owner: Object) -> list[PodSet]:
-    completions = owner.spec.at("completions").maybe_whole()
-    count = owner.spec.at("parallelism").whole(1)
+def _parse_job(owner: KubeObject) -> list[PodSet]:
+    completions = owner.spec.get("completions").optional_integer()
+    count = owner.spec.get("parallelism").integer(1)
     if completions is not None:
         count = min(count, completions)
-    return [PodSet("main", count, owner.spec.at("template"))]
+    return [PodSet("main", count, owner.spec.get("template"))]
 
 
-def _job_set(owner: Object) -> list[PodSet]:
+def _parse_job_set(owner: KubeObject) -> list[PodSet]:
     found = []
-    for row in owner.spec.at("replicatedJobs").items():
-        spec = row.at("template", "spec")
-        size = spec.at("parallelism").whole(1)
-        replicas = row.at("replicas").whole(1)
-        name = row.at("name").text("main")
-        found.append(PodSet(name, replicas * size, spec.at("template"), size))
+    for row in owner.spec.get("replicatedJobs").items():
+        spec = row.get("template", "spec")
+        size = spec.get("parallelism").integer(1)
+        replicas = row.get("replicas").integer(1)
+        name = row.get("name").text("main")
+        found.append(PodSet(name, replicas * size, spec.get("template"), size))
     return found
 
 
-def _replicated(owner: Object) -> list[PodSet]:
-    count = owner.spec.at("replicas").whole(1)
-    return [PodSet("main", count, owner.spec.at("template"))]
+def _parse_replicated(owner: KubeObject) -> list[PodSet]:
+    count = owner.spec.get("replicas").integer(1)
+    return [PodSet("main", count, owner.spec.get("template"))]
 
 
-def _kubeflow(owner: Object) -> list[PodSet]:
+def _parse_kubeflow(owner: KubeObject) -> list[PodSet]:
     found = []
     for key, roles in owner.spec.entries():
         if not key.endswith("ReplicaSpecs"):
             continue
         for role, row in roles.entries():
-            count = row.at("replicas").whole(1)
-            found.append(PodSet(role.lower(), count, row.at("template")))
+            count = row.get("replicas").integer(1)
+            found.append(PodSet(role.lower(), count, row.get("template")))
     return found
 
 
-def _leader_worker_set(owner: Object) -> list[PodSet]:
+def _parse_leader_worker_set(owner: KubeObject) -> list[PodSet]:
     """One replica: each is a gang of its own."""
-    spec = owner.spec.at("leaderWorkerTemplate")
-    size = spec.at("size").whole(1, least=1)
-    replicas = owner.spec.at("replicas")
-    if replicas.whole(1) != 1:
+    spec = owner.spec.get("leaderWorkerTemplate")
+    size = spec.get("size").integer(1, minimum=1)
+    replicas = owner.spec.get("replicas")
+    if replicas.integer(1) != 1:
         replicas.note("each replica is a gang of its own; the answer is for one")
-    worker, leader = spec.at("workerTemplate"), spec.at("leaderTemplate")
+    worker, leader = spec.get("workerTemplate"), spec.get("leaderTemplate")
     if not leader.exists:
         return [PodSet("worker", size, worker)]
     return [PodSet("leader", 1, leader), PodSet("worker", size - 1, worker)]
 
 
-def _kueue_workload(owner: Object) -> list[PodSet]:
+def _parse_kueue_workload(owner: KubeObject) -> list[PodSet]:
     return [
         PodSet(
-            row.at("name").text("main"),
-            row.at("count").whole(1),
-            row.at("template"),
-            topology=row.at("topologyRequest"),
+            row.get("name").text("main"),
+            row.get("count").integer(1),
+            row.get("template"),
+            topology=row.get("topologyRequest"),
         )
-        for row in owner.spec.at("podSets").items()
+        for row in owner.spec.get("podSets").items()
     ]
 
 
-def _volcano_job(owner: Object) -> list[PodSet]:
+def _parse_volcano_job(owner: KubeObject) -> list[PodSet]:
     return [
-        PodSet(row.at("name").text(f"task{at}"), row.at("replicas").whole(1), row.at("template"))
-        for at, row in enumerate(owner.spec.at("tasks").items())
+        PodSet(
+            row.get("name").text(f"task{at}"), row.get("replicas").integer(1), row.get("template")
+        )
+        for at, row in enumerate(owner.spec.get("tasks").items())
     ]
 
 
 _KUBEFLOW: Final = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
-_READERS: Final[Mapping[tuple[str, str], Callable[[Object], list[PodSet]]]] = MappingProxyType(
+_READERS: Final[Mapping[tuple[str, str], Callable[[KubeObject], list[PodSet]]]] = MappingProxyType(
     {
-        ("batch", "Job"): _job,
-        ("jobset.x-k8s.io", "JobSet"): _job_set,
-        ("apps", "StatefulSet"): _replicated,
-        ("apps", "Deployment"): _replicated,
-        ("apps", "ReplicaSet"): _replicated,
-        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _leader_worker_set,
-        ("kueue.x-k8s.io", "Workload"): _kueue_workload,
-        ("batch.volcano.sh", "Job"): _volcano_job,
-        **{("kubeflow.org", kind): _kubeflow for kind in _KUBEFLOW},
+        ("batch", "Job"): _parse_job,
+        ("jobset.x-k8s.io", "JobSet"): _parse_job_set,
+        ("apps", "StatefulSet"): _parse_replicated,
+        ("apps", "Deployment"): _parse_replicated,
+        ("apps", "ReplicaSet"): _parse_replicated,
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _parse_leader_worker_set,
+        ("kueue.x-k8s.io", "Workload"): _parse_kueue_workload,
+        ("batch.volcano.sh", "Job"): _parse_volcano_job,
+        **{("kubeflow.org", kind): _parse_kubeflow for kind in _KUBEFLOW},
     }
 )

@@ -30,7 +30,7 @@ TierName = Annotated[
 """Begins with a letter: a number is a tier already."""
 Count = Annotated[int, Field(ge=0)]
 Percent = Annotated[int, Field(ge=0, le=100)]
-Time = Annotated[
+Timestamp = Annotated[
     str, Field(min_length=20, max_length=40, json_schema_extra={"format": "date-time"})
 ]
 """RFC 3339."""
@@ -100,7 +100,7 @@ class HeldPlan(WireModel):
 
     hash: PlanHash
     """What an approval names."""
-    since: Time
+    since: Timestamp
     creates: Count = 0
     updates: Count = 0
     deletes: Count = 0
@@ -126,7 +126,7 @@ class Condition(WireModel):
     status: Literal["True", "False", "Unknown"]
     observed_generation: Count | None = None
     """Of the spec that it was found for."""
-    last_transition_time: Time
+    last_transition_time: Timestamp
     reason: Annotated[
         str,
         StringConstraints(pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$", max_length=1024),
@@ -177,13 +177,13 @@ def parse_fabric_document(document: object) -> FabricDocument:
     if found.metadata.name != FABRIC_NAME:
         name = show(found.metadata.name)
         raise ConfigError(f"metadata.name: the one {FABRIC_KIND} is named {FABRIC_NAME}: '{name}'")
-    _refuse_twins("spec.planes", [plane.name for plane in found.spec.planes])
-    _refuse_twins("spec.tierNames", found.spec.tier_names)
-    _refuse_twins("spec.outputs", [output.type for output in found.spec.outputs])
+    _refuse_duplicates("spec.planes", [plane.name for plane in found.spec.planes])
+    _refuse_duplicates("spec.tierNames", found.spec.tier_names)
+    _refuse_duplicates("spec.outputs", [output.type for output in found.spec.outputs])
     return found
 
 
-def _refuse_twins(field: str, names: Sequence[str]) -> None:
+def _refuse_duplicates(field: str, names: Sequence[str]) -> None:
     """Raise where a name is there twice; the API server sees to that by itself, files do not."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

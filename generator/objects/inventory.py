@@ -49,27 +49,27 @@ class Inventory(NamedTuple):
 Quantities = dict[str, Annotated[int, BeforeValidator(parse_quantity)]]
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Loose(BaseModel):
+class _LenientModel(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _IdRow(_Strict):
+class _IdRow(_StrictModel):
     type: IdKind
     value: str
     subtype: str = ""
 
 
-class _TaintRow(_Loose):
+class _TaintRow(_LenientModel):
     key: str
     value: str = ""
     effect: str = "NoSchedule"
 
 
-def _taint(value: object) -> object:
+def _parse_taint(value: object) -> object:
     """Return a taint object for the text form `key=value:Effect`."""
     if not isinstance(value, str):
         return value
@@ -78,10 +78,10 @@ def _taint(value: object) -> object:
     return {"key": key, "value": text, "effect": effect}
 
 
-Taints = list[Annotated[_TaintRow, BeforeValidator(_taint)]]
+Taints = list[Annotated[_TaintRow, BeforeValidator(_parse_taint)]]
 
 
-class _NodeRow(_Strict):
+class _NodeRow(_StrictModel):
     name: str
     ids: list[_IdRow] = Field(default_factory=list)
     capacity: Quantities = Field(default_factory=dict)
@@ -91,28 +91,28 @@ class _NodeRow(_Strict):
     schedulable: bool = True
 
 
-class _Metadata(_Loose):
+class _KubeMetadata(_LenientModel):
     name: str
     labels: dict[str, str] = Field(default_factory=dict)
 
 
-class _KubeSpec(_Loose):
+class _KubeSpec(_LenientModel):
     taints: Taints = Field(default_factory=list)
     unschedulable: bool = False
 
 
-class _Address(_Loose):
+class _NodeAddress(_LenientModel):
     type: str
     address: str
 
 
-class _KubeStatus(_Loose):
+class _KubeStatus(_LenientModel):
     allocatable: Quantities = Field(default_factory=dict)
-    addresses: list[_Address] = Field(default_factory=list)
+    addresses: list[_NodeAddress] = Field(default_factory=list)
 
 
-class _KubeNode(_Loose):
-    metadata: _Metadata
+class _KubeNode(_LenientModel):
+    metadata: _KubeMetadata
     spec: _KubeSpec = _KubeSpec()
     status: _KubeStatus = _KubeStatus()
 
@@ -128,11 +128,11 @@ def parse_nodes(raw: bytes, *, source: str) -> Inventory:
         if isinstance(found, ParseError):
             problems.append(found)
             continue
-        for path, row in _rows(found.value):
+        for path, row in _iterate_rows(found.value):
             try:
-                node = _node(row)
+                node = _parse_row(row)
             except (ValidationError, ValueError) as error:
-                problem = f"{path} is left out: {_describe(error)}"
+                problem = f"{path} is left out: {_describe_error(error)}"
                 problems.append(ParseError(problem, source=source, line=found.line))
                 continue
             if node.name in nodes:
@@ -150,18 +150,18 @@ def parse_node(document: Mapping[str, object]) -> ListedNode:
         ConfigError: it is none, or a field that counts is malformed.
     """
     try:
-        return _node(document)
+        return _parse_row(document)
     except (ValidationError, ValueError) as error:
-        raise ConfigError(_describe(error)) from error
+        raise ConfigError(_describe_error(error)) from error
 
 
-def _describe(error: ValidationError | ValueError) -> str:
+def _describe_error(error: ValidationError | ValueError) -> str:
     return (
         "; ".join(describe_validation(error)) if isinstance(error, ValidationError) else str(error)
     )
 
 
-def _rows(document: object) -> Iterator[tuple[str, object]]:
+def _iterate_rows(document: object) -> Iterator[tuple[str, object]]:
     """Yield (path, node in either form); anything else is yielded whole, to be refused."""
     if isinstance(document, Mapping) and isinstance(document.get("nodes"), Sequence):
         for number, row in enumerate(document["nodes"]):
@@ -174,30 +174,32 @@ def _rows(document: object) -> Iterator[tuple[str, object]]:
         yield "the document", document
 
 
-def _node(row: object) -> ListedNode:
+def _parse_row(row: object) -> ListedNode:
     if not isinstance(row, Mapping):
         raise ValueError("expected `nodes: [...]` or Node objects")  # noqa: TRY004 - a bad row
     if row.get("kind") == "Node":
-        return _from_kube(_KubeNode.model_validate(row))
+        return _build_from_kube(_KubeNode.model_validate(row))
     if "name" not in row:
         raise ValueError("expected `nodes: [{name: ...}]` or Node objects")
-    return _from_row(_NodeRow.model_validate(row))
+    return _build_from_row(_NodeRow.model_validate(row))
 
 
-def _from_row(row: _NodeRow) -> ListedNode:
+def _build_from_row(row: _NodeRow) -> ListedNode:
     spec = NodeSpec(
-        name=_checked_name(row.name),
+        name=_check_name(row.name),
         capacity={SLOTS: 1} | row.capacity,
         free=None if row.free is None else {SLOTS: 1} | row.capacity | row.free,
         labels=row.labels,
-        taints=_taint_texts(row.taints),
+        taints=_render_taints(row.taints),
         schedulable=row.schedulable,
     )
-    return ListedNode(row.name, _ids(row.name, (_canonical(found) for found in row.ids)), spec)
+    return ListedNode(
+        row.name, _collect_ids(row.name, (_normalize_id(found) for found in row.ids)), spec
+    )
 
 
-def _from_kube(node: _KubeNode) -> ListedNode:
-    name = _checked_name(node.metadata.name)
+def _build_from_kube(node: _KubeNode) -> ListedNode:
+    name = _check_name(node.metadata.name)
     kinds = {"Hostname": IdKind.HOSTNAME, "InternalIP": IdKind.IP, "ExternalIP": IdKind.IP}
     ids = (
         Id(kinds[found.type], found.address)
@@ -208,19 +210,19 @@ def _from_kube(node: _KubeNode) -> ListedNode:
         name=name,
         capacity={SLOTS: 1} | node.status.allocatable,
         labels=node.metadata.labels,
-        taints=_taint_texts(node.spec.taints),
+        taints=_render_taints(node.spec.taints),
         schedulable=not node.spec.unschedulable,
     )
-    return ListedNode(name, _ids(name, ids), spec)
+    return ListedNode(name, _collect_ids(name, ids), spec)
 
 
-def _checked_name(name: str) -> str:
+def _check_name(name: str) -> str:
     if parse_node_name(name) is None:
         raise ValueError(f"name: expected a Kubernetes node name, got '{show(name, 64)}'")
     return name
 
 
-def _canonical(row: _IdRow) -> Id:
+def _normalize_id(row: _IdRow) -> Id:
     """Return an id in canonical form, so that it meets what agents and sweeps report."""
     value: str | None = row.value
     if row.type in (IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID):
@@ -232,15 +234,15 @@ def _canonical(row: _IdRow) -> Id:
     return Id(row.type, value, row.subtype)
 
 
-def _ids(name: str, found: Iterator[Id]) -> tuple[Id, ...]:
+def _collect_ids(name: str, found: Iterator[Id]) -> tuple[Id, ...]:
     return tuple(sorted({Id(IdKind.NODE_NAME, name), *found}))
 
 
-def _taint_texts(taints: Sequence[_TaintRow]) -> tuple[str, ...]:
+def _render_taints(taints: Sequence[_TaintRow]) -> tuple[str, ...]:
     return tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in taints)
 
 
-def capacities(inventory: Inventory | None, placed: Sequence[str]) -> dict[str, NodeSpec]:
+def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict[str, NodeSpec]:
     """Return the capacity of every node: as listed, one slot where there is no list."""
     if inventory is None:
         return {name: NodeSpec(name) for name in placed}

@@ -53,7 +53,7 @@ class PlaneChoice(NamedTuple):
     """How the networks of a fabric are told apart, and which of them is asked for."""
 
     policies: tuple[PlanePolicy, ...] = ()
-    name: str = COMPUTE
+    plane_name: str = COMPUTE
 
 
 DEFAULT_PLANES: Final = PlaneChoice()
@@ -114,17 +114,17 @@ def parse_planes(raw: bytes, *, source: str) -> tuple[PlanePolicy, ...]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise ConfigError(f"{source}:{found.line}: plane {twice} is there twice")
-    return policies_of(parsed.planes, source=source)
+    return build_policies(parsed.planes, source=source)
 
 
-def policies_of(planes: Iterable[PlaneModel], *, source: str) -> tuple[PlanePolicy, ...]:
+def build_policies(planes: Iterable[PlaneModel], *, source: str) -> tuple[PlanePolicy, ...]:
     """Return the policies of networks that were read, in the same order.
 
     Raises:
         ConfigError: a prefix of a subnet is none; the message begins with the source.
     """
     return tuple(
-        PlanePolicy(plane.name, tuple(_rule(rule, source) for rule in plane.any))
+        PlanePolicy(plane.name, tuple(_build_rule(rule, source) for rule in plane.any))
         for plane in planes
     )
 
@@ -146,25 +146,25 @@ def read_planes(file: Path) -> tuple[PlanePolicy, ...]:
     return parse_planes(raw, source=source)
 
 
-def _rule(rule: RuleModel, source: str) -> PortRule:
+def _build_rule(rule: RuleModel, source: str) -> PortRule:
     return PortRule(
         media=frozenset([rule.medium] if rule.medium else []),
         ports=rule.ports or (),
         hosts=rule.hosts or (),
         switches=rule.switches or (),
-        subnets=frozenset(_subnet(text, source) for text in rule.subnets or ()),
-        min_rate_bps=_bps(rule.min_rate_gbps),
-        max_rate_bps=_bps(rule.max_rate_gbps),
+        subnets=frozenset(_parse_subnet(text, source) for text in rule.subnets or ()),
+        min_rate_bps=_to_bps(rule.min_rate_gbps),
+        max_rate_bps=_to_bps(rule.max_rate_gbps),
         gpu=rule.gpu,
     )
 
 
-def _subnet(text: str, source: str) -> str:
+def _parse_subnet(text: str, source: str) -> str:
     subnet = parse_guid(text)
     if subnet is None:
         raise ConfigError(f"{source}: '{show(text)}' is no subnet prefix such as fe80000000000000")
     return subnet
 
 
-def _bps(gbps: float | None) -> int | None:
+def _to_bps(gbps: float | None) -> int | None:
     return None if gbps is None else round(gbps * _GIGA)

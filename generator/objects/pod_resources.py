@@ -18,10 +18,10 @@ from generator.objects.inventory import SLOTS, Inventory, ListedNode
 from generator.objects.quantities import parse_amount
 from topology.model.errors import ConfigError, show
 
-PODS: Final = "pods"
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
+PODS_RESOURCE: Final = "pods"
+_ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 Amounts = dict[str, Decimal]
-_NOTHING: Final[Mapping[str, Decimal]] = MappingProxyType({})
+_NO_AMOUNTS: Final[Mapping[str, Decimal]] = MappingProxyType({})
 
 
 class PodUsage(NamedTuple):
@@ -37,41 +37,41 @@ def parse_pod_usage(found: Mapping[str, Any]) -> PodUsage | None:
     Raises:
         ConfigError: a field that counts is malformed.
     """
-    spec, status = _part(found, "spec"), _part(found, "status")
+    spec, status = _get_mapping(found, "spec"), _get_mapping(found, "status")
     node = spec.get("nodeName")
-    if not isinstance(node, str) or not node or status.get("phase") in _ENDED:
+    if not isinstance(node, str) or not node or status.get("phase") in _ENDED_PHASES:
         return None
-    amounts = _requests_of(spec)
-    amounts[PODS] = Decimal(1)
+    amounts = _compute_pod_request(spec)
+    amounts[PODS_RESOURCE] = Decimal(1)
     if any("/" in name and amount for name, amount in amounts.items()):
         # Slots count jobs of whole nodes; what serves every node, without devices, takes none.
         amounts[SLOTS] = Decimal(1)
-    return PodUsage(node, _shared(tuple(sorted(amounts.items()))))
+    return PodUsage(node, _intern_amounts(tuple(sorted(amounts.items()))))
 
 
 @lru_cache(maxsize=4096)
-def _shared(amounts: tuple[tuple[str, Decimal], ...]) -> Mapping[str, Decimal]:
+def _intern_amounts(amounts: tuple[tuple[str, Decimal], ...]) -> Mapping[str, Decimal]:
     """Return one mapping for all pods that take the same, which are most."""
     return dict(amounts)
 
 
-class _Left(NamedTuple):
+class _NodeUsage(NamedTuple):
     """What pods leave of one node."""
 
     node: ListedNode
-    taken: Mapping[str, Decimal]
-    left: ListedNode
+    used: Mapping[str, Decimal]
+    free_node: ListedNode
 
 
-class Leavings:
+class FreeCapacity:
     """What pods left of nodes last, so that only nodes are counted again where that changed."""
 
     def __init__(self) -> None:
         """Nothing was counted yet."""
-        self._known: dict[str, _Left] = {}
-        self._last: Inventory | None = None
+        self._known: dict[str, _NodeUsage] = {}
+        self._last_inventory: Inventory | None = None
 
-    def of(self, inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inventory:
+    def subtract(self, inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inventory:
         """Return the nodes with what pods leave of them; less than nothing is nothing.
 
         The very same value where it is as last time. Cost: O(pods + nodes), and O(resources) for
@@ -80,87 +80,91 @@ class Leavings:
         taken: dict[str, Amounts] = {}
         for usage in usages:
             if usage is not None:
-                _add(taken.setdefault(usage.node, {}), usage.amounts)
+                _add_amounts(taken.setdefault(usage.node, {}), usage.amounts)
         known = self._known
         found = [
-            _left(node, taken.get(node.name, _NOTHING), known.get(node.name))
+            _compute_free(node, taken.get(node.name, _NO_AMOUNTS), known.get(node.name))
             for node in inventory.nodes
         ]
         self._known = {one.node.name: one for one in found}
-        left = inventory._replace(nodes=tuple(one.left for one in found))
-        if self._last != left:
-            self._last = left
-        return self._last
+        left = inventory._replace(nodes=tuple(one.free_node for one in found))
+        if self._last_inventory != left:
+            self._last_inventory = left
+        return self._last_inventory
 
 
-def less_usage(inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inventory:
-    """Return the nodes with what pods leave of them, as `Leavings` does, once."""
-    return Leavings().of(inventory, usages)
+def subtract_usage(inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inventory:
+    """Return the nodes with what pods leave of them, as `FreeCapacity` does, once."""
+    return FreeCapacity().subtract(inventory, usages)
 
 
-def _left(node: ListedNode, taken: Mapping[str, Decimal], last: _Left | None) -> _Left:
-    if last is not None and last.node is node and last.taken == taken:
+def _compute_free(
+    node: ListedNode, taken: Mapping[str, Decimal], last: _NodeUsage | None
+) -> _NodeUsage:
+    if last is not None and last.node is node and last.used == taken:
         return last
-    return _Left(node, taken, _less(node, taken))
+    return _NodeUsage(node, taken, _subtract_amounts(node, taken))
 
 
-def _less(node: ListedNode, taken: Mapping[str, Decimal]) -> ListedNode:
+def _subtract_amounts(node: ListedNode, taken: Mapping[str, Decimal]) -> ListedNode:
     free = {
         name: max(0, num - int(taken.get(name, Decimal(0)).to_integral_value(ROUND_CEILING)))
-        for name, num in node.spec.idle.items()
+        for name, num in node.spec.initial_free.items()
     }
     return replace(node, spec=replace(node.spec, free=free))
 
 
-def _requests_of(spec: Mapping[str, Any]) -> Amounts:
+def _compute_pod_request(spec: Mapping[str, Any]) -> Amounts:
     total: Amounts = {}
-    for container in _list(spec, "containers"):
-        _add(total, _requests(container))
+    for container in _get_list(spec, "containers"):
+        _add_amounts(total, _parse_container_request(container))
     beside: Amounts = {}
     """Of those init containers that go on running."""
     most: Amounts = {}
-    for container in _list(spec, "initContainers"):
-        own = _requests(container)
+    for container in _get_list(spec, "initContainers"):
+        own = _parse_container_request(container)
         if container.get("restartPolicy") == "Always":
-            _add(beside, own)
+            _add_amounts(beside, own)
             own = {}
-        for name, amount in _sum(own, beside).items():
+        for name, amount in _sum_amounts(own, beside).items():
             most[name] = max(most.get(name, Decimal(0)), amount)
-    total = _sum(total, beside)
+    total = _sum_amounts(total, beside)
     found = {
         name: max(total.get(name, Decimal(0)), most.get(name, Decimal(0)))
         for name in {*total, *most}
     }
-    return _sum(found | _requests(spec), _amounts(_part(spec, "overhead")))
+    return _sum_amounts(
+        found | _parse_container_request(spec), _parse_amounts(_get_mapping(spec, "overhead"))
+    )
 
 
-def _requests(holder: Mapping[str, Any]) -> Amounts:
-    return _amounts(_part(_part(holder, "resources"), "requests"))
+def _parse_container_request(holder: Mapping[str, Any]) -> Amounts:
+    return _parse_amounts(_get_mapping(_get_mapping(holder, "resources"), "requests"))
 
 
-def _amounts(found: Mapping[str, Any]) -> Amounts:
+def _parse_amounts(found: Mapping[str, Any]) -> Amounts:
     try:
         return {str(name): parse_amount(value) for name, value in found.items()}
     except ValueError as error:
         raise ConfigError(f"requests: {show(str(error))}") from error
 
 
-def _add(total: Amounts, more: Mapping[str, Decimal]) -> None:
+def _add_amounts(total: Amounts, more: Mapping[str, Decimal]) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, Decimal(0)) + amount
 
 
-def _sum(one: Mapping[str, Decimal], other: Mapping[str, Decimal]) -> Amounts:
+def _sum_amounts(one: Mapping[str, Decimal], other: Mapping[str, Decimal]) -> Amounts:
     found = dict(one)
-    _add(found, other)
+    _add_amounts(found, other)
     return found
 
 
-def _part(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _get_mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     part = found.get(key)
     return part if isinstance(part, Mapping) else {}
 
 
-def _list(found: Mapping[str, Any], key: str) -> Iterable[Mapping[str, Any]]:
+def _get_list(found: Mapping[str, Any], key: str) -> Iterable[Mapping[str, Any]]:
     rows = found.get(key)
     return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else ()

@@ -22,9 +22,9 @@ class BoundPod(NamedTuple):
     gang: str
     """`NAMESPACE/NAME`."""
     node: str
-    since: datetime | None
+    bound_at: datetime | None
     """When it was bound; None: nobody knows."""
-    amounts: Mapping[str, Decimal]
+    requests: Mapping[str, Decimal]
     """What it takes there."""
 
 
@@ -36,7 +36,7 @@ class Gang(NamedTuple):
     nodes: frozenset[str]
 
 
-_MARKS: Final = (
+_GANG_KEYS: Final = (
     "scheduling.k8s.io/group-name",  # Volcano, on every pod that it schedules
     "pod-group.scheduling.sigs.k8s.io",
     "scheduling.x-k8s.io/pod-group",  # coscheduling
@@ -44,7 +44,7 @@ _MARKS: Final = (
     "pod-group-name",  # KAI
 )
 """Annotations or labels that hold the name of a group in the pod's namespace."""
-_SERVING: Final = frozenset({"apps", "v1"})
+_INDEPENDENT_OWNER_GROUPS: Final = frozenset({"apps", "v1"})
 """Groups of owners whose pods are no gang; `v1` is a static pod's Node."""
 _NAME: Final = "app.kubernetes.io/name"
 _COMPONENT: Final = "app.kubernetes.io/component"
@@ -67,7 +67,7 @@ class FollowedPod(NamedTuple):
 
     running: RunningPod | None
     """None where it does not run yet, or counts for nothing that is told by pods."""
-    usage: PodUsage | None
+    resource_usage: PodUsage | None
     bound: BoundPod | None = None
     """None where it is in no gang."""
 
@@ -81,11 +81,11 @@ def parse_followed_pod(found: Mapping[str, Any]) -> FollowedPod | None:
     usage = parse_pod_usage(found)
     if usage is None:
         return None
-    is_running = _part(found, "status").get("phase") == "Running"
-    pod = parse_pod(found)
+    is_running = _get_mapping(found, "status").get("phase") == "Running"
+    pod = parse_gang_pod(found)
     bound = None
     if pod is not None and pod.gang:
-        bound = BoundPod(pod.gang, pod.node, _bound_at(found), usage.amounts)
+        bound = BoundPod(pod.gang, pod.node, _parse_bound_at(found), usage.amounts)
     return FollowedPod(pod if is_running else None, usage, bound)
 
 
@@ -99,20 +99,20 @@ def parse_bound_pod(found: Mapping[str, Any]) -> BoundPod | None:
     return None if followed is None else followed.bound
 
 
-def parse_pod(found: Mapping[str, Any]) -> RunningPod | None:
+def parse_gang_pod(found: Mapping[str, Any]) -> RunningPod | None:
     """Return what counts of a pod, None where nothing does."""
-    metadata, spec = _part(found, "metadata"), _part(found, "spec")
+    metadata, spec = _get_mapping(found, "metadata"), _get_mapping(found, "spec")
     node = spec.get("nodeName")
     if not isinstance(node, str) or not node:
         return None
-    labels = _part(metadata, "labels")
+    labels = _get_mapping(metadata, "labels")
     if (labels.get(_NAME), labels.get(_COMPONENT)) == ("toponaut", "agent"):
         return RunningPod(node, is_agent=True, is_ready=_is_ready(found))
-    group = _mark_of(metadata) or _owner_of(metadata)
+    group = _find_gang_name(metadata) or _find_controller(metadata)
     return RunningPod(node, f"{metadata.get('namespace')}/{group}") if group else None
 
 
-def gangs_of(pods: Iterable[RunningPod]) -> tuple[Gang, ...]:
+def find_gangs(pods: Iterable[RunningPod]) -> tuple[Gang, ...]:
     """Return the gangs that run on two nodes or more, sorted by name. Cost: O(pods)."""
     nodes: dict[str, set[str]] = defaultdict(set)
     for pod in pods:
@@ -123,16 +123,16 @@ def gangs_of(pods: Iterable[RunningPod]) -> tuple[Gang, ...]:
     )
 
 
-def ailing_agents(pods: Iterable[RunningPod]) -> frozenset[str]:
+def find_unready_agents(pods: Iterable[RunningPod]) -> frozenset[str]:
     """Return the nodes whose agent runs and does not collect, or not any more."""
     agents = [pod for pod in pods if pod.is_agent]
     well = {pod.node for pod in agents if pod.is_ready}
     return frozenset(pod.node for pod in agents if pod.node not in well)
 
 
-def _bound_at(found: Mapping[str, Any]) -> datetime | None:
+def _parse_bound_at(found: Mapping[str, Any]) -> datetime | None:
     """Return when a pod got its node; where no condition tells, when it was made."""
-    rows = _part(found, "status").get("conditions")
+    rows = _get_mapping(found, "status").get("conditions")
     times = [
         row.get("lastTransitionTime")
         for row in (rows if isinstance(rows, list) else ())
@@ -141,7 +141,7 @@ def _bound_at(found: Mapping[str, Any]) -> datetime | None:
     ]
     try:
         told = datetime.fromisoformat(
-            str((*times, _part(found, "metadata").get("creationTimestamp"))[0])
+            str((*times, _get_mapping(found, "metadata").get("creationTimestamp"))[0])
         )
     except ValueError:
         return None
@@ -149,30 +149,32 @@ def _bound_at(found: Mapping[str, Any]) -> datetime | None:
 
 
 def _is_ready(found: Mapping[str, Any]) -> bool:
-    rows = _part(found, "status").get("conditions")
+    rows = _get_mapping(found, "status").get("conditions")
     return any(
         isinstance(row, Mapping) and (row.get("type"), row.get("status")) == ("Ready", "True")
         for row in (rows if isinstance(rows, list) else ())
     )
 
 
-def _mark_of(metadata: Mapping[str, Any]) -> str:
-    marks = {**_part(metadata, "labels"), **_part(metadata, "annotations")}
-    found = (marks.get(key) for key in _MARKS)
+def _find_gang_name(metadata: Mapping[str, Any]) -> str:
+    marks = {**_get_mapping(metadata, "labels"), **_get_mapping(metadata, "annotations")}
+    found = (marks.get(key) for key in _GANG_KEYS)
     return next((name for name in found if isinstance(name, str) and name), "")
 
 
-def _owner_of(metadata: Mapping[str, Any]) -> str:
+def _find_controller(metadata: Mapping[str, Any]) -> str:
     """Return the controller of a pod, empty for one whose pods do not run together."""
     owners = metadata.get("ownerReferences")
     for owner in owners if isinstance(owners, list) else ():
         if not isinstance(owner, Mapping) or owner.get("controller") is not True:
             continue
         group = str(owner.get("apiVersion")).partition("/")[0]
-        return "" if group in _SERVING else f"{owner.get('kind')}.{owner.get('name')}"
+        return (
+            "" if group in _INDEPENDENT_OWNER_GROUPS else f"{owner.get('kind')}.{owner.get('name')}"
+        )
     return ""
 
 
-def _part(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _get_mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     part = found.get(key)
     return part if isinstance(part, Mapping) else {}

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
-from generator.objects.fabric import Count, Time
+from generator.objects.fabric import Count, Timestamp
 from generator.objects.plane_config import PlaneName
 from topology.model.errors import ConfigError, show
 from topology.model.validation import describe_validation
@@ -100,9 +100,9 @@ class ReservationStatus(WireModel):
     phase: ReservationPhase
     epoch: Count
     """Of the leader that wrote this; never shrinks."""
-    expires_at: Time | None = None
+    expires_at: Timestamp | None = None
     """None once it is confirmed."""
-    ended_at: Time | None = None
+    ended_at: Timestamp | None = None
     """When it was released, or expired."""
     message: Annotated[str, StringConstraints(max_length=512)] = ""
     """For people."""
@@ -116,7 +116,7 @@ class ReservationMetadata(BaseModel):
     )
 
     name: Name
-    creation_timestamp: Time | None = None
+    creation_timestamp: Timestamp | None = None
 
 
 class PlacementReservation(WireModel):

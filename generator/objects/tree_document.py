@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Row(BaseModel):
+class _TreeModel(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
-class DomainRow(_Row):
+class DomainRow(_TreeModel):
     """One domain."""
 
     name: str
@@ -27,7 +27,7 @@ class DomainRow(_Row):
     """How far the decisions behind it were from a tie."""
 
 
-class TierRow(_Row):
+class TierRow(_TreeModel):
     """All domains of one tier."""
 
     tier: Annotated[int, Field(ge=1)]
@@ -36,14 +36,14 @@ class TierRow(_Row):
     domains: list[DomainRow]
 
 
-class UnplacedRow(_Row):
+class UnplacedRow(_TreeModel):
     """A node in no domain."""
 
     node: str
     reason: str
 
 
-class TreeDocument(_Row):
+class TreeDocument(_TreeModel):
     """What `toponaut tree -o json` prints."""
 
     api_version: Literal["toponaut.io/v1alpha1"] = Field(alias="apiVersion")

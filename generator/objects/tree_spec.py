@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from pydantic import Field, TypeAdapter, ValidationError
 
 from generator.objects.fabric import Output, OutputType, TierName
-from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, PlaneModel, policies_of
+from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, PlaneModel, build_policies
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
 from topology.planes.policy import COMPUTE, PlanePolicy
@@ -24,7 +24,7 @@ _TIERS: Final = TypeAdapter(Annotated[tuple[TierName, ...], Field(max_length=16)
 _OUTPUTS: Final = TypeAdapter(Annotated[tuple[Output, ...], Field(max_length=8)])
 
 
-class Shape(NamedTuple):
+class TreeSpec(NamedTuple):
     """What holds for the tree."""
 
     planes: PlaneChoice = DEFAULT_PLANES
@@ -35,12 +35,12 @@ class Shape(NamedTuple):
     """Whether it is to become HyperNodes."""
 
 
-DEFAULT_SHAPE: Final = Shape()
+DEFAULT_TREE_SPEC: Final = TreeSpec()
 
 
-def shape_of(
-    document: Mapping[str, Any] | None, last: Shape = DEFAULT_SHAPE
-) -> tuple[Shape, tuple[ParseError, ...]]:
+def parse_tree_spec(
+    document: Mapping[str, Any] | None, last: TreeSpec = DEFAULT_TREE_SPEC
+) -> tuple[TreeSpec, tuple[ParseError, ...]]:
     """Return what a Fabric object says, and what of it is no use.
 
     Args:
@@ -55,26 +55,26 @@ def shape_of(
         """Return a value, an empty one where it is absent, None where it is no use."""
         try:
             parsed = adapter.validate_python(spec.get(field) or ())
-            _refuse_twins([_name_of(one) for one in parsed])
+            _refuse_duplicates([_parse_plane_name(one) for one in parsed])
         except (ValidationError, ConfigError) as error:
-            problems.append(_problem(field, error))
+            problems.append(_build_problem(field, error))
             return None
         return parsed
 
     planes = take("planes", _PLANES)
-    policies = _policies(planes, last=last.planes.policies, problems=problems)
+    policies = _parse_policies(planes, last=last.planes.policies, problems=problems)
     names = take("tierNames", _TIERS)
     outputs = take("outputs", _OUTPUTS)
-    plane, has_hypernodes = last.planes.name, last.has_hypernodes
+    plane, has_hypernodes = last.planes.plane_name, last.has_hypernodes
     if outputs is not None:
         wanted = [one.plane for one in outputs if one.type is OutputType.HYPERNODE]
         has_hypernodes = bool(wanted) or "outputs" not in spec
         plane = wanted[0] if wanted else COMPUTE
     tier_names = last.tier_names if names is None else names
-    return Shape(PlaneChoice(policies, plane), tier_names, has_hypernodes), tuple(problems)
+    return TreeSpec(PlaneChoice(policies, plane), tier_names, has_hypernodes), tuple(problems)
 
 
-def _policies(
+def _parse_policies(
     planes: tuple[PlaneModel, ...] | None,
     *,
     last: tuple[PlanePolicy, ...],
@@ -83,25 +83,25 @@ def _policies(
     if planes is None:
         return last
     try:
-        return policies_of(planes, source=_SOURCE)
+        return build_policies(planes, source=_SOURCE)
     except ConfigError as error:
-        problems.append(_problem("planes", error))
+        problems.append(_build_problem("planes", error))
         return last
 
 
-def _name_of(found: PlaneModel | Output | str) -> str:
+def _parse_plane_name(found: PlaneModel | Output | str) -> str:
     if isinstance(found, str):
         return found
     return found.name if isinstance(found, PlaneModel) else found.type
 
 
-def _refuse_twins(names: list[str]) -> None:
+def _refuse_duplicates(names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"'{show(twice)}' is there twice")
 
 
-def _problem(field: str, error: ValidationError | ConfigError) -> ParseError:
+def _build_problem(field: str, error: ValidationError | ConfigError) -> ParseError:
     why = (
         "; ".join(describe_validation(error)) if isinstance(error, ValidationError) else str(error)
     )

@@ -18,60 +18,62 @@ from topology.model.validation import describe_validation
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 from topology.reports.neighbor_report import API_VERSION
 
-APPROVED: Final = "toponaut.io/approved-plan"
+APPROVED_PLAN_ANNOTATION: Final = "toponaut.io/approved-plan"
 """Annotation: the hash of the held plan that may be carried out."""
 _HASH: Final = re.compile(r"[0-9a-f]{16,64}")
 _SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
 
 
-class Policy(NamedTuple):
+class WritePolicy(NamedTuple):
     """What holds for writing HyperNodes."""
 
     budget: ChangeBudget = ChangeBudget()
     is_paused: bool = False
-    approved: str = ""
+    approved_plan: str = ""
     """Hash of a plan, empty where none is approved."""
     problems: tuple[ParseError, ...] = ()
     """Values that were no use, whose default counts instead."""
 
-    def approves(self, plan: str) -> bool:
+    def is_approved(self, plan: str) -> bool:
         """Return whether a person has approved the plan of this hash."""
-        return plan == self.approved
+        return plan == self.approved_plan
 
-    def approving(self, plan: str) -> Policy:
+    def with_approved_plan(self, plan: str) -> WritePolicy:
         """Return the same with a plan approved.
 
         Raises:
             ConfigError: it is no hash of a plan.
         """
-        return self._replace(approved=_checked(plan))
+        return self._replace(approved_plan=_check_hash(plan))
 
 
-def policy_of(document: Mapping[str, Any] | None) -> Policy:
+def parse_write_policy(document: Mapping[str, Any] | None) -> WritePolicy:
     """Return what a Fabric object says, the defaults where there is none."""
-    spec = _part(document, "spec")
+    spec = _get_mapping(document, "spec")
     problems: list[ParseError] = []
-    budget = _budget(spec.get("changeBudget"), problems)
+    budget = _parse_budget(spec.get("changeBudget"), problems)
     paused = spec.get("paused")
     if paused is not None and not isinstance(paused, bool):
         # Whoever wrote `paused: "yes"` wanted a pause.
         problem = "spec.paused: expected true or false; it counts as true"
         problems.append(ParseError(problem, source=_SOURCE, excerpt=str(paused)))
-    approved = _part(_part(document, "metadata"), "annotations").get(APPROVED)
-    if approved is not None and not is_hash(approved):
-        problem = f"metadata.annotations['{APPROVED}']: expected the hash of a plan"
+    approved = _get_mapping(_get_mapping(document, "metadata"), "annotations").get(
+        APPROVED_PLAN_ANNOTATION
+    )
+    if approved is not None and not is_plan_hash(approved):
+        problem = f"metadata.annotations['{APPROVED_PLAN_ANNOTATION}']: expected the hash of a plan"
         problems.append(ParseError(problem, source=_SOURCE, excerpt=str(approved)))
         approved = None
-    return Policy(budget, paused not in (None, False), approved or "", tuple(problems))
+    return WritePolicy(budget, paused not in (None, False), approved or "", tuple(problems))
 
 
-def is_hash(text: object) -> bool:
+def is_plan_hash(text: object) -> bool:
     """Return whether it looks like the hash of a plan."""
     return isinstance(text, str) and _HASH.fullmatch(text) is not None
 
 
-def _checked(plan: str) -> str:
-    if not is_hash(plan):
+def _check_hash(plan: str) -> str:
+    if not is_plan_hash(plan):
         raise ConfigError(f"'{show(plan)}' is no hash of a plan: 16 to 64 digits 0-9, a-f")
     return plan
 
@@ -82,22 +84,24 @@ def with_approval(document: Mapping[str, Any] | None, approved: str) -> dict[str
     Raises:
         ConfigError: it is no hash of a plan.
     """
-    metadata = {"name": FABRIC_NAME} | _part(document, "metadata")
-    metadata["annotations"] = _part(metadata, "annotations") | {APPROVED: _checked(approved)}
+    metadata = {"name": FABRIC_NAME} | _get_mapping(document, "metadata")
+    metadata["annotations"] = _get_mapping(metadata, "annotations") | {
+        APPROVED_PLAN_ANNOTATION: _check_hash(approved)
+    }
     head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND}
     return head | dict(document or {}) | {"metadata": metadata}
 
 
 def without_approval(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the Fabric object with no plan approved: an approval is for one time."""
-    metadata = _part(document, "metadata")
-    kept = _part(metadata, "annotations")
-    kept.pop(APPROVED, None)
+    metadata = _get_mapping(document, "metadata")
+    kept = _get_mapping(metadata, "annotations")
+    kept.pop(APPROVED_PLAN_ANNOTATION, None)
     metadata.pop("annotations", None)
     return dict(document) | {"metadata": metadata | ({"annotations": kept} if kept else {})}
 
 
-def _budget(found: object, problems: list[ParseError]) -> ChangeBudget:
+def _parse_budget(found: object, problems: list[ParseError]) -> ChangeBudget:
     try:
         return ChangeBudget() if found is None else ChangeBudget.model_validate(found)
     except ValidationError as error:
@@ -107,7 +111,7 @@ def _budget(found: object, problems: list[ParseError]) -> ChangeBudget:
         return ChangeBudget()
 
 
-def _part(found: Mapping[str, Any] | None, key: str) -> dict[str, Any]:
+def _get_mapping(found: Mapping[str, Any] | None, key: str) -> dict[str, Any]:
     """Return an object within another, an empty one where it is not there or is none."""
     part = found.get(key) if found is not None else None
     return dict(part) if isinstance(part, Mapping) else {}

@@ -22,26 +22,26 @@ MAX_DEPTH: Final = 64
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS: Final = frozenset({None, "!", "tag:yaml.org,2002:str"})
 _COLLECTION_TAGS: Final = frozenset({None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
-_STEPS: Final[Mapping[type[yaml.Event], int]] = {
+_DEPTH_CHANGES: Final[Mapping[type[yaml.Event], int]] = {
     yaml.MappingStartEvent: 1,
     yaml.SequenceStartEvent: 1,
     yaml.MappingEndEvent: -1,
     yaml.SequenceEndEvent: -1,
 }
 """How an event changes the depth."""
-_WORDS: Final = {"": None, "~": None, "null": None, "true": True, "false": False}
+_CONSTANTS: Final = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})\Z")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,4})?\Z")
 
 
-class _Mark(Protocol):
+class _TextPosition(Protocol):
     """A place in the text; the C parser and the Python one have a type each."""
 
     line: int
     """0-based."""
 
 
-class Document(NamedTuple):
+class YamlDocument(NamedTuple):
     """One decoded document of a file."""
 
     value: Any
@@ -50,7 +50,7 @@ class Document(NamedTuple):
     """1-based, where it starts."""
 
 
-def parse_documents(raw: bytes, *, source: str) -> Iterator[Document | ParseError]:
+def parse_documents(raw: bytes, *, source: str) -> Iterator[YamlDocument | ParseError]:
     """Yield the documents of JSON or YAML in UTF-8, and an error for each that is refused.
 
     After an error of syntax or too deep nesting the rest cannot be read; any other refused
@@ -66,10 +66,10 @@ def parse_documents(raw: bytes, *, source: str) -> Iterator[Document | ParseErro
         if isinstance(found, ParseError):
             yield found
         else:
-            yield from _unlist(found)
+            yield from _expand_list(found)
 
 
-def parse_document(raw: bytes, *, source: str) -> Document:
+def parse_document(raw: bytes, *, source: str) -> YamlDocument:
     """Return the one document of a file that people write.
 
     Raises:
@@ -84,67 +84,69 @@ def parse_document(raw: bytes, *, source: str) -> Document:
     raise ConfigError(f"{source}: expected one document, got {len(found)}")
 
 
-def _unlist(found: Document) -> Iterator[Document]:
+def _expand_list(found: YamlDocument) -> Iterator[YamlDocument]:
     value = found.value
     kind, items = (value.get("kind"), value.get("items")) if isinstance(value, dict) else ("", "")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
-        yield from (Document(item, found.line) for item in items)
+        yield from (YamlDocument(item, found.line) for item in items)
     elif value is not None:
         yield found
 
 
-def _parse_json(text: str, source: str) -> list[Document | ParseError]:
+def _parse_json(text: str, source: str) -> list[YamlDocument | ParseError]:
     """Return the one document of a JSON text; empty where the text may be YAML."""
     if not text.lstrip().startswith("{"):
         return []
     try:
-        return [Document(json.loads(text), 1)]
+        return [YamlDocument(json.loads(text), 1)]
     except RecursionError:
         return [ParseError("nested too deeply", source=source)]
     except ValueError:
         return []  # a flow mapping of YAML, or several documents; YAML's error names the line
 
 
-def _parse_yaml(text: str, source: str) -> Iterator[Document | ParseError]:
+def _parse_yaml(text: str, source: str) -> Iterator[YamlDocument | ParseError]:
     try:
-        yield from _build(yaml.parse(text, Loader=_LOADER), source)
+        yield from _build_documents(yaml.parse(text, Loader=_LOADER), source)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        yield ParseError(show(f"not YAML: {error.problem}"), source=source, line=_line(mark))
+        yield ParseError(show(f"not YAML: {error.problem}"), source=source, line=_line_number(mark))
     except yaml.YAMLError as error:
         reason = str(error).splitlines()[0]
         yield ParseError(show(f"not YAML: {reason}"), source=source)
 
 
-def _build(events: Iterable[yaml.Event], source: str) -> Iterator[Document | ParseError]:
-    builder = _Builder()
+def _build_documents(
+    events: Iterable[yaml.Event], source: str
+) -> Iterator[YamlDocument | ParseError]:
+    builder = _DocumentBuilder()
     start, depth = 1, 0
     for event in events:
-        depth += _STEPS.get(type(event), 0)
+        depth += _DEPTH_CHANGES.get(type(event), 0)
         if depth > MAX_DEPTH:
             # libyaml takes quadratic time for deep flow collections, so nothing more is read,
             # not even of a document that is refused already.
-            line = _line(event.start_mark)
+            line = _line_number(event.start_mark)
             yield ParseError(f"nested deeper than {MAX_DEPTH}", source=source, line=line)
             return
         if isinstance(event, yaml.DocumentStartEvent):
-            builder = _Builder()
-            start = _line(event.end_mark)
+            builder = _DocumentBuilder()
+            start = _line_number(event.end_mark)
         elif isinstance(event, yaml.DocumentEndEvent):
             if builder.problem:
                 yield ParseError(builder.problem, source=source, line=builder.line)
             else:
-                yield Document(builder.value, start)
+                yield YamlDocument(builder.value, start)
         elif not builder.problem:
             builder.problem = builder.add(event)
-            builder.line = _line(event.start_mark)
+            builder.line = _line_number(event.start_mark)
 
 
-def _line(mark: _Mark | None) -> int:
+def _line_number(mark: _TextPosition | None) -> int:
     return 1 if mark is None else mark.line + 1
 
 
-class _Builder:
+class _DocumentBuilder:
     """Builds one document without recursion."""
 
     def __init__(self) -> None:
@@ -188,7 +190,7 @@ class _Builder:
             self._keys[-1] = event.value
             return ""
         is_plain = event.implicit[0] and event.tag is None
-        return self._attach(_resolve(event.value) if is_plain else event.value)
+        return self._attach(_resolve_scalar(event.value) if is_plain else event.value)
 
     def _attach(self, value: object) -> str:
         if not self._open:
@@ -205,10 +207,10 @@ class _Builder:
         return ""
 
 
-def _resolve(text: str) -> object:
+def _resolve_scalar(text: str) -> object:
     """Return what a plain scalar means: JSON's constants and numbers, all else is text."""
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     if _INTEGER.match(text):
         return int(text)
     return float(text) if _FLOAT.match(text) else text

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from generator.ingest.inputs import Inputs
-from generator.ingest.subnets import refusals
-from generator.switches.reports import COLLECTOR, is_walked
+from generator.ingest.subnets import derive_refusal_findings
+from generator.switches.reports import COLLECTOR, is_switch_report
 from topology.model.errors import show
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.reports.compact_reports import Report
@@ -17,7 +17,7 @@ STALE_PERIODS = 3
 """A report is stale when it is older than so many collection periods."""
 
 
-def freshness_findings(
+def derive_freshness_findings(
     reports: Sequence[Report],
     *,
     listed: Collection[str],
@@ -37,17 +37,17 @@ def freshness_findings(
         advice: what to do about a report that is too old.
     """
     names = {report.metadata.name for report in reports if report.device_kind is not None}
-    findings = [_silent(name) for name in sorted(set(listed) - names) if names]
+    findings = [_build_silent_finding(name) for name in sorted(set(listed) - names) if names]
     if period is not None:
         limit = STALE_PERIODS * period
         for report in reports:
-            age = _age(report, now)
+            age = _compute_age(report, now)
             if age is not None and abs(age) > limit and report.device_kind is not None:
-                findings.append(_stale(report, age, advice))
+                findings.append(_build_stale_finding(report, age, advice))
     return findings
 
 
-def _age(report: Report, now: datetime) -> timedelta | None:
+def _compute_age(report: Report, now: datetime) -> timedelta | None:
     try:
         observed = datetime.fromisoformat(report.status.observed_at or "")
     except ValueError:
@@ -55,7 +55,7 @@ def _age(report: Report, now: datetime) -> timedelta | None:
     return None if observed.tzinfo is None else now - observed
 
 
-def _silent(name: str) -> Finding:
+def _build_silent_finding(name: str) -> Finding:
     return Finding(
         kind=FindingKind.SILENT_NODE,
         device=name,
@@ -68,7 +68,7 @@ def _silent(name: str) -> Finding:
     )
 
 
-def _stale(report: Report, age: timedelta, advice: str) -> Finding:
+def _build_stale_finding(report: Report, age: timedelta, advice: str) -> Finding:
     name, age_s = report.metadata.name, int(age.total_seconds())
     what, advised = (
         (f"is {age_s} s old", advice)
@@ -91,7 +91,9 @@ def _stale_report(report: Report, message: str) -> Finding:
     )
 
 
-def ailing_findings(reports: Iterable[Report], ailing: Collection[str]) -> tuple[Finding, ...]:
+def derive_unready_findings(
+    reports: Iterable[Report], ailing: Collection[str]
+) -> tuple[Finding, ...]:
     """Return a finding per report whose agent is not ready; of nodes without one others tell.
 
     Args:
@@ -109,7 +111,7 @@ def ailing_findings(reports: Iterable[Report], ailing: Collection[str]) -> tuple
     )
 
 
-def walk_findings(reports: Iterable[Report]) -> list[Finding]:
+def derive_walk_findings(reports: Iterable[Report]) -> list[Finding]:
     """Return a finding per report whose switch did not tell everything the last time."""
     return [
         _stale_report(
@@ -135,7 +137,9 @@ class Periods(NamedTuple):
     """Between walks of a switch; None: nobody walks them, and their age means nothing."""
 
 
-def report_findings(inputs: Inputs, *, now: datetime, ages: Periods | None) -> list[Finding]:
+def derive_report_findings(
+    inputs: Inputs, *, now: datetime, periods: Periods | None
+) -> list[Finding]:
     """Return what the reports lack: those missing or too old, and collectors that failed.
 
     Args:
@@ -144,19 +148,19 @@ def report_findings(inputs: Inputs, *, now: datetime, ages: Periods | None) -> l
         ages: None for saved reports.
     """
     listed = [node.name for node in inputs.inventory.nodes] if inputs.inventory else []
-    refused = refusals(inputs.reports, unknown=inputs.unknown_subnets)
-    failed = walk_findings(inputs.reports)
+    refused = derive_refusal_findings(inputs.reports, unknown=inputs.unknown_subnets)
+    failed = derive_walk_findings(inputs.reports)
     found = [*refused, *failed]
     names = {finding.device for finding in failed}
-    agents = [report for report in inputs.reports if not is_walked(report)]
-    walked = [report for report in inputs.reports if is_walked(report)]
-    period = ages.agents if ages else None
-    found += freshness_findings(agents, listed=listed, now=now, period=period)
-    stale = freshness_findings(
+    agents = [report for report in inputs.reports if not is_switch_report(report)]
+    walked = [report for report in inputs.reports if is_switch_report(report)]
+    period = periods.agents if periods else None
+    found += derive_freshness_findings(agents, listed=listed, now=now, period=period)
+    stale = derive_freshness_findings(
         walked,
         listed=(),
         now=now,
-        period=ages.switches if ages else None,
+        period=periods.switches if periods else None,
         advice="Check that it answers SNMP; where it is gone for good, remove its report.",
     )
     return [*found, *(one for one in stale if one.device not in names)]

@@ -9,11 +9,17 @@ from types import MappingProxyType
 
 from generator.ingest.inputs import Inputs
 from generator.objects.inventory import Inventory
-from generator.observe.freshness import report_findings
-from generator.observe.port_findings import PortMemory, port_findings
-from topology.identity.id_owners import owners_of
-from topology.incremental.incremental_tree import Context, Known, Path, Wanted, learn
-from topology.model.claims import Claim, FirstOwners, Key, SweptClaims
+from generator.observe.freshness import derive_report_findings
+from generator.observe.port_findings import HostPortCache, derive_port_findings
+from topology.identity.id_owners import index_id_owners
+from topology.incremental.incremental_tree import (
+    PreviousGeneration,
+    TreeState,
+    RebuildScope,
+    TreeOptions,
+    build_tree_state,
+)
+from topology.model.claims import Claim, PreviousOwners, Key, SweptClaims
 from topology.model.facts import Finding, sort_findings
 from topology.model.tree import TopologyTree
 
@@ -29,9 +35,9 @@ class Observation:
     """InfiniBand subnets whose cables are not known; the tree lacks what hangs on them."""
     planes: tuple[str, ...] = ()
     """The networks that have ports."""
-    owners: FirstOwners = field(default_factory=dict[Key, str], compare=False, repr=False)
+    owners: PreviousOwners = field(default_factory=dict[Key, str], compare=False, repr=False)
     """By id the node that has it, where nodes report: who had it first when another claims it."""
-    path: Path = field(default=Path.WHOLE, compare=False)
+    path: RebuildScope = field(default=RebuildScope.WHOLE, compare=False)
     """How much was done anew for it."""
 
 
@@ -55,21 +61,23 @@ def observe(
     found = observe_fabric(inputs, previous=previous, names_of_tiers=names_of_tiers)
     if found is None:
         return None
-    findings = sort_findings([*found.findings, *report_findings(inputs, now=now, ages=None)])
+    findings = sort_findings(
+        [*found.findings, *derive_report_findings(inputs, now=now, periods=None)]
+    )
     return replace(found, findings=findings)
 
 
-class FabricMemory:
+class ObservationCache:
     """What was made of the last inputs, so that the next are only looked at where they differ."""
 
     def __init__(self) -> None:
         """Nothing is known yet."""
-        self.known: Known | None = None
-        self.ports = PortMemory()
+        self.known: TreeState | None = None
+        self.port_cache = HostPortCache()
         self._listed: tuple[Inventory | None, tuple[Claim, ...]] = (None, ())
-        self._owners: FirstOwners | None = None
+        self._owners: PreviousOwners | None = None
 
-    def claims(self, inputs: Inputs) -> tuple[Claim | SweptClaims, ...]:
+    def collect_claims(self, inputs: Inputs) -> tuple[Claim | SweptClaims, ...]:
         """Return all claims, those of the same inventory as the same objects."""
         inventory, claims = self._listed
         if inventory is not inputs.inventory:
@@ -77,15 +85,17 @@ class FabricMemory:
             self._listed = (inputs.inventory, claims)
         return (*claims, *inputs.claims)
 
-    def learn(self, inputs: Inputs, wanted: Wanted, context: Context) -> Known:
+    def update(self, inputs: Inputs, wanted: TreeOptions, context: PreviousGeneration) -> TreeState:
         """Return what the inputs tell, and remember it."""
-        self.known = learn(self.claims(inputs), wanted=wanted, context=context, last=self.known)
+        self.known = build_tree_state(
+            self.collect_claims(inputs), options=wanted, context=context, last=self.known
+        )
         return self.known
 
-    def owners(self, known: Known) -> FirstOwners:
+    def find_owners(self, known: TreeState) -> PreviousOwners:
         """Return who has which id: the same as before where no more than cables moved."""
-        if known.path is Path.WHOLE or self._owners is None:
-            self._owners = owners_of(known.fabric)
+        if known.scope is RebuildScope.WHOLE or self._owners is None:
+            self._owners = index_id_owners(known.fabric)
         return self._owners
 
 
@@ -93,9 +103,9 @@ def observe_fabric(
     inputs: Inputs,
     *,
     previous: TopologyTree | None = None,
-    first_owners: FirstOwners = MappingProxyType({}),
+    first_owners: PreviousOwners = MappingProxyType({}),
     names_of_tiers: Sequence[str] = (),
-    memory: FabricMemory | None = None,
+    memory: ObservationCache | None = None,
 ) -> Observation | None:
     """Return the tree and those findings that follow from facts alone, not from their status.
 
@@ -108,14 +118,14 @@ def observe_fabric(
     """
     if not inputs.claims:
         return None
-    memory = memory or FabricMemory()
+    memory = memory or ObservationCache()
     choice = inputs.planes
-    wanted = Wanted(choice.name, tuple(choice.policies), tuple(names_of_tiers))
-    known = memory.learn(inputs, wanted, Context(previous, first_owners))
-    found = known.inferred.inference
-    told = port_findings(known.fabric, known.plane, inputs.reports, memory=memory.ports)
+    wanted = TreeOptions(choice.plane_name, tuple(choice.policies), tuple(names_of_tiers))
+    known = memory.update(inputs, wanted, PreviousGeneration(previous, first_owners))
+    found = known.inference_state.inference
+    told = derive_port_findings(known.fabric, known.plane, inputs.reports, memory=memory.port_cache)
     findings = sort_findings([*found.findings, *told])
-    owners: FirstOwners = memory.owners(known) if inputs.reports else {}
+    owners: PreviousOwners = memory.find_owners(known) if inputs.reports else {}
     return Observation(
-        found.tree, findings, inputs.unknown_subnets, known.split.names, owners, known.path
+        found.tree, findings, inputs.unknown_subnets, known.split.names, owners, known.scope
     )

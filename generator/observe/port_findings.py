@@ -27,111 +27,111 @@ from topology.model.lazy_rows import rows_at
 from topology.planes.plane import Plane
 from topology.reports.compact_reports import Report
 
-_LISTENERS: Final = frozenset({"lldpd", "frames"})
-_SHOWN: Final = 4
+_LLDP_COLLECTORS: Final = frozenset({"lldpd", "frames"})
+_MAX_SHOWN: Final = 4
 _MAX_POOLED: Final = 1 << 12
-_End: TypeAlias = tuple[str, str]
+_PortKey: TypeAlias = tuple[str, str]
 """Node and port."""
 
 
-class _Up(NamedTuple):
+class _LinkedPort(NamedTuple):
     """A port that has a link."""
 
     name: str
-    hears: bool
+    has_neighbor: bool
     """Anybody."""
     firmware_lldp: bool | None
 
 
-class _Node(NamedTuple):
+class _HostPorts(NamedTuple):
     """What one report of a host says of its ports."""
 
     report: Report
     """Of which it is; the same says the same."""
     name: str
     """The node's."""
-    down: tuple[str, ...]
+    down_ports: tuple[str, ...]
     """Names of the ports without a link."""
-    linked: tuple[str, ...]
+    linked_ports: tuple[str, ...]
     """Names of those with one."""
-    up: tuple[_Up, ...]
+    ethernet_ports: tuple[_LinkedPort, ...]
     """Ethernet ports that have a link."""
     is_listening: bool
     """Somebody on that node listens for LLDP, and could."""
-    hears: bool
+    has_neighbor: bool
     """Any of its Ethernet ports hears anybody."""
 
 
-class PortMemory:
+class HostPortCache:
     """What was read of the last reports, so that the next are only read where they differ."""
 
     def __init__(self) -> None:
         """Nothing was read yet."""
-        self._nodes: dict[str, _Node] = {}
+        self._hosts: dict[str, _HostPorts] = {}
         self._pool: dict[tuple[object, ...], tuple[Any, ...]] = {}
         """Rows of ports that many nodes have alike."""
 
-    def nodes(self, reports: Iterable[Report]) -> list[_Node]:
+    def read_hosts(self, reports: Iterable[Report]) -> list[_HostPorts]:
         """Return what each host says of its ports, and remember it for reports of these names."""
         found = []
         for report in reports:
             if report.device_kind is DeviceKind.HOST:
-                last = self._nodes.get(report.metadata.name)
+                last = self._hosts.get(report.metadata.name)
                 is_known = last is not None and last.report is report
-                found.append(last if last is not None and is_known else self._read(report))
-        self._nodes = {node.name: node for node in found}
+                found.append(last if last is not None and is_known else self._read_report(report))
+        self._hosts = {node.name: node for node in found}
         return found
 
-    def _read(self, report: Report) -> _Node:
+    def _read_report(self, report: Report) -> _HostPorts:
         if len(self._pool) > _MAX_POOLED:
             self._pool = {}
-        node, pool = _node(report), self._pool
+        node, pool = _parse_host(report), self._pool
         return node._replace(
-            down=pool.setdefault(node.down, node.down),
-            linked=pool.setdefault(node.linked, node.linked),
-            up=pool.setdefault(node.up, node.up),
+            down_ports=pool.setdefault(node.down_ports, node.down_ports),
+            linked_ports=pool.setdefault(node.linked_ports, node.linked_ports),
+            ethernet_ports=pool.setdefault(node.ethernet_ports, node.ethernet_ports),
         )
 
 
-def port_findings(
+def derive_port_findings(
     fabric: Fabric,
     plane: Plane,
     reports: Sequence[Report],
     *,
-    memory: PortMemory | None = None,
+    memory: HostPortCache | None = None,
 ) -> Iterator[Finding]:
     """Yield down-port, no-lldp and flapping-link findings. Cost: O(ports in reports + links).
 
     Only reports tell what they are made of; of the fabric no more is looked at than the ports
     in question.
     """
-    nodes = (memory or PortMemory()).nodes(reports)
-    yield from _down_ports(fabric, plane, nodes)
-    yield from _deaf_ports(fabric, plane, nodes)
-    yield from _flapping_links(fabric, reports)
+    nodes = (memory or HostPortCache()).read_hosts(reports)
+    yield from _find_down_ports(fabric, plane, nodes)
+    yield from _find_ports_without_lldp(fabric, plane, nodes)
+    yield from _find_flapping_links(fabric, reports)
 
 
-def _node(report: Report) -> _Node:
+def _parse_host(report: Report) -> _HostPorts:
     device = report.device
     ports = device.ports if device is not None else ()
     wired = [port for port in ports if port.medium is Medium.ETHERNET]
     working = {one.name for one in report.status.collectors if one.outcome == "ok"}
-    return _Node(
+    return _HostPorts(
         report=report,
         name=report.metadata.name,
-        down=tuple(port.name for port in ports if port.state is PortState.DOWN),
-        linked=tuple(port.name for port in ports if port.state is PortState.UP),
-        up=tuple(
-            _Up(port.name, bool(port.neighbors), port.firmware_lldp)
+        down_ports=tuple(port.name for port in ports if port.state is PortState.DOWN),
+        linked_ports=tuple(port.name for port in ports if port.state is PortState.UP),
+        ethernet_ports=tuple(
+            _LinkedPort(port.name, bool(port.neighbors), port.firmware_lldp)
             for port in wired
             if port.state is PortState.UP
         ),
-        is_listening=bool(working & _LISTENERS),
-        hears=any(port.neighbors for port in wired),
+        is_listening=bool(working & _LLDP_COLLECTORS),
+        has_neighbor=any(port.neighbors for port in wired),
     )
 
 
-def _find(fabric: Fabric, wanted: Collection[_End]) -> dict[_End, int]:
+def _find_ports(fabric: Fabric, wanted: Collection[_PortKey]) -> dict[_PortKey, int]:
     """Return the numbers of ports by the node and their name; unknown ones are left out."""
     if not wanted:
         return {}
@@ -143,14 +143,17 @@ def _find(fabric: Fabric, wanted: Collection[_End]) -> dict[_End, int]:
     return {end: at for at, end in ends if end in wanted}
 
 
-def _down_ports(fabric: Fabric, plane: Plane, nodes: Sequence[_Node]) -> Iterator[Finding]:
-    down = Counter(name for node in nodes for name in node.down)
+def _find_down_ports(
+    fabric: Fabric, plane: Plane, nodes: Sequence[_HostPorts]
+) -> Iterator[Finding]:
+    down = Counter(name for node in nodes for name in node.down_ports)
     if not down:
         return
-    up = Counter(name for node in nodes for name in node.linked)
+    up = Counter(name for node in nodes for name in node.linked_ports)
     odd = {name for name in down if up[name] > down[name] - 1}
-    places = _find(
-        fabric, {(node.name, show(name)) for node in nodes for name in node.down if name in odd}
+    places = _find_ports(
+        fabric,
+        {(node.name, show(name)) for node in nodes for name in node.down_ports if name in odd},
     )
     links = columns_of(fabric).links
     is_linked = np.zeros(len(fabric.ports), bool)
@@ -158,10 +161,10 @@ def _down_ports(fabric: Fabric, plane: Plane, nodes: Sequence[_Node]) -> Iterato
     by_shown = {show(name): (up[name], up[name] + down[name] - 1) for name in odd}
     for (_, name), at in sorted(places.items(), key=lambda row: row[1]):
         if at in plane.ports and not is_linked[at]:
-            yield _down(fabric, at, "{} of {}".format(*by_shown[name]))
+            yield _build_down_finding(fabric, at, "{} of {}".format(*by_shown[name]))
 
 
-def _down(fabric: Fabric, at: int, fellows: str) -> Finding:
+def _build_down_finding(fabric: Fabric, at: int, fellows: str) -> Finding:
     end = fabric.port_name(at)
     return Finding(
         kind=FindingKind.DOWN_PORT,
@@ -176,33 +179,41 @@ def _down(fabric: Fabric, at: int, fellows: str) -> Finding:
     )
 
 
-def _deaf_ports(fabric: Fabric, plane: Plane, nodes: Sequence[_Node]) -> Iterator[Finding]:
-    hearing = Counter(port.name for node in nodes for port in node.up if port.hears)
-    total = Counter(port.name for node in nodes for port in node.up)
+def _find_ports_without_lldp(
+    fabric: Fabric, plane: Plane, nodes: Sequence[_HostPorts]
+) -> Iterator[Finding]:
+    hearing = Counter(
+        port.name for node in nodes for port in node.ethernet_ports if port.has_neighbor
+    )
+    total = Counter(port.name for node in nodes for port in node.ethernet_ports)
     usual = {name for name, count in hearing.items() if 2 * count > total[name]}
     deaf = [
-        (node, [port for port in node.up if _is_deaf(port, node, usual)])
+        (node, [port for port in node.ethernet_ports if _is_missing_lldp(port, node, usual)])
         for node in nodes
         if node.is_listening
     ]
-    places = _find(fabric, {(node.name, show(one.name)) for node, ports in deaf for one in ports})
+    places = _find_ports(
+        fabric, {(node.name, show(one.name)) for node, ports in deaf for one in ports}
+    )
     for node, ports in deaf:
         ends = [(places.get((node.name, show(port.name)), -1), port) for port in ports]
         own = [(at, port) for at, port in ends if at in plane.ports]
         if own:
-            yield _deaf([fabric.port_name(at) for at, _ in own], [port for _, port in own])
+            yield _build_no_lldp_finding(
+                [fabric.port_name(at) for at, _ in own], [port for _, port in own]
+            )
 
 
-def _is_deaf(port: _Up, node: _Node, usual: set[str]) -> bool:
+def _is_missing_lldp(port: _LinkedPort, node: _HostPorts, usual: set[str]) -> bool:
     """Whether a port should hear somebody: a port beside it does, or most of its fellows do."""
-    expects = node.hears or port.name in usual or port.firmware_lldp is True
-    return expects and not port.hears
+    expects = node.has_neighbor or port.name in usual or port.firmware_lldp is True
+    return expects and not port.has_neighbor
 
 
-def _deaf(ends: Sequence[PortName], ports: Sequence[_Up]) -> Finding:
+def _build_no_lldp_finding(ends: Sequence[PortName], ports: Sequence[_LinkedPort]) -> Finding:
     names = [end.port for end in ends]
-    listed = ", ".join(names[:_SHOWN]) + (
-        f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    listed = ", ".join(names[:_MAX_SHOWN]) + (
+        f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
     )
     eaten = all(port.firmware_lldp is True for port in ports)
     advice = (
@@ -224,21 +235,21 @@ def _deaf(ends: Sequence[PortName], ports: Sequence[_Up]) -> Finding:
     )
 
 
-def _flapping_links(fabric: Fabric, reports: Iterable[Report]) -> Iterator[Finding]:
+def _find_flapping_links(fabric: Fabric, reports: Iterable[Report]) -> Iterator[Finding]:
     told = {
         (report.metadata.name, show(port)) for report in reports for port in report.status.flapping
     }
-    flapping = sorted(_find(fabric, told).values())
-    peers = _peers(fabric, flapping)
+    flapping = sorted(_find_ports(fabric, told).values())
+    peers = _map_peers(fabric, flapping)
     done: set[int] = set()
     for at in flapping:
         if at not in done:
             peer = peers.get(at)
             done.update([at] if peer is None else [at, peer])
-            yield _flap(fabric, at, peer)
+            yield _build_flapping_finding(fabric, at, peer)
 
 
-def _peers(fabric: Fabric, ports: Sequence[int]) -> dict[int, int]:
+def _map_peers(fabric: Fabric, ports: Sequence[int]) -> dict[int, int]:
     """Return the far end of each port whose cable is known; of several, the first."""
     if not ports:
         return {}
@@ -252,7 +263,7 @@ def _peers(fabric: Fabric, ports: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def _flap(fabric: Fabric, at: int, peer: int | None) -> Finding:
+def _build_flapping_finding(fabric: Fabric, at: int, peer: int | None) -> Finding:
     near = fabric.port_name(at)
     ends = (near,) if peer is None else (near, fabric.port_name(peer))
     to = f" to {ends[1].device} port {ends[1].port}" if len(ends) > 1 else ""

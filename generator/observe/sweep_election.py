@@ -13,41 +13,41 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from generator.ingest.subnets import subnets_of
+from generator.ingest.subnets import find_subnets
 from generator.observe.freshness import STALE_PERIODS
 from topology.model.ids import natural_key
 from topology.reports.compact_reports import Report
 from topology.reports.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRole
 
-_STANDINGS: Final = (SweepRole.ELECTED, SweepRole.SPARE)
+_ROLE_ORDER: Final = (SweepRole.ELECTED, SweepRole.SPARE)
 _NUMBER: Final = re.compile(r"[1-9][0-9]?\Z")
 _LABEL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")  # it becomes a word of a command
 
 
-_Seat = tuple[str, str, str, int]
+_CandidateKey = tuple[str, str, str, int]
 """Subnet, node, RDMA device and port number."""
 
 
-class _Candidate(NamedTuple):
+class _SweepCandidate(NamedTuple):
     """A port that a subnet can be swept from."""
 
     has_failed: bool
-    standing: int
+    role_rank: int
     """What it is now: the elected one comes first, then the spare."""
-    rank: int
+    node_rank: int
     """Of its node by name, as people sort names."""
-    position: int
+    port_position: int
     """Among the ports of its node, which reports have in order."""
-    seat: _Seat
+    key: _CandidateKey
 
 
-def elect(
+def elect_sweepers(
     reports: Iterable[Report],
     *,
     previous: FabricStatus,
     now: datetime,
     period: timedelta | None,
-    ailing: Collection[str] = (),
+    unready: Collection[str] = (),
 ) -> FabricStatus:
     """Return who sweeps now, and whose sweep counts; equal inputs in any order give equal answers.
 
@@ -66,43 +66,45 @@ def elect(
     for sweeper in previous.sweepers:
         before[sweeper.subnet].append(sweeper)
     standing = {
-        (one.subnet, one.node, one.device, one.port): _STANDINGS.index(one.role)
+        (one.subnet, one.node, one.device, one.port): _ROLE_ORDER.index(one.role)
         for one in previous.sweepers
     }
-    candidates: dict[str, list[_Candidate]] = defaultdict(list)
+    candidates: dict[str, list[_SweepCandidate]] = defaultdict(list)
     for rank, report in enumerate(reports):
         is_fresh = period is None or _is_fresh(report, now, STALE_PERIODS * period)
-        if _is_able(report) and is_fresh and report.metadata.name not in ailing:
-            for found in _candidates(report, rank, standing):
-                candidates[found.seat[0]].append(found)
-    known = subnets_of(reports)
+        if _is_sweep_capable(report) and is_fresh and report.metadata.name not in unready:
+            for found in _find_candidates(report, rank, standing):
+                candidates[found.key[0]].append(found)
+    known = find_subnets(reports)
     sweepers = [
         sweeper
         for subnet in sorted({*candidates, *before} & known)
-        for sweeper in _elect_of(candidates.get(subnet, ())) or before[subnet]
+        for sweeper in _elect_for_subnet(candidates.get(subnet, ())) or before[subnet]
     ]
-    return FabricStatus(sweepers=tuple(sweepers), sweeps=_counted(reports, known))
+    return FabricStatus(sweepers=tuple(sweepers), sweeps=_find_counted_sweeps(reports, known))
 
 
-def _elect_of(candidates: Sequence[_Candidate]) -> list[Sweeper]:
+def _elect_for_subnet(candidates: Sequence[_SweepCandidate]) -> list[Sweeper]:
     """Return the elected and the spare of one subnet, none where there is no candidate."""
     if not candidates:
         return []
-    elected = min(candidates).seat
-    others = [one for one in candidates if one.seat[1] != elected[1]]
-    spares = [min(others).seat] if others else []
+    elected = min(candidates).key
+    others = [one for one in candidates if one.key[1] != elected[1]]
+    spares = [min(others).key] if others else []
     return [
         Sweeper(subnet=subnet, node=node, device=device, port=port, role=role)
-        for role, (subnet, node, device, port) in zip(_STANDINGS, [elected, *spares], strict=False)
+        for role, (subnet, node, device, port) in zip(_ROLE_ORDER, [elected, *spares], strict=False)
     ]
 
 
-def _is_able(report: Report) -> bool:
+def _is_sweep_capable(report: Report) -> bool:
     standing = report.status.sweeping
     return standing is not None and standing.able
 
 
-def _candidates(report: Report, rank: int, standing: Mapping[_Seat, int]) -> Iterator[_Candidate]:
+def _find_candidates(
+    report: Report, rank: int, standing: Mapping[_CandidateKey, int]
+) -> Iterator[_SweepCandidate]:
     failed = report.status.sweeping.failed if report.status.sweeping else ()
     seen: set[str] = set()
     for position, port in enumerate(report.swept_ports):
@@ -110,14 +112,16 @@ def _candidates(report: Report, rank: int, standing: Mapping[_Seat, int]) -> Ite
         if not (port.subnet and _LABEL.match(device) and _NUMBER.match(number)):
             continue
         seat = (port.subnet, report.metadata.name, device, int(number))
-        now = standing.get(seat, len(_STANDINGS))
-        if port.subnet in seen and now == len(_STANDINGS):
+        now = standing.get(seat, len(_ROLE_ORDER))
+        if port.subnet in seen and now == len(_ROLE_ORDER):
             continue  # of a node's ports in a subnet the first is as good as any other
         seen.add(port.subnet)
-        yield _Candidate(port.subnet in failed, now, rank, position, seat)
+        yield _SweepCandidate(port.subnet in failed, now, rank, position, seat)
 
 
-def _counted(reports: Iterable[Report], known: Collection[str]) -> tuple[CountedSweep, ...]:
+def _find_counted_sweeps(
+    reports: Iterable[Report], known: Collection[str]
+) -> tuple[CountedSweep, ...]:
     """Return whose sweep of each subnet is whole and newest, by what its parts say."""
     parts: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     wholes: dict[str, tuple[str, str]] = {}

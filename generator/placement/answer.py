@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 
 class ReasonKind(StrEnum):
@@ -42,7 +42,7 @@ class Reason:
     """Nodes per cause: selector, taint, unschedulable."""
 
 
-class Verdict(StrEnum):
+class VerdictKind(StrEnum):
     """What became of a domain."""
 
     CHOSEN = "chosen"
@@ -55,7 +55,7 @@ class DomainVerdict:
     """One domain, or a count of further ones, and why it was taken or not."""
 
     name: str
-    verdict: Verdict
+    verdict: VerdictKind
     needs: str
 
 
@@ -84,13 +84,13 @@ class Placement:
     victims: tuple[str, ...] = ()
     reason: Reason | None = None
     alternatives: tuple[Alternative, ...] = ()
-    domains: Sequence[DomainVerdict] = ()
-    working: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    domain_verdicts: Sequence[DomainVerdict] = ()
+    preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
     """What only one preset computes: buckets, the sequence of pods, scores of nodes."""
 
-    def tell(self) -> None:
+    def explain(self) -> None:
         """Work out what explains it now, so that it keeps nothing of the cluster."""
-        for told in (self.objective, self.domains):
+        for told in (self.objective, self.domain_verdicts):
             len(told)
 
 
@@ -110,9 +110,9 @@ def render_placement(placement: Placement) -> dict[str, Any]:
         ],
         "domains": [
             {"name": row.name, "verdict": row.verdict.value, "needs": row.needs}
-            for row in placement.domains
+            for row in placement.domain_verdicts
         ],
-        **placement.working,
+        **placement.preset_details,
     }
 
 

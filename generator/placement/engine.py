@@ -13,63 +13,63 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from generator.placement.answer import (
-    NOTHING,
+    NO_DETAILS,
     Alternative,
     DomainVerdict,
     Placement,
     Reason,
     ReasonKind,
 )
-from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, seen_by
-from generator.placement.emulation.task_topology import bucketed
-from generator.placement.emulation.walk import tried_in_vain, walked
+from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, view_for
+from generator.placement.emulation.task_topology import place_by_buckets
+from generator.placement.emulation.walk import describe_candidates, place_by_walk
 from generator.placement.explanation import reasons
-from generator.placement.explanation.alternatives import alternatives
-from generator.placement.explanation.deferred import DeferredMapping, DeferredRows
-from generator.placement.explanation.verdicts import verdicts
-from generator.placement.presets import Key
-from generator.placement.problem.objective import broken, measure, render_objective
-from generator.placement.problem.preemption import evictable, freed
+from generator.placement.explanation.alternatives import find_alternatives
+from generator.placement.explanation.deferred import LazyMapping, LazySequence
+from generator.placement.explanation.verdicts import judge_domains
+from generator.placement.presets import ObjectiveKey
+from generator.placement.problem.objective import eviction_of, measure, render_objective
+from generator.placement.problem.preemption import find_evictable, without_evictable
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.budget import Effort, EffortSpent
-from generator.placement.solve.candidate import Solution
-from generator.placement.solve.pod_counts import widest
-from generator.placement.solve.solver import solve, solve_roughly
-from generator.placement.solve.uniform_gang import plain_pods
+from generator.placement.solve.budget import Budget, BudgetExhausted
+from generator.placement.solve.candidate import PlacementCandidate
+from generator.placement.solve.pod_counts import highest_job_tier
+from generator.placement.solve.solver import solve, solve_greedily
+from generator.placement.solve.uniform_gang import place_uniform_gang
 
-STEPS = 1_000_000
+SEARCH_STEPS = 1_000_000
 """Budget of a search: about half a second."""
-EXACT_LEAVES = 8
+MAX_UNBOUNDED_LEAVES = 8
 """Up to so many domains of the lowest tier only a deadline ends a search."""
-ROUGH_STEPS = 200_000
+GREEDY_STEPS = 200_000
 """Budget of choices of pods per group, where each is placed without proof."""
-EXACT_SHARE = 0.7
+EXACT_TIME_SHARE = 0.7
 """Part of a deadline that the exact search may use; the rest is for placing without proof."""
-MOST_REMEMBERED = 64
+MAX_CACHED_ANSWERS = 64
 """Answers that a snapshot remembers; then it begins anew, which needs no lock."""
-EXPLAINING_STEPS = 500_000
+EXPLANATION_STEPS = 500_000
 """Budget of finding out why nothing fits, and what would do."""
 
 
-class _Time(NamedTuple):
+class _QueryTime(NamedTuple):
     """The time of one query."""
 
     clock: Callable[[], float] | None
     """None where there is no deadline."""
-    begins_at: float = 0.0
+    started_at_s: float = 0.0
     deadline_s: float = 0.0
 
     @classmethod
-    def of(cls, request: PlacementRequest, clock: Callable[[], float] | None) -> _Time:
+    def start(cls, request: PlacementRequest, clock: Callable[[], float] | None) -> _QueryTime:
         """Start it."""
         if clock is None or request.deadline_s is None:
             return cls(None)
         return cls(clock, clock(), request.deadline_s)
 
-    def effort(self, steps: int, *, share: float = 1.0) -> Effort:
+    def budget(self, steps: int, *, share: float = 1.0) -> Budget:
         """Return a budget of so many steps that ends with this share of the time."""
-        return Effort(steps, self.clock, self.begins_at + share * self.deadline_s)
+        return Budget(steps, self.clock, self.started_at_s + share * self.deadline_s)
 
 
 def place(
@@ -89,53 +89,53 @@ def place(
         clock: seconds of a monotonic clock, to keep `deadline_s`; without it only the number of
             steps is bounded.
     """
-    asked = _question(snapshot, request)
+    asked = _cache_key(snapshot, request)
     known = snapshot.answers.get(asked)
     if isinstance(known, Placement):
         return known
-    found = _answered(snapshot, request, clock)
+    found = _compute_answer(snapshot, request, clock)
     if found.is_proved:
-        if len(snapshot.answers) >= MOST_REMEMBERED:
+        if len(snapshot.answers) >= MAX_CACHED_ANSWERS:
             snapshot.answers.clear()
         snapshot.answers[asked] = found
     return found
 
 
-def _question(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, ...]:
+def _cache_key(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, ...]:
     """Return all of a request that its answer depends on: a gang's name only where it is known."""
     is_known = request.gang in snapshot.running or any(
         row.gang == request.gang for row in snapshot.nominated.values()
     )
-    return (request.gang if is_known else None, *request.question)
+    return (request.gang if is_known else None, *request.cache_key)
 
 
-def _answered(
+def _compute_answer(
     snapshot: Snapshot, request: PlacementRequest, clock: Callable[[], float] | None
 ) -> Placement:
-    refusal = reasons.refusal(snapshot, request)
+    refusal = reasons.find_refusal(snapshot, request)
     if refusal is not None:
-        return _infeasible(refusal)
-    time = _Time.of(request, clock)
-    snapshot = seen_by(snapshot, request.gang, request.priority)
-    pods = plain_pods(snapshot, request)
+        return _infeasible_answer(refusal)
+    time = _QueryTime.start(request, clock)
+    snapshot = view_for(snapshot, request.gang, request.priority)
+    pods = place_uniform_gang(snapshot, request)
     if pods is not None:
-        return plain_answer(snapshot, request, pods, lambda: snapshot)
+        return uniform_answer(snapshot, request, pods, lambda: snapshot)
     problem = build_problem(snapshot, request)
     if snapshot.num_nodes == 0:
-        return _infeasible(reasons.no_domain(problem) or Reason(ReasonKind.NO_FIT))
-    found, is_proved = _solved(problem, time)
-    victims = evictable(snapshot, request) if found is None else None
+        return _infeasible_answer(reasons.no_domain_reason(problem) or Reason(ReasonKind.NO_FIT))
+    found, is_proved = _find_best(problem, time)
+    victims = find_evictable(snapshot, request) if found is None else None
     if victims is not None:
-        problem = build_problem(freed(snapshot, victims), request, victims)
-        found, is_proved = _solved(problem, time)
+        problem = build_problem(without_evictable(snapshot, victims), request, victims)
+        found, is_proved = _find_best(problem, time)
     if found is not None:
-        return answer_of(problem, found)
+        return build_answer(problem, found)
     if not is_proved:
-        return _infeasible(Reason(ReasonKind.NO_FIT), is_proved=False)
-    return _explained(problem, time.effort(EXPLAINING_STEPS))
+        return _infeasible_answer(Reason(ReasonKind.NO_FIT), is_proved=False)
+    return _explain_infeasible(problem, time.budget(EXPLANATION_STEPS))
 
 
-def plain_answer(
+def uniform_answer(
     snapshot: Snapshot,
     request: PlacementRequest,
     pods: tuple[int, ...],
@@ -149,62 +149,62 @@ def plain_answer(
         pods: positions of its nodes, in index order.
         view: returns the snapshot that explains the answer.
     """
-    specs, tier = snapshot.specs, snapshot.levels.common(pods[0], pods[-1])
-    why = _Why(view, request, pods)
+    specs, tier = snapshot.specs, snapshot.levels.common_tier(pods[0], pods[-1])
+    why = _UniformExplanation(view, request, pods)
     names = tuple([specs[at].name for at in pods])
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType({request.groups[0].name: names}),
         tier=snapshot.levels.tiers[tier],
-        objective=DeferredMapping(why.objective),
+        objective=LazyMapping(why.objective),
         is_proved=True,
-        domains=DeferredRows(why.domains),
+        domain_verdicts=LazySequence(why.domain_verdicts),
     )
 
 
-class _Why:
+class _UniformExplanation:
     """What explains the answer of a plain gang."""
 
     def __init__(
         self, view: Callable[[], Snapshot], request: PlacementRequest, pods: tuple[int, ...]
     ) -> None:
-        self._view, self._request, self._pods = view, request, pods
+        self._make_snapshot, self._request, self._positions = view, request, pods
 
     @cached_property
-    def _solved(self) -> tuple[Problem, Solution]:
-        problem, pods = build_problem(self._view(), self._request), (self._pods,)
-        return problem, Solution(pods, measure(problem, pods, 0), is_proved=True)
+    def _problem_and_candidate(self) -> tuple[Problem, PlacementCandidate]:
+        problem, pods = build_problem(self._make_snapshot(), self._request), (self._positions,)
+        return problem, PlacementCandidate(pods, measure(problem, pods, 0), is_proved=True)
 
     def objective(self) -> Mapping[str, object]:
-        problem, found = self._solved
+        problem, found = self._problem_and_candidate
         return render_objective(problem, found.objective)
 
-    def domains(self) -> Sequence[DomainVerdict]:
-        problem, found = self._solved
-        return verdicts(problem, found.objective.values[Key.JOB_TIER][0], found)
+    def domain_verdicts(self) -> Sequence[DomainVerdict]:
+        problem, found = self._problem_and_candidate
+        return judge_domains(problem, found.objective.values[ObjectiveKey.JOB_TIER][0], found)
 
 
-def _solved(problem: Problem, time: _Time) -> tuple[Solution | None, bool]:
+def _find_best(problem: Problem, time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement, or some one where the budget ends; and whether that is proved."""
     try:
-        follow = bucketed if problem.uses_buckets else walked
-        found = follow(problem, time.effort(ROUGH_STEPS))
+        follow = place_by_buckets if problem.uses_buckets else place_by_walk
+        found = follow(problem, time.budget(GREEDY_STEPS))
         if found is not None:
             return found, found.is_proved
-    except EffortSpent:
+    except BudgetExhausted:
         pass
     try:
-        found = solve(problem, time.effort(_steps(problem.snapshot), share=EXACT_SHARE))
-    except EffortSpent:
-        return solve_roughly(problem, time.effort(ROUGH_STEPS)), False
+        found = solve(problem, time.budget(_search_steps(problem.snapshot), share=EXACT_TIME_SHARE))
+    except BudgetExhausted:
+        return solve_greedily(problem, time.budget(GREEDY_STEPS)), False
     if found is None or found.is_proved or len(problem.shapes) == 1:
         return found, found is None or found.is_proved
-    rough = solve_roughly(problem, time.effort(ROUGH_STEPS))
+    rough = solve_greedily(problem, time.budget(GREEDY_STEPS))
     rivals = [found] if rough is None else [found, rough]
-    return min(rivals, key=lambda row: row.objective.vector(problem.order)), False
+    return min(rivals, key=lambda row: row.objective.vector(problem.objective_order)), False
 
 
-def running_gang(request: PlacementRequest, placement: Placement) -> RunningGang:
+def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningGang:
     """Return a placement as the gang that runs once its pods are bound."""
     per_pod = {group.name: dict(group.request) for group in request.groups}
     pods = [
@@ -216,19 +216,19 @@ def running_gang(request: PlacementRequest, placement: Placement) -> RunningGang
     return RunningGang(request.gang, tuple(pods), request.priority)
 
 
-def _steps(snapshot: Snapshot) -> int:
+def _search_steps(snapshot: Snapshot) -> int:
     """Return the budget of the exact search: none where the cluster is small."""
     lowest = snapshot.levels.starts[min(1, snapshot.levels.root)]
-    return sys.maxsize if len(lowest) <= EXACT_LEAVES else STEPS
+    return sys.maxsize if len(lowest) <= MAX_UNBOUNDED_LEAVES else SEARCH_STEPS
 
 
-def _infeasible(
+def _infeasible_answer(
     reason: Reason,
     *,
     is_proved: bool = True,
-    others: tuple[Alternative, ...] = (),
+    alternatives: tuple[Alternative, ...] = (),
     domains: Sequence[DomainVerdict] = (),
-    working: Mapping[str, Any] = NOTHING,
+    working: Mapping[str, Any] = NO_DETAILS,
 ) -> Placement:
     return Placement(
         is_feasible=False,
@@ -237,44 +237,44 @@ def _infeasible(
         objective=MappingProxyType({}),
         is_proved=is_proved,
         reason=reason,
-        alternatives=others,
-        domains=domains,
-        working=working,
+        alternatives=alternatives,
+        domain_verdicts=domains,
+        preset_details=working,
     )
 
 
-def _explained(problem: Problem, effort: Effort) -> Placement:
+def _explain_infeasible(problem: Problem, effort: Budget) -> Placement:
     is_proved = True
     try:
-        reason = reasons.why_not(problem, effort)
-    except EffortSpent:
+        reason = reasons.find_reason(problem, effort)
+    except BudgetExhausted:
         reason, is_proved = Reason(ReasonKind.NO_FIT), False
-    return _infeasible(
+    return _infeasible_answer(
         reason,
         is_proved=is_proved,
-        others=alternatives(problem, effort),
-        domains=DeferredRows(partial(verdicts, problem, widest(problem), None)),
-        working=tried_in_vain(problem),
+        alternatives=find_alternatives(problem, effort),
+        domains=LazySequence(partial(judge_domains, problem, highest_job_tier(problem), None)),
+        working=describe_candidates(problem),
     )
 
 
-def answer_of(problem: Problem, found: Solution) -> Placement:
+def build_answer(problem: Problem, found: PlacementCandidate) -> Placement:
     """Return a placement of a problem as the answer to its request."""
     specs = problem.snapshot.specs
     assignment: dict[str, tuple[str | None, ...]] = {}
-    for group, row in zip(problem.request.groups, found.pods, strict=True):
+    for group, row in zip(problem.request.groups, found.positions, strict=True):
         names = [specs[at].name for at in row]
         assignment[group.name] = (*names, *[None] * (group.count - len(names)))
-    tier = found.objective.values[Key.JOB_TIER][0]
-    gone = broken(problem, found.pods)
+    tier = found.objective.values[ObjectiveKey.JOB_TIER][0]
+    gone = eviction_of(problem, found.positions)
     is_summed = gone is None or gone.num_gangs == 1
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType(assignment),
         tier=problem.snapshot.levels.tiers[tier],
-        objective=DeferredMapping(partial(render_objective, problem, found.objective)),
+        objective=LazyMapping(partial(render_objective, problem, found.objective)),
         is_proved=found.is_proved and is_summed,
-        victims=gone.names(problem.eviction) if gone and problem.eviction else (),
-        domains=DeferredRows(partial(verdicts, problem, tier, found)),
-        working=found.working,
+        victims=gone.victim_names(problem.evictable) if gone and problem.evictable else (),
+        domain_verdicts=LazySequence(partial(judge_domains, problem, tier, found)),
+        preset_details=found.preset_details,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from generator.placement import wire
 from topology.model.errors import PlacementRequestError, show
 
-MOST_DEPTH = 16
+MAX_DEPTH = 16
 """Levels of groups inside groups; deeper ones are refused, not followed."""
 
 
@@ -34,7 +34,7 @@ class SliceLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GangGroup:
     """Equal pods."""
 
     name: str
@@ -76,37 +76,37 @@ class GroupSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class FlatGroups:
     """All leaf groups in order, and all sets, inner ones first."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[GangGroup, ...]
     sets: tuple[GroupSet, ...]
 
 
 @dataclass
-class _Builder:
-    groups: list[Group] = field(default_factory=list)
+class _GroupFlattener:
+    groups: list[GangGroup] = field(default_factory=list)
     sets: list[GroupSet] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
 
-def build_grouping(rows: Sequence[wire.GroupRow]) -> Grouping:
+def flatten_groups(rows: Sequence[wire.GroupRow]) -> FlatGroups:
     """Take a tree of groups apart.
 
     Raises:
         PlacementRequestError: names repeat, counts and minimums contradict each other, groups are
             nested too deeply, or a leader leads nothing.
     """
-    builder = _Builder()
-    _members(builder, rows, "groups", is_optional=False)
-    if len(builder.groups) > wire.MOST_GROUPS:
-        problem = f"expected at most {wire.MOST_GROUPS} groups, got {len(builder.groups)}"
+    builder = _GroupFlattener()
+    _add_members(builder, rows, "groups", is_optional=False)
+    if len(builder.groups) > wire.MAX_GROUPS:
+        problem = f"expected at most {wire.MAX_GROUPS} groups, got {len(builder.groups)}"
         raise PlacementRequestError("groups", problem)
-    return Grouping(tuple(builder.groups), tuple(builder.sets))
+    return FlatGroups(tuple(builder.groups), tuple(builder.sets))
 
 
-def _members(
-    builder: _Builder, rows: Sequence[wire.GroupRow], path: str, *, is_optional: bool
+def _add_members(
+    builder: _GroupFlattener, rows: Sequence[wire.GroupRow], path: str, *, is_optional: bool
 ) -> tuple[list[int], list[int]]:
     """Add the groups of one list; return the leaf groups and sets directly in it."""
     groups: list[int] = []
@@ -115,24 +115,26 @@ def _members(
         where = f"{path}[{at}]"
         _check_row(builder, row, where)
         if row.children:
-            sets.append(_parent(builder, row, where, is_optional=is_optional))
+            sets.append(_add_parent(builder, row, where, is_optional=is_optional))
         else:
             groups.append(len(builder.groups))
-            builder.groups.append(replace(_group(row), is_optional=is_optional))
+            builder.groups.append(replace(_build_group(row), is_optional=is_optional))
     for leader in tuple(groups):
-        _lead(builder, leader, groups, sets, f"{path}[{_row_at(rows, builder, leader)}]")
+        _add_leader_set(
+            builder, leader, groups, sets, f"{path}[{_row_index(rows, builder, leader)}]"
+        )
     return groups, sets
 
 
-def _check_row(builder: _Builder, row: wire.GroupRow, path: str) -> None:
+def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
     """Refuse a group that no answer could tell apart, and a minimum that nothing could reach."""
     if row.name in builder.names:
         raise PlacementRequestError(f"{path}.name", f"two groups named {show(row.name)}")
     builder.names.add(row.name)
     if (row.count is None) == (not row.children):
         raise PlacementRequestError(f"{path}.count", "expected either count or children")
-    if path.count("[") > MOST_DEPTH:
-        raise PlacementRequestError(f"{path}.children", f"expected at most {MOST_DEPTH} levels")
+    if path.count("[") > MAX_DEPTH:
+        raise PlacementRequestError(f"{path}.children", f"expected at most {MAX_DEPTH} levels")
     whole = len(row.children) if row.count is None else row.count
     if (row.min or 0) > whole:
         what = "the count" if row.count is not None else "the children"
@@ -144,11 +146,13 @@ def _check_row(builder: _Builder, row: wire.GroupRow, path: str) -> None:
             raise PlacementRequestError(f"{path}.{name}", problem)
 
 
-def _parent(builder: _Builder, row: wire.GroupRow, path: str, *, is_optional: bool) -> int:
+def _add_parent(
+    builder: _GroupFlattener, row: wire.GroupRow, path: str, *, is_optional: bool
+) -> int:
     least = len(row.children) if row.min is None else row.min
     is_open = is_optional or least < len(row.children)
-    groups, sets = _members(builder, row.children, f"{path}.children", is_optional=is_open)
-    led = sum(len(builder.sets[at].groups) - 1 for at in sets if _is_led(builder, at))
+    groups, sets = _add_members(builder, row.children, f"{path}.children", is_optional=is_open)
+    led = sum(len(builder.sets[at].groups) - 1 for at in sets if _has_leader(builder, at))
     if led and least < len(row.children):
         raise PlacementRequestError(
             f"{path}.min", "expected none beside leaders among the children"
@@ -160,17 +164,19 @@ def _parent(builder: _Builder, row: wire.GroupRow, path: str, *, is_optional: bo
     return len(builder.sets) - 1
 
 
-def _is_led(builder: _Builder, at: int) -> bool:
+def _has_leader(builder: _GroupFlattener, at: int) -> bool:
     groups = builder.sets[at].groups
     return bool(groups) and builder.groups[groups[0]].leader_of is not None
 
 
-def _row_at(rows: Sequence[wire.GroupRow], builder: _Builder, group: int) -> int:
+def _row_index(rows: Sequence[wire.GroupRow], builder: _GroupFlattener, group: int) -> int:
     name = builder.groups[group].name
     return next(at for at, row in enumerate(rows) if row.name == name)
 
 
-def _lead(builder: _Builder, leader: int, groups: list[int], sets: list[int], path: str) -> None:
+def _add_leader_set(
+    builder: _GroupFlattener, leader: int, groups: list[int], sets: list[int], path: str
+) -> None:
     """Put a leader and its workers into a set of their own where the leader names a tier."""
     row = builder.groups[leader]
     if row.leader_of is None:
@@ -188,7 +194,7 @@ def _lead(builder: _Builder, leader: int, groups: list[int], sets: list[int], pa
         groups.remove(at)
 
 
-def _group(row: wire.GroupRow) -> Group:
+def _build_group(row: wire.GroupRow) -> GangGroup:
     selector = {
         key: tuple(value) if isinstance(value, list) else (value,)
         for key, value in row.node_selector.items()
@@ -205,7 +211,7 @@ def _group(row: wire.GroupRow) -> Group:
         for layer in row.slices
     )
     count = row.count or 0
-    return Group(
+    return GangGroup(
         name=row.name,
         count=count,
         least=count if row.min is None else row.min,

@@ -29,7 +29,7 @@ class Preset(StrEnum):
     OPTIMAL = "optimal"
 
 
-class Key(StrEnum):
+class ObjectiveKey(StrEnum):
     """Keys of the objective vector; tiers of a key with several are ordered as said here."""
 
     PLACED = "placed"
@@ -84,32 +84,32 @@ class Direction(StrEnum):
     MORE = "more"
 
 
-class Term(NamedTuple):
+class ObjectiveTerm(NamedTuple):
     """One key of a preset and its direction."""
 
-    key: Key
+    key: ObjectiveKey
     direction: Direction = Direction.LESS
 
 
-class Tried(StrEnum):
+class CandidateTiers(StrEnum):
     """Tiers whose domains are tried, from the finest on, up to the highest that is allowed."""
 
     LOWEST = "lowest"
     """All; the domains of the first tier where any fits."""
-    LEAVES = "leaves"
+    LOWEST_FROM_LEAVES = "leaves"
     """The same from tier 1 on."""
-    ASKED = "asked"
+    FROM_PREFERRED = "asked"
     """From the finest preferred one; only the required one where none is preferred."""
-    KEYS = "keys"
+    NAMED_ONLY = "keys"
     """Only those that are named, and the cluster where none is required."""
 
 
-class By(StrEnum):
+class SortKey(StrEnum):
     """What domains are sorted by."""
 
     RUNNING = "running"
     """More pods of the gang run there."""
-    WISHED = "wished"
+    PREFERRED_LABELS = "wished"
     """More room on nodes that carry the wished labels."""
     TIGHT = "tight"
     """Less room."""
@@ -117,86 +117,86 @@ class By(StrEnum):
     """Less room, what is beyond the gang's size not counted."""
     ROOMY = "roomy"
     """More room."""
-    RULES = "rules"
+    USER_RULES = "rules"
     """The user's sort rules; without any, less CPU in all."""
-    TEXT = "text"
+    NAME_TEXT = "text"
     """Names from the top down, compared as text."""
-    FIRST = "first"
+    TREE_ORDER = "first"
     """Tree order, which is natural order."""
-    LAST = "last"
+    REVERSE_TREE_ORDER = "last"
     """The reverse of it."""
 
 
-class Climb(StrEnum):
+class AncestorOrder(StrEnum):
     """Whether domains are compared by the domains above them too."""
 
-    NO = "no"
-    AFTER = "after"
+    NONE = "no"
+    OWN_FIRST = "after"
     """By their own value, then by those above, nearest first."""
-    BEFORE = "before"
+    ANCESTORS_FIRST = "before"
     """By those above, the top one first, then by their own."""
 
 
-class Sort(NamedTuple):
+class DomainSort(NamedTuple):
     """One rule by which domains are sorted."""
 
-    by: By
-    climb: Climb = Climb.NO
+    key: SortKey
+    ancestors: AncestorOrder = AncestorOrder.NONE
 
 
-class Flat(StrEnum):
+class FlatFill(StrEnum):
     """Below which tier nodes are filled one by one, whatever lies between."""
 
     NOWHERE = "nowhere"
     LEAVES = "leaves"
     """Tier 1."""
-    ASKED = "asked"
+    FINEST_NAMED = "asked"
     """The finest tier that is named."""
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class PlacementWalk:
     """How a system tries domains and fills the one that it takes."""
 
-    tried: Tried
-    domains: tuple[Sort, ...]
+    candidate_tiers: CandidateTiers
+    domain_order: tuple[DomainSort, ...]
     """In which order the domains of a tier are tried."""
-    fill: tuple[Sort, ...]
+    fill_order: tuple[DomainSort, ...]
     """In which order the domains inside it are filled."""
-    nodes: tuple[Sort, ...] = ()
+    node_order: tuple[DomainSort, ...] = ()
     """The same for nodes that are filled flat."""
-    flat: Flat = Flat.NOWHERE
-    rest: tuple[Sort, ...] = ()
+    flat_fill: FlatFill = FlatFill.NOWHERE
+    best_fit_order: tuple[DomainSort, ...] = ()
     """Order among domains that hold all that is left; none: such a domain is nothing special."""
-    scattered: tuple[Sort, ...] = ()
+    untiered_node_order: tuple[DomainSort, ...] = ()
     """Order of nodes for a group that names no tier; none: it is filled as others are."""
     is_slice_by_slice: bool = False
     """Whether each slice is placed by itself, rather than as many as a domain holds."""
     starts_with_minimum: bool = False
     """Whether the domain is chosen for the fewest pods that will do."""
-    grows_out: bool = False
+    may_leave_domain: bool = False
     """Whether further pods may leave that domain."""
-    checks_sums: bool = False
+    checks_total_capacity: bool = False
     """Whether a domain is tried where its nodes would do in sum, were they empty and one."""
-    is_even: bool = False
+    shares_evenly: bool = False
     """Whether a group that prefers a tier is shared evenly first, if that can be done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PresetRules:
     """All of a preset."""
 
-    order: tuple[Term, ...]
+    order: tuple[ObjectiveTerm, ...]
     """Compared from left to right; the first difference decides."""
-    evicting: tuple[Term, ...] = ()
+    eviction_order: tuple[ObjectiveTerm, ...] = ()
     """The same where something is evicted; without it victims come just before the names."""
-    lowest: int = 0
+    lowest_job_tier: int = 0
     """Lowest tier at which the domain of the job is chosen."""
-    walk: Walk | None = None
+    walk: PlacementWalk | None = None
     """Not followed where the request lists strategies: these are about tiers, as the order is."""
-    has_buckets: bool = False
+    uses_task_buckets: bool = False
     """Whether pods are placed one by one, by buckets of roles and scores of nodes."""
-    ignores_own_without_tiers: bool = False
+    ignores_running_without_tiers: bool = False
     """Whether running pods of the gang mean nothing to a request that names no tier.
 
     Islands stay apart all the same.
@@ -204,195 +204,215 @@ class Rules:
 
 
 MORE = Direction.MORE
-_TEXT = Sort(By.TEXT)
-VICTIMS = (Term(Key.VICTIM_PRIORITIES), Term(Key.VICTIM_GANGS), Term(Key.VICTIM_PODS))
+_NAME_TEXT = DomainSort(SortKey.NAME_TEXT)
+VICTIM_TERMS = (
+    ObjectiveTerm(ObjectiveKey.VICTIM_PRIORITIES),
+    ObjectiveTerm(ObjectiveKey.VICTIM_GANGS),
+    ObjectiveTerm(ObjectiveKey.VICTIM_PODS),
+)
 """What is compared of victims, once the topology is the best: just before the names."""
-FEWEST_VICTIMS = (Term(Key.VICTIM_PODS), Term(Key.VICTIM_PRIORITIES), Term(Key.VICTIM_GANGS))
+FEWEST_VICTIMS_TERMS = (
+    ObjectiveTerm(ObjectiveKey.VICTIM_PODS),
+    ObjectiveTerm(ObjectiveKey.VICTIM_PRIORITIES),
+    ObjectiveTerm(ObjectiveKey.VICTIM_GANGS),
+)
 """What is compared of victims where few of them come first: just after the pods placed."""
 
-_KUEUE = (
-    Term(Key.PLACED, MORE),
-    Term(Key.STRATEGY),
-    Term(Key.EXISTING, MORE),
-    Term(Key.JOB_TIER),
-    Term(Key.GROUP_TIER),
-    Term(Key.HISTOGRAM),
-    Term(Key.PREFERRED_MISSES),
-    Term(Key.NODE_MISSES),
-    Term(Key.DOMAINS),
-    Term(Key.SURPLUS),
-    Term(Key.PARENT_SURPLUS),
-    Term(Key.NAMES),
+_KUEUE_ORDER = (
+    ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+    ObjectiveTerm(ObjectiveKey.STRATEGY),
+    ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
+    ObjectiveTerm(ObjectiveKey.JOB_TIER),
+    ObjectiveTerm(ObjectiveKey.GROUP_TIER),
+    ObjectiveTerm(ObjectiveKey.HISTOGRAM),
+    ObjectiveTerm(ObjectiveKey.PREFERRED_MISSES),
+    ObjectiveTerm(ObjectiveKey.NODE_MISSES),
+    ObjectiveTerm(ObjectiveKey.DOMAINS),
+    ObjectiveTerm(ObjectiveKey.SURPLUS),
+    ObjectiveTerm(ObjectiveKey.PARENT_SURPLUS),
+    ObjectiveTerm(ObjectiveKey.NAMES),
 )
-_KUEUE_WALK = Walk(
-    tried=Tried.ASKED,
-    domains=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
-    fill=(Sort(By.WISHED), Sort(By.ROOMY), _TEXT),
-    rest=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
-    scattered=(Sort(By.WISHED), Sort(By.TIGHT), _TEXT),
+_KUEUE_WALK = PlacementWalk(
+    candidate_tiers=CandidateTiers.FROM_PREFERRED,
+    domain_order=(DomainSort(SortKey.PREFERRED_LABELS), DomainSort(SortKey.TIGHT), _NAME_TEXT),
+    fill_order=(DomainSort(SortKey.PREFERRED_LABELS), DomainSort(SortKey.ROOMY), _NAME_TEXT),
+    best_fit_order=(DomainSort(SortKey.PREFERRED_LABELS), DomainSort(SortKey.TIGHT), _NAME_TEXT),
+    untiered_node_order=(
+        DomainSort(SortKey.PREFERRED_LABELS),
+        DomainSort(SortKey.TIGHT),
+        _NAME_TEXT,
+    ),
 )
 
-PRESETS: MappingProxyType[Preset, Rules] = MappingProxyType(
+PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
     {
-        Preset.KOORDINATOR: Rules(
+        Preset.KOORDINATOR: PresetRules(
             order=(
-                Term(Key.PLACED, MORE),
-                Term(Key.STRATEGY),
-                Term(Key.JOB_TIER),
-                Term(Key.GROUP_TIER),
-                Term(Key.HISTOGRAM),
-                Term(Key.SORT),
-                Term(Key.SURPLUS),
-                Term(Key.DOMAINS),
-                Term(Key.PARENT_SURPLUS),
-                Term(Key.NAMES),
+                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+                ObjectiveTerm(ObjectiveKey.STRATEGY),
+                ObjectiveTerm(ObjectiveKey.JOB_TIER),
+                ObjectiveTerm(ObjectiveKey.GROUP_TIER),
+                ObjectiveTerm(ObjectiveKey.HISTOGRAM),
+                ObjectiveTerm(ObjectiveKey.SORT),
+                ObjectiveTerm(ObjectiveKey.SURPLUS),
+                ObjectiveTerm(ObjectiveKey.DOMAINS),
+                ObjectiveTerm(ObjectiveKey.PARENT_SURPLUS),
+                ObjectiveTerm(ObjectiveKey.NAMES),
             ),
-            evicting=(
-                Term(Key.PLACED, MORE),
-                Term(Key.STRATEGY),
-                Term(Key.JOB_TIER),
-                Term(Key.GROUP_TIER),
-                Term(Key.HISTOGRAM),
-                *VICTIMS,
-                Term(Key.NAMES),
+            eviction_order=(
+                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+                ObjectiveTerm(ObjectiveKey.STRATEGY),
+                ObjectiveTerm(ObjectiveKey.JOB_TIER),
+                ObjectiveTerm(ObjectiveKey.GROUP_TIER),
+                ObjectiveTerm(ObjectiveKey.HISTOGRAM),
+                *VICTIM_TERMS,
+                ObjectiveTerm(ObjectiveKey.NAMES),
             ),
-            walk=Walk(
-                tried=Tried.LOWEST,
-                domains=(
-                    Sort(By.RUNNING, Climb.AFTER),
-                    Sort(By.TIGHT_FOR_GANG, Climb.AFTER),
-                    _TEXT,
+            walk=PlacementWalk(
+                candidate_tiers=CandidateTiers.LOWEST,
+                domain_order=(
+                    DomainSort(SortKey.RUNNING, AncestorOrder.OWN_FIRST),
+                    DomainSort(SortKey.TIGHT_FOR_GANG, AncestorOrder.OWN_FIRST),
+                    _NAME_TEXT,
                 ),
-                fill=(Sort(By.ROOMY), _TEXT),
+                fill_order=(DomainSort(SortKey.ROOMY), _NAME_TEXT),
             ),
-            ignores_own_without_tiers=True,
+            ignores_running_without_tiers=True,
         ),
-        Preset.KUEUE: Rules(order=_KUEUE, walk=_KUEUE_WALK),
-        Preset.KUEUE_BALANCED: Rules(order=_KUEUE, walk=replace(_KUEUE_WALK, is_even=True)),
-        Preset.KAI: Rules(
+        Preset.KUEUE: PresetRules(order=_KUEUE_ORDER, walk=_KUEUE_WALK),
+        Preset.KUEUE_BALANCED: PresetRules(
+            order=_KUEUE_ORDER, walk=replace(_KUEUE_WALK, shares_evenly=True)
+        ),
+        Preset.KAI: PresetRules(
             order=(
-                Term(Key.PLACED, MORE),
-                Term(Key.STRATEGY),
-                Term(Key.EXISTING, MORE),
-                Term(Key.PREFERRED_MISSES),
-                Term(Key.JOB_TIER),
-                Term(Key.GROUP_TIER),
-                Term(Key.HISTOGRAM),
-                Term(Key.DOMAINS),
-                Term(Key.SURPLUS),
-                Term(Key.PARENT_SURPLUS),
-                Term(Key.NAMES),
+                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+                ObjectiveTerm(ObjectiveKey.STRATEGY),
+                ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
+                ObjectiveTerm(ObjectiveKey.PREFERRED_MISSES),
+                ObjectiveTerm(ObjectiveKey.JOB_TIER),
+                ObjectiveTerm(ObjectiveKey.GROUP_TIER),
+                ObjectiveTerm(ObjectiveKey.HISTOGRAM),
+                ObjectiveTerm(ObjectiveKey.DOMAINS),
+                ObjectiveTerm(ObjectiveKey.SURPLUS),
+                ObjectiveTerm(ObjectiveKey.PARENT_SURPLUS),
+                ObjectiveTerm(ObjectiveKey.NAMES),
             ),
-            walk=Walk(
-                tried=Tried.ASKED,
-                domains=(Sort(By.TIGHT, Climb.BEFORE), Sort(By.FIRST)),
-                fill=(Sort(By.ROOMY), Sort(By.LAST)),
-                nodes=(Sort(By.TIGHT), Sort(By.FIRST)),
-                flat=Flat.ASKED,
+            walk=PlacementWalk(
+                candidate_tiers=CandidateTiers.FROM_PREFERRED,
+                domain_order=(
+                    DomainSort(SortKey.TIGHT, AncestorOrder.ANCESTORS_FIRST),
+                    DomainSort(SortKey.TREE_ORDER),
+                ),
+                fill_order=(DomainSort(SortKey.ROOMY), DomainSort(SortKey.REVERSE_TREE_ORDER)),
+                node_order=(DomainSort(SortKey.TIGHT), DomainSort(SortKey.TREE_ORDER)),
+                flat_fill=FlatFill.FINEST_NAMED,
                 starts_with_minimum=True,
-                grows_out=True,
+                may_leave_domain=True,
             ),
         ),
-        Preset.GODEL: Rules(
+        Preset.GODEL: PresetRules(
             order=(
-                Term(Key.PLACED, MORE),
-                Term(Key.STRATEGY),
-                Term(Key.EXISTING, MORE),
-                Term(Key.PREFERRED_MISSES),
-                Term(Key.JOB_TIER),
-                Term(Key.DOMAINS),
-                Term(Key.SORT),
-                Term(Key.SURPLUS),
-                Term(Key.NAMES),
+                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+                ObjectiveTerm(ObjectiveKey.STRATEGY),
+                ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
+                ObjectiveTerm(ObjectiveKey.PREFERRED_MISSES),
+                ObjectiveTerm(ObjectiveKey.JOB_TIER),
+                ObjectiveTerm(ObjectiveKey.DOMAINS),
+                ObjectiveTerm(ObjectiveKey.SORT),
+                ObjectiveTerm(ObjectiveKey.SURPLUS),
+                ObjectiveTerm(ObjectiveKey.NAMES),
             ),
-            walk=Walk(
-                tried=Tried.KEYS,
-                domains=(Sort(By.RULES, Climb.BEFORE), Sort(By.FIRST)),
-                fill=(Sort(By.RULES), Sort(By.FIRST)),
-                nodes=(Sort(By.FIRST),),
-                flat=Flat.ASKED,
+            walk=PlacementWalk(
+                candidate_tiers=CandidateTiers.NAMED_ONLY,
+                domain_order=(
+                    DomainSort(SortKey.USER_RULES, AncestorOrder.ANCESTORS_FIRST),
+                    DomainSort(SortKey.TREE_ORDER),
+                ),
+                fill_order=(DomainSort(SortKey.USER_RULES), DomainSort(SortKey.TREE_ORDER)),
+                node_order=(DomainSort(SortKey.TREE_ORDER),),
+                flat_fill=FlatFill.FINEST_NAMED,
                 starts_with_minimum=True,
-                checks_sums=True,
+                checks_total_capacity=True,
             ),
         ),
-        Preset.SLURM_BLOCK: Rules(
+        Preset.SLURM_BLOCK: PresetRules(
             order=(
-                Term(Key.PLACED, MORE),
-                Term(Key.STRATEGY),
-                Term(Key.JOB_TIER),
-                Term(Key.SURPLUS),
-                Term(Key.DOMAINS),
-                Term(Key.FRAGMENTATION),
-                Term(Key.NAMES, MORE),
+                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+                ObjectiveTerm(ObjectiveKey.STRATEGY),
+                ObjectiveTerm(ObjectiveKey.JOB_TIER),
+                ObjectiveTerm(ObjectiveKey.SURPLUS),
+                ObjectiveTerm(ObjectiveKey.DOMAINS),
+                ObjectiveTerm(ObjectiveKey.FRAGMENTATION),
+                ObjectiveTerm(ObjectiveKey.NAMES, MORE),
             ),
-            lowest=1,
-            walk=Walk(
-                tried=Tried.LEAVES,
-                domains=(Sort(By.TIGHT), Sort(By.LAST)),
-                fill=(Sort(By.ROOMY), Sort(By.LAST)),
-                nodes=(Sort(By.FIRST),),
-                flat=Flat.LEAVES,
-                rest=(Sort(By.TIGHT), Sort(By.LAST)),
+            lowest_job_tier=1,
+            walk=PlacementWalk(
+                candidate_tiers=CandidateTiers.LOWEST_FROM_LEAVES,
+                domain_order=(DomainSort(SortKey.TIGHT), DomainSort(SortKey.REVERSE_TREE_ORDER)),
+                fill_order=(DomainSort(SortKey.ROOMY), DomainSort(SortKey.REVERSE_TREE_ORDER)),
+                node_order=(DomainSort(SortKey.TREE_ORDER),),
+                flat_fill=FlatFill.LEAVES,
+                best_fit_order=(DomainSort(SortKey.TIGHT), DomainSort(SortKey.REVERSE_TREE_ORDER)),
                 is_slice_by_slice=True,
             ),
         ),
-        Preset.VOLCANO: Rules(
+        Preset.VOLCANO: PresetRules(
             order=(
-                Term(Key.PLACED, MORE),
-                Term(Key.STRATEGY),
-                Term(Key.EXISTING, MORE),
-                Term(Key.JOB_TIER),
-                Term(Key.GROUP_TIER),
-                Term(Key.HISTOGRAM),
-                Term(Key.PREFERRED_MISSES),
-                Term(Key.SURPLUS),
-                Term(Key.DOMAINS),
-                Term(Key.NAMES),
+                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+                ObjectiveTerm(ObjectiveKey.STRATEGY),
+                ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
+                ObjectiveTerm(ObjectiveKey.JOB_TIER),
+                ObjectiveTerm(ObjectiveKey.GROUP_TIER),
+                ObjectiveTerm(ObjectiveKey.HISTOGRAM),
+                ObjectiveTerm(ObjectiveKey.PREFERRED_MISSES),
+                ObjectiveTerm(ObjectiveKey.SURPLUS),
+                ObjectiveTerm(ObjectiveKey.DOMAINS),
+                ObjectiveTerm(ObjectiveKey.NAMES),
             ),
-            lowest=1,
+            lowest_job_tier=1,
         ),
-        Preset.TASK_TOPOLOGY: Rules(
+        Preset.TASK_TOPOLOGY: PresetRules(
             order=(
-                Term(Key.PLACED, MORE),
-                Term(Key.STRATEGY),
-                Term(Key.JOB_TIER),
-                Term(Key.TRAFFIC),
-                Term(Key.DOMAINS),
-                Term(Key.SURPLUS),
-                Term(Key.NAMES),
+                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+                ObjectiveTerm(ObjectiveKey.STRATEGY),
+                ObjectiveTerm(ObjectiveKey.JOB_TIER),
+                ObjectiveTerm(ObjectiveKey.TRAFFIC),
+                ObjectiveTerm(ObjectiveKey.DOMAINS),
+                ObjectiveTerm(ObjectiveKey.SURPLUS),
+                ObjectiveTerm(ObjectiveKey.NAMES),
             ),
-            has_buckets=True,
+            uses_task_buckets=True,
         ),
-        Preset.SLURM_TREE: Rules(
+        Preset.SLURM_TREE: PresetRules(
             order=(
-                Term(Key.PLACED, MORE),
-                Term(Key.STRATEGY),
-                Term(Key.NODE_WEIGHTS),
-                Term(Key.JOB_TIER),
-                Term(Key.DOMAINS),
-                Term(Key.SURPLUS),
-                Term(Key.FRAGMENTATION),
-                Term(Key.NAMES),
+                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+                ObjectiveTerm(ObjectiveKey.STRATEGY),
+                ObjectiveTerm(ObjectiveKey.NODE_WEIGHTS),
+                ObjectiveTerm(ObjectiveKey.JOB_TIER),
+                ObjectiveTerm(ObjectiveKey.DOMAINS),
+                ObjectiveTerm(ObjectiveKey.SURPLUS),
+                ObjectiveTerm(ObjectiveKey.FRAGMENTATION),
+                ObjectiveTerm(ObjectiveKey.NAMES),
             ),
         ),
-        Preset.OPTIMAL: Rules(
+        Preset.OPTIMAL: PresetRules(
             order=(
-                Term(Key.PLACED, MORE),
-                Term(Key.STRATEGY),
-                Term(Key.EXISTING, MORE),
-                Term(Key.JOB_TIER),
-                Term(Key.GROUP_TIER),
-                Term(Key.HISTOGRAM),
-                Term(Key.PREFERRED_MISSES),
-                Term(Key.NODE_MISSES),
-                Term(Key.ISLANDS),
-                Term(Key.DOMAINS),
-                Term(Key.SORT),
-                Term(Key.SURPLUS),
-                Term(Key.PARENT_SURPLUS),
-                Term(Key.FRAGMENTATION),
-                Term(Key.TRAFFIC),
-                Term(Key.NAMES),
+                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+                ObjectiveTerm(ObjectiveKey.STRATEGY),
+                ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
+                ObjectiveTerm(ObjectiveKey.JOB_TIER),
+                ObjectiveTerm(ObjectiveKey.GROUP_TIER),
+                ObjectiveTerm(ObjectiveKey.HISTOGRAM),
+                ObjectiveTerm(ObjectiveKey.PREFERRED_MISSES),
+                ObjectiveTerm(ObjectiveKey.NODE_MISSES),
+                ObjectiveTerm(ObjectiveKey.ISLANDS),
+                ObjectiveTerm(ObjectiveKey.DOMAINS),
+                ObjectiveTerm(ObjectiveKey.SORT),
+                ObjectiveTerm(ObjectiveKey.SURPLUS),
+                ObjectiveTerm(ObjectiveKey.PARENT_SURPLUS),
+                ObjectiveTerm(ObjectiveKey.FRAGMENTATION),
+                ObjectiveTerm(ObjectiveKey.TRAFFIC),
+                ObjectiveTerm(ObjectiveKey.NAMES),
             ),
         ),
     }

@@ -17,25 +17,25 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from generator.placement import wire
-from generator.placement.groups import Group, Grouping, GroupSet, SliceLayer, build_grouping
+from generator.placement.groups import GangGroup, FlatGroups, GroupSet, SliceLayer, flatten_groups
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
-from topology.model.validation import expectation
+from topology.model.validation import describe_fault
 
 __all__ = [
-    "Eviction",
-    "Group",
+    "EvictionPolicy",
+    "GangGroup",
     "GroupSet",
-    "Options",
+    "PresetOptions",
     "PlacementRequest",
-    "Roles",
+    "RoleAffinity",
     "SliceLayer",
     "SortRule",
     "parse_request",
 ]
 
 
-class Eviction(StrEnum):
+class EvictionPolicy(StrEnum):
     """What may give way to a gang that fits nowhere else."""
 
     NEVER = "never"
@@ -55,7 +55,7 @@ class SortRule(NamedTuple):
     is_descending: bool
 
 
-class Roles(NamedTuple):
+class RoleAffinity(NamedTuple):
     """Groups that want to share a node, or to stay apart; each set without repeated names."""
 
     attract: tuple[tuple[str, ...], ...] = ()
@@ -64,7 +64,7 @@ class Roles(NamedTuple):
     """First to last; others come later."""
 
 
-class Options(NamedTuple):
+class PresetOptions(NamedTuple):
     """What only one preset knows."""
 
     node_weights: tuple[tuple[str, int], ...] = ()
@@ -88,7 +88,7 @@ class PlacementRequest:
     priority: int
     least: int
     """Pods over all groups below which the gang is not placed at all."""
-    groups: tuple[Group, ...]
+    groups: tuple[GangGroup, ...]
     """Groups of pods, in the order of the request."""
     sets: tuple[GroupSet, ...]
     """Groups that share a bound, inner sets first."""
@@ -101,20 +101,20 @@ class PlacementRequest:
     plane: str
     across_islands: bool
     deadline_s: float | None
-    eviction: Eviction
+    eviction: EvictionPolicy
     sort: tuple[SortRule, ...]
-    roles: Roles
+    roles: RoleAffinity
     traffic: tuple[tuple[str, str, int], ...]
     """(group, group, weight per pair of pods)."""
-    options: Options
+    options: PresetOptions
 
     @cached_property
-    def question(self) -> tuple[object, ...]:
+    def cache_key(self) -> tuple[object, ...]:
         """All that says where a gang may lie, whoever it is and however long the search may take.
 
         Equal questions are asked by gangs that differ by name and deadline only.
         """
-        return _question(self)
+        return _cache_fields(self)
 
     @cached_property
     def tiers(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class PlacementRequest:
         """Whether it speaks of tiers or slices, so that nodes outside the tree are of no use."""
         return bool(self.tiers) or any(group.slices for group in self.groups)
 
-    def named(self, gang: str) -> PlacementRequest:
+    def with_gang(self, gang: str) -> PlacementRequest:
         """Return the request for another gang; a tenth of replace()'s time.
 
         What was worked out about it is taken over: none of it depends on the name.
@@ -144,12 +144,12 @@ class PlacementRequest:
         found.__dict__.update(self.__dict__, gang=gang)
         return found
 
-    def within(self, budget_s: float) -> PlacementRequest:
+    def with_deadline(self, budget_s: float) -> PlacementRequest:
         """Return the request with so many seconds for its search, if it does not ask for fewer."""
         return replace(self, deadline_s=min(budget_s, self.deadline_s or budget_s))
 
 
-_question = attrgetter(
+_cache_fields = attrgetter(
     *(field.name for field in fields(PlacementRequest) if field.name not in {"gang", "deadline_s"})
 )
 
@@ -164,9 +164,9 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
     try:
         parsed = wire.Document.model_validate(document)
     except ValidationError as error:
-        raise _translated(error.errors()[0]) from error
+        raise _request_error(error.errors()[0]) from error
     spec = parsed.spec
-    grouping = build_grouping(spec.groups)
+    grouping = flatten_groups(spec.groups)
     total = sum(group.count for group in grouping.groups)
     if spec.min > total:
         raise PlacementRequestError("min", f"expected at most {total}, got {spec.min}")
@@ -184,18 +184,18 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
         plane=spec.plane,
         across_islands=spec.across_islands,
         deadline_s=spec.deadline_s,
-        eviction=Eviction(spec.preemption),
+        eviction=EvictionPolicy(spec.preemption),
         sort=tuple(
             SortRule(row.resource, row.dimension == "Available", row.order == "Descending")
             for row in spec.sort
         ),
-        roles=_roles(spec, grouping),
+        roles=_build_affinity(spec, grouping),
         traffic=_traffic(spec, grouping),
         options=_options(spec.options),
     )
 
 
-def _roles(spec: wire.Spec, grouping: Grouping) -> Roles:
+def _build_affinity(spec: wire.Spec, grouping: FlatGroups) -> RoleAffinity:
     """Return the roles of a request; all of them are groups of it, none twice in a set."""
     known = {group.name for group in grouping.groups}
     row = spec.affinity
@@ -205,14 +205,14 @@ def _roles(spec: wire.Spec, grouping: Grouping) -> Roles:
         if not known.issuperset(name_set):
             unknown = next(name for name in name_set if name not in known)
             raise PlacementRequestError("affinity", f"no group is named {show(unknown)}")
-    return Roles(
+    return RoleAffinity(
         tuple(tuple(names) for names in row.attract),
         tuple(tuple(names) for names in row.repel),
         tuple(row.order),
     )
 
 
-def _traffic(spec: wire.Spec, grouping: Grouping) -> tuple[tuple[str, str, int], ...]:
+def _traffic(spec: wire.Spec, grouping: FlatGroups) -> tuple[tuple[str, str, int], ...]:
     known = {group.name for group in grouping.groups}
     for at, (first, second, _) in enumerate(spec.traffic):
         for name in (first, second):
@@ -221,9 +221,9 @@ def _traffic(spec: wire.Spec, grouping: Grouping) -> tuple[tuple[str, str, int],
     return tuple(spec.traffic)
 
 
-def _options(row: wire.OptionsRow) -> Options:
+def _options(row: wire.OptionsRow) -> PresetOptions:
     weight = row.weight
-    return Options(
+    return PresetOptions(
         node_weights=tuple(sorted(weight.items())) if isinstance(weight, dict) else (),
         score_weight=weight if isinstance(weight, float) else None,
         preferred_nodes=tuple(row.preferred_nodes),
@@ -232,20 +232,20 @@ def _options(row: wire.OptionsRow) -> Options:
     )
 
 
-def _translated(found: ErrorDetails) -> PlacementRequestError:
+def _request_error(found: ErrorDetails) -> PlacementRequestError:
     """Return our error for one of pydantic's: its path, what was expected, and what came."""
     kind, context = found["type"], found.get("ctx", {})
     if kind == "greater_than_equal":
         nature = {0: "a non-negative integer", 1: "a positive integer"}
         problem = f"expected {nature.get(context['ge'], found['msg'])}"
     else:
-        problem = expectation(found)
+        problem = describe_fault(found)
     if kind not in {"missing", "extra_forbidden"}:
         problem += f", got {show(repr(found['input']))}"
-    return PlacementRequestError(_path(found["loc"]), problem)
+    return PlacementRequestError(_field_path(found["loc"]), problem)
 
 
-def _path(loc: Sequence[int | str]) -> str:
+def _field_path(loc: Sequence[int | str]) -> str:
     """Return `groups[0].count` for a location below `spec`; keys of others as they are."""
     path = ""
     for part in loc[1:] if loc and loc[0] == "spec" and len(loc) > 1 else loc:

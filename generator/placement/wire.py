@@ -8,31 +8,31 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from generator.placement.presets import Preset
 
-MOST_PODS = 1_000_000
-MOST_GROUPS = 256
+MAX_PODS = 1_000_000
+MAX_GROUPS = 256
 """Each may be a kind of pod of its own, which costs arrays over all nodes."""
-MOST_QUANTITY = 2**53
+MAX_QUANTITY = 2**53
 """Largest quantity that JSON readers keep exact; sums over a cluster stay below 64 bits."""
 
 
-def _as_name(value: object) -> object:
+def _tier_name(value: object) -> object:
     """Let an integer stand for a tier; a boolean, which is one to Python, stays wrong."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Tier = Annotated[str, BeforeValidator(_as_name), Field(min_length=1)]
+Tier = Annotated[str, BeforeValidator(_tier_name), Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1, le=MOST_PODS, strict=True)]
-Natural = Annotated[int, Field(ge=0, le=MOST_PODS, strict=True)]
-Weight = Annotated[int, Field(ge=0, le=MOST_PODS, strict=True)]
-Quantity = Annotated[int, Field(ge=0, le=MOST_QUANTITY, strict=True)]
+Count = Annotated[int, Field(ge=1, le=MAX_PODS, strict=True)]
+Natural = Annotated[int, Field(ge=0, le=MAX_PODS, strict=True)]
+Weight = Annotated[int, Field(ge=0, le=MAX_PODS, strict=True)]
+Quantity = Annotated[int, Field(ge=0, le=MAX_QUANTITY, strict=True)]
 
 
-class _Row(BaseModel):
+class _RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class LayerRow(_Row):
+class LayerRow(_RequestModel):
     """One slice layer; a size of 0, or none, is an answer (bad-slice), not a malformed request."""
 
     size: Natural = 0
@@ -43,7 +43,7 @@ class LayerRow(_Row):
     indexed: bool = False
 
 
-class GroupRow(_Row):
+class GroupRow(_RequestModel):
     """One group, leaf or parent."""
 
     name: Name
@@ -61,7 +61,7 @@ class GroupRow(_Row):
     children: list[GroupRow] = []
 
 
-class SortRow(_Row):
+class SortRow(_RequestModel):
     """A user's rule on domains."""
 
     resource: Name
@@ -69,7 +69,7 @@ class SortRow(_Row):
     order: Literal["Ascending", "Descending"] = "Ascending"
 
 
-class AffinityRow(_Row):
+class AffinityRow(_RequestModel):
     """Roles, by names of groups, that want to share a node or to stay apart."""
 
     attract: list[list[Name]] = []
@@ -77,7 +77,7 @@ class AffinityRow(_Row):
     order: list[Name] = []
 
 
-class OptionsRow(_Row):
+class OptionsRow(_RequestModel):
     """What only one preset knows."""
 
     weight: dict[Name, Natural] | Annotated[float, Field(gt=0, le=1e6)] | None = None
@@ -92,14 +92,14 @@ class OptionsRow(_Row):
     """volcano: of its plugin; they weigh scores and change no placement of ours."""
 
 
-class Spec(_Row):
+class Spec(_RequestModel):
     """The request proper."""
 
     preset: Preset = Preset.OPTIMAL
     gang: Name = "self"
     priority: int = 0
     preemption: Literal["never", "topologyFirst", "fewestVictims", "perDomain"] = "never"
-    groups: Annotated[list[GroupRow], Field(min_length=1, max_length=MOST_GROUPS)]
+    groups: Annotated[list[GroupRow], Field(min_length=1, max_length=MAX_GROUPS)]
     min: Natural = 0
     required: Tier | None = None
     preferred: list[Tier] = []
@@ -114,7 +114,7 @@ class Spec(_Row):
     deadline_s: Annotated[float, Field(gt=0, le=3600)] | None = None
 
 
-class Document(_Row):
+class Document(_RequestModel):
     """A document of kind PlacementRequest; foreign metadata is let through unread."""
 
     api_version: Annotated[Literal["toponaut.io/v1alpha1"], Field(alias="apiVersion")]

@@ -14,7 +14,7 @@ from generator.reconcile.plan import Action
 from topology.model.errors import TopologyError
 
 
-class Target(Protocol):
+class HyperNodeStore(Protocol):
     """Where HyperNodes live. Each call is done whole or fails with a TopologyError."""
 
     def put(self, hypernode: HyperNode) -> bool:
@@ -43,7 +43,10 @@ class ApplyResult:
 
 
 def apply_plan(
-    actions: Sequence[Action], target: Target, *, on_done: Callable[[Action], None] | None = None
+    actions: Sequence[Action],
+    target: HyperNodeStore,
+    *,
+    on_done: Callable[[Action], None] | None = None,
 ) -> ApplyResult:
     """Write the actions in order and stop at the first that fails.
 
@@ -51,7 +54,7 @@ def apply_plan(
     """
     for at, action in enumerate(actions):
         try:
-            _apply(action, target)
+            _apply_action(action, target)
         except TopologyError as error:
             return ApplyResult(tuple(actions[:at]), tuple(actions[at:]), error)
         if on_done is not None:
@@ -59,7 +62,7 @@ def apply_plan(
     return ApplyResult(tuple(actions))
 
 
-def _apply(action: Action, target: Target) -> None:
+def _apply_action(action: Action, target: HyperNodeStore) -> None:
     if action.object is None:
         target.remove(action.name)
     else:

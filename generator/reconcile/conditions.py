@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from generator.objects.fabric import Condition, ConditionType, HeldPlan
-from generator.reconcile.guard import Verdict
+from generator.reconcile.guard import PlanVerdict
 from generator.reconcile.plan import Op
 from topology.model.errors import show
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
@@ -47,19 +47,17 @@ def parse_write_status(document: Mapping[str, Any] | None) -> WriteStatus:
     if not isinstance(status, Mapping):
         return WriteStatus()
     rows = status.get("conditions")
-    found = [_read(Condition, row) for row in (rows if isinstance(rows, list) else ())]
-    held = _read(HeldPlan, status.get("held"))
+    found = [_parse_model(Condition, row) for row in (rows if isinstance(rows, list) else ())]
+    held = _parse_model(HeldPlan, status.get("held"))
     return WriteStatus(tuple(one for one in found if one is not None), held)
 
 
-def ready(*, why_not: str = "", message: str = "") -> ConditionChange:
+def build_ready(*, reason: str = "", message: str = "") -> ConditionChange:
     """Return whether a tree is known and the HyperNodes say what it says."""
-    return ConditionChange(
-        ConditionType.READY, not why_not, why_not or "HyperNodesWritten", message
-    )
+    return ConditionChange(ConditionType.READY, not reason, reason or "HyperNodesWritten", message)
 
 
-def degraded(kinds: Collection[str], *, num_problems: int) -> ConditionChange:
+def build_degraded(kinds: Collection[str], *, num_problems: int) -> ConditionChange:
     """Return whether evidence is missing or contradicts itself.
 
     Args:
@@ -73,24 +71,24 @@ def degraded(kinds: Collection[str], *, num_problems: int) -> ConditionChange:
     return ConditionChange(ConditionType.DEGRADED, bool(parts), reason, "; ".join(parts))
 
 
-def change_blocked(verdict: Verdict | None) -> ConditionChange:
+def build_change_blocked(verdict: PlanVerdict | None) -> ConditionChange:
     """Return whether a plan is held; None where there is none, or it may be carried out."""
     if verdict is None or verdict.is_allowed:
         return ConditionChange(ConditionType.CHANGE_BLOCKED, is_true=False, reason="WithinBudget")
-    message = f"plan {verdict.hash} is held: {verdict.why}"
-    kind = verdict.holds[0].kind
+    message = f"plan {verdict.hash} is held: {verdict.reason_text}"
+    kind = verdict.hold_reasons[0].kind
     return ConditionChange(
         ConditionType.CHANGE_BLOCKED, is_true=True, reason=kind.value, message=message
     )
 
 
-def held_plan(verdict: Verdict, *, before: HeldPlan | None, now: datetime) -> HeldPlan:
+def build_held_plan(verdict: PlanVerdict, *, before: HeldPlan | None, now: datetime) -> HeldPlan:
     """Return the held plan as it is told, with the time at which it was first held."""
     counts = verdict.counts
     same = before if before is not None and before.hash == verdict.hash else None
     return HeldPlan(
         hash=verdict.hash,
-        since=same.since if same else _time(now),
+        since=same.since if same else _render_time(now),
         creates=counts.get(Op.CREATE, 0),
         updates=counts.get(Op.UPDATE, 0),
         deletes=counts.get(Op.DELETE, 0),
@@ -109,7 +107,7 @@ def is_released(held: HeldPlan, release_after_s: int | None, now: datetime) -> b
     return since.tzinfo is not None and now - since >= timedelta(seconds=release_after_s)
 
 
-def conditions_after(
+def merge_conditions(
     before: tuple[Condition, ...], changes: Collection[ConditionChange], now: datetime
 ) -> tuple[Condition, ...]:
     """Return the conditions with these outcomes, sorted by type; others stay as they are.
@@ -124,7 +122,7 @@ def conditions_after(
         found[change.type] = Condition(
             type=change.type,
             status=status,
-            last_transition_time=last.last_transition_time if last and stays else _time(now),
+            last_transition_time=last.last_transition_time if last and stays else _render_time(now),
             reason=change.reason,
             message=show(change.message, _MAX_MESSAGE),
         )
@@ -138,24 +136,24 @@ def with_write_status(
     kept = dict(document or {})
     told = kept.get("status")
     status = dict(told) if isinstance(told, Mapping) else {}
-    status["conditions"] = [_render(one) for one in write_status.conditions]
+    status["conditions"] = [_render_model(one) for one in write_status.conditions]
     status.pop("held", None)
     if write_status.held is not None:
-        status["held"] = _render(write_status.held)
+        status["held"] = _render_model(write_status.held)
     head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND, "metadata": {"name": FABRIC_NAME}}
     return head | kept | {"status": status}
 
 
-def _read(model: type[ModelT], row: object) -> ModelT | None:
+def _parse_model(model: type[ModelT], row: object) -> ModelT | None:
     try:
         return model.model_validate(row)
     except ValidationError:
         return None
 
 
-def _render(found: BaseModel) -> dict[str, Any]:
+def _render_model(found: BaseModel) -> dict[str, Any]:
     return found.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _time(now: datetime) -> str:
+def _render_time(now: datetime) -> str:
     return now.isoformat(timespec="seconds").replace("+00:00", "Z")

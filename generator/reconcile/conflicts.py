@@ -73,7 +73,9 @@ def find_overlaps(
     overlaps = [
         Overlap(found.name, tuple(sorted(ours.intersection(found.nodes), key=natural_key)))
         for found in observed
-        if not found.is_ours and ours and (found.num_inexact or ours.intersection(found.nodes))
+        if not found.is_ours
+        and ours
+        and (found.num_inexact_members or ours.intersection(found.nodes))
     ]
     return tuple(sorted(overlaps, key=lambda row: natural_key(row.foreign)))
 

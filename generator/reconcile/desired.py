@@ -7,7 +7,7 @@ from typing import Final
 
 from generator.objects.inventory import Inventory
 from generator.observe.observation import Observation
-from generator.outputs.hypernode import HyperNode, lint, render_hypernodes, tree_of_hypernodes
+from generator.outputs.hypernode import HyperNode, lint, render_hypernodes, build_hypernode_tree
 from generator.reconcile.conflicts import Overlap, find_conflicts, find_overlaps
 from generator.reconcile.guard import Coverage
 from generator.reconcile.plan import Action, plan_changes
@@ -15,10 +15,10 @@ from topology.model.errors import InvariantError, ParseError, show
 from topology.model.tree import TopologyTree
 from topology.reports.compact_reports import Report
 
-_SHOWN: Final = 5
+_MAX_SHOWN: Final = 5
 
 
-def coverage_of(
+def compute_coverage(
     inventory: Inventory | None,
     reports: Sequence[Report],
     tree: TopologyTree,
@@ -42,17 +42,17 @@ def coverage_of(
     return Coverage(len(listed), len(listed & (fresh | placed)))
 
 
-def previous_tree(observed: Sequence[HyperNode]) -> TopologyTree | None:
+def derive_previous_tree(observed: Sequence[HyperNode]) -> TopologyTree | None:
     """Return the last generation's tree, None where nothing of ours exists."""
     ours = [found for found in observed if found.is_ours]
-    return tree_of_hypernodes(ours).tree if ours else None
+    return build_hypernode_tree(ours).tree if ours else None
 
 
-Planned = tuple[tuple[Action, ...], tuple[ParseError, ...]]
+PlannedChanges = tuple[tuple[Action, ...], tuple[ParseError, ...]]
 """Actions in their order, and what stands in the way."""
 
 
-def plan_towards(observation: Observation, observed: Sequence[HyperNode]) -> Planned:
+def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -> PlannedChanges:
     """Return the actions towards a tree's HyperNodes, and what stands in their way.
 
     A tree without any domain is a sweep that failed or captures that miss, not a fabric without
@@ -62,7 +62,7 @@ def plan_towards(observation: Observation, observed: Sequence[HyperNode]) -> Pla
         InvariantError: what we rendered is not what Volcano accepts.
     """
     ours = sum(found.is_ours for found in observed)
-    unknown = unknown_of(observation)
+    unknown = describe_unknown(observation)
     if ours and unknown:
         held = f"{unknown}: {ours} HyperNodes stay as they are"
         return (), (ParseError(held, source="HyperNodes"),)
@@ -77,19 +77,19 @@ def plan_towards(observation: Observation, observed: Sequence[HyperNode]) -> Pla
         )
         for found in find_conflicts(desired, observed)
     )
-    overlaps = tuple(map(_overlap_problem, find_overlaps(desired, observed)))
+    overlaps = tuple(map(_build_overlap_problem, find_overlaps(desired, observed)))
     return plan_changes(desired, observed), (*conflicts, *overlaps)
 
 
-def _overlap_problem(found: Overlap) -> ParseError:
-    shown = ", ".join(map(show, found.nodes[:_SHOWN]))
-    more = f" and {len(found.nodes) - _SHOWN} more" if len(found.nodes) > _SHOWN else ""
+def _build_overlap_problem(found: Overlap) -> ParseError:
+    shown = ", ".join(map(show, found.nodes[:_MAX_SHOWN]))
+    more = f" and {len(found.nodes) - _MAX_SHOWN} more" if len(found.nodes) > _MAX_SHOWN else ""
     has = f"has {shown}{more} too" if found.nodes else "selects nodes that may be ours too"
     problem = f"foreign HyperNode {show(found.foreign)} {has}: the scheduler takes either"
     return ParseError(problem, source="HyperNodes")
 
 
-def unknown_of(observation: Observation) -> str:
+def describe_unknown(observation: Observation) -> str:
     """Return what is not known of the fabric, empty where that is nothing."""
     if observation.unknown_subnets:
         subnets = ", ".join(map(show, observation.unknown_subnets))

@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 
 from generator.objects.pods import Gang
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.node_domains import Homes
+from generator.reconcile.node_domains import NodeDomains
 from topology.model.ids import natural_key
 
 _NO_TIER: Final = 1 << 31
 """Above every tier."""
 
 
-class Split(NamedTuple):
+class GangSplit(NamedTuple):
     """A domain that would no longer hold all nodes of a gang that it holds now."""
 
     gang: str
@@ -32,10 +32,10 @@ def find_splits(
     gangs: Iterable[Gang],
     *,
     before: Mapping[str, HyperNode],
-    homes: Homes,
+    domains: NodeDomains,
     after: Mapping[str, HyperNode],
-    homes_after: Homes,
-) -> Iterator[Split]:
+    domains_after: NodeDomains,
+) -> Iterator[GangSplit]:
     """Yield the domains that a plan would split, at most one a gang: the lowest, then by name.
 
     A domain is whole where its nodes of the gang share it afterwards, or share another one of its
@@ -44,13 +44,13 @@ def find_splits(
     for gang in sorted(gangs):
         shared: dict[str, list[str]] = {}
         for node in gang.nodes:
-            for domain in homes.get(node, ()):
+            for domain in domains.get(node, ()):
                 shared.setdefault(domain, []).append(node)
         for name in sorted(shared, key=lambda one: (before[one].tier, natural_key(one))):
             nodes = shared[name]
-            common = frozenset.intersection(*(homes_after.get(one, frozenset()) for one in nodes))
+            common = frozenset.intersection(*(domains_after.get(one, frozenset()) for one in nodes))
             tiers = [after[one].tier for one in common]
             is_whole = name in common or min(tiers, default=_NO_TIER) <= before[name].tier
             if len(nodes) > 1 and not is_whole:
-                yield Split(gang.name, name, len(nodes))
+                yield GangSplit(gang.name, name, len(nodes))
                 break

@@ -23,8 +23,8 @@ from typing import Final, NamedTuple
 from generator.objects.fabric import ChangeBudget
 from generator.objects.pods import Gang
 from generator.outputs.hypernode import HyperNode, render_manifest
-from generator.reconcile.gang_splits import Split, find_splits
-from generator.reconcile.node_domains import Homes, after_plan, homes_of
+from generator.reconcile.gang_splits import GangSplit, find_splits
+from generator.reconcile.node_domains import NodeDomains, simulate_plan, find_node_domains
 from generator.reconcile.plan import Action, Op
 from topology.model.errors import show
 from topology.model.ids import natural_key
@@ -33,9 +33,9 @@ QUORUM_PERCENT: Final = 50
 """Of the listed nodes must be known before anything is written for the first time. Later trees
 carry over the names of those domains that keep most of their nodes: what most nodes say at first
 is what stays."""
-FREE_NODES: Final = 2
-FREE_DOMAINS: Final = 1
-_SHOWN: Final = 5
+ALWAYS_ALLOWED_NODES: Final = 2
+ALWAYS_ALLOWED_DOMAINS: Final = 1
+_MAX_SHOWN: Final = 5
 _HASH_DIGITS: Final = 16
 
 
@@ -52,7 +52,7 @@ class HoldKind(StrEnum):
     """A domain would be split under a gang that runs in it."""
 
 
-class Hold(NamedTuple):
+class HoldReason(NamedTuple):
     """One reason to hold a plan."""
 
     kind: HoldKind
@@ -75,12 +75,12 @@ class Coverage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PlanVerdict:
     """What a plan would do, and why it is held; `allowed` where nothing holds it."""
 
     hash: str
     """Of the ordered writes, to approve them by; the same for the same writes."""
-    holds: tuple[Hold, ...] = ()
+    hold_reasons: tuple[HoldReason, ...] = ()
     num_moved: int = 0
     """Nodes that would leave a domain that they are in."""
     counts: Mapping[Op, int] = field(default_factory=dict)
@@ -89,22 +89,22 @@ class Verdict:
     @property
     def is_allowed(self) -> bool:
         """Whether it may be carried out unasked."""
-        return not self.holds
+        return not self.hold_reasons
 
     @property
-    def why(self) -> str:
+    def reason_text(self) -> str:
         """Return the reasons as one line."""
-        return "; ".join(hold.message for hold in self.holds)
+        return "; ".join(hold.message for hold in self.hold_reasons)
 
 
-def judge(
+def judge_plan(
     actions: Sequence[Action],
     observed: Iterable[HyperNode],
     *,
     budget: ChangeBudget,
     coverage: Coverage,
     gangs: Collection[Gang] = (),
-) -> Verdict:
+) -> PlanVerdict:
     """Return whether a plan may be carried out unasked.
 
     What counts is the end of the plan, not its steps: a name that a HyperNode keeps on another
@@ -112,21 +112,21 @@ def judge(
     Cost: O(nodes times tiers), as each node is looked up in each domain above it.
     """
     before = {found.name: found for found in observed if found.is_ours}
-    after = after_plan(before, actions)
-    homes, homes_after = homes_of(before), homes_of(after)
-    moved = sorted(_moved(homes, homes_after), key=natural_key)
-    holds: list[Hold] = []
+    after = simulate_plan(before, actions)
+    homes, homes_after = find_node_domains(before), find_node_domains(after)
+    moved = sorted(_find_moved(homes, homes_after), key=natural_key)
+    holds: list[HoldReason] = []
     if actions and not before and not coverage.is_quorate:
-        holds.append(_no_quorum(coverage))
+        holds.append(_build_quorum_hold(coverage))
     if before:
-        holds += _too_many_nodes(moved, len(homes), budget)
-        holds += _too_many_domains(before, actions, budget)
+        holds += _check_node_budget(moved, len(homes), budget)
+        holds += _check_domain_budget(before, actions, budget)
         splits = find_splits(
-            gangs, before=before, homes=homes, after=after, homes_after=homes_after
+            gangs, before=before, domains=homes, after=after, domains_after=homes_after
         )
-        holds += _running_gangs(tuple(splits))
+        holds += _check_gang_splits(tuple(splits))
     counts = Counter(action.op for action in actions)
-    return Verdict(hash_plan(actions), tuple(holds), len(moved), counts)
+    return PlanVerdict(hash_plan(actions), tuple(holds), len(moved), counts)
 
 
 def hash_plan(actions: Iterable[Action]) -> str:
@@ -139,40 +139,44 @@ def hash_plan(actions: Iterable[Action]) -> str:
     return digest.hexdigest()[:_HASH_DIGITS]
 
 
-def most_allowed(num: int, percent: int, *, free: int) -> int:
+def compute_allowance(num: int, percent: int, *, always_allowed: int) -> int:
     """Return how many of a number may go: the share, or the few that always may.
 
     Those few are less than half, and none where the share is 0 %.
     """
-    few = min(free, (num - 1) // 2) if percent and num else 0
+    few = min(always_allowed, (num - 1) // 2) if percent and num else 0
     return max(num * percent // 100, few)
 
 
-def _moved(then: Homes, now: Homes) -> list[str]:
+def _find_moved(then: NodeDomains, now: NodeDomains) -> list[str]:
     return [node for node, domains in then.items() if not domains <= now.get(node, frozenset())]
 
 
-def _no_quorum(coverage: Coverage) -> Hold:
-    return Hold(
+def _build_quorum_hold(coverage: Coverage) -> HoldReason:
+    return HoldReason(
         HoldKind.NO_QUORUM,
         f"{coverage.num_known} of {coverage.num_listed} listed nodes are known; the first "
         f"HyperNodes need {QUORUM_PERCENT} %",
     )
 
 
-def _too_many_nodes(moved: Sequence[str], num_nodes: int, budget: ChangeBudget) -> Iterator[Hold]:
-    allowed = most_allowed(num_nodes, budget.nodes_percent, free=FREE_NODES)
+def _check_node_budget(
+    moved: Sequence[str], num_nodes: int, budget: ChangeBudget
+) -> Iterator[HoldReason]:
+    allowed = compute_allowance(
+        num_nodes, budget.nodes_percent, always_allowed=ALWAYS_ALLOWED_NODES
+    )
     if len(moved) > allowed:
-        yield Hold(
+        yield HoldReason(
             HoldKind.TOO_MANY_NODES,
             f"{len(moved)} of {num_nodes} nodes would leave a domain, at most {allowed} may "
-            f"({budget.nodes_percent} %): {_list(moved)}",
+            f"({budget.nodes_percent} %): {_join_names(moved)}",
         )
 
 
-def _too_many_domains(
+def _check_domain_budget(
     before: Mapping[str, HyperNode], actions: Iterable[Action], budget: ChangeBudget
-) -> Iterator[Hold]:
+) -> Iterator[HoldReason]:
     doomed = {action.name for action in actions if action.op is Op.DELETE}
     tiers: dict[int, list[str]] = {}
     for found in before.values():
@@ -181,25 +185,27 @@ def _too_many_domains(
     for tier in sorted(tiers):
         gone = sorted(doomed.intersection(tiers[tier]), key=natural_key)
         num = len(tiers[tier])
-        allowed = most_allowed(num, budget.domains_percent, free=FREE_DOMAINS)
+        allowed = compute_allowance(
+            num, budget.domains_percent, always_allowed=ALWAYS_ALLOWED_DOMAINS
+        )
         if len(gone) > allowed:
-            yield Hold(
+            yield HoldReason(
                 HoldKind.TOO_MANY_DOMAINS,
                 f"tier {tier} would lose {len(gone)} of {num} domains, at most {allowed} may "
-                f"({budget.domains_percent} %): {_list(gone)}",
+                f"({budget.domains_percent} %): {_join_names(gone)}",
             )
 
 
-def _running_gangs(splits: Sequence[Split]) -> Iterator[Hold]:
+def _check_gang_splits(splits: Sequence[GangSplit]) -> Iterator[HoldReason]:
     if splits:
         told = [f"{one.domain} under {one.gang} on {one.num_nodes} nodes of it" for one in splits]
-        yield Hold(
+        yield HoldReason(
             HoldKind.RUNNING_GANG,
-            f"domains would be split under {len(splits)} running gangs: {_list(told)}",
+            f"domains would be split under {len(splits)} running gangs: {_join_names(told)}",
         )
 
 
-def _list(names: Sequence[str]) -> str:
-    shown = ", ".join(map(show, names[:_SHOWN]))
-    more = len(names) - _SHOWN
+def _join_names(names: Sequence[str]) -> str:
+    shown = ", ".join(map(show, names[:_MAX_SHOWN]))
+    more = len(names) - _MAX_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.plan import Action
 
-Homes = Mapping[str, frozenset[str]]
+NodeDomains = Mapping[str, frozenset[str]]
 """By node the names of all domains that it is in."""
 
 
-def homes_of(hypernodes: Mapping[str, HyperNode]) -> Homes:
+def find_node_domains(hypernodes: Mapping[str, HyperNode]) -> NodeDomains:
     """Return by node the names of all domains that it is in, padding left out.
 
     Cost: O(nodes times tiers).
@@ -25,14 +25,16 @@ def homes_of(hypernodes: Mapping[str, HyperNode]) -> Homes:
         if not found.nodes:
             continue
         above = frozenset(
-            name for name in _up(found.name, parents) if not hypernodes[name].is_padding
+            name
+            for name in _iterate_ancestors(found.name, parents)
+            if not hypernodes[name].is_padding
         )
         for node in found.nodes:
             homes[node] = homes[node] | above if node in homes else above
     return homes
 
 
-def after_plan(
+def simulate_plan(
     before: Mapping[str, HyperNode], actions: Iterable[Action]
 ) -> Mapping[str, HyperNode]:
     """Return what exists of ours when the plan is done."""
@@ -45,7 +47,7 @@ def after_plan(
     return after
 
 
-def _up(name: str, parents: Mapping[str, Collection[str]]) -> Iterator[str]:
+def _iterate_ancestors(name: str, parents: Mapping[str, Collection[str]]) -> Iterator[str]:
     """Yield a HyperNode and all above it; what is observed may have cycles and two parents."""
     seen, stack = {name}, [name]
     while stack:

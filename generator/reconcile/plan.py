@@ -37,7 +37,7 @@ from generator.outputs.hypernode import (
     Member,
     MemberType,
     render_manifest,
-    structure_problems,
+    find_structure_problems,
 )
 from generator.reconcile.conflicts import without_conflicts
 from topology.model.errors import InvariantError
@@ -78,14 +78,14 @@ def plan_changes(desired: Sequence[HyperNode], observed: Sequence[HyperNode]) ->
     Raises:
         InvariantError: the desired set is no forest of non-empty HyperNodes.
     """
-    broken = structure_problems(desired)
+    broken = find_structure_problems(desired)
     if broken:
         raise InvariantError(f"desired HyperNodes: {broken[0]}")
     planner = _Planner(without_conflicts(desired, observed), observed)
     planner.release()
     planner.create_leaves()
     planner.raise_tiers()
-    planner.settle()
+    planner.write_final()
     planner.delete()
     return tuple(planner.actions)
 
@@ -108,79 +108,82 @@ class _Planner:
         self.actions: list[Action] = []
         self._wanted = wanted
         self._parents = {child: found.name for found in wanted.values() for child in found.children}
-        self._now: dict[str, HyperNode] = {}
+        self._current: dict[str, HyperNode] = {}
         self._held: set[str] = set()
         """What foreign HyperNodes list: deleting it would leave them with a missing child."""
         for found in observed:
-            self._now[found.name] = found
+            self._current[found.name] = found
             if not found.is_ours:
                 self._held.update(found.children)
 
     def release(self) -> None:
-        for name in _top_down(found for found in self._now.values() if found.is_ours):
-            old, goal = self._now[name], self._wanted.get(name)
+        for name in _top_down(found for found in self._current.values() if found.is_ours):
+            old, goal = self._current[name], self._wanted.get(name)
             if goal is not None and self._only_shrinks(old, goal):
-                self._put(goal, _difference(old, goal))
+                self._put(goal, _describe_update(old, goal))
                 continue
-            kept = tuple(member for member in old.members if self._may_stay(member, old))
+            kept = tuple(member for member in old.members if self._is_member_allowed(member, old))
             if len(kept) < len(old.members):
-                reason = _release_reason(old, kept, present=self._now)
-                self._put(replace(old, members=kept or _PLACEHOLDER_MEMBERS, num_inexact=0), reason)
+                reason = _describe_release(old, kept, present=self._current)
+                self._put(
+                    replace(old, members=kept or _PLACEHOLDER_MEMBERS, num_inexact_members=0),
+                    reason,
+                )
 
     def create_leaves(self) -> None:
         for name in _bottom_up(self._wanted.values()):
-            if name not in self._now and not self._wanted[name].children:
+            if name not in self._current and not self._wanted[name].children:
                 self._put(self._wanted[name], "new domain")
 
     def raise_tiers(self) -> None:
         for name in _top_down(self._wanted.values()):
-            old, goal = self._now.get(name), self._wanted[name]
+            old, goal = self._current.get(name), self._wanted[name]
             if old is None or goal.tier <= old.tier:
                 continue
             if not self._is_ready(goal):
                 members = old.members or _PLACEHOLDER_MEMBERS
                 goal = replace(goal, members=members)
-            self._put(goal, _difference(old, goal))
+            self._put(goal, _describe_update(old, goal))
 
-    def settle(self) -> None:
+    def write_final(self) -> None:
         rows = [
             (goal.tier, self._adds(goal), natural_key(goal.name), goal)
             for goal in self._wanted.values()
         ]
         for *_, goal in sorted(rows, key=lambda row: row[:3]):
-            old = self._now.get(goal.name)
-            self._put(goal, "new domain" if old is None else _difference(old, goal))
+            old = self._current.get(goal.name)
+            self._put(goal, "new domain" if old is None else _describe_update(old, goal))
 
     def delete(self) -> None:
         gone = [
             found
-            for found in self._now.values()
+            for found in self._current.values()
             if found.is_ours and found.name not in self._wanted and found.name not in self._held
         ]
         for name in _top_down(gone):
-            old = self._now.pop(name)
+            old = self._current.pop(name)
             self.actions.append(Action(Op.DELETE, name, old.tier, "no longer in the tree", None))
 
     def _put(self, goal: HyperNode, reason: str) -> None:
-        old = self._now.get(goal.name)
+        old = self._current.get(goal.name)
         if old is not None and old.matches(goal):
             return
         op = Op.CREATE if old is None else Op.UPDATE
         self.actions.append(Action(op, goal.name, goal.tier, reason, goal))
-        self._now[goal.name] = goal
+        self._current[goal.name] = goal
 
     def _only_shrinks(self, old: HyperNode, goal: HyperNode) -> bool:
         return (
             old.tier == goal.tier
             and set(goal.members) <= set(old.members)
-            and all(child in self._now for child in goal.children)
+            and all(child in self._current for child in goal.children)
         )
 
-    def _may_stay(self, member: Member, parent: HyperNode) -> bool:
+    def _is_member_allowed(self, member: Member, parent: HyperNode) -> bool:
         """Return whether a parent that is not final yet may go on listing a member."""
         if member.type is MemberType.NODE:
             return parent.name in self._wanted or parent.name not in self._held
-        child = self._now.get(member.name)
+        child = self._current.get(member.name)
         if child is None:
             return False
         if member.name in self._wanted:
@@ -191,11 +194,12 @@ class _Planner:
     def _is_ready(self, goal: HyperNode) -> bool:
         """Return whether all children exist on lower tiers already."""
         return all(
-            child in self._now and self._now[child].tier < goal.tier for child in goal.children
+            child in self._current and self._current[child].tier < goal.tier
+            for child in goal.children
         )
 
     def _adds(self, goal: HyperNode) -> bool:
-        old = self._now.get(goal.name)
+        old = self._current.get(goal.name)
         return old is None or not set(goal.members) <= set(old.members)
 
 
@@ -209,7 +213,7 @@ def _bottom_up(hypernodes: Iterable[HyperNode]) -> list[str]:
     return [name for *_, name in sorted(rows)]
 
 
-def _release_reason(
+def _describe_release(
     old: HyperNode, kept: tuple[Member, ...], *, present: Mapping[str, HyperNode]
 ) -> str:
     lost = [member for member in old.members if member not in set(kept)]
@@ -219,7 +223,7 @@ def _release_reason(
     return f"release children before they move: -{len(lost)}"
 
 
-def _difference(old: HyperNode, new: HyperNode) -> str:
+def _describe_update(old: HyperNode, new: HyperNode) -> str:
     """Return what an update changes, as `tier changed: 1 to 2, members changed: +2 -1`."""
     parts = []
     if old.tier != new.tier:
@@ -227,7 +231,7 @@ def _difference(old: HyperNode, new: HyperNode) -> str:
     elif old.tier_name != new.tier_name:
         parts.append("tier name changed")
     before, after = set(old.members), set(new.members)
-    added, removed = len(after - before), len(before - after) + old.num_inexact
+    added, removed = len(after - before), len(before - after) + old.num_inexact_members
     if added or removed:
         parts.append(f"members changed: +{added} -{removed}")
     elif len(old.members) != len(new.members):

@@ -35,23 +35,23 @@ class RoundOutcome:
     """That placement is answered from."""
     num_reports: int = 0
     """That could be read, parts of sweeps among them."""
-    num_refused: int = 0
+    num_refused_reports: int = 0
     """That could not."""
     findings: tuple[Finding, ...] = ()
     problems: tuple[ParseError, ...] = ()
     """Inputs, or parts of them, that could not be used, and writes of the status that failed."""
     why_unknown: str = ""
     """Why the fabric is unknown; empty while it is known."""
-    observed: tuple[HyperNode, ...] = ()
+    observed_hypernodes: tuple[HyperNode, ...] = ()
     """As they stood when the round began, foreign ones among them."""
     conditions: tuple[Condition, ...] = ()
     """Of the Fabric object, after the round."""
     held: HeldPlan | None = None
-    done: tuple[Action, ...] = ()
+    completed_actions: tuple[Action, ...] = ()
     """Writes of this round, in their order."""
-    failed: Action | None = None
+    failed_action: Action | None = None
     """The write that failed, which ended the plan."""
-    carried_out: str = ""
+    completed_plan: str = ""
     """Hash of the plan that this round carried out whole; empty where it wrote none."""
     is_approved: bool = False
     """Whether a person had approved the plan that was carried out."""

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from generator.objects.fabric import Condition, HeldPlan
 from generator.reconcile.conditions import (
     WriteStatus,
-    conditions_after,
-    degraded,
-    held_plan,
+    merge_conditions,
+    build_degraded,
+    build_held_plan,
     parse_write_status,
     with_write_status,
 )
-from generator.reconcile.summary import generation_in, spec_version, summarise
+from generator.reconcile.summary import parse_tree_generation, parse_spec_generation, summarise
 from generator.reconcile.writer import WriterState
 from generator.store.base import FabricRead, ServedStore
 from topology.model.errors import KubeError, ParseError, StoreError
@@ -52,7 +52,7 @@ class FabricStatusWriter:
     """Reads the Fabric object at the start of a round and writes its status where it changed."""
 
     def __init__(
-        self, store: ServedStore, *, now: Callable[[], datetime], leads: Callable[[], bool]
+        self, store: ServedStore, *, now: Callable[[], datetime], is_leader: Callable[[], bool]
     ) -> None:
         """Read nothing yet.
 
@@ -63,9 +63,9 @@ class FabricStatusWriter:
         """
         self._store = store
         self._now = now
-        self._leads = leads
+        self._is_leader = is_leader
         self._fabric = FabricRead()
-        self._tree: TopologyTree | None = None
+        self._last_tree: TopologyTree | None = None
         """The last tree that was counted as a generation."""
 
     def read(self) -> FabricRead:
@@ -92,47 +92,47 @@ class FabricStatusWriter:
         """
         if self._fabric.problems:
             return StatusUpdate()
-        update = self._updated(summary, writer)
+        update = self._build_update(summary, writer)
         try:
-            if self._leads():
-                document = self._document_with(summary, update)
+            if self._is_leader():
+                document = self._render_document(summary, update)
                 if document["status"] != (self._fabric.document or {}).get("status"):
                     self._write(document)
         except (KubeError, StoreError) as error:
             return StatusUpdate(problems=(ParseError(str(error)),))
-        self._tree = summary.tree or self._tree
+        self._last_tree = summary.tree or self._last_tree
         return update
 
     def _write(self, document: Mapping[str, Any]) -> None:
         self._store.write_status(document["status"])
         self._fabric = FabricRead(document)
 
-    def _updated(self, summary: RoundSummary, writer: WriterState) -> StatusUpdate:
+    def _build_update(self, summary: RoundSummary, writer: WriterState) -> StatusUpdate:
         document, now = self._fabric.document, self._now()
         before = parse_write_status(document)
-        if not self._leads():
-            return StatusUpdate(generation_in(document), before.conditions, before.held)
-        kinds = {finding.kind.value for finding in _warnings(summary.findings)}
-        changes = (*writer.conditions, degraded(kinds, num_problems=summary.num_problems))
-        generation = self._generation(summary.tree, is_settled=writer.is_settled)
-        held = held_plan(writer.held, before=before.held, now=now) if writer.held else None
-        return StatusUpdate(generation, conditions_after(before.conditions, changes, now), held)
+        if not self._is_leader():
+            return StatusUpdate(parse_tree_generation(document), before.conditions, before.held)
+        kinds = {finding.kind.value for finding in _select_degrading(summary.findings)}
+        changes = (*writer.conditions, build_degraded(kinds, num_problems=summary.num_problems))
+        generation = self._find_generation(summary.tree, is_in_sync=writer.is_in_sync)
+        held = build_held_plan(writer.held, before=before.held, now=now) if writer.held else None
+        return StatusUpdate(generation, merge_conditions(before.conditions, changes, now), held)
 
-    def _generation(self, tree: TopologyTree | None, *, is_settled: bool) -> int:
+    def _find_generation(self, tree: TopologyTree | None, *, is_in_sync: bool) -> int:
         """Return the generation of a tree; a restart keeps it if the HyperNodes are up to date."""
-        before = generation_in(self._fabric.document)
-        if tree is None or tree is self._tree:
+        before = parse_tree_generation(self._fabric.document)
+        if tree is None or tree is self._last_tree:
             return before
-        is_same = is_settled if self._tree is None else tree == self._tree
+        is_same = is_in_sync if self._last_tree is None else tree == self._last_tree
         return before if is_same and before else before + 1
 
-    def _document_with(self, summary: RoundSummary, update: StatusUpdate) -> dict[str, Any]:
+    def _render_document(self, summary: RoundSummary, update: StatusUpdate) -> dict[str, Any]:
         before = self._fabric.document
         document = with_write_status(before, WriteStatus(update.conditions, update.held))
         status = document["status"]
         if update.generation:
             status["generation"] = update.generation
-        version = spec_version(before)
+        version = parse_spec_generation(before)
         if version is not None:
             status["observedGeneration"] = version
         if summary.tree is not None:
@@ -140,5 +140,5 @@ class FabricStatusWriter:
         return document
 
 
-def _warnings(findings: Iterable[Finding]) -> Iterable[Finding]:
+def _select_degrading(findings: Iterable[Finding]) -> Iterable[Finding]:
     return (finding for finding in findings if finding.severity is not Severity.INFO)

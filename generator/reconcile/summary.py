@@ -11,14 +11,14 @@ from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 
 
-def generation_in(document: Mapping[str, Any] | None) -> int:
+def parse_tree_generation(document: Mapping[str, Any] | None) -> int:
     """Return the generation of the tree that a Fabric object tells, 0 where it tells none."""
     status = document.get("status") if document else None
     found = status.get("generation") if isinstance(status, Mapping) else None
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
-def spec_version(document: Mapping[str, Any] | None) -> int | None:
+def parse_spec_generation(document: Mapping[str, Any] | None) -> int | None:
     """Return the generation of the spec, None where nobody counts it, as in a folder."""
     metadata = document.get("metadata") if document else None
     found = metadata.get("generation") if isinstance(metadata, Mapping) else None
@@ -29,7 +29,7 @@ def summarise(tree: TopologyTree, findings: Iterable[Finding]) -> dict[str, Any]
     """Return the fields of a status that tell of a tree. Cost: O(domains + findings)."""
     return {
         "tiers": [
-            one.model_dump(mode="json", by_alias=True) for one in _tiers(tree) if one.domains
+            one.model_dump(mode="json", by_alias=True) for one in _count_tiers(tree) if one.domains
         ],
         "unplaced": len(tree.unplaced),
         "findings": [
@@ -47,7 +47,7 @@ def count_findings(findings: Iterable[Finding]) -> tuple[FindingCount, ...]:
     )
 
 
-def _tiers(tree: TopologyTree) -> Iterable[TierCount]:
+def _count_tiers(tree: TopologyTree) -> Iterable[TierCount]:
     domains: Counter[int] = Counter(domain.tier for domain in tree.domains)
     nodes: Counter[int] = Counter()
     for domain in tree.domains:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from generator.observe.sweep_election import elect
+from generator.observe.sweep_election import elect_sweepers
 from generator.store.base import FabricRead
 from topology.model.errors import ConfigError, KubeError, StoreError
 from topology.reports.compact_reports import Report
@@ -68,12 +68,12 @@ class SweepElection:
         unready: Collection[str] | None,
     ) -> None:
         before = parse_fabric(document) if document else FabricStatus()
-        elected = elect(
+        elected = elect_sweepers(
             reports,
             previous=before,
             now=self._now(),
             period=self._period if unready is None else None,
-            ailing=unready or (),
+            unready=unready or (),
         )
         if elected == before:
             return

@@ -15,26 +15,26 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from generator.kube.applier import Applier, Patience
+from generator.kube.applier import Applier, RetryPolicy
 from generator.kube.cache import Cache
-from generator.kube.listing import refill
+from generator.kube.listing import list_into_cache
 from generator.kube.reflector import Reflector
 from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import Transport
-from generator.reservations.documents import parse_whole, render_spec, render_status
+from generator.reservations.documents import parse_stored_reservation, render_spec, render_status
 from generator.reservations.records import Refusal, RefusalKind, Reservation
-from generator.store.cluster import told_by
+from generator.store.cluster import build_listing
 from generator.store.own_writes import OwnWrites
-from runtime.retry import Backoff, Pace, TokenBucket
+from runtime.retry import Backoff, WaitContext, TokenBucket
 from topology.model.errors import ConfigError, KubeConflict, KubeError, KubeFenced, show
 
 WRITES_PER_SECOND: Final = 50
 BURST: Final = 200
-_REFUSED: Final = 422
-_PATIENCE: Final = Patience(attempts=2, request_s=5.0, backoff=Backoff(0.2, 1.0))
+_UNPROCESSABLE: Final = 422
+_RETRY_POLICY: Final = RetryPolicy(max_attempts=2, request_timeout_s=5.0, backoff=Backoff(0.2, 1.0))
 
 
-class Stored(NamedTuple):
+class StoredReservation(NamedTuple):
     """An object, as it is known."""
 
     name: str
@@ -51,16 +51,16 @@ class Leadership(NamedTuple):
     """For how long we may still write, 0 or less where we may not."""
     epoch: Callable[[], int]
     """Of the lease."""
-    leader: Callable[[], str]
+    leader_address: Callable[[], str]
     """Where the leader answers, empty where nobody knows."""
 
 
-class _Reign(NamedTuple):
+class _LeaderTerm(NamedTuple):
     """What a leader has found out before its first write."""
 
     transitions: int
     epoch: int
-    taken: frozenset[str]
+    inherited_ids: frozenset[str]
 
 
 class ClusterReservations:
@@ -70,7 +70,7 @@ class ClusterReservations:
         self,
         transport: Transport,
         *,
-        pace: Pace,
+        pace: WaitContext,
         leadership: Leadership,
         on_change: Callable[[], None],
     ) -> None:
@@ -89,7 +89,7 @@ class ClusterReservations:
             per_second=WRITES_PER_SECOND, burst=BURST, clock=pace.clock, pause=pace.stop.wait
         )
         self._applier = Applier(
-            transport, bucket=bucket, pace=pace, patience=_PATIENCE, fence=leadership.left_s
+            transport, bucket=bucket, pace=pace, retry_policy=_RETRY_POLICY, fence=leadership.left_s
         )
         self._reflector = Reflector(
             transport,
@@ -99,10 +99,12 @@ class ClusterReservations:
             pace=pace,
         )
         cache = self._reflector.cache
-        self._own: OwnWrites[Stored] = OwnWrites(cache.version_of, lambda: self._reflector.version)
-        self._told: tuple[tuple[Stored, ...], tuple[Reservation, ...]] = ((), ())
-        self._reign: _Reign | None = None
-        self._is_certain = False
+        self._own_writes: OwnWrites[StoredReservation] = OwnWrites(
+            cache.version_of, lambda: self._reflector.version
+        )
+        self._last_read: tuple[tuple[StoredReservation, ...], tuple[Reservation, ...]] = ((), ())
+        self._term: _LeaderTerm | None = None
+        self._is_refreshed = False
         self._thread = Thread(target=self._reflector.run, name=f"follow {RESERVATIONS.plural}")
 
     def __enter__(self) -> Self:
@@ -133,13 +135,15 @@ class ClusterReservations:
     @property
     def problems(self) -> tuple[str, ...]:
         """Which objects cannot be used, so that they hold nothing, and why."""
-        return tuple(str(one) for one in told_by(self._reflector.cache, RESERVATIONS).problems)
+        return tuple(
+            str(one) for one in build_listing(self._reflector.cache, RESERVATIONS).problems
+        )
 
     @property
     def epoch(self) -> int:
         """That of the lease; larger where an object tells of a lease that was there before it."""
         transitions = self._leadership.epoch()
-        reign = self._reign
+        reign = self._term
         return reign.epoch if reign and reign.transitions == transitions else transitions
 
     @property
@@ -147,10 +151,10 @@ class ClusterReservations:
         """Whether they were listed once, or cannot be, such as where the kind is not installed."""
         return self._reflector.is_synced or bool(self._reflector.problem)
 
-    def why_not(self) -> Refusal | None:
+    def find_write_refusal(self) -> Refusal | None:
         """Return why nothing can be written here: another one leads, or the kind is missing."""
         if self._leadership.left_s() <= 0:
-            leader = self._leadership.leader()
+            leader = self._leadership.leader_address()
             if leader:
                 problem = f"another replica leads: ask {leader}"
                 return Refusal(RefusalKind.NOT_LEADER, problem, leader=leader)
@@ -160,13 +164,13 @@ class ClusterReservations:
             return Refusal(RefusalKind.STORE, f"reservations are not known: {why}")
         return None
 
-    def read(self) -> tuple[Reservation, ...]:
+    def read_reservations(self) -> tuple[Reservation, ...]:
         """Return what is known, with what we wrote and the watch has not told yet."""
-        stored = self._stored()
-        if stored is not self._told[0]:
+        stored = self._read_stored()
+        if stored is not self._last_read[0]:
             rows = tuple(one.reservation for one in stored if one.reservation is not None)
-            self._told = (stored, rows)
-        return self._told[1]
+            self._last_read = (stored, rows)
+        return self._last_read[1]
 
     def refresh(self) -> None:
         """List all, where a reign begins or a write had no answer.
@@ -175,23 +179,23 @@ class ClusterReservations:
             KubeError: they cannot be listed.
         """
         transitions = self._leadership.epoch()
-        reign = self._reign
+        reign = self._term
         is_new = reign is None or reign.transitions != transitions
-        if self._is_certain and not is_new:
+        if self._is_refreshed and not is_new:
             return
-        self._list()
+        self._merge_list()
         if is_new:
-            known = self.read()
+            known = self.read_reservations()
             highest = max((one.epoch for one in known), default=0)
             # A lease that was deleted counts from 0 again, but the server knows what we wrote.
             epoch = transitions if highest <= transitions else highest + 1
-            self._reign = _Reign(transitions, epoch, frozenset(one.id for one in known))
-        self._sweep()
-        self._is_certain = True
+            self._term = _LeaderTerm(transitions, epoch, frozenset(one.id for one in known))
+        self._delete_incomplete()
+        self._is_refreshed = True
 
-    def taken_over(self) -> Collection[str]:
+    def read_inherited_ids(self) -> Collection[str]:
         """Return the ids of all that stood when our reign began."""
-        return self._reign.taken if self._reign else ()
+        return self._term.inherited_ids if self._term else ()
 
     def put(self, changed: Sequence[Reservation]) -> None:
         """Write these, one after the other.
@@ -202,31 +206,31 @@ class ClusterReservations:
             KubeError: it is refused, or there is no answer.
         """
         for one in changed:
-            self._certainly(partial(self._put, one))
+            self._write_checked(partial(self._put_one, one))
 
-    def forget(self, ids: Collection[str]) -> None:
+    def delete(self, ids: Collection[str]) -> None:
         """Delete these, one after the other; raises as `put` does."""
-        known = {one.name: one for one in self._stored()}
+        known = {one.name: one for one in self._read_stored()}
         for id_ in ids:
             if id_ in known:
-                self._certainly(partial(self._delete, known[id_]))
+                self._write_checked(partial(self._delete_one, known[id_]))
 
-    def _certainly(self, write: Callable[[], None]) -> None:
+    def _write_checked(self, write: Callable[[], None]) -> None:
         """Write; where it fails, what there is has to be listed before the next time."""
         try:
             write()
         except KubeFenced:
             raise
         except KubeError:
-            self._is_certain = False
+            self._is_refreshed = False
             raise
 
-    def _put(self, one: Reservation) -> None:
-        known = next((row for row in self._stored() if row.name == one.id), None)
+    def _put_one(self, one: Reservation) -> None:
+        known = next((row for row in self._read_stored() if row.name == one.id), None)
         if known is None:
             document = self._applier.create(RESERVATIONS, render_spec(one))
             known = parse_stored(document)
-            self._own.note(one.id, known.version, known)
+            self._own_writes.record(one.id, known.version, known)
         metadata = {"name": known.name, "uid": known.uid, "resourceVersion": known.version}
         head = {"apiVersion": RESERVATIONS.api_version, "kind": RESERVATIONS.kind}
         desired = head | {"metadata": {"name": one.id}, "status": render_status(one)}
@@ -235,54 +239,56 @@ class ClusterReservations:
                 RESERVATIONS, desired, {"metadata": metadata}, subresource="status", is_ours=True
             )
         except KubeError as error:
-            if error.status == _REFUSED:  # by the rules of the kind: a later epoch stands there
+            if (
+                error.status == _UNPROCESSABLE
+            ):  # by the rules of the kind: a later epoch stands there
                 raise KubeConflict(str(error), status=error.status, reason=error.reason) from error
             raise
         after = parse_stored(told)
-        self._own.note(one.id, after.version, after)
+        self._own_writes.record(one.id, after.version, after)
 
-    def _delete(self, one: Stored) -> None:
+    def _delete_one(self, one: StoredReservation) -> None:
         metadata = {"name": one.name, "uid": one.uid, "resourceVersion": one.version}
         self._applier.delete(RESERVATIONS, {"metadata": metadata})
-        self._own.note(one.name, one.version, None)
+        self._own_writes.record(one.name, one.version, None)
 
-    def _sweep(self) -> None:
+    def _delete_incomplete(self) -> None:
         """Delete objects that never got a status: whoever made them was not answered."""
-        for one in self._stored():
+        for one in self._read_stored():
             if one.reservation is None:
-                self._delete(one)
+                self._delete_one(one)
 
-    def _stored(self) -> tuple[Stored, ...]:
+    def _read_stored(self) -> tuple[StoredReservation, ...]:
         values = self._reflector.cache.values
-        pending = self._own.pending()
+        pending = self._own_writes.pending()
         if not pending:
             return values
-        known: dict[str, Stored | None] = {one.name: one for one in values}
+        known: dict[str, StoredReservation | None] = {one.name: one for one in values}
         known |= pending
         laid = tuple(one for _, one in sorted(known.items()) if one is not None)
-        return self._told[0] if laid == self._told[0] else laid
+        return self._last_read[0] if laid == self._last_read[0] else laid
 
-    def _list(self) -> None:
+    def _merge_list(self) -> None:
         """Lay what the server has over what the watch has told."""
-        fresh: Cache[Stored] = Cache(parse_stored)
-        version, _ = refill(fresh, self._transport, RESERVATIONS)
+        fresh: Cache[StoredReservation] = Cache(parse_stored)
+        version, _ = list_into_cache(fresh, self._transport, RESERVATIONS)
         listed = {one.name: one for one in fresh.values}
         for one in listed.values():
-            self._own.note(one.name, one.version, one)
-        for gone in {one.name for one in self._stored()}.difference(listed):
-            self._own.note(gone, version, None)
+            self._own_writes.record(one.name, one.version, one)
+        for gone in {one.name for one in self._read_stored()}.difference(listed):
+            self._own_writes.record(gone, version, None)
 
 
-def parse_stored(document: Mapping[str, Any]) -> Stored:
+def parse_stored(document: Mapping[str, Any]) -> StoredReservation:
     """Return what counts of an object, which of a list says no kind.
 
     Raises:
         ConfigError: it makes no sense, so that it holds nothing.
     """
     kind = {"apiVersion": RESERVATIONS.api_version, "kind": RESERVATIONS.kind}
-    found = parse_whole({**document, **kind})
+    found = parse_stored_reservation({**document, **kind})
     metadata = document["metadata"]
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if not isinstance(uid, str) or not isinstance(version, str):
         raise ConfigError(f"{show(str(metadata.get('name')))}: expected uid and version")
-    return Stored(str(metadata["name"]), uid, version, found)
+    return StoredReservation(str(metadata["name"]), uid, version, found)

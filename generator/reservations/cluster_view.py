@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from generator.kube.access import Access
+from generator.kube.access import ClusterAccess
 from generator.kube.resources import RESERVATIONS
 from generator.objects.pods import BoundPod, parse_bound_pod
 from generator.reservations.cluster import parse_stored
-from generator.reservations.holds import Kept, left_of, nominations
+from generator.reservations.holds import ReservedNodes, compute_usage, build_nominations
 from generator.reservations.records import Reservation
-from generator.reservations.rules import settled
+from generator.reservations.rules import expire_if_due
 from generator.store.cluster import open_cluster
 from runtime.clock import utc_now
 from topology.model.errors import ConfigError, KubeForbidden, KubeNotFound, ParseError
 
 
-class Known(NamedTuple):
+class FetchedReservations(NamedTuple):
     """All reservations of a cluster."""
 
     reservations: tuple[Reservation, ...]
@@ -25,7 +25,7 @@ class Known(NamedTuple):
     problems: tuple[ParseError, ...]
 
 
-def read_all(access: Access, environ: Mapping[str, str]) -> Known:
+def fetch_reservations(access: ClusterAccess, environ: Mapping[str, str]) -> FetchedReservations:
     """Return all reservations; a cluster without their kind has none.
 
     Raises:
@@ -34,17 +34,19 @@ def read_all(access: Access, environ: Mapping[str, str]) -> Known:
     """
     with open_cluster(access, environ) as store:
         try:
-            told = store.read(RESERVATIONS, parse_stored)
+            told = store.read_objects(RESERVATIONS, parse_stored)
         except KubeNotFound:
-            return Known((), ())
+            return FetchedReservations((), ())
     now = utc_now()
     found = (one.reservation for one in told.values if one.reservation is not None)
-    return Known(tuple(settled(one, now=now, epoch=one.epoch) for one in found), told.problems)
+    return FetchedReservations(
+        tuple(expire_if_due(one, now=now, epoch=one.epoch) for one in found), told.problems
+    )
 
 
-def read_kept(
-    access: Access, environ: Mapping[str, str], pods: Iterable[Mapping[str, Any]]
-) -> Kept:
+def fetch_reserved_nodes(
+    access: ClusterAccess, environ: Mapping[str, str], pods: Iterable[Mapping[str, Any]]
+) -> ReservedNodes:
     """Return what is kept for pods that are not bound yet.
 
     Who may not list reservations is told so, and places without them.
@@ -59,15 +61,15 @@ def read_kept(
         KubeError: reservations cannot be listed.
     """
     try:
-        known = read_all(access, environ)
+        known = fetch_reservations(access, environ)
     except KubeForbidden as error:
-        return Kept({}, (ParseError(f"reservations are not counted: {error}"),))
+        return ReservedNodes({}, (ParseError(f"reservations are not counted: {error}"),))
     held = [one for one in known.reservations if not one.is_ended]
-    left = left_of(known.reservations, _bound(pods) if held else ())
-    return Kept(nominations(held, left), known.problems)
+    left = compute_usage(known.reservations, _parse_bound_pods(pods) if held else ())
+    return ReservedNodes(build_nominations(held, left), known.problems)
 
 
-def _bound(pods: Iterable[Mapping[str, Any]]) -> Iterable[BoundPod]:
+def _parse_bound_pods(pods: Iterable[Mapping[str, Any]]) -> Iterable[BoundPod]:
     for pod in pods:
         try:
             found = parse_bound_pod(pod)

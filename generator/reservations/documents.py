@@ -11,7 +11,7 @@ from generator.objects.reservation import (
     ReservationStatus,
     parse_reservation,
 )
-from generator.reservations.records import HeldGroup, Reservation, Run
+from generator.reservations.records import HeldGroup, Reservation, RankRun
 from topology.model.errors import ConfigError, show
 from topology.reports.neighbor_report import API_VERSION
 
@@ -45,22 +45,22 @@ def render_status(found: Reservation) -> dict[str, Any]:
     """Return what became of it."""
     status: dict[str, Any] = {"phase": found.phase.value, "epoch": found.epoch}
     if found.expires_at is not None:
-        status["expiresAt"] = _text_of(found.expires_at)
+        status["expiresAt"] = _render_time(found.expires_at)
     if found.ended_at is not None:
-        status["endedAt"] = _text_of(found.ended_at)
+        status["endedAt"] = _render_time(found.ended_at)
     if found.message:
         status["message"] = found.message[:_MAX_MESSAGE]
     return status
 
 
-def render_whole(found: Reservation) -> dict[str, Any]:
+def render_reservation(found: Reservation) -> dict[str, Any]:
     """Return all of it, with the time at which it was made."""
     document = render_spec(found)
-    document["metadata"]["creationTimestamp"] = _text_of(found.made_at)
+    document["metadata"]["creationTimestamp"] = _render_time(found.created_at)
     return document | {"status": render_status(found)}
 
 
-def parse_whole(document: object) -> Reservation | None:
+def parse_stored_reservation(document: object) -> Reservation | None:
     """Return the reservation of an object; None where it has no status yet, and counts for nobody.
 
     Raises:
@@ -73,10 +73,12 @@ def parse_whole(document: object) -> Reservation | None:
         return None
     if found.metadata.creation_timestamp is None:
         raise ConfigError("metadata.creationTimestamp: is missing")
-    return _of_object(found, found.status, found.metadata.creation_timestamp)
+    return _build_record(found, found.status, found.metadata.creation_timestamp)
 
 
-def _of_object(found: PlacementReservation, status: ReservationStatus, made_at: str) -> Reservation:
+def _build_record(
+    found: PlacementReservation, status: ReservationStatus, made_at: str
+) -> Reservation:
     spec = found.spec
     namespace = spec.gang.namespace
     return Reservation(
@@ -92,16 +94,16 @@ def _of_object(found: PlacementReservation, status: ReservationStatus, made_at: 
             HeldGroup(
                 group.name,
                 tuple(sorted(group.request.items())),
-                tuple(Run(run.node, run.count) for run in group.pods),
+                tuple(RankRun(run.node, run.count) for run in group.pods),
             )
             for group in spec.groups
         ),
         ttl_s=spec.ttl_seconds,
-        made_at=_time_of(made_at, "metadata.creationTimestamp"),
+        created_at=_parse_time(made_at, "metadata.creationTimestamp"),
         phase=status.phase,
         epoch=status.epoch,
-        expires_at=_time_or_none(status.expires_at, "status.expiresAt"),
-        ended_at=_time_or_none(status.ended_at, "status.endedAt"),
+        expires_at=_parse_optional_time(status.expires_at, "status.expiresAt"),
+        ended_at=_parse_optional_time(status.ended_at, "status.endedAt"),
         message=status.message,
     )
 
@@ -117,15 +119,15 @@ def _render_group(group: HeldGroup) -> dict[str, Any]:
     }
 
 
-def _text_of(time: datetime) -> str:
+def _render_time(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _time_or_none(text: str | None, path: str) -> datetime | None:
-    return None if text is None else _time_of(text, path)
+def _parse_optional_time(text: str | None, path: str) -> datetime | None:
+    return None if text is None else _parse_time(text, path)
 
 
-def _time_of(text: str, path: str) -> datetime:
+def _parse_time(text: str, path: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:

@@ -7,24 +7,28 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from generator.reservations.holds import Left
+from generator.reservations.holds import ReservationUsage
 from generator.reservations.records import Refusal, Reservation
-from generator.reservations.rules import Step, is_forgotten, settled, stepped
+from generator.reservations.rules import Step, is_forgettable, expire_if_due, apply_step
 
-_USED_UP: Final = "its pods are bound"
-_LATE: Final = "written by a leader that was replaced"
+_PODS_BOUND: Final = "its pods are bound"
+_STALE_WRITE: Final = "written by a leader that was replaced"
 
 
-class Writer(NamedTuple):
+class ReservationWriter(NamedTuple):
     """Who writes now."""
 
     epoch: int
-    taken_over: frozenset[str]
+    inherited_ids: frozenset[str]
     """Ids of all that stood when it began."""
 
 
-def due_of(
-    known: Sequence[Reservation], left: Mapping[str, Left], *, now: datetime, writer: Writer
+def find_due(
+    known: Sequence[Reservation],
+    left: Mapping[str, ReservationUsage],
+    *,
+    now: datetime,
+    writer: ReservationWriter,
 ) -> list[Reservation]:
     """Return those that are to be written, as they are to be.
 
@@ -34,33 +38,35 @@ def due_of(
         now: with a time zone.
         writer: whose epoch goes on what a former one wrote.
     """
-    after = ((one, _due(one, left[one.id], now, writer)) for one in known)
+    after = ((one, _update_if_due(one, left[one.id], now, writer)) for one in known)
     return [new for old, new in after if new is not old]
 
 
-def _due(one: Reservation, left: Left, now: datetime, writer: Writer) -> Reservation:
+def _update_if_due(
+    one: Reservation, left: ReservationUsage, now: datetime, writer: ReservationWriter
+) -> Reservation:
     epoch = writer.epoch
-    if not one.holds(now):
-        return settled(one, now=now, epoch=epoch)
+    if not one.is_held_at(now):
+        return expire_if_due(one, now=now, epoch=epoch)
     is_former = one.epoch < epoch
     if left.is_used_up:
         # Its pods stay its own, even where the API server's clock is ahead of ours.
         ended = max(now, left.last_bound or now)
-        after = stepped(one, Step.RELEASE, now=ended, epoch=epoch, message=_USED_UP)
-    elif is_former and one.id not in writer.taken_over:
-        after = stepped(one, Step.RELEASE, now=now, epoch=epoch, message=_LATE)
+        after = apply_step(one, Step.RELEASE, now=ended, epoch=epoch, message=_PODS_BOUND)
+    elif is_former and one.id not in writer.inherited_ids:
+        after = apply_step(one, Step.RELEASE, now=now, epoch=epoch, message=_STALE_WRITE)
     else:
         after = replace(one, epoch=epoch) if is_former else one
     return one if isinstance(after, Refusal) else after
 
 
-def forgotten_of(
-    known: Sequence[Reservation], left: Mapping[str, Left], *, now: datetime
+def find_forgettable(
+    known: Sequence[Reservation], left: Mapping[str, ReservationUsage], *, now: datetime
 ) -> list[str]:
     """Return what need not be remembered; what tells whose pods are bound has to be yet."""
-    gangs = {one.gang for one in known if one.holds(now)}
+    gangs = {one.gang for one in known if one.is_held_at(now)}
     return [
         one.id
         for one in known
-        if is_forgotten(one, now) and not (one.gang in gangs and left[one.id].num_bound)
+        if is_forgettable(one, now) and not (one.gang in gangs and left[one.id].num_bound)
     ]

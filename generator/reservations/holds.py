@@ -20,17 +20,17 @@ from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snaps
 from generator.reservations.records import Reservation
 from topology.model.errors import ParseError
 
-BINDS_ALL: Final = 1 << 62
+BINDING_PRIORITY: Final = 1 << 62
 """Priority of nominations that bind every gang: those of what is confirmed."""
-_NOBODY: Final = ""
+_NO_GANG: Final = ""
 """Gang of nominations that bind their own gang, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class ReservationUsage:
     """What a reservation still keeps, or would if it had not ended."""
 
-    pods: Mapping[tuple[str, int], int]
+    unbound_pods: Mapping[tuple[str, int], int]
     """By node and index of the group: pods that are not bound yet."""
     num_bound: int
     """Pods that are bound for it, wherever that is."""
@@ -40,25 +40,27 @@ class Left:
     """When the last of them was."""
 
 
-class View(NamedTuple):
+class ReservationView(NamedTuple):
     """What of all reservations binds a gang that asks for nodes of its own."""
 
     gang: str = ""
     """What it has already binds it, too: it asks for more. Empty: nothing of this counts."""
-    giving_way: int | None = None
+    max_yielding_priority: int | None = None
     """Priority up to which reservations give way; None: as priorities have it."""
 
 
-_EVERYBODY: Final = View()
+_DEFAULT_VIEW: Final = ReservationView()
 
 
-def views_of(gang: str, priority: int, held: Iterable[Reservation]) -> list[View]:
+def build_views(gang: str, priority: int, held: Iterable[Reservation]) -> list[ReservationView]:
     """Return the views to place a gang in, in this order: who has nodes keeps them if it may be."""
     lower = {one.priority for one in held if one.priority < priority}
-    return [View(gang, give) for give in sorted(lower | {min(lower, default=priority) - 1})]
+    return [
+        ReservationView(gang, give) for give in sorted(lower | {min(lower, default=priority) - 1})
+    ]
 
 
-class Kept(NamedTuple):
+class ReservedNodes(NamedTuple):
     """What reservations keep of a cluster's nodes."""
 
     nominated: Mapping[str, RunningGang] = MappingProxyType({})
@@ -66,28 +68,28 @@ class Kept(NamedTuple):
     problems: tuple[ParseError, ...] = ()
 
 
-NOTHING_KEPT: Final = Kept()
+NO_RESERVED_NODES: Final = ReservedNodes()
 
 
-class Memo:
+class ReservationCache:
     """What was worked out of reservations; looked at while they are the very same values."""
 
     def __init__(self) -> None:
         """Know nothing."""
-        self.lefts: dict[str, tuple[Reservation, Left]] = {}
+        self.usages: dict[str, tuple[Reservation, ReservationUsage]] = {}
         """Of gangs without pods."""
-        self.gangs: dict[tuple[str, str, int], tuple[Left, RunningGang]] = {}
+        self.nominations: dict[tuple[str, str, int], tuple[ReservationUsage, RunningGang]] = {}
         """By id, gang and priority."""
 
-    def keep(self, known: Collection[str]) -> None:
+    def retain_only(self, known: Collection[str]) -> None:
         """Forget all other reservations."""
-        self.lefts = {id_: row for id_, row in self.lefts.items() if id_ in known}
-        self.gangs = {key: row for key, row in self.gangs.items() if key[0] in known}
+        self.usages = {id_: row for id_, row in self.usages.items() if id_ in known}
+        self.nominations = {key: row for key, row in self.nominations.items() if key[0] in known}
 
 
-def left_of(
-    known: Iterable[Reservation], pods: Iterable[BoundPod], *, memo: Memo | None = None
-) -> dict[str, Left]:
+def compute_usage(
+    known: Iterable[Reservation], pods: Iterable[BoundPod], *, cache: ReservationCache | None = None
+) -> dict[str, ReservationUsage]:
     """Return by id what each reservation still keeps; O(reservations + pods × groups of a node).
 
     A pod uses up one place of its gang's oldest reservation that has one on its node. A pod on
@@ -101,49 +103,51 @@ def left_of(
     for pod in pods:
         if pod.gang in by_gang:
             of_gang[pod.gang].append(pod)
-    found: dict[str, Left] = {}
+    found: dict[str, ReservationUsage] = {}
     for gang, several in by_gang.items():
         if gang in of_gang:
-            ordered = sorted(several, key=lambda one: (one.made_at, one.id))
-            found |= _left_of_gang(ordered, of_gang[gang])
+            ordered = sorted(several, key=lambda one: (one.created_at, one.id))
+            found |= _compute_gang_usage(ordered, of_gang[gang])
         else:
-            found |= {one.id: _whole(one, memo) for one in several}
-    if memo is not None and len(memo.lefts) > 2 * len(found):
-        memo.keep(found.keys())
+            found |= {one.id: _build_unused(one, cache) for one in several}
+    if cache is not None and len(cache.usages) > 2 * len(found):
+        cache.retain_only(found.keys())
     return found
 
 
-def _whole(one: Reservation, memo: Memo | None) -> Left:
+def _build_unused(one: Reservation, memo: ReservationCache | None) -> ReservationUsage:
     """Return all that a reservation was made for."""
-    known = memo.lefts.get(one.id) if memo else None
+    known = memo.usages.get(one.id) if memo else None
     if known is not None and known[0] is one:
         return known[1]
-    found = Left(MappingProxyType(dict(_places(one))), 0, is_used_up=False)
+    found = ReservationUsage(MappingProxyType(dict(_count_places(one))), 0, is_used_up=False)
     if memo is not None:
-        memo.lefts[one.id] = (one, found)
+        memo.usages[one.id] = (one, found)
     return found
 
 
-def _left_of_gang(known: Sequence[Reservation], pods: Sequence[BoundPod]) -> dict[str, Left]:
-    places = {one.id: _places(one) for one in known}
+def _compute_gang_usage(
+    known: Sequence[Reservation], pods: Sequence[BoundPod]
+) -> dict[str, ReservationUsage]:
+    places = {one.id: _count_places(one) for one in known}
     wanted = {one.id: places[one.id].total() for one in known}
     bound: dict[str, list[datetime]] = defaultdict(list)
     elsewhere = []
     for pod in pods:
-        user = next((one for one in known if _uses(pod, one, places[one.id])), None)
+        user = next((one for one in known if _is_use_of(pod, one, places[one.id])), None)
         if user is None:
             elsewhere.append(pod)
             continue
-        bound[user.id] += [pod.since] if pod.since else []
-        places[user.id][pod.node, _fitting(pod, user, places[user.id])] -= 1
+        bound[user.id] += [pod.bound_at] if pod.bound_at else []
+        places[user.id][pod.node, _find_used_group(pod, user, places[user.id])] -= 1
     for pod in elsewhere:
         lacking = (one for one in known if len(bound[one.id]) < wanted[one.id])
-        user = next((one for one in lacking if _is_during(pod, one)), None)
+        user = next((one for one in lacking if _is_bound_during(pod, one)), None)
         if user is not None:
-            bound[user.id] += [pod.since] if pod.since else []
+            bound[user.id] += [pod.bound_at] if pod.bound_at else []
     return {
-        id_: Left(
-            pods=MappingProxyType(dict(+row)),
+        id_: ReservationUsage(
+            unbound_pods=MappingProxyType(dict(+row)),
             num_bound=len(bound[id_]),
             is_used_up=len(bound[id_]) == wanted[id_],
             last_bound=max(bound[id_], default=None),
@@ -152,7 +156,7 @@ def _left_of_gang(known: Sequence[Reservation], pods: Sequence[BoundPod]) -> dic
     }
 
 
-def _places(one: Reservation) -> Counter[tuple[str, int]]:
+def _count_places(one: Reservation) -> Counter[tuple[str, int]]:
     found = Counter[tuple[str, int]]()
     for at, group in enumerate(one.groups):
         for run in group.runs:
@@ -161,19 +165,19 @@ def _places(one: Reservation) -> Counter[tuple[str, int]]:
     return found
 
 
-def _is_during(pod: BoundPod, one: Reservation) -> bool:
+def _is_bound_during(pod: BoundPod, one: Reservation) -> bool:
     """Return whether a pod was bound while a reservation held: the server tells whole seconds."""
-    if pod.since is None or pod.since < one.made_at.replace(microsecond=0):
+    if pod.bound_at is None or pod.bound_at < one.created_at.replace(microsecond=0):
         return False
-    return one.ended_at is None or pod.since <= one.ended_at
+    return one.ended_at is None or pod.bound_at <= one.ended_at
 
 
-def _uses(pod: BoundPod, one: Reservation, places: Counter[tuple[str, int]]) -> bool:
+def _is_use_of(pod: BoundPod, one: Reservation, places: Counter[tuple[str, int]]) -> bool:
     is_there = any(places[pod.node, at] > 0 for at in range(len(one.groups)))
-    return is_there and _is_during(pod, one)
+    return is_there and _is_bound_during(pod, one)
 
 
-def _fitting(pod: BoundPod, one: Reservation, places: Counter[tuple[str, int]]) -> int:
+def _find_used_group(pod: BoundPod, one: Reservation, places: Counter[tuple[str, int]]) -> int:
     """Return the group whose place a pod takes: the largest that asks for no more than it takes.
 
     Where every place is larger it takes the smallest, so that rather too much stays reserved.
@@ -181,19 +185,19 @@ def _fitting(pod: BoundPod, one: Reservation, places: Counter[tuple[str, int]]) 
     groups = [at for at in range(len(one.groups)) if places[pod.node, at] > 0]
     needs = {at: dict(one.groups[at].request) for at in groups}
     covered = [
-        at for at in groups if all(pod.amounts.get(name, 0) >= n for name, n in needs[at].items())
+        at for at in groups if all(pod.requests.get(name, 0) >= n for name, n in needs[at].items())
     ]
     if covered:
         return max(covered, key=lambda at: (sum(needs[at].values()), -at))
     return min(groups, key=lambda at: (sum(needs[at].values()), at))
 
 
-def nominations(
+def build_nominations(
     held: Iterable[Reservation],
-    left: Mapping[str, Left],
+    left: Mapping[str, ReservationUsage],
     *,
-    view: View = _EVERYBODY,
-    memo: Memo | None = None,
+    view: ReservationView = _DEFAULT_VIEW,
+    cache: ReservationCache | None = None,
 ) -> dict[str, RunningGang]:
     """Return by id what each reservation keeps of the nodes, as the engine counts it.
 
@@ -206,40 +210,49 @@ def nominations(
     found = {}
     for one in sorted(held, key=lambda one: one.id):
         is_own = bool(view.gang) and one.gang == view.gang
-        is_kept = view.giving_way is not None and one.priority > view.giving_way
+        is_kept = (
+            view.max_yielding_priority is not None and one.priority > view.max_yielding_priority
+        )
         is_firm = is_own or is_kept or one.phase is ReservationPhase.CONFIRMED
-        gang = _NOBODY if is_own else one.gang
-        priority = BINDS_ALL if is_firm else one.priority
-        found[one.id] = _nomination(one, left[one.id], gang=gang, priority=priority, memo=memo)
+        gang = _NO_GANG if is_own else one.gang
+        priority = BINDING_PRIORITY if is_firm else one.priority
+        found[one.id] = _build_nomination(
+            one, left[one.id], gang=gang, priority=priority, cache=cache
+        )
     return found
 
 
-def _nomination(
-    one: Reservation, left: Left, *, gang: str, priority: int, memo: Memo | None
+def _build_nomination(
+    one: Reservation,
+    left: ReservationUsage,
+    *,
+    gang: str,
+    priority: int,
+    cache: ReservationCache | None,
 ) -> RunningGang:
     key = (one.id, gang, priority)
-    known = memo.gangs.get(key) if memo else None
+    known = cache.nominations.get(key) if cache else None
     if known is not None and known[0] is left:
         return known[1]
     requests = [dict(group.request) for group in one.groups]
     rows = tuple(
         RunningPods(node, requests[at], count, one.groups[at].name)
-        for (node, at), count in sorted(left.pods.items())
+        for (node, at), count in sorted(left.unbound_pods.items())
     )
     found = RunningGang(gang, rows, priority)
-    if memo is not None:
-        memo.gangs[key] = (left, found)
+    if cache is not None:
+        cache.nominations[key] = (left, found)
     return found
 
 
-def occupied(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
+def with_nominations(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
     """Return the snapshot with these nominations, by any key, in place of its own."""
     if not nominated and not snapshot.nominated:
         return snapshot
     return with_nominated(snapshot, nominated)
 
 
-def outranked(
+def find_preempted(
     snapshot: Snapshot, made: RunningGang, others: Mapping[str, RunningGang]
 ) -> tuple[str, ...] | None:
     """Return who must give way so that a new nomination fits beside the others, by id.
@@ -247,10 +260,10 @@ def outranked(
     Those of lower priority give way, the lowest first, and no more than are in the way. None:
     it does not fit, since somebody else was quicker.
     """
-    if any(row.node not in snapshot.position for row in made.pods):
+    if any(row.node not in snapshot.position_of for row in made.pods):
         return None
     staying, gone = dict(others), []
-    while crowd := _crowded(snapshot, made, staying.values()):
+    while crowd := _find_overfull_nodes(snapshot, made, staying.values()):
         in_the_way = [
             (gang.priority, key)
             for key, gang in staying.items()
@@ -264,7 +277,7 @@ def outranked(
     return tuple(gone)
 
 
-def _crowded(
+def _find_overfull_nodes(
     snapshot: Snapshot, made: RunningGang, others: Iterable[RunningGang]
 ) -> frozenset[str]:
     """Return the nodes of a new nomination that cannot hold all that is nominated there."""
@@ -281,5 +294,5 @@ def _crowded(
         for node, need in needs.items()
         for name, n in need.items()
         if n > 0
-        and (name not in row_of or snapshot.free[row_of[name], snapshot.position[node]] < n)
+        and (name not in row_of or snapshot.free[row_of[name], snapshot.position_of[node]] < n)
     )

@@ -16,12 +16,12 @@ from generator.objects.reservation import ReservationPhase
 from generator.placement.answer import Placement
 from generator.placement.request import PlacementRequest
 
-LOCAL: Final = "local"
+LOCAL_HOLDER: Final = "local"
 """The holder where callers are not asked who they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RankRun:
     """Pods of consecutive ranks on one node."""
 
     node: str | None
@@ -36,7 +36,7 @@ class HeldGroup:
     name: str
     request: tuple[tuple[str, int], ...]
     """Per pod: (resource, quantity), sorted."""
-    runs: tuple[Run, ...]
+    runs: tuple[RankRun, ...]
     """In the order of ranks."""
 
 
@@ -59,7 +59,7 @@ class Reservation:
     is_proved: bool
     groups: tuple[HeldGroup, ...]
     ttl_s: int
-    made_at: datetime
+    created_at: datetime
     phase: ReservationPhase
     epoch: int
     """Of the leadership, or the start, that wrote it last."""
@@ -73,7 +73,7 @@ class Reservation:
         """Whether it holds nothing any more, whatever the time."""
         return self.phase in {ReservationPhase.RELEASED, ReservationPhase.EXPIRED}
 
-    def holds(self, now: datetime) -> bool:
+    def is_held_at(self, now: datetime) -> bool:
         """Return whether it keeps its nodes at a moment, be its end written already or not."""
         if self.phase is ReservationPhase.CONFIRMED:
             return True
@@ -81,19 +81,19 @@ class Reservation:
         return self.phase is ReservationPhase.RESERVED and not is_due
 
 
-class Wish(NamedTuple):
+class ReservationRequest(NamedTuple):
     """A request to reserve."""
 
     id: str
     """UUID of version 4 in lower case: sent again, it gets the same reservation."""
     holder: str
-    request: PlacementRequest
+    placement_request: PlacementRequest
     ttl_s: int
     is_trial: bool = False
     """Answer what would be reserved, and keep nothing."""
 
 
-class Reserved(NamedTuple):
+class ReservationResult(NamedTuple):
     """The answer to a wish."""
 
     placement: Placement
@@ -134,7 +134,7 @@ class Refusal(NamedTuple):
     """`HOST:PORT` of who can grant it, where that is another."""
 
 
-class Census(NamedTuple):
+class ReservedTotals(NamedTuple):
     """How much is reserved."""
 
     phases: Mapping[ReservationPhase, int] = MappingProxyType({})

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from generator.reservations.documents import parse_whole, render_whole
+from generator.reservations.documents import parse_stored_reservation, render_reservation
 from generator.reservations.records import Refusal, Reservation
 from generator.reservations.store import StoreFenced
 from topology.model.errors import ConfigError, StoreError, show
@@ -24,14 +24,14 @@ from topology.model.errors import ConfigError, StoreError, show
 FILE_NAME: Final = "reservations.sqlite"
 APPLICATION_ID: Final = 0x546F706E
 """Of the file, so that no other database is taken for ours."""
-VERSION: Final = 1
-BUSY_S: Final = 5.0
+SCHEMA_VERSION: Final = 1
+BUSY_TIMEOUT_S: Final = 5.0
 _SCHEMA: Final = (
     "CREATE TABLE epochs (epoch INTEGER NOT NULL) STRICT",
     "INSERT INTO epochs VALUES (0)",
     "CREATE TABLE reservations (id TEXT PRIMARY KEY, document TEXT NOT NULL) STRICT",
     f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {VERSION}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
 
 
@@ -49,7 +49,7 @@ class SqliteReservations:
         self._database: sqlite3.Connection | None = None
         self._by_id: dict[str, Reservation] = {}
         self._known: tuple[Reservation, ...] = ()
-        self._taken: frozenset[str] = frozenset()
+        self._inherited_ids: frozenset[str] = frozenset()
         self._epoch = 1
         self._inode = 0
         if file.exists():
@@ -70,20 +70,20 @@ class SqliteReservations:
         """Return nothing: a file that holds what cannot be used is not opened."""
         return ()
 
-    def why_not(self) -> Refusal | None:
+    def find_write_refusal(self) -> Refusal | None:
         """Return None: nobody else leads."""
         return None
 
-    def read(self) -> tuple[Reservation, ...]:
+    def read_reservations(self) -> tuple[Reservation, ...]:
         """Return what is stored, in order of ids."""
         return self._known
 
     def refresh(self) -> None:
         """Do nothing: who else writes takes the right to write from us."""
 
-    def taken_over(self) -> Collection[str]:
+    def read_inherited_ids(self) -> Collection[str]:
         """Return the ids that were in the file when it was opened."""
-        return self._taken
+        return self._inherited_ids
 
     def put(self, changed: Sequence[Reservation]) -> None:
         """Write these, all or none.
@@ -92,24 +92,24 @@ class SqliteReservations:
             StoreFenced: another server has opened the file since.
             StoreError: the file cannot be written.
         """
-        rows = [(one.id, json.dumps(render_whole(one))) for one in changed]
-        with self._writing() as database:
+        rows = [(one.id, json.dumps(render_reservation(one))) for one in changed]
+        with self._write_transaction() as database:
             database.executemany("INSERT OR REPLACE INTO reservations VALUES (?, ?)", rows)
         self._by_id |= {one.id: one for one in changed}
-        self._tell()
+        self._refresh_known()
 
-    def forget(self, ids: Collection[str]) -> None:
+    def delete(self, ids: Collection[str]) -> None:
         """Delete these, all or none.
 
         Raises:
             StoreFenced: another server has opened the file since.
             StoreError: the file cannot be written.
         """
-        with self._writing() as database:
+        with self._write_transaction() as database:
             database.executemany("DELETE FROM reservations WHERE id = ?", [(id_,) for id_ in ids])
         for id_ in ids:
             self._by_id.pop(id_, None)
-        self._tell()
+        self._refresh_known()
 
     def close(self) -> None:
         """Close the file; nothing is lost without it."""
@@ -118,33 +118,33 @@ class SqliteReservations:
                 self._database.close()
             self._database = None
 
-    def _tell(self) -> None:
+    def _refresh_known(self) -> None:
         self._known = tuple(self._by_id[id_] for id_ in sorted(self._by_id))
 
     def _open(self) -> sqlite3.Connection:
         """Open the file, which is made where there is none, and begin an epoch."""
         read_reservations(self._file)  # what cannot be used is left as it is
-        with _translated(self._file):
+        with _translate_errors(self._file):
             database = sqlite3.connect(
-                self._file, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+                self._file, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
             try:
                 database.execute("PRAGMA journal_mode = WAL")
                 database.execute("PRAGMA synchronous = FULL")
-                rows = self._begun(database)
+                rows = self._begin_epoch(database)
                 self._inode = self._file.stat().st_ino
             except BaseException:
                 database.close()
                 raise
-        self._by_id = {one.id: one for one in (_parsed(self._file, row) for row in rows)}
-        self._taken = frozenset(self._by_id)
-        self._tell()
+        self._by_id = {one.id: one for one in (_parse_row(self._file, row) for row in rows)}
+        self._inherited_ids = frozenset(self._by_id)
+        self._refresh_known()
         self._database = database
         return database
 
-    def _begun(self, database: sqlite3.Connection) -> list[tuple[str, str]]:
+    def _begin_epoch(self, database: sqlite3.Connection) -> list[tuple[str, str]]:
         """Begin an epoch, and return the rows that stand at its beginning."""
-        with _transaction(database):
+        with _run_transaction(database):
             if not _has_schema(database):
                 for statement in _SCHEMA:
                     database.execute(statement)
@@ -153,19 +153,19 @@ class SqliteReservations:
             return database.execute("SELECT id, document FROM reservations").fetchall()
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _write_transaction(self) -> Iterator[sqlite3.Connection]:
         """Write in one transaction, which is kept only where all of it succeeds."""
         with self._lock:
             database = self._database or self._open()
-            if not self._is_there():
-                raise StoreError(f"{_shown(self._file)}: was removed or replaced; start again")
-            with _translated(self._file), _transaction(database):
+            if not self._is_file_unchanged():
+                raise StoreError(f"{_show_path(self._file)}: was removed or replaced; start again")
+            with _translate_errors(self._file), _run_transaction(database):
                 (epoch,) = database.execute("SELECT epoch FROM epochs").fetchone()
                 if epoch != self._epoch:
-                    raise StoreFenced(f"{_shown(self._file)}: another server has taken it over")
+                    raise StoreFenced(f"{_show_path(self._file)}: another server has taken it over")
                 yield database
 
-    def _is_there(self) -> bool:
+    def _is_file_unchanged(self) -> bool:
         """Return whether what is written now will be found by whoever opens the file."""
         try:
             return self._file.stat().st_ino == self._inode
@@ -182,15 +182,15 @@ def read_reservations(file: Path) -> tuple[Reservation, ...]:
     if not file.exists():
         return ()
     if not file.is_file():
-        raise StoreError(f"{_shown(file)}: is no file")
-    with _reading(file) as database:
+        raise StoreError(f"{_show_path(file)}: is no file")
+    with _open_read_only(file) as database:
         if not _has_schema(database):
             return ()
         (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise StoreError(f"is damaged: {show(str(verdict))}")
         rows = database.execute("SELECT id, document FROM reservations ORDER BY id").fetchall()
-    return tuple(_parsed(file, row) for row in rows)
+    return tuple(_parse_row(file, row) for row in rows)
 
 
 def _has_schema(database: sqlite3.Connection) -> bool:
@@ -206,16 +206,19 @@ def _has_schema(database: sqlite3.Connection) -> bool:
         return False
     if mark != APPLICATION_ID:
         raise StoreError("is a database of something else than reservations")
-    if version != VERSION:
-        raise StoreError(f"is of version {version}; this program knows {VERSION}")
+    if version != SCHEMA_VERSION:
+        raise StoreError(f"is of version {version}; this program knows {SCHEMA_VERSION}")
     return True
 
 
 @contextmanager
-def _reading(file: Path) -> Iterator[sqlite3.Connection]:
-    with _translated(file):
+def _open_read_only(file: Path) -> Iterator[sqlite3.Connection]:
+    with _translate_errors(file):
         database = sqlite3.connect(
-            f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None
+            f"{file.absolute().as_uri()}?mode=ro",
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
         )
         try:
             yield database
@@ -224,7 +227,7 @@ def _reading(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _transaction(database: sqlite3.Connection) -> Iterator[None]:
+def _run_transaction(database: sqlite3.Connection) -> Iterator[None]:
     database.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -236,28 +239,30 @@ def _transaction(database: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _translated(file: Path) -> Iterator[None]:
+def _translate_errors(file: Path) -> Iterator[None]:
     """Say of every error which file it is about."""
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(f"{_shown(file)}: {show(str(error), 300)}") from error
+        raise StoreError(f"{_show_path(file)}: {show(str(error), 300)}") from error
     except StoreFenced:
         raise
     except StoreError as error:
-        raise StoreError(f"{_shown(file)}: {error}") from error
+        raise StoreError(f"{_show_path(file)}: {error}") from error
 
 
-def _parsed(file: Path, row: tuple[str, str]) -> Reservation:
+def _parse_row(file: Path, row: tuple[str, str]) -> Reservation:
     id_, text = row
     try:
-        found = parse_whole(json.loads(text))
+        found = parse_stored_reservation(json.loads(text))
     except (ValueError, RecursionError, ConfigError) as error:
-        raise StoreError(f"{_shown(file)}: reservation {show(id_, 64)}: {error}") from error
+        raise StoreError(f"{_show_path(file)}: reservation {show(id_, 64)}: {error}") from error
     if found is None or found.id != id_:
-        raise StoreError(f"{_shown(file)}: reservation {show(id_, 64)}: is not what it is named")
+        raise StoreError(
+            f"{_show_path(file)}: reservation {show(id_, 64)}: is not what it is named"
+        )
     return found
 
 
-def _shown(file: Path) -> str:
+def _show_path(file: Path) -> str:
     return show(str(file), 1024)

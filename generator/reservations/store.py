@@ -34,11 +34,11 @@ class ReservationStore(Protocol):
         """What is stored and cannot be used, so that it keeps nothing, and why."""
         ...
 
-    def why_not(self) -> Refusal | None:
+    def find_write_refusal(self) -> Refusal | None:
         """Return why nothing can be written here at the moment, None where it can."""
         ...
 
-    def read(self) -> tuple[Reservation, ...]:
+    def read_reservations(self) -> tuple[Reservation, ...]:
         """Return what is known; the very same tuple where nothing changed. Never raises."""
         ...
 
@@ -46,7 +46,7 @@ class ReservationStore(Protocol):
         """Make certain that all is known that any writer before us wrote."""
         ...
 
-    def taken_over(self) -> Collection[str]:
+    def read_inherited_ids(self) -> Collection[str]:
         """Return the ids of all that stood when this writer began."""
         ...
 
@@ -54,6 +54,6 @@ class ReservationStore(Protocol):
         """Write these, in this order."""
         ...
 
-    def forget(self, ids: Collection[str]) -> None:
+    def delete(self, ids: Collection[str]) -> None:
         """Delete ended ones."""
         ...

@@ -25,24 +25,28 @@ from generator.rpc.limits import (
     MAX_STREAMS,
     MAX_UNREAD_BYTES,
 )
-from generator.rpc.stalled_calls import Stalling
-from generator.rpc.status_errors import Failure, FailureKind, RefusedError, status_of
+from generator.rpc.stalled_calls import StallWatch
+from generator.rpc.status_errors import CallFailure, FailureKind, CallAbortedError, encode_status
 from topology.model.errors import InvariantError
 
 log = logging.getLogger(__name__)
 
-OURS: Final = "/toponaut.v1."
+OWN_SERVICES_PREFIX: Final = "/toponaut.v1."
 _SPARE_THREADS: Final = 8
 """They refuse streams while all others are busy."""
 _CALL_BYTES: Final = 4096
 """What gRPC itself keeps of a call, about."""
-_BROKEN: Final = Failure(FailureKind.INTERNAL, "internal error; the server's log tells more")
-_NO_SUCH_MESSAGE: Final = Failure(FailureKind.INVALID_REQUEST, "what was sent is no such message")
-Method: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-Details: TypeAlias = grpc.HandlerCallDetails
+_INTERNAL_FAILURE: Final = CallFailure(
+    FailureKind.INTERNAL, "internal error; the server's log tells more"
+)
+_UNREADABLE_FAILURE: Final = CallFailure(
+    FailureKind.INVALID_REQUEST, "what was sent is no such message"
+)
+RpcHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+CallDetails: TypeAlias = grpc.HandlerCallDetails
 
 
-class _Form(NamedTuple):
+class _CallMethod(NamedTuple):
     """How a method is called."""
 
     name: str
@@ -50,14 +54,14 @@ class _Form(NamedTuple):
     behavior: Callable[[Any, Any], Any]
     parse: Callable[[bytes], Any]
     serialize: Callable[[Any], bytes]
-    is_ours: bool
-    takes_many: bool
+    is_own_service: bool
+    is_client_streaming: bool
 
 
-class Calls(grpc.ServerInterceptor):
+class CallInterceptor(grpc.ServerInterceptor):
     """Stands before every method; the innermost interceptor."""
 
-    def __init__(self, on_refused: Callable[[str], None], stalling: Stalling) -> None:
+    def __init__(self, on_refused: Callable[[str], None], stalling: StallWatch) -> None:
         """Start the threads of streams as they are needed.
 
         Args:
@@ -66,7 +70,7 @@ class Calls(grpc.ServerInterceptor):
             stalling: cuts who stalls.
         """
         self._on_refused = on_refused
-        self._stalling = stalling
+        self._stall_watch = stalling
         self._pool = ThreadPoolExecutor(
             MAX_STREAMS + MAX_OTHER_STREAMS + _SPARE_THREADS, thread_name_prefix="rpc-stream"
         )
@@ -79,106 +83,112 @@ class Calls(grpc.ServerInterceptor):
         self._pool.shutdown(wait=False)
 
     def intercept_service(
-        self, continuation: Callable[[Details], Method | None], handler_call_details: Details
-    ) -> Method | None:
+        self,
+        continuation: Callable[[CallDetails], RpcHandler | None],
+        handler_call_details: CallDetails,
+    ) -> RpcHandler | None:
         """Return the method in our form; gRPC's name."""
         found = continuation(handler_call_details)
         if found is None:
             return None
-        form = _form_of(handler_call_details.method, found)
+        form = _build_call_method(handler_call_details.method, found)
         if not found.request_streaming and not found.response_streaming:
-            return grpc.stream_unary_rpc_method_handler(partial(self._answer, form))
-        streamed = partial(self._stream, form)
+            return grpc.stream_unary_rpc_method_handler(partial(self._answer_unary, form))
+        streamed = partial(self._admit_stream, form)
         streamed.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # as gRPC's own health service has it
         return grpc.stream_stream_rpc_method_handler(streamed)
 
-    def _answer(
-        self, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
+    def _answer_unary(
+        self, form: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> bytes:
         """Answer a call of one message by another."""
-        answer = self._request(form, requests, context)
-        if not isinstance(answer, Failure):
-            answer = _answered(form, answer, context)
-        if not isinstance(answer, Failure):
-            answer = self._sendable(answer, context)
-        if isinstance(answer, Failure):
-            context.abort_with_status(status_of(answer))
+        answer = self._receive_request(form, requests, context)
+        if not isinstance(answer, CallFailure):
+            answer = _call_unary(form, answer, context)
+        if not isinstance(answer, CallFailure):
+            answer = self._serialize_if_allowed(answer, context)
+        if isinstance(answer, CallFailure):
+            context.abort_with_status(encode_status(answer))
         return answer
 
-    def _request(
-        self, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
-    ) -> Any | Failure:  # noqa: ANN401 - any message
+    def _receive_request(
+        self, form: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
+    ) -> Any | CallFailure:  # noqa: ANN401 - any message
         """Return the message of a call, or why it gets no answer."""
-        if form.is_ours and context.time_remaining() > MAX_DEADLINE_S:
+        if form.is_own_service and context.time_remaining() > MAX_DEADLINE_S:
             self._on_refused(form.name)
             problem = "set a deadline of an hour at most: it is the time that the search may take"
-            return Failure(FailureKind.DEADLINE_MISSING, problem)
-        with self._stalling.watched(context):
+            return CallFailure(FailureKind.DEADLINE_MISSING, problem)
+        with self._stall_watch.watch(context):
             raw = next(requests, None)
         if raw is None:
-            return Failure(FailureKind.INVALID_REQUEST, "expected a message")
+            return CallFailure(FailureKind.INVALID_REQUEST, "expected a message")
         try:
             return form.parse(raw)
         except DecodeError:
             self._on_refused(form.name)
-            return _NO_SUCH_MESSAGE
+            return _UNREADABLE_FAILURE
 
-    def _sendable(self, answer: bytes, context: grpc.ServicerContext) -> bytes | Failure:
+    def _serialize_if_allowed(
+        self, answer: bytes, context: grpc.ServicerContext
+    ) -> bytes | CallFailure:
         """Return an answer that the caller will take soon, or there is room to wait for that."""
         if len(answer) > MAX_MESSAGE_BYTES:
-            return _too_large(answer)
+            return _build_size_failure(answer)
         num_bytes = len(answer) + _CALL_BYTES
         with self._lock:
             self._unread_bytes += num_bytes
             is_full = self._unread_bytes > MAX_UNREAD_BYTES
-        self._stalling.begin(context)
+        self._stall_watch.begin(context)
 
         def taken() -> None:
-            self._stalling.end(context)
+            self._stall_watch.end(context)
             with self._lock:
                 self._unread_bytes -= num_bytes
 
         if not context.add_callback(taken):
             taken()
         if is_full:
-            return Failure(FailureKind.OVERLOADED, "too many answers wait for their callers")
+            return CallFailure(FailureKind.OVERLOADED, "too many answers wait for their callers")
         return answer
 
-    def _stream(
-        self, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
+    def _admit_stream(
+        self, form: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[bytes]:
         """Yield the answers of a stream, where there is room for one more."""
-        most = MAX_STREAMS if form.is_ours else MAX_OTHER_STREAMS
+        most = MAX_STREAMS if form.is_own_service else MAX_OTHER_STREAMS
         with self._lock:
-            has_room = self._num_streams[form.is_ours] < most
-            self._num_streams[form.is_ours] += has_room
+            has_room = self._num_streams[form.is_own_service] < most
+            self._num_streams[form.is_own_service] += has_room
         if not has_room:
-            failure = Failure(FailureKind.OVERLOADED, f"{most} streams are open already")
-            context.abort_with_status(status_of(failure))
+            failure = CallFailure(FailureKind.OVERLOADED, f"{most} streams are open already")
+            context.abort_with_status(encode_status(failure))
         try:
-            yield from self._answers(form, requests, context)
+            yield from self._answer_stream(form, requests, context)
         finally:
             with self._lock:
-                self._num_streams[form.is_ours] -= 1
+                self._num_streams[form.is_own_service] -= 1
 
-    def _answers(
-        self, form: _Form, requests: Iterator[bytes], context: grpc.ServicerContext
+    def _answer_stream(
+        self, form: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[bytes]:
-        first = self._request(form, requests, context)
-        failure = first if isinstance(first, Failure) else None
+        first = self._receive_request(form, requests, context)
+        failure = first if isinstance(first, CallFailure) else None
         if failure is None:
-            argument = _Messages(first, requests, form.parse) if form.takes_many else first
-            for answer in _streamed(form, argument, context):
-                if isinstance(answer, Failure):
+            argument = (
+                _RequestIterator(first, requests, form.parse) if form.is_client_streaming else first
+            )
+            for answer in _call_stream(form, argument, context):
+                if isinstance(answer, CallFailure):
                     failure = answer
                     break
-                with self._stalling.watched(context):
+                with self._stall_watch.watch(context):
                     yield answer
         if failure is not None:
-            context.abort_with_status(status_of(failure))
+            context.abort_with_status(encode_status(failure))
 
 
-class _Messages(Iterator[object]):
+class _RequestIterator(Iterator[object]):
     """The messages of a caller, of which the first is there already."""
 
     def __init__(
@@ -195,54 +205,56 @@ class _Messages(Iterator[object]):
         return self._parse(next(self._rest))
 
 
-def _form_of(name: str, method: Method) -> _Form:
+def _build_call_method(name: str, method: RpcHandler) -> _CallMethod:
     behavior = (
         method.unary_unary or method.unary_stream or method.stream_unary or method.stream_stream
     )
     parse, serialize = method.request_deserializer, method.response_serializer
     if behavior is None or parse is None or serialize is None:
         raise InvariantError("a method without behavior or messages")
-    return _Form(
+    return _CallMethod(
         name,
         cast("Callable[[Any, Any], Any]", behavior),
         parse,
         serialize,
-        is_ours=name.startswith(OURS),
-        takes_many=method.request_streaming,
+        is_own_service=name.startswith(OWN_SERVICES_PREFIX),
+        is_client_streaming=method.request_streaming,
     )
 
 
-def _answered(form: _Form, request: object, context: grpc.ServicerContext) -> bytes | Failure:
+def _call_unary(
+    form: _CallMethod, request: object, context: grpc.ServicerContext
+) -> bytes | CallFailure:
     """Return what a method answers; what goes wrong inside is ours to read, not the caller's."""
     try:
         return form.serialize(form.behavior(request, context))
-    except RefusedError as error:
+    except CallAbortedError as error:
         return error.failure
     except Exception:  # see above
         log.exception("call failed", extra={"method": form.name})
-        return _BROKEN
+        return _INTERNAL_FAILURE
 
 
-def _streamed(
-    form: _Form, argument: object, context: grpc.ServicerContext
-) -> Iterator[bytes | Failure]:
+def _call_stream(
+    form: _CallMethod, argument: object, context: grpc.ServicerContext
+) -> Iterator[bytes | CallFailure]:
     """Yield what a method answers, at the end perhaps why it answers no more."""
     try:
         answers: Iterable[object] = form.behavior(argument, context)
         for answer in answers:
             raw = form.serialize(answer)
-            yield _too_large(raw) if len(raw) > MAX_MESSAGE_BYTES else raw
+            yield _build_size_failure(raw) if len(raw) > MAX_MESSAGE_BYTES else raw
     except grpc.RpcError:  # the caller is gone
         raise
-    except RefusedError as error:
+    except CallAbortedError as error:
         yield error.failure
     except DecodeError:
-        yield _NO_SUCH_MESSAGE
+        yield _UNREADABLE_FAILURE
     except Exception:  # see above
         log.exception("call failed", extra={"method": form.name})
-        yield _BROKEN
+        yield _INTERNAL_FAILURE
 
 
-def _too_large(answer: bytes) -> Failure:
+def _build_size_failure(answer: bytes) -> CallFailure:
     problem = f"the answer has {len(answer)} bytes, more than {MAX_MESSAGE_BYTES}"
-    return Failure(FailureKind.ANSWER_TOO_LARGE, problem)
+    return CallFailure(FailureKind.ANSWER_TOO_LARGE, problem)

@@ -6,22 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.levels import NODE, Ints, Mask
-from generator.placement.cluster.snapshot import Snapshot, seen_by
-from generator.placement.groups import Group
+from generator.placement.cluster.levels import NODE_TIER, IntArray, BoolArray
+from generator.placement.cluster.snapshot import Snapshot, view_for
+from generator.placement.groups import GangGroup
 
 
-class Room(NamedTuple):
+class PodCapacity(NamedTuple):
     """Pods that fit on each node, nodes in the order of the snapshot."""
 
     snapshot: Snapshot
-    usable: Mask
+    usable: BoolArray
     """Nodes that are neither cordoned nor excluded by selector or taint."""
-    pods: Ints
+    pods: IntArray
     """0 on all others."""
 
 
-class Unit(NamedTuple):
+class DomainPodCapacity(NamedTuple):
     """Room in one domain."""
 
     name: str
@@ -30,82 +30,86 @@ class Unit(NamedTuple):
     pods: int
 
 
-class TierRoom(NamedTuple):
+class TierPodCapacity(NamedTuple):
     """Room at one tier."""
 
     name: str
-    num_units: int
+    num_domains: int
     pods: int
-    most: int
+    max_pods: int
     """In one domain: the largest gang that the tier holds."""
 
 
-def room_for(snapshot: Snapshot, pod: Group, *, priority: int) -> Room:
+def count_pod_capacity(snapshot: Snapshot, pod: GangGroup, *, priority: int) -> PodCapacity:
     """Return the room for pods like those of a group, which must ask for something.
 
     Cost: O(nodes × resources).
     """
-    seen = seen_by(snapshot, "", priority)
-    usable = seen.schedulable & seen.tolerated(pod.tolerations)
+    seen = view_for(snapshot, "", priority)
+    usable = seen.schedulable & seen.has_tolerated_taints(pod.tolerations)
     for label, values in pod.selector:
-        usable &= seen.labelled(label, values)
-    return Room(seen, usable, np.where(usable, seen.slots(dict(pod.request), most=0), 0))
+        usable &= seen.has_label(label, values)
+    return PodCapacity(
+        seen, usable, np.where(usable, seen.count_slots(dict(pod.request), unbounded=0), 0)
+    )
 
 
-def num_units(snapshot: Snapshot, height: int) -> int:
+def count_domains(snapshot: Snapshot, height: int) -> int:
     """Return the number of domains of a tier; height 0 are the nodes."""
-    return len(_domains(snapshot, height))
+    return len(_find_domains(snapshot, height))
 
 
-def units_at(room: Room, height: int, *, start: int, most: int) -> list[Unit]:
+def count_domain_capacities(
+    room: PodCapacity, height: int, *, start: int, max_count: int
+) -> list[DomainPodCapacity]:
     """Return the room in some domains of a tier, in tree order; O(nodes) for the sums."""
     snapshot = room.snapshot
     levels = snapshot.levels
-    which = _domains(snapshot, height)[start : start + most]
+    which = _find_domains(snapshot, height)[start : start + max_count]
     if not len(which):
         return []
     starts, stops = levels.starts[height], levels.stops[height]
     usable = np.add.reduceat(room.usable.astype(np.int64), starts)[which]
     pods = np.add.reduceat(room.pods, starts)[which]
     sizes = stops[which] - starts[which]
-    names = [_name(snapshot, height, at) for at in which.tolist()]
+    names = [_find_name(snapshot, height, at) for at in which.tolist()]
     return [
-        Unit(*row)
+        DomainPodCapacity(*row)
         for row in zip(names, sizes.tolist(), usable.tolist(), pods.tolist(), strict=True)
     ]
 
 
-def tiers_of(room: Room) -> list[TierRoom]:
+def count_tier_capacities(room: PodCapacity) -> list[TierPodCapacity]:
     """Return the room at every tier, from nodes to the whole cluster."""
     levels = room.snapshot.levels
     found = []
     for height, name in enumerate(levels.tiers):
-        starts, which = levels.starts[height], _domains(room.snapshot, height)
+        starts, which = levels.starts[height], _find_domains(room.snapshot, height)
         pods = np.add.reduceat(room.pods, starts)[which] if len(which) else np.zeros(0, np.int64)
-        found.append(TierRoom(name, len(which), int(pods.sum()), int(pods.max(initial=0))))
+        found.append(TierPodCapacity(name, len(which), int(pods.sum()), int(pods.max(initial=0))))
     return found
 
 
-def height_of(snapshot: Snapshot, tier: str) -> int | None:
+def find_height(snapshot: Snapshot, tier: str) -> int | None:
     """Return the height of a tier by name or number, None where there is none of it."""
     tiers = snapshot.levels.tiers
-    if tier in (NODE, tiers[-1]):
+    if tier in (NODE_TIER, tiers[-1]):
         return tiers.index(tier)
     return snapshot.tree.tier_of(tier)
 
 
-def _domains(snapshot: Snapshot, height: int) -> Ints:
+def _find_domains(snapshot: Snapshot, height: int) -> IntArray:
     """Return the units of a tier that are domains of it, not nodes that lack one."""
     levels = snapshot.levels
     if height in (0, levels.root):
         return np.arange(len(levels.starts[height]), dtype=np.int64)
-    return np.flatnonzero(levels.domain[height] >= 0)
+    return np.flatnonzero(levels.domain_of_unit[height] >= 0)
 
 
-def _name(snapshot: Snapshot, height: int, unit: int) -> str:
+def _find_name(snapshot: Snapshot, height: int, unit: int) -> str:
     levels = snapshot.levels
     if height == 0:
         return snapshot.specs[unit].name
     if height == levels.root:
         return levels.tiers[-1]
-    return snapshot.tree.domains[int(levels.domain[height][unit])].name
+    return snapshot.tree.domains[int(levels.domain_of_unit[height][unit])].name

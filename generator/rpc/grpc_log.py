@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-LOGGER: Final = "grpc._common"
+LOGGER_NAME: Final = "grpc._common"
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:
@@ -18,6 +18,6 @@ def _without_traceback(record: logging.LogRecord) -> bool:
     return True
 
 
-def quiet_faults() -> None:
+def filter_parse_errors() -> None:
     """Have unreadable messages logged as one warning; doing it twice changes nothing."""
-    logging.getLogger(LOGGER).addFilter(_without_traceback)
+    logging.getLogger(LOGGER_NAME).addFilter(_without_traceback)

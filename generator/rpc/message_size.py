@@ -30,28 +30,28 @@ def check_size(message: Message, most: int = MAX_MESSAGE_BYTES) -> None:
     path, size = "", num_bytes
     inside: object = message
     while isinstance(inside, Message):
-        size, name, inside = _largest(inside)
+        size, name, inside = _find_largest_field(inside)
         path = f"{path}.{name}"
     problem = f"takes {size} of the {num_bytes} bytes of the message; a server takes {most} at most"
     raise PlacementRequestError(path.removeprefix(".").removeprefix("spec."), problem)
 
 
-def _largest(message: Message) -> tuple[int, str, object]:
+def _find_largest_field(message: Message) -> tuple[int, str, object]:
     """Return the largest field of a message: its size, its name and its value.
 
     Of several messages in it the one that is more than half of it, if there is such a one.
     """
-    fields = [(_size(value), field.name, value) for field, value in message.ListFields()]
+    fields = [(_estimate_bytes(value), field.name, value) for field, value in message.ListFields()]
     size, name, value = max(fields, key=itemgetter(0))
     if isinstance(value, Sequence) and isinstance(value[0], Message):
-        sizes = [_size(row) for row in value]
+        sizes = [_estimate_bytes(row) for row in value]
         at = sizes.index(max(sizes))
         if 2 * sizes[at] > size:
             return sizes[at], f"{name}[{at}]", value[at]
     return size, name, value
 
 
-def _size(value: object) -> int:
+def _estimate_bytes(value: object) -> int:
     """Return about how many bytes a value takes."""
     match value:
         case Message():
@@ -61,8 +61,8 @@ def _size(value: object) -> int:
         case bytes():
             return len(value)
         case Mapping():
-            return sum(_size(key) + _size(row) for key, row in value.items())
+            return sum(_estimate_bytes(key) + _estimate_bytes(row) for key, row in value.items())
         case Iterable():
-            return sum(map(_size, value))
+            return sum(map(_estimate_bytes, value))
         case _:
             return _NUMBER_BYTES

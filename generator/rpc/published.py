@@ -18,25 +18,25 @@ from generator.reconcile.result import RoundOutcome
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 
-MOST_TREES: Final = 16
+MAX_TREES: Final = 16
 """That are remembered, so that pages and streams can go on where they were left."""
 
 
-class Revised(NamedTuple):
+class TreeRevision(NamedTuple):
     """A tree and its digest."""
 
     tree: TopologyTree
     revision: str
 
 
-class Published:
+class PublishedState:
     """The state that queries see; written by the reconcile loop, read by any thread."""
 
     def __init__(
         self,
         snapshot: Snapshot | None = None,
         *,
-        occupied: Callable[[], Snapshot | None] | None = None,
+        read_occupied: Callable[[], Snapshot | None] | None = None,
     ) -> None:
         """Publish a first snapshot, or nothing until the first tree is known.
 
@@ -45,20 +45,20 @@ class Published:
             occupied: returns the newest that was set with what is reserved at the moment; None:
                 nothing ever is.
         """
-        self._occupied = occupied
+        self._read_occupied = read_occupied
         self._changed = Condition()
         self._version = 0
         self._is_ended = False
         self._findings: tuple[Finding, ...] = ()
-        self._trees: deque[TopologyTree] = deque(maxlen=MOST_TREES)
-        self._revised: dict[int, Revised] = {}
+        self._trees: deque[TopologyTree] = deque(maxlen=MAX_TREES)
+        self._revised: dict[int, TreeRevision] = {}
         self._snapshot: Snapshot | None = None
         self.snapshot = snapshot
 
     @property
     def snapshot(self) -> Snapshot | None:
         """The newest; None until the first tree is known."""
-        return self._snapshot if self._occupied is None else self._occupied()
+        return self._snapshot if self._read_occupied is None else self._read_occupied()
 
     @snapshot.setter
     def snapshot(self, snapshot: Snapshot | None) -> None:
@@ -81,42 +81,42 @@ class Published:
         if not outcome.is_failed:
             self._findings = outcome.findings
 
-    def newest(self) -> Revised | None:
+    def read_newest(self) -> TreeRevision | None:
         """Return the tree that placements are made on; None while none is known."""
         snapshot = self._snapshot
-        return None if snapshot is None else self.revised(snapshot.tree)
+        return None if snapshot is None else self.get_revision(snapshot.tree)
 
-    def revised(self, tree: TopologyTree) -> Revised:
+    def get_revision(self, tree: TopologyTree) -> TreeRevision:
         """Return a tree with its revision; O(nodes) the first time, then O(1)."""
         known = self._revised.get(id(tree))
         if known is not None and known.tree is tree:
             return known
-        made = Revised(tree, revision_of(tree))
+        made = TreeRevision(tree, hash_tree(tree))
         with self._changed:
             if any(one is tree for one in self._trees):
                 self._revised[id(tree)] = made
         return made
 
-    def at(self, revision: str) -> Revised | None:
+    def find_revision(self, revision: str) -> TreeRevision | None:
         """Return the tree of a revision, the newest of equal ones; None where it is forgotten."""
         with self._changed:
             trees = tuple(self._trees)
-        found = (self.revised(tree) for tree in reversed(trees))
+        found = (self.get_revision(tree) for tree in reversed(trees))
         return next((one for one in found if one.revision == revision), None)
 
-    def end(self) -> None:
+    def end_waits(self) -> None:
         """Let all who wait return."""
         with self._changed:
             self._is_ended = True
             self._changed.notify_all()
 
-    def touch(self) -> None:
+    def notify_changed(self) -> None:
         """Tell that the snapshot is another one, though nobody set it: what is kept for whom."""
         with self._changed:
             self._version += 1
             self._changed.notify_all()
 
-    def wake(self) -> None:
+    def wake_waiters(self) -> None:
         """Let all who wait look whether they are over."""
         with self._changed:
             self._changed.notify_all()
@@ -143,7 +143,7 @@ class Published:
             return self._version > seen and not self._is_ended and not is_over()
 
 
-def revision_of(tree: TopologyTree) -> str:
+def hash_tree(tree: TopologyTree) -> str:
     """Return the digest of a tree; equal trees have equal ones. O(nodes + domains)."""
     domains = [
         (one.name, one.tier, one.parent, one.start, one.stop, len(one.nodes), one.switches)

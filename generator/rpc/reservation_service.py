@@ -8,20 +8,20 @@ import grpc
 from google.protobuf import timestamp_pb2
 
 from generator.objects.reservation import ReservationPhase
-from generator.reservations.ledger import Reservations
+from generator.reservations.ledger import ReservationLedger
 from generator.reservations.records import (
-    LOCAL,
+    LOCAL_HOLDER,
     Refusal,
     RefusalKind,
     Reservation,
-    Reserved,
-    Wish,
+    ReservationResult,
+    ReservationRequest,
 )
 from generator.reservations.rules import DEFAULT_TTL_S
-from generator.rpc.auth.authentication import caller_of
-from generator.rpc.messages.answers import placement_message
-from generator.rpc.placement_service import REPLY_SHARE, asked_of, refusal_of
-from generator.rpc.status_errors import Failure, FailureKind
+from generator.rpc.auth.authentication import get_caller
+from generator.rpc.messages.answers import encode_placement
+from generator.rpc.placement_service import REPLY_SHARE, decode_request_at, build_request_abort
+from generator.rpc.status_errors import CallFailure, FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.errors import PlacementRequestError
 
@@ -42,31 +42,31 @@ _PHASES: Final = {
     phase: pb.ReservationPhase.Value(f"RESERVATION_PHASE_{phase.name}")
     for phase in ReservationPhase
 }
-_OUTSIDE: Final = frozenset({"request_id", "ttl_s"})
+_OUTSIDE_SPEC: Final = frozenset({"request_id", "ttl_s"})
 """Fields that are not of the `spec`."""
 _MAX_ID: Final = 64
 """Characters of an id that are told again."""
 
 
-class ReservingCalls:
+class ReservationServicer:
     """Answers the calls about reservations; from several threads at once."""
 
-    def __init__(self, reservations: Reservations) -> None:
+    def __init__(self, reservations: ReservationLedger) -> None:
         """Keep where they are."""
         self._reservations = reservations
 
     def reserve(
         self, request: pb.ReserveRequest, context: grpc.ServicerContext
-    ) -> pb.ReserveResponse | Failure:
+    ) -> pb.ReserveResponse | CallFailure:
         """Place a gang and keep its nodes.
 
         Raises:
             RefusedError: the gang is malformed.
         """
-        wish = Wish(
+        wish = ReservationRequest(
             id=request.request_id,
-            holder=_holder(context),
-            request=asked_of(request.spec),
+            holder=_find_holder(context),
+            placement_request=decode_request_at(request.spec),
             ttl_s=request.ttl_s or DEFAULT_TTL_S,
             is_trial=request.validate_only,
         )
@@ -74,46 +74,46 @@ class ReservingCalls:
         try:
             answer = self._reservations.reserve(wish, budget_s=budget_s)
         except PlacementRequestError as error:
-            raise refusal_of(error, "spec") from error
+            raise build_request_abort(error, "spec") from error
         if isinstance(answer, Refusal):
-            return _failure(answer, wish.id)
-        return _response(answer)
+            return _build_failure(answer, wish.id)
+        return _encode_response(answer)
 
     def confirm(
         self, request: pb.ConfirmRequest, context: grpc.ServicerContext
-    ) -> pb.ConfirmResponse | Failure:
+    ) -> pb.ConfirmResponse | CallFailure:
         """Let a reservation last until it is released."""
         answer = self._reservations.confirm(
-            request.id, holder=_holder(context), least_epoch=request.epoch
+            request.id, holder=_find_holder(context), least_epoch=request.epoch
         )
         if isinstance(answer, Refusal):
-            return _failure(answer, request.id)
-        return pb.ConfirmResponse(reservation=_message(answer))
+            return _build_failure(answer, request.id)
+        return pb.ConfirmResponse(reservation=_encode_reservation(answer))
 
     def release(
         self, request: pb.ReleaseRequest, context: grpc.ServicerContext
-    ) -> pb.ReleaseResponse | Failure:
+    ) -> pb.ReleaseResponse | CallFailure:
         """Give the nodes of a reservation back."""
         answer = self._reservations.release(
-            request.id, holder=_holder(context), least_epoch=request.epoch
+            request.id, holder=_find_holder(context), least_epoch=request.epoch
         )
         if isinstance(answer, Refusal):
-            return _failure(answer, request.id)
-        return pb.ReleaseResponse(reservation=_message(answer))
+            return _build_failure(answer, request.id)
+        return pb.ReleaseResponse(reservation=_encode_reservation(answer))
 
 
-def _holder(context: grpc.ServicerContext) -> str:
-    return caller_of(context) or LOCAL
+def _find_holder(context: grpc.ServicerContext) -> str:
+    return get_caller(context) or LOCAL_HOLDER
 
 
-def _response(answer: Reserved) -> pb.ReserveResponse:
-    response = pb.ReserveResponse(placement=placement_message(answer.placement))
+def _encode_response(answer: ReservationResult) -> pb.ReserveResponse:
+    response = pb.ReserveResponse(placement=encode_placement(answer.placement))
     if answer.reservation is not None:
-        response.reservation.CopyFrom(_message(answer.reservation))
+        response.reservation.CopyFrom(_encode_reservation(answer.reservation))
     return response
 
 
-def _message(found: Reservation) -> pb.Reservation:
+def _encode_reservation(found: Reservation) -> pb.Reservation:
     message = pb.Reservation(id=found.id, epoch=found.epoch, phase=_PHASES[found.phase])
     if found.expires_at is not None:
         expires_at = timestamp_pb2.Timestamp()
@@ -122,9 +122,9 @@ def _message(found: Reservation) -> pb.Reservation:
     return message
 
 
-def _failure(refusal: Refusal, id_: str) -> Failure:
+def _build_failure(refusal: Refusal, id_: str) -> CallFailure:
     field = refusal.field
-    if field and field not in _OUTSIDE:
+    if field and field not in _OUTSIDE_SPEC:
         field = f"spec.{field}"
     is_about_one = refusal.kind in {
         RefusalKind.REUSED,
@@ -132,7 +132,7 @@ def _failure(refusal: Refusal, id_: str) -> Failure:
         RefusalKind.ENDED,
         RefusalKind.NOT_HOLDER,
     }
-    return Failure(
+    return CallFailure(
         _KINDS[refusal.kind],
         refusal.problem,
         field,

@@ -15,15 +15,15 @@ from generator.placement.cluster.snapshot import (
     with_running,
 )
 from generator.placement.request import PlacementRequest
-from generator.placement.wire import MOST_PODS, MOST_QUANTITY
-from generator.rpc.status_errors import FailureKind, RefusedError, refused
+from generator.placement.wire import MAX_PODS, MAX_QUANTITY
+from generator.rpc.status_errors import FailureKind, CallAbortedError, build_abort
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.errors import show
 
-MOST_ROWS: Final = 4096
+MAX_RUNNING_ROWS: Final = 4096
 
 
-def anchored(
+def with_running_pods(
     snapshot: Snapshot, asked: PlacementRequest, message: pb.PlaceRequest | pb.CandidatesRequest
 ) -> Snapshot:
     """Return the snapshot with the gang's pods that run already; the same where it names none.
@@ -33,10 +33,14 @@ def anchored(
     """
     if not message.running:
         return snapshot
-    if len(message.running) > MOST_ROWS:
-        raise _wrong("running", f"expected at most {MOST_ROWS}, got {len(message.running)}")
+    if len(message.running) > MAX_RUNNING_ROWS:
+        raise _build_abort(
+            "running", f"expected at most {MAX_RUNNING_ROWS}, got {len(message.running)}"
+        )
     names = {group.name for group in asked.groups}
-    pods = tuple(_pods_of(row, names, f"running[{at}]") for at, row in enumerate(message.running))
+    pods = tuple(
+        _decode_pods(row, names, f"running[{at}]") for at, row in enumerate(message.running)
+    )
     gang = RunningGang(asked.gang, pods, asked.priority)
     if message.take_running:
         return with_running(snapshot, gang)
@@ -44,7 +48,7 @@ def anchored(
     return replace(snapshot, running=MappingProxyType(running))
 
 
-def running_messages(gang: RunningGang | None) -> list[pb.RunningPods]:
+def encode_running_pods(gang: RunningGang | None) -> list[pb.RunningPods]:
     """Return the pods of a gang as messages."""
     return [
         pb.RunningPods(
@@ -58,32 +62,32 @@ def running_messages(gang: RunningGang | None) -> list[pb.RunningPods]:
     ]
 
 
-def _pods_of(row: pb.RunningPods, groups: Iterable[str], path: str) -> RunningPods:
+def _decode_pods(row: pb.RunningPods, groups: Iterable[str], path: str) -> RunningPods:
     if not row.node:
-        raise _wrong(f"{path}.node", "expected the name of a node")
-    if not 0 <= row.count <= MOST_PODS:
-        raise _wrong(f"{path}.count", f"expected 0 to {MOST_PODS}, got {row.count}")
+        raise _build_abort(f"{path}.node", "expected the name of a node")
+    if not 0 <= row.count <= MAX_PODS:
+        raise _build_abort(f"{path}.count", f"expected 0 to {MAX_PODS}, got {row.count}")
     if row.HasField("group") and row.group not in groups:
-        raise _wrong(f"{path}.group", f"no group is named {show(row.group)}")
+        raise _build_abort(f"{path}.group", f"no group is named {show(row.group)}")
     request = dict(row.request.quantities) if row.HasField("request") else dict(ONE_SLOT)
     for name, quantity in request.items():
-        if not name or not 0 <= quantity <= MOST_QUANTITY:
-            problem = f"expected names with 0 to {MOST_QUANTITY}, got {quantity}"
-            raise _wrong(f"{path}.request.{show(name)}", problem)
+        if not name or not 0 <= quantity <= MAX_QUANTITY:
+            problem = f"expected names with 0 to {MAX_QUANTITY}, got {quantity}"
+            raise _build_abort(f"{path}.request.{show(name)}", problem)
     group = row.group if row.HasField("group") else None
-    return RunningPods(row.node, request, _count_of(row, path), group, tuple(row.indices))
+    return RunningPods(row.node, request, _decode_count(row, path), group, tuple(row.indices))
 
 
-def _count_of(row: pb.RunningPods, path: str) -> int:
+def _decode_count(row: pb.RunningPods, path: str) -> int:
     """Return how many pods there are; they tell an index each, or none does."""
     if not row.indices:
         return row.count or 1
     if row.count not in {0, len(row.indices)}:
-        raise _wrong(f"{path}.indices", f"expected {row.count}, got {len(row.indices)}")
-    if any(index < 0 for index in row.indices) or len(row.indices) > MOST_PODS:
-        raise _wrong(f"{path}.indices", f"expected at most {MOST_PODS} of 0 or more")
+        raise _build_abort(f"{path}.indices", f"expected {row.count}, got {len(row.indices)}")
+    if any(index < 0 for index in row.indices) or len(row.indices) > MAX_PODS:
+        raise _build_abort(f"{path}.indices", f"expected at most {MAX_PODS} of 0 or more")
     return len(row.indices)
 
 
-def _wrong(field: str, problem: str) -> RefusedError:
-    return refused(FailureKind.INVALID_REQUEST, problem, field)
+def _build_abort(field: str, problem: str) -> CallAbortedError:
+    return build_abort(FailureKind.INVALID_REQUEST, problem, field)

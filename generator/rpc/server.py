@@ -19,19 +19,19 @@ from grpc_reflection.v1alpha import reflection
 
 from generator.reconcile.result import OnQuery, QueryResult
 from generator.rpc.auth.authentication import Authentication, TokenCheck
-from generator.rpc.auth.loopback import loopback_address, open_address
-from generator.rpc.calls import Calls
-from generator.rpc.grpc_log import quiet_faults
-from generator.rpc.interfaces import Reserving
+from generator.rpc.auth.loopback import parse_loopback_address, parse_listen_address
+from generator.rpc.calls import CallInterceptor
+from generator.rpc.grpc_log import filter_parse_errors
+from generator.rpc.interfaces import ReservationCalls
 from generator.rpc.limits import MAX_CALLS, MAX_MESSAGE_BYTES, NUM_THREADS
 from generator.rpc.placement_service import PlacementServicer
-from generator.rpc.published import Published
-from generator.rpc.stalled_calls import Stalling
+from generator.rpc.published import PublishedState
+from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.topology_service import TopologyServicer
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
 from topology.model.errors import ConfigError
 
-SERVICE: Final = "toponaut.v1.PlacementService"
+PLACEMENT_SERVICE: Final = "toponaut.v1.PlacementService"
 TOPOLOGY_SERVICE: Final = "toponaut.v1.TopologyService"
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -43,7 +43,7 @@ _OPTIONS: Final = (
 )
 
 
-class Security(NamedTuple):
+class ServerSecurity(NamedTuple):
     """How callers know the server, and how it knows them."""
 
     credentials: grpc.ServerCredentials | None = None
@@ -52,7 +52,7 @@ class Security(NamedTuple):
     """None: no token is asked for."""
 
 
-LOOPBACK: Final = Security()
+LOOPBACK_SECURITY: Final = ServerSecurity()
 
 
 class PlacementServer:
@@ -61,12 +61,12 @@ class PlacementServer:
     def __init__(
         self,
         address: str,
-        published: Published,
+        published: PublishedState,
         *,
-        security: Security = LOOPBACK,
+        security: ServerSecurity = LOOPBACK_SECURITY,
         on_query: OnQuery = lambda _result, _duration_s: None,
         clock: Callable[[], float] = time.monotonic,
-        reserving: Reserving | None = None,
+        reservation_calls: ReservationCalls | None = None,
     ) -> None:
         """Bind and start.
 
@@ -81,29 +81,31 @@ class PlacementServer:
         Raises:
             ConfigError: the address is none, or not loopback without TLS, or taken.
         """
-        quiet_faults()
+        filter_parse_errors()
         is_open = security.credentials is not None
-        wanted = open_address(address) if is_open else loopback_address(address)
+        wanted = parse_listen_address(address) if is_open else parse_loopback_address(address)
         self._published = published
-        self._stalling = Stalling()
-        self._calls = Calls(lambda _method: on_query(QueryResult.REFUSED, 0.0), self._stalling)
+        self._stall_watch = StallWatch()
+        self._calls = CallInterceptor(
+            lambda _method: on_query(QueryResult.REFUSED, 0.0), self._stall_watch
+        )
         self._pool = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="rpc")
         self._server = grpc.server(
             self._pool,
-            interceptors=[*_authentication(security, on_query), self._calls],
+            interceptors=[*_build_authentication(security, on_query), self._calls],
             options=_OPTIONS,
             maximum_concurrent_rpcs=MAX_CALLS,
         )
         self._health = HealthServicer(experimental_non_blocking=False)
         self._register(
-            PlacementServicer(published, clock, on_query, reserving),
+            PlacementServicer(published, clock, on_query, reservation_calls),
             TopologyServicer(published, clock),
         )
         try:
-            self.address = _bind(self._server, wanted, security.credentials)
+            self.address = _bind_address(self._server, wanted, security.credentials)
             """As bound, with the real port."""
         except ConfigError:
-            self._stalling.stop()
+            self._stall_watch.stop()
             raise
         self._server.start()
 
@@ -114,11 +116,11 @@ class PlacementServer:
     def stop(self, *, deadline_s: float) -> None:
         """Take no new calls, let those in flight finish until the deadline, then cut them."""
         self._health.enter_graceful_shutdown()
-        self._published.end()
+        self._published.end_waits()
         self._server.stop(deadline_s).wait()
         self._pool.shutdown(wait=False)
         self._calls.stop()
-        self._stalling.stop()
+        self._stall_watch.stop()
 
     def _register(self, placement: PlacementServicer, topology: TopologyServicer) -> None:
         """Add the services; none of them is healthy yet."""
@@ -126,15 +128,22 @@ class PlacementServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         placement_pb2_grpc.add_PlacementServiceServicer_to_server(placement, self._server)
         topology_pb2_grpc.add_TopologyServiceServicer_to_server(topology, self._server)
-        names = (SERVICE, TOPOLOGY_SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        names = (
+            PLACEMENT_SERVICE,
+            TOPOLOGY_SERVICE,
+            "grpc.health.v1.Health",
+            reflection.SERVICE_NAME,
+        )
         reflection.enable_server_reflection(names, self._server)
 
     def _set_health(self, status: int) -> None:
-        for name in ("", SERVICE, TOPOLOGY_SERVICE):
+        for name in ("", PLACEMENT_SERVICE, TOPOLOGY_SERVICE):
             self._health.set(name, status)
 
 
-def _authentication(security: Security, on_query: OnQuery) -> list[grpc.ServerInterceptor]:
+def _build_authentication(
+    security: ServerSecurity, on_query: OnQuery
+) -> list[grpc.ServerInterceptor]:
     if security.tokens is None:
         return []
 
@@ -144,7 +153,9 @@ def _authentication(security: Security, on_query: OnQuery) -> list[grpc.ServerIn
     return [Authentication(security.tokens, on_refused=on_refused)]
 
 
-def _bind(server: grpc.Server, address: str, credentials: grpc.ServerCredentials | None) -> str:
+def _bind_address(
+    server: grpc.Server, address: str, credentials: grpc.ServerCredentials | None
+) -> str:
     try:
         if credentials is None:
             port = server.add_insecure_port(address)

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from generator.rpc.limits import STALL_S
 
-LOOK_S: Final = 1.0
+CHECK_PERIOD_S: Final = 1.0
 
 
 class Cancellable(Protocol):
@@ -25,7 +25,7 @@ class Cancellable(Protocol):
         ...
 
 
-class Stalling:
+class StallWatch:
     """Cuts calls whose caller stalls."""
 
     def __init__(
@@ -33,18 +33,18 @@ class Stalling:
         *,
         clock: Callable[[], float] = time.monotonic,
         stall_s: float = STALL_S,
-        look_s: float = LOOK_S,
+        check_period_s: float = CHECK_PERIOD_S,
     ) -> None:
         """Begin to look every so many seconds; the thread ends with `stop`."""
         self._clock = clock
         self._stall_s = stall_s
-        self._since: dict[Cancellable, float] = {}
-        self._look_s = look_s
+        self._started_s: dict[Cancellable, float] = {}
+        self._check_period_s = check_period_s
         self._ended = Event()
-        Thread(target=self._look, name="rpc-stalling", daemon=True).start()
+        Thread(target=self._run, name="rpc-stalling", daemon=True).start()
 
     @contextmanager
-    def watched(self, call: Cancellable) -> Iterator[None]:
+    def watch(self, call: Cancellable) -> Iterator[None]:
         """Cut the call where what runs within takes too long."""
         self.begin(call)
         try:
@@ -54,25 +54,25 @@ class Stalling:
 
     def begin(self, call: Cancellable) -> None:
         """Expect something of the caller from now on."""
-        self._since[call] = self._clock()
+        self._started_s[call] = self._clock()
 
     def end(self, call: Cancellable) -> None:
         """Expect nothing more."""
-        self._since.pop(call, None)
+        self._started_s.pop(call, None)
 
     def stop(self) -> None:
         """Look no more."""
         self._ended.set()
 
-    def cut(self) -> None:
+    def cancel_stalled(self) -> None:
         """Cancel the calls that stall; who stalls longest comes first."""
         ends_at = self._clock() - self._stall_s
-        for call, since in list(self._since.items()):
+        for call, since in list(self._started_s.items()):
             if since > ends_at:
                 return
             self.end(call)
             call.cancel()
 
-    def _look(self) -> None:
-        while not self._ended.wait(self._look_s):
-            self.cut()
+    def _run(self) -> None:
+        while not self._ended.wait(self._check_period_s):
+            self.cancel_stalled()

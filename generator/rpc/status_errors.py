@@ -14,9 +14,9 @@ from google.rpc import (  # type: ignore[import-untyped]  # stubs, but no py.typ
 )
 from grpc_status import rpc_status
 
-DOMAIN: Final = "toponaut.io"
-RESERVATION: Final = "toponaut.v1.Reservation"
-RETRY_S: Final = 1
+ERROR_DOMAIN: Final = "toponaut.io"
+RESERVATION_TYPE: Final = "toponaut.v1.Reservation"
+RETRY_DELAY_S: Final = 1
 """After which a call that met an overloaded or unready server may come again."""
 
 
@@ -71,7 +71,7 @@ _CODES: Final = {
     FailureKind.STORE_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
     FailureKind.INTERNAL: grpc.StatusCode.INTERNAL,
 }
-PASSING: Final = frozenset(
+TRANSIENT_KINDS: Final = frozenset(
     {
         FailureKind.TREE_UNKNOWN,
         FailureKind.REVIEW_UNAVAILABLE,
@@ -86,7 +86,7 @@ PASSING: Final = frozenset(
 """Failures that the same call may not meet again a little later."""
 
 
-class Failure(NamedTuple):
+class CallFailure(NamedTuple):
     """Why a call has no answer."""
 
     kind: FailureKind
@@ -100,48 +100,50 @@ class Failure(NamedTuple):
     """Id of the reservation that it is about, in ResourceInfo."""
 
 
-class RefusedError(Exception):
+class CallAbortedError(Exception):
     """Ends a call with a failure, from wherever it is answered."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: CallFailure) -> None:
         """Keep the failure."""
         super().__init__(failure)
         self.failure = failure
 
 
-def refused(kind: FailureKind, problem: str, field: str = "") -> RefusedError:
+def build_abort(kind: FailureKind, problem: str, field: str = "") -> CallAbortedError:
     """Return what ends a call."""
-    return RefusedError(Failure(kind, problem, field))
+    return CallAbortedError(CallFailure(kind, problem, field))
 
 
-def status_of(failure: Failure) -> grpc.Status:
+def encode_status(failure: CallFailure) -> grpc.Status:
     """Return what ends the call: code, message, ErrorInfo, and where it helps more of google.rpc.
 
     BadRequest names a wrong field, RetryInfo tells when to come again, ResourceInfo whose it is.
     """
     told = {"leader": failure.leader} if failure.leader else {}
     details: list[any_pb2.Any] = [
-        _packed(error_details_pb2.ErrorInfo(reason=failure.kind, domain=DOMAIN, metadata=told))
+        _pack_detail(
+            error_details_pb2.ErrorInfo(reason=failure.kind, domain=ERROR_DOMAIN, metadata=told)
+        )
     ]
     if failure.reservation:
         resource = error_details_pb2.ResourceInfo(
-            resource_type=RESERVATION, resource_name=failure.reservation
+            resource_type=RESERVATION_TYPE, resource_name=failure.reservation
         )
-        details.append(_packed(resource))
+        details.append(_pack_detail(resource))
     if failure.field:
         violation = error_details_pb2.BadRequest.FieldViolation(
             field=failure.field, description=failure.problem
         )
-        details.append(_packed(error_details_pb2.BadRequest(field_violations=[violation])))
-    if failure.kind in PASSING:
-        delay = duration_pb2.Duration(seconds=RETRY_S)
-        details.append(_packed(error_details_pb2.RetryInfo(retry_delay=delay)))
+        details.append(_pack_detail(error_details_pb2.BadRequest(field_violations=[violation])))
+    if failure.kind in TRANSIENT_KINDS:
+        delay = duration_pb2.Duration(seconds=RETRY_DELAY_S)
+        details.append(_pack_detail(error_details_pb2.RetryInfo(retry_delay=delay)))
     message = f"{failure.field}: {failure.problem}" if failure.field else failure.problem
     code: int = _CODES[failure.kind].value[0]
     return rpc_status.to_status(status_pb2.Status(code=code, message=message, details=details))
 
 
-def failure_of(call: grpc.Call) -> Failure | None:
+def decode_failure(call: grpc.Call) -> CallFailure | None:
     """Return the failure that a server of ours sent, None where it is someone else's."""
     try:
         status = rpc_status.from_call(call)
@@ -153,16 +155,16 @@ def failure_of(call: grpc.Call) -> Failure | None:
     about = error_details_pb2.ResourceInfo()
     for detail in status.details:
         _ = detail.Unpack(info) or detail.Unpack(bad) or detail.Unpack(about)
-    if info.domain != DOMAIN or info.reason not in set(FailureKind):
+    if info.domain != ERROR_DOMAIN or info.reason not in set(FailureKind):
         return None
     for violation in bad.field_violations:
-        return Failure(FailureKind(info.reason), violation.description, violation.field)
+        return CallFailure(FailureKind(info.reason), violation.description, violation.field)
     leader, reservation = info.metadata.get("leader", ""), about.resource_name
     kind = FailureKind(info.reason)
-    return Failure(kind, status.message, leader=leader, reservation=reservation)
+    return CallFailure(kind, status.message, leader=leader, reservation=reservation)
 
 
-def _packed(detail: Message) -> any_pb2.Any:
+def _pack_detail(detail: Message) -> any_pb2.Any:
     packed = any_pb2.Any()
     packed.Pack(detail)
     return packed

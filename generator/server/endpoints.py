@@ -12,21 +12,21 @@ from typing import Final, NamedTuple, Protocol
 from generator.reconcile.result import OnQuery, OnRound, RoundOutcome
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import ServerCertificates
-from generator.rpc.server import Security
-from generator.server.health import Heartbeat, health_pages
-from generator.server.settings import PortSettings
-from generator.telemetry.metrics import ClusterView, Metrics
+from generator.rpc.server import ServerSecurity
+from generator.server.health import Heartbeat, build_health_pages
+from generator.server.settings import EndpointSettings
+from generator.telemetry.metrics import LeadershipSample, GeneratorMetrics
 from runtime.clock import utc_now
 from runtime.http import PageServer, Render
 from runtime.values import parse_address
 
 log = logging.getLogger(__name__)
 
-STOP_S: Final = 2.0
+EVENT_FLUSH_S: Final = 2.0
 """Longest wait for Events that are not written yet."""
 
 
-class Teller(Protocol):
+class RoundListener(Protocol):
     """Tells the cluster of rounds."""
 
     def on_round(self, outcome: RoundOutcome) -> None:
@@ -38,29 +38,29 @@ class Teller(Protocol):
         ...
 
 
-class Membership(NamedTuple):
+class ReplicaEndpoints(NamedTuple):
     """What a replica of a cluster adds."""
 
-    view: Callable[[], ClusterView]
-    why_not_ready: Callable[[], str]
+    cluster_view: Callable[[], LeadershipSample]
+    readiness_problem: Callable[[], str]
     """Why it cannot answer yet, empty where it can."""
-    why_dead: Callable[[], str]
+    liveness_problem: Callable[[], str]
     """Why it needs a restart, empty where it does not."""
-    events: Teller
-    tokens: TokenCheck | None
+    events: RoundListener
+    token_check: TokenCheck | None
     """None: no token is asked for."""
 
 
-class Ports:
+class Endpoints:
     """The ports beside that of calls, from the start to the end of a server."""
 
     def __init__(
         self,
-        settings: PortSettings,
-        metrics: Metrics,
+        settings: EndpointSettings,
+        metrics: GeneratorMetrics,
         *,
         period_s: float,
-        membership: Membership | None = None,
+        replica: ReplicaEndpoints | None = None,
     ) -> None:
         """Bind and start.
 
@@ -73,58 +73,60 @@ class Ports:
         Raises:
             ConfigError: an address cannot be had, or a file cannot be used.
         """
-        self._membership = membership
-        self.show_reservations = metrics.show_reservations
+        self._replica_endpoints = replica
+        self.add_reservation_metrics = metrics.add_reservation_metrics
         """Takes what tells how much is reserved."""
         heartbeat = Heartbeat(period_s=period_s, clock=time.monotonic)
         on_rounds: list[OnRound] = [heartbeat.beat, metrics.on_round]
-        if membership is not None:
-            metrics.show_cluster(membership.view)
-            on_rounds.append(membership.events.on_round)
-        self.on_rounds = tuple(on_rounds)
+        if replica is not None:
+            metrics.add_cluster_metrics(replica.cluster_view)
+            on_rounds.append(replica.events.on_round)
+        self.round_listeners = tuple(on_rounds)
         """Told how each round ended."""
         self.on_query: OnQuery = metrics.on_query
         """Told how each call ended."""
-        tokens = membership.tokens if membership else None
+        tokens = replica.token_check if replica else None
         credentials = ServerCertificates(settings.tls).credentials if settings.tls else None
-        self.security = Security(credentials, tokens)
+        self.security = ServerSecurity(credentials, tokens)
         """Of the port of calls."""
         self._servers: list[PageServer] = []
         try:
-            self._listen(settings, metrics, heartbeat)
+            self._open_servers(settings, metrics, heartbeat)
         except BaseException:
             self.stop()
             raise
 
-    def _listen(self, settings: PortSettings, metrics: Metrics, heartbeat: Heartbeat) -> None:
+    def _open_servers(
+        self, settings: EndpointSettings, metrics: GeneratorMetrics, heartbeat: Heartbeat
+    ) -> None:
         if settings.metrics is not None:
-            self._serve("metrics", settings.metrics, {"/metrics": metrics.page})
+            self._open_server("metrics", settings.metrics, {"/metrics": metrics.render_page})
         if settings.health is not None:
-            member = self._membership
-            pages = health_pages(
+            member = self._replica_endpoints
+            pages = build_health_pages(
                 heartbeat,
-                why_not_ready=member.why_not_ready if member else _nothing,
-                why_dead=member.why_dead if member else _nothing,
+                readiness_problem=member.readiness_problem if member else _no_problem,
+                liveness_problem=member.liveness_problem if member else _no_problem,
             )
-            self._serve("health", settings.health, pages)
+            self._open_server("health", settings.health, pages)
 
-    def _serve(self, what: str, address: str, pages: Mapping[str, Render]) -> None:
+    def _open_server(self, what: str, address: str, pages: Mapping[str, Render]) -> None:
         server = PageServer(parse_address(address), pages, other_methods=HTTPStatus.NOT_IMPLEMENTED)
         self._servers.append(server)
         log.info("port open", extra={"what": what, "address": str(server.address)})
 
     def stop(self) -> None:
         """Tell what waits, and answer no more."""
-        if self._membership is not None:
-            self._membership.events.stop(deadline_s=STOP_S)
+        if self._replica_endpoints is not None:
+            self._replica_endpoints.events.stop(deadline_s=EVENT_FLUSH_S)
         for server in self._servers:
             server.stop()
 
 
-def new_metrics() -> Metrics:
+def build_metrics() -> GeneratorMetrics:
     """Return the metrics of this program, all at 0."""
-    return Metrics(version=version("toponaut"), now=utc_now)
+    return GeneratorMetrics(version=version("toponaut"), now=utc_now)
 
 
-def _nothing() -> str:
+def _no_problem() -> str:
     return ""

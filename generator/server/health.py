@@ -15,7 +15,7 @@ from runtime.http import Render, health_page
 
 MISSED_ROUNDS: Final = 3
 """Periods without the end of a round that make a loop hang."""
-LEAST_S: Final = 60.0
+MIN_LIMIT_S: Final = 60.0
 """A loop is never given up sooner: the first rounds of a large fabric take their time."""
 
 
@@ -29,25 +29,28 @@ class Heartbeat:
             period_s: from one round to the next.
             clock: seconds, never going back.
         """
-        self._limit_s = max(LEAST_S, MISSED_ROUNDS * period_s)
+        self._limit_s = max(MIN_LIMIT_S, MISSED_ROUNDS * period_s)
         self._clock = clock
-        self._at = clock()
+        self._last_beat_s = clock()
         self.has_begun = False
         """Whether a round has ended at all."""
 
     def beat(self, _: RoundOutcome | None = None) -> None:
         """Take note that a round ended."""
-        self._at = self._clock()
+        self._last_beat_s = self._clock()
         self.has_begun = True
 
-    def why_dead(self) -> str:
+    def liveness_problem(self) -> str:
         """Return why the loop hangs, empty while it lives."""
-        silent_s = self._clock() - self._at
+        silent_s = self._clock() - self._last_beat_s
         return "" if silent_s <= self._limit_s else f"no round ended for {silent_s:.0f} s"
 
 
-def health_pages(
-    heartbeat: Heartbeat, *, why_not_ready: Callable[[], str], why_dead: Callable[[], str]
+def build_health_pages(
+    heartbeat: Heartbeat,
+    *,
+    readiness_problem: Callable[[], str],
+    liveness_problem: Callable[[], str],
 ) -> Mapping[str, Render]:
     """Return the pages of health by their paths.
 
@@ -61,7 +64,7 @@ def health_pages(
         return "" if heartbeat.has_begun else "the first round has not ended"
 
     return {
-        "/livez": health_page(lambda: heartbeat.why_dead() or why_dead()),
+        "/livez": health_page(lambda: heartbeat.liveness_problem() or liveness_problem()),
         "/startupz": health_page(why_not_started),
-        "/readyz": health_page(lambda: why_not_started() or why_not_ready()),
+        "/readyz": health_page(lambda: why_not_started() or readiness_problem()),
     }

@@ -16,35 +16,35 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
 from generator.ingest.inputs import Inputs
-from generator.objects.inventory import Inventory, ListedNode, capacities
+from generator.objects.inventory import Inventory, ListedNode, build_node_specs
 from generator.objects.plane_config import PlaneChoice
 from generator.objects.pods import BoundPod, Gang
 from generator.observe.freshness import (
     Periods,
-    ailing_findings,
-    freshness_findings,
-    report_findings,
+    derive_unready_findings,
+    derive_freshness_findings,
+    derive_report_findings,
 )
 from generator.observe.observation import Observation
-from generator.observe.observer import Evidence, Observer, why_unknown
+from generator.observe.observer import TreeInputs, FabricObserver, explain_unknown
 from generator.outputs.hypernode import HyperNode
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.reconcile.desired import (
-    Planned,
-    coverage_of,
-    plan_towards,
-    previous_tree,
-    unknown_of,
+    PlannedChanges,
+    compute_coverage,
+    plan_tree_changes,
+    derive_previous_tree,
+    describe_unknown,
 )
 from generator.reconcile.guard import Coverage
 from generator.reconcile.result import OnRound, RoundOutcome
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
 from generator.reconcile.sweepers import SweepElection
-from generator.reconcile.writer import HyperNodeWriter, WriteRequest, Writing
+from generator.reconcile.writer import HyperNodeWriter, WriteRequest, WriteSettings
 from generator.store.base import ServedStore
-from generator.store.directory import ReadHyperNodes, ReadReports
-from generator.switches.poller import SwitchRounds
-from generator.switches.reports import is_walked
+from generator.store.directory import StoredHyperNodes, StoredReports
+from generator.switches.poller import SwitchPoller
+from generator.switches.reports import is_switch_report
 from generator.telemetry.round_log import RoundLog
 from runtime.process_tuning import freeze_gc
 from topology.model.errors import KubeUnavailable, ParseError
@@ -54,7 +54,7 @@ from topology.model.tree import TopologyTree
 log = logging.getLogger(__name__)
 
 
-_AT_ONCE: Final = Writing()
+_DEFAULT_WRITE_SETTINGS: Final = WriteSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,17 @@ class LoopConfig:
     period: timedelta
     """How often agents collect, to judge the age of reports by."""
     now: Callable[[], datetime]
-    writing: Writing = _AT_ONCE
+    writing: WriteSettings = _DEFAULT_WRITE_SETTINGS
     """How fast HyperNodes are written, if at all."""
     planes: PlaneChoice | None = None
     """Which network the HyperNodes are made of; None: what the Fabric object says."""
-    walks: SwitchRounds | None = None
+    switch_poller: SwitchPoller | None = None
     """Who walks switches meanwhile, to tell of those that never answer."""
-    on_round: tuple[OnRound, ...] = ()
+    round_listeners: tuple[OnRound, ...] = ()
     """Told how each round ended, in their order."""
 
 
-class Publish(Protocol):
+class PublishSnapshot(Protocol):
     """Takes each new state of the cluster."""
 
     def __call__(self, snapshot: Snapshot, pods: Sequence[BoundPod]) -> None:
@@ -85,21 +85,21 @@ class Publish(Protocol):
 class ClusterState(NamedTuple):
     """All that one round reads."""
 
-    reports: ReadReports
-    stored: ReadHyperNodes
-    bound: tuple[BoundPod, ...]
+    reports: StoredReports
+    hypernodes: StoredHyperNodes
+    bound_pods: tuple[BoundPod, ...]
     inventory: Inventory | None
     gangs: tuple[Gang, ...]
-    ailing: frozenset[str] | None
+    unready_agents: frozenset[str] | None
     """Nodes whose agent does not collect; None where ages of reports tell it."""
-    troubles: tuple[str, ...]
+    store_problems: tuple[str, ...]
     """Why some of it may not be current."""
 
 
 class ReconcileLoop:
     """The memory of the loop from one round to the next."""
 
-    def __init__(self, store: ServedStore, config: LoopConfig, *, publish: Publish) -> None:
+    def __init__(self, store: ServedStore, config: LoopConfig, *, publish: PublishSnapshot) -> None:
         """Read nothing yet.
 
         Args:
@@ -111,20 +111,20 @@ class ReconcileLoop:
         self._config = config
         self._publish = publish
         now, writing = config.now, config.writing
-        self._status = FabricStatusWriter(store, now=now, leads=writing.leads)
+        self._status = FabricStatusWriter(store, now=now, is_leader=writing.is_leader)
         self._election = SweepElection(self._status.write_sweepers, period=config.period, now=now)
-        self._writer = HyperNodeWriter(store, now=now, writing=writing)
-        self._observer = Observer()
-        self._listeners = (RoundLog().on_round, *config.on_round)
-        self._tree: TopologyTree | None = None
+        self._writer = HyperNodeWriter(store, now=now, settings=writing)
+        self._observer = FabricObserver()
+        self._listeners = (RoundLog().on_round, *config.round_listeners)
+        self._named_tree: TopologyTree | None = None
         """The last one that HyperNodes stood for, whose names are carried over."""
-        self._served: (
+        self._published: (
             tuple[TopologyTree, tuple[ListedNode, ...] | None, tuple[BoundPod, ...]] | None
         ) = None
         self._snapshot: Snapshot | None = None
         self._plane = ""
         """The plane that the tree is made of."""
-        self._planned: tuple[object, Planned] | None = None
+        self._last_plan: tuple[object, PlannedChanges] | None = None
         """The last plan, and what it was made of."""
 
     def tick(self) -> float | None:
@@ -135,7 +135,7 @@ class ReconcileLoop:
         started_s = self._config.writing.clock()
         wait_s, outcome = None, None
         try:
-            wait_s, outcome = self._run(started_s)
+            wait_s, outcome = self._run_round(started_s)
         except Exception as error:  # the named catch-all: the loop goes on
             log.exception("round failed", extra={"error": str(error)})
         if outcome is None:
@@ -145,52 +145,52 @@ class ReconcileLoop:
             listener(outcome)
         return wait_s
 
-    def _run(self, started_s: float) -> tuple[float | None, RoundOutcome | None]:
+    def _run_round(self, started_s: float) -> tuple[float | None, RoundOutcome | None]:
         try:
-            state = self._read()
+            state = self._read_state()
         except KubeUnavailable:
             # Not all is listed yet, of which who lists it tells: nothing may be concluded.
             return None, RoundOutcome(self._config.writing.clock() - started_s, is_failed=True)
         fabric = self._status.read()
-        problems: list[ParseError] = [*self._writer.begin(fabric)]
-        if self._config.writing.leads():
-            self._election.run(fabric, state.reports.reports, state.ailing)
-        observation = self._look(state)
-        problems += [*state.reports.problems, *self._observer.problems, *state.stored.problems]
+        problems: list[ParseError] = [*self._writer.read_policy(fabric)]
+        if self._config.writing.is_leader():
+            self._election.run(fabric, state.reports.reports, state.unready_agents)
+        observation = self._observe(state)
+        problems += [*state.reports.problems, *self._observer.problems, *state.hypernodes.problems]
         problems += state.inventory.problems if state.inventory else ()
-        wait_s, conflicts = self._act(observation, state)
-        findings = self._findings(observation, state)
+        wait_s, conflicts = self._publish_and_write(observation, state)
+        findings = self._collect_findings(observation, state)
         problems += conflicts
         tree = observation.tree if observation is not None and observation.tree.nodes else None
-        num_problems = len(problems) + len(state.troubles)
+        num_problems = len(problems) + len(state.store_problems)
         summary = RoundSummary(tree, findings, num_problems)
         status = self._status.update(summary, self._writer.state)
-        outcome = self._outcome(state, summary, status, started_s=started_s)
+        outcome = self._build_outcome(state, summary, status, started_s=started_s)
         problems += status.problems
         return wait_s, replace(outcome, problems=tuple(problems), why_unknown=self._why_unknown())
 
-    def _read(self) -> ClusterState:
+    def _read_state(self) -> ClusterState:
         store = self._store
         return ClusterState(
             store.read_reports(),
             store.read_hypernodes(),
-            store.read_bound(),
+            store.read_bound_pods(),
             store.read_inventory(),
             store.read_gangs(),
-            store.read_ailing(),
+            store.read_unready_agents(),
             store.problems,
         )
 
-    def _look(self, state: ClusterState) -> Observation | None:
-        shape = self._writer.shape
+    def _observe(self, state: ClusterState) -> Observation | None:
+        shape = self._writer.tree_spec
         if self._config.planes is not None:
             shape = shape._replace(planes=self._config.planes)
-        previous = self._tree or previous_tree(state.stored.hypernodes)
-        self._observer.update(Evidence(state.reports.reports, state.inventory, shape), previous)
-        self._plane = shape.planes.name
+        previous = self._named_tree or derive_previous_tree(state.hypernodes.hypernodes)
+        self._observer.update(TreeInputs(state.reports.reports, state.inventory, shape), previous)
+        self._plane = shape.planes.plane_name
         return self._observer.observation
 
-    def _act(
+    def _publish_and_write(
         self, observation: Observation | None, state: ClusterState
     ) -> tuple[float | None, tuple[ParseError, ...]]:
         """Publish what is known, and carry out the plan where it may be.
@@ -198,106 +198,108 @@ class ReconcileLoop:
         Return in how many seconds to try again, if so, and what stood in the way.
         """
         if observation is None or not observation.tree.nodes:
-            self._writer.hold_back("no node is known to be anywhere")
+            self._writer.record_not_ready("no node is known to be anywhere")
             return None, ()
-        self._serve(observation.tree, state)
-        return self._reconcile(observation, state)
+        self._publish_state(observation.tree, state)
+        return self._write_hypernodes(observation, state)
 
-    def _serve(self, tree: TopologyTree, state: ClusterState) -> None:
+    def _publish_state(self, tree: TopologyTree, state: ClusterState) -> None:
         """Publish a new snapshot where the tree, the inventory or pods of gangs are others."""
         inventory = state.inventory
-        served = (tree, inventory.nodes if inventory else None, state.bound)
-        if served == self._served:
+        served = (tree, inventory.nodes if inventory else None, state.bound_pods)
+        if served == self._published:
             return
-        self._snapshot = build_snapshot(tree, capacities(inventory, tree.nodes))
-        self._publish(self._snapshot, state.bound)
-        is_known = self._served is not None and self._served[0] == tree
-        if self._served is None:
+        self._snapshot = build_snapshot(tree, build_node_specs(inventory, tree.nodes))
+        self._publish(self._snapshot, state.bound_pods)
+        is_known = self._published is not None and self._published[0] == tree
+        if self._published is None:
             freeze_gc()
-        self._served = served
+        self._published = served
         if is_known:
             return  # what is free changes with each pod
         log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
 
-    def _reconcile(
+    def _write_hypernodes(
         self, observation: Observation, state: ClusterState
     ) -> tuple[float | None, tuple[ParseError, ...]]:
-        observed = state.stored.hypernodes
-        if not self._writer.shape.has_hypernodes:
+        observed = state.hypernodes.hypernodes
+        if not self._writer.tree_spec.has_hypernodes:
             why = "spec.outputs of the Fabric object asks for no HyperNodes"
-            self._writer.hold_back(why, reason="NotWanted")
+            self._writer.record_not_ready(why, reason="NotWanted")
             return None, ()
-        actions, conflicts = self._plan(observation, observed)
-        unknown = unknown_of(observation)
+        actions, conflicts = self._plan_changes(observation, observed)
+        unknown = describe_unknown(observation)
         if conflicts and unknown:
-            self._writer.hold_back(unknown)
+            self._writer.record_not_ready(unknown)
             return None, conflicts
-        coverage = self._coverage(observation.tree, state)
+        coverage = self._compute_coverage(observation.tree, state)
         wait_s = self._writer.write(
             WriteRequest(actions, observed, coverage, conflicts, state.gangs)
         )
-        if self._writer.is_settled:
+        if self._writer.is_in_sync:
             # Of what is not written, names are not carried over: evidence that comes back must
             # lead to the HyperNodes that stand.
-            self._tree = observation.tree
+            self._named_tree = observation.tree
         return wait_s, conflicts
 
-    def _plan(self, observation: Observation, observed: tuple[HyperNode, ...]) -> Planned:
+    def _plan_changes(
+        self, observation: Observation, observed: tuple[HyperNode, ...]
+    ) -> PlannedChanges:
         """Return what to do, worked out anew only where what it depends on is another."""
         asked = (observation.tree, observation.unknown_subnets, observed)
-        if self._planned is None or self._planned[0] != asked:
-            self._planned = asked, plan_towards(observation, observed)
-        return self._planned[1]
+        if self._last_plan is None or self._last_plan[0] != asked:
+            self._last_plan = asked, plan_tree_changes(observation, observed)
+        return self._last_plan[1]
 
-    def _coverage(self, tree: TopologyTree, state: ClusterState) -> Coverage:
+    def _compute_coverage(self, tree: TopologyTree, state: ClusterState) -> Coverage:
         reports = state.reports.reports
-        stale = state.ailing
+        stale = state.unready_agents
         if stale is None:
-            agents = [one for one in reports if not is_walked(one)]
+            agents = [one for one in reports if not is_switch_report(one)]
             now, period = self._config.now(), self._config.period
-            aged = freshness_findings(agents, listed=(), now=now, period=period)
+            aged = derive_freshness_findings(agents, listed=(), now=now, period=period)
             stale = frozenset(one.device for one in aged)
-        return coverage_of(state.inventory, reports, tree, stale=stale)
+        return compute_coverage(state.inventory, reports, tree, stale=stale)
 
-    def _findings(
+    def _collect_findings(
         self, observation: Observation | None, state: ClusterState
     ) -> tuple[Finding, ...]:
         if observation is None:
             return ()
-        reports, walks = state.reports.reports, self._config.walks
+        reports, walks = state.reports.reports, self._config.switch_poller
         unknown = observation.unknown_subnets
         inputs = Inputs((), reports, state.inventory, unknown_subnets=unknown)
-        period = self._config.period if state.ailing is None else None
+        period = self._config.period if state.unready_agents is None else None
         # Where pods tell of agents, reports are only written when they change.
         ages = Periods(period, walks.period if walks and period else None)
-        reported = report_findings(inputs, now=self._config.now(), ages=ages)
-        ailing = ailing_findings(reports, state.ailing or ())
-        silent = walks.findings() if walks else ()
+        reported = derive_report_findings(inputs, now=self._config.now(), periods=ages)
+        ailing = derive_unready_findings(reports, state.unready_agents or ())
+        silent = walks.derive_findings() if walks else ()
         return (*observation.findings, *reported, *ailing, *silent)
 
     def _why_unknown(self) -> str:
         observation = self._observer.observation
         if observation is not None and observation.tree.nodes:
             return ""
-        return why_unknown(observation, self._plane)
+        return explain_unknown(observation, self._plane)
 
-    def _outcome(
+    def _build_outcome(
         self, state: ClusterState, summary: RoundSummary, status: StatusUpdate, *, started_s: float
     ) -> RoundOutcome:
-        written = self._writer.result
+        written = self._writer.last_result
         return RoundOutcome(
             self._config.writing.clock() - started_s,
             generation=status.generation,
             tree=summary.tree,
             snapshot=self._snapshot,
             num_reports=len(state.reports.reports),
-            num_refused=len(state.reports.problems),
+            num_refused_reports=len(state.reports.problems),
             findings=summary.findings,
-            observed=state.stored.hypernodes,
+            observed_hypernodes=state.hypernodes.hypernodes,
             conditions=status.conditions,
             held=status.held,
-            done=written.done,
-            failed=written.failed,
-            carried_out=written.plan,
+            completed_actions=written.completed_actions,
+            failed_action=written.failed_action,
+            completed_plan=written.completed_plan,
             is_approved=written.is_approved,
         )

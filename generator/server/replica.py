@@ -21,20 +21,20 @@ from typing import Final
 
 from generator.kube.credentials import find_credentials
 from generator.kube.elector import Elector, LeaseName
-from generator.kube.transport import KubeTransport, OnAnswer, unheard
+from generator.kube.transport import KubeTransport, OnAnswer, ignore_answer
 from generator.reservations.cluster import ClusterReservations, Leadership
-from generator.server.settings import ClusterSeat
+from generator.server.settings import ReplicaSettings
 from generator.store.followed_cluster import FollowedCluster
 from runtime.clock import utc_now
-from runtime.retry import Pace
+from runtime.retry import WaitContext
 from runtime.stop import Stop
 from runtime.values import Address, parse_address
 
 log = logging.getLogger(__name__)
 
-LEASE: Final = "toponaut-generator"
+LEASE_NAME: Final = "toponaut-generator"
 DEFAULT_NAMESPACE: Final = "default"
-_EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - known, not bound
+_WILDCARD_HOSTS: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - known, not bound
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -56,31 +56,35 @@ class Replica:
         """Ours alone, as it stands in the lease."""
         self._stop = Stop()
         self.elector = Elector(
-            transport, lease, now=utc_now, pace=Pace(self._stop, monotonic, uniform)
+            transport, lease, now=utc_now, pace=WaitContext(self._stop, monotonic, uniform)
         )
         self._is_stopping = False
-        self._wake: Callable[[], None] = _nobody
+        self._wake: Callable[[], None] = _ignore_change
         self.store = FollowedCluster(
             transport,
-            pace=Pace(Stop(), monotonic, uniform),
-            on_change=self._tell,
-            fence=self._left_s,
+            pace=WaitContext(Stop(), monotonic, uniform),
+            on_change=self._notify,
+            fence=self._lease_left_s,
         )
         self.reservations = ClusterReservations(
             transport,
-            pace=Pace(Stop(), monotonic, uniform),
+            pace=WaitContext(Stop(), monotonic, uniform),
             leadership=Leadership(
-                self._left_s,
+                self._lease_left_s,
                 epoch=lambda: self.elector.epoch,
-                leader=lambda: self.elector.leader_address,
+                leader_address=lambda: self.elector.leader_address,
             ),
-            on_change=self._tell,
+            on_change=self._notify,
         )
-        self._thread = Thread(target=self._stand, name="stand for leader")
+        self._thread = Thread(target=self._run_election, name="stand for leader")
 
     @classmethod
-    def of(
-        cls, seat: ClusterSeat, environ: Mapping[str, str], *, on_answer: OnAnswer = unheard
+    def from_settings(
+        cls,
+        seat: ReplicaSettings,
+        environ: Mapping[str, str],
+        *,
+        on_answer: OnAnswer = ignore_answer,
     ) -> Replica:
         """Return the replica that the options and the pod's environment name.
 
@@ -96,18 +100,18 @@ class Replica:
         load = find_credentials(
             kubeconfig=access.kubeconfig, context=access.context, environ=environ
         )
-        namespace = seat.namespace or namespace_of(environ)
+        namespace = seat.namespace or find_namespace(environ)
         name = seat.identity or environ.get("POD_NAME") or socket.gethostname()
         identity = f"{name}_{secrets.token_hex(8)}"
-        lease = LeaseName(namespace, LEASE, identity)
+        lease = LeaseName(namespace, LEASE_NAME, identity)
         return cls(KubeTransport(load, on_answer), lease, pod_ip=environ.get("POD_IP", ""))
 
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Return whether we lead at this moment and have not begun to leave."""
-        return self._left_s() > 0
+        return self._lease_left_s() > 0
 
     @contextmanager
-    def following(self, wake: Callable[[], None]) -> Iterator[None]:
+    def follow(self, wake: Callable[[], None]) -> Iterator[None]:
         """Follow the cluster and stand for leader; changes of either wake."""
         self._wake = wake
         try:
@@ -115,7 +119,7 @@ class Replica:
                 self._thread.start()
                 yield
                 self.stop_writing()
-                self.leave()
+                self.release()
         finally:
             self._stop.set()
             self.transport.close()
@@ -127,7 +131,7 @@ class Replica:
             address: as bound; where that is every address of this machine, the pod's is told.
         """
         host, port = parse_address(address)
-        if host in _EVERY_ADDRESS:
+        if host in _WILDCARD_HOSTS:
             host = self._pod_ip or socket.gethostname()
         self.elector.address = str(Address(host, port))
 
@@ -135,7 +139,7 @@ class Replica:
         """Begin no further write."""
         self._is_stopping = True
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Release the lease, so that another one need not wait for its expiry."""
         self._stop.set()
         self._thread.join()
@@ -147,21 +151,21 @@ class Replica:
         follows = self.store.is_alive and self.reservations.is_alive
         return not has_begun or (self._thread.is_alive() and follows)
 
-    def _left_s(self) -> float:
+    def _lease_left_s(self) -> float:
         return 0.0 if self._is_stopping else self.elector.left_s
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._wake()
 
-    def _stand(self) -> None:
+    def _run_election(self) -> None:
         try:
-            self.elector.run(on_gained=lambda _: self._tell(), on_lost=self._tell)
+            self.elector.run(on_gained=lambda _: self._notify(), on_lost=self._notify)
         except Exception as error:
             # Without this thread nobody renews, so that leadership ends by itself.
             log.exception("election ended", extra={"error": str(error)})
 
 
-def namespace_of(environ: Mapping[str, str], file: Path = _NAMESPACE_FILE) -> str:
+def find_namespace(environ: Mapping[str, str], file: Path = _NAMESPACE_FILE) -> str:
     """Return the namespace that we run in, `default` where nothing tells it."""
     named = environ.get("POD_NAMESPACE")
     if named:
@@ -172,5 +176,5 @@ def namespace_of(environ: Mapping[str, str], file: Path = _NAMESPACE_FILE) -> st
         return DEFAULT_NAMESPACE
 
 
-def _nobody() -> None:
+def _ignore_change() -> None:
     """Wake nobody: nothing runs yet."""

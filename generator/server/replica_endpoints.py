@@ -6,14 +6,16 @@ from time import monotonic
 
 from generator.kube.resources import RESERVATIONS
 from generator.rpc.auth.tokens import TokenReviews
-from generator.server.endpoints import Membership
+from generator.server.endpoints import ReplicaEndpoints
 from generator.server.replica import Replica
-from generator.telemetry.events import Events, Reporter
-from generator.telemetry.metrics import ClusterView, Metrics
+from generator.telemetry.events import EventWriter, EventSource
+from generator.telemetry.metrics import LeadershipSample, GeneratorMetrics
 from runtime.clock import utc_now
 
 
-def membership_of(replica: Replica, metrics: Metrics, *, audience: str | None) -> Membership:
+def build_replica_endpoints(
+    replica: Replica, metrics: GeneratorMetrics, *, audience: str | None
+) -> ReplicaEndpoints:
     """Return what this replica adds.
 
     Args:
@@ -23,9 +25,9 @@ def membership_of(replica: Replica, metrics: Metrics, *, audience: str | None) -
     """
     store, elector = replica.store, replica.elector
 
-    def view() -> ClusterView:
+    def view() -> LeadershipSample:
         watches = {**store.watches, RESERVATIONS.plural: replica.reservations.num_watches}
-        return ClusterView(elector.is_leader, elector.epoch, watches)
+        return LeadershipSample(elector.is_leader, elector.epoch, watches)
 
     def why_not_ready() -> str:
         if store.is_synced:
@@ -35,15 +37,17 @@ def membership_of(replica: Replica, metrics: Metrics, *, audience: str | None) -
     def why_dead() -> str:
         return "" if replica.is_alive else "a thread ended that follows, or stands for leader"
 
-    return Membership(
-        view=view,
-        why_not_ready=why_not_ready,
-        why_dead=why_dead,
-        events=Events(
+    return ReplicaEndpoints(
+        cluster_view=view,
+        readiness_problem=why_not_ready,
+        liveness_problem=why_dead,
+        events=EventWriter(
             replica.transport,
-            Reporter(replica.identity, utc_now(), utc_now, monotonic),
-            may_tell=replica.leads,
+            EventSource(replica.identity, utc_now(), utc_now, monotonic),
+            is_leader=replica.is_leader,
             on_event=metrics.on_event,
         ),
-        tokens=TokenReviews(replica.transport, audience, clock=monotonic) if audience else None,
+        token_check=TokenReviews(replica.transport, audience, clock=monotonic)
+        if audience
+        else None,
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from generator.kube.access import Access
+from generator.kube.access import ClusterAccess
 from generator.objects.plane_config import PlaneChoice
 from generator.rpc.auth.tls import TlsFiles
 
 
-class Walked(NamedTuple):
+class SwitchPollSettings(NamedTuple):
     """Which switches are walked, and how."""
 
     config: Path
@@ -18,33 +18,33 @@ class Walked(NamedTuple):
     deadline_s: float
 
 
-class ClusterSeat(NamedTuple):
+class ReplicaSettings(NamedTuple):
     """Which cluster is served, and as whom among its replicas."""
 
-    access: Access
+    access: ClusterAccess
     namespace: str | None
     """Of the Lease; None: the one that the credentials or the pod name."""
     identity: str | None
     """None: the pod's name, and a part that is drawn."""
 
 
-class ServeSettings(NamedTuple):
+class ServerSettings(NamedTuple):
     """What is served, and how."""
 
     folder: Path
     """Means nothing where a cluster is served."""
-    cluster: ClusterSeat | None
+    cluster: ReplicaSettings | None
     nodes: Path | None
     period_s: float
     planes: PlaneChoice | None
     """None: what the Fabric object says."""
-    switches: Walked | None
+    switches: SwitchPollSettings | None
     is_dry: bool
     listen: str
     ready_file: Path | None
 
 
-class PortSettings(NamedTuple):
+class EndpointSettings(NamedTuple):
     """Where to serve what, and to whom."""
 
     metrics: str | None = None

@@ -12,19 +12,19 @@ from typing import Any, Final
 
 from topology.model.errors import ConfigError, show
 from topology.model.facts import Medium
-from topology.reports.neighbor_report import NeighborReport, render_report, report_of
+from topology.reports.neighbor_report import NeighborReport, render_report, build_report
 from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
-    Damaged,
-    FabricSpec,
+    DamagedFabric,
+    SyntheticSpec,
     FaultSpec,
     RandomSource,
     build_wiring,
-    damage,
+    damage_fabric,
     derive_truth,
-    inventory,
-    lldpcli_captures,
+    render_inventory,
+    render_lldpcli,
     render_truth,
     report_claims,
     subnet_of,
@@ -32,34 +32,36 @@ from topology.synthetic import (
     sysfs_files,
 )
 
-TRUTH: Final = "truth.json"
+TRUTH_FILE: Final = "truth.json"
 _MEDIA: Final = (Medium.INFINIBAND, Medium.ETHERNET)
-_OURS: Final = frozenset({"reports", "nodes.yaml", "ibnetdiscover", "lldpcli", "sysfs", TRUTH})
+_OWN_NAMES: Final = frozenset(
+    {"reports", "nodes.yaml", "ibnetdiscover", "lldpcli", "sysfs", TRUTH_FILE}
+)
 _FOLDER_MODE: Final = 0o755
 
 
 @dataclass(frozen=True, slots=True)
-class Simulation:
+class FabricSimulation:
     """A fabric, what goes wrong in it, and the source that draws what exactly."""
 
-    spec: FabricSpec
+    spec: SyntheticSpec
     faults: FaultSpec
     make_rng: Callable[[], RandomSource]
     """Gives equally seeded sources."""
     num_sysfs_hosts: int
     """Hosts whose sysfs is shown, the first ones."""
 
-    def damaged(self, medium: Medium) -> Damaged:
+    def damage(self, medium: Medium) -> DamagedFabric:
         """Return the fabric over a medium; every medium has the same cables and faults.
 
         Raises:
             ConfigError: the numbers make no fabric, or more faults than it has parts.
         """
         wiring = build_wiring(replace(self.spec, medium=medium))
-        return damage(wiring, self.faults, self.make_rng())
+        return damage_fabric(wiring, self.faults, self.make_rng())
 
 
-def fabric_files(simulation: Simulation) -> Iterator[tuple[str, str]]:
+def render_fabric_files(simulation: FabricSimulation) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of every file, one at a time: memory does not grow with their number.
 
     ibnetdiscover numbers ports and knows HCAs only, so an Ethernet fabric shows there as the
@@ -68,29 +70,29 @@ def fabric_files(simulation: Simulation) -> Iterator[tuple[str, str]]:
     Raises:
         ConfigError: the numbers make no fabric, or more faults than it has parts.
     """
-    by_medium = {medium: simulation.damaged(medium) for medium in _MEDIA}
+    by_medium = {medium: simulation.damage(medium) for medium in _MEDIA}
     damaged = by_medium[simulation.spec.medium]
     truth = render_truth(derive_truth(damaged), damaged.faults)
-    yield TRUTH, _pretty(truth)
-    yield "nodes.yaml", _node_list(*map(inventory, by_medium.values()))
+    yield TRUTH_FILE, _render_json(truth)
+    yield "nodes.yaml", _render_node_list(*map(render_inventory, by_medium.values()))
     sweeps = {
         subnet_of(plane): render_ibnetdiscover(sweep_devices(by_medium[Medium.INFINIBAND], plane))
         for plane in range(simulation.spec.num_planes)
     }
     for subnet, sweep in sweeps.items():
         yield f"ibnetdiscover/{subnet}.txt", sweep
-    for report in _reports(damaged, sweeps):
-        yield f"reports/{report.metadata.name}.yaml", _pretty(render_report(report))
-    for name, text in lldpcli_captures(damaged):
+    for report in _build_reports(damaged, sweeps):
+        yield f"reports/{report.metadata.name}.yaml", _render_json(render_report(report))
+    for name, text in render_lldpcli(damaged):
         yield f"lldpcli/{name}", text
     for host in damaged.wiring.hosts[: simulation.num_sysfs_hosts]:
         for path, text in sysfs_files(damaged, host.name).items():
             yield f"sysfs/{host.name}/{path}", text
 
 
-def _reports(damaged: Damaged, sweeps: Mapping[str, str]) -> Iterator[NeighborReport]:
+def _build_reports(damaged: DamagedFabric, sweeps: Mapping[str, str]) -> Iterator[NeighborReport]:
     for claim in report_claims(damaged):
-        yield report_of(claim.device, name=claim.report)
+        yield build_report(claim.device, name=claim.report)
     if damaged.wiring.spec.medium is Medium.INFINIBAND:
         hosts = (host.name for host in damaged.wiring.hosts)
         sweepers = (name for name in hosts if name not in damaged.silent)
@@ -99,11 +101,11 @@ def _reports(damaged: Damaged, sweeps: Mapping[str, str]) -> Iterator[NeighborRe
             yield from split_sweep(sweep, node=sweeper, subnet=subnet)
 
 
-def _pretty(document: dict[str, Any]) -> str:
+def _render_json(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def _node_list(*inventories: dict[str, Any]) -> str:
+def _render_node_list(*inventories: dict[str, Any]) -> str:
     """Return the nodes with the ids of every medium, a line each.
 
     JSON, which YAML includes: it is read some 50 times faster.
@@ -149,7 +151,7 @@ def _check_free(out: Path, *, force: bool) -> None:
         present = {entry.name for entry in out.iterdir()} if out.exists() else set()
     except OSError as error:
         raise ConfigError(f"{show(str(out))}: {error.strerror}") from error
-    if out.is_symlink() or present - _OURS or (present and TRUTH not in present):
+    if out.is_symlink() or present - _OWN_NAMES or (present and TRUTH_FILE not in present):
         raise ConfigError(f"{show(str(out))} is no simulation of before; name a new folder")
     if present and not force:
         raise ConfigError(f"{show(str(out))} holds a simulation already; --force replaces it")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from topology.synthetic import FabricKind, FabricSpec, FaultSpec
+from topology.synthetic import FabricKind, SyntheticSpec, FaultSpec
 
 
-def fabric_words(spec: FabricSpec) -> list[str]:
+def render_fabric_options(spec: SyntheticSpec) -> list[str]:
     """Return the words of a command line that give a fabric."""
     words = ["--kind", spec.kind.value, "--hosts", str(spec.num_hosts)]
     if spec.kind in {FabricKind.RAIL, FabricKind.DUAL_PLANE}:
@@ -25,12 +25,12 @@ def fabric_words(spec: FabricSpec) -> list[str]:
     return [*words, "--medium", spec.medium.value, "--names", spec.names.value]
 
 
-def fault_words(faults: FaultSpec) -> list[str]:
+def render_fault_options(faults: FaultSpec) -> list[str]:
     """Return the words of a command line that give faults; none where nothing is wrong."""
     given = {
-        "--lose-links": _percent(faults.lose_links),
-        "--swap": str(faults.num_swaps) if faults.num_swaps else _percent(faults.swap),
-        "--silent": _percent(faults.silent),
+        "--lose-links": _render_percent(faults.lose_links),
+        "--swap": str(faults.num_swaps) if faults.num_swaps else _render_percent(faults.swap),
+        "--silent": _render_percent(faults.silent),
         "--lose-switch": str(faults.lose_switches),
         "--lose-rank": str(faults.lose_rank or 0),
         "--lose-host": str(faults.lose_hosts),
@@ -43,5 +43,5 @@ def fault_words(faults: FaultSpec) -> list[str]:
 _PERCENT_DIGITS: Final = 9
 
 
-def _percent(share: float) -> str:
+def _render_percent(share: float) -> str:
     return f"{100 * share:.{_PERCENT_DIGITS}f}".rstrip("0").rstrip(".") + "%"

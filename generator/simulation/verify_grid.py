@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from generator.simulation.verify import Score, Verdict
+from generator.simulation.verify import RunScore, TreeVerdict
 from topology.model.facts import Medium
 from topology.synthetic import (
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     FaultSpec,
     NamePolicy,
     Wiring,
@@ -24,15 +24,15 @@ from topology.synthetic import (
 )
 
 
-class Each(StrEnum):
+class LossTarget(StrEnum):
     """What is lost one after the other, one in each run."""
 
     SWITCH = "switch"
     HOST = "host"
 
-    def names(self, wiring: Wiring) -> list[str]:
+    def find_names(self, wiring: Wiring) -> list[str]:
         """Return the names of all of them."""
-        devices = wiring.switches if self is Each.SWITCH else wiring.hosts
+        devices = wiring.switches if self is LossTarget.SWITCH else wiring.hosts
         return [device.name for device in devices]
 
 
@@ -42,9 +42,9 @@ class Scenario:
 
     fabric: str
     fault: str
-    spec: FabricSpec
+    spec: SyntheticSpec
     faults: FaultSpec
-    each: Each | None = None
+    loss_target: LossTarget | None = None
     """What is lost besides, another one for each seed."""
 
     @property
@@ -52,20 +52,22 @@ class Scenario:
         """HCAs, or NICs, of all hosts."""
         return self.spec.num_hosts * self.spec.ports_per_host
 
-    def seeds(self, first: int, num: int) -> range:
+    def find_seeds(self, first: int, num: int) -> range:
         """Return the seeds of its runs: as many as asked for, or one for each that is lost."""
-        if self.each is None:
+        if self.loss_target is None:
             return range(first, first + num)
-        return range(len(self.each.names(build_wiring(self.spec))))
+        return range(len(self.loss_target.find_names(build_wiring(self.spec))))
 
-    def faults_at(self, seed: int, wiring: Wiring) -> FaultSpec:
+    def build_faults(self, seed: int, wiring: Wiring) -> FaultSpec:
         """Return what goes wrong in the run of a seed."""
-        if self.each is None:
+        if self.loss_target is None:
             return self.faults
-        return replace(self.faults, lost=(*self.faults.lost, self.each.names(wiring)[seed]))
+        return replace(
+            self.faults, lost=(*self.faults.lost, self.loss_target.find_names(wiring)[seed])
+        )
 
 
-class Size(StrEnum):
+class GridSize(StrEnum):
     """How much of the grid is run."""
 
     QUICK = "quick"
@@ -76,9 +78,9 @@ class Size(StrEnum):
 
 SIZES: Final = (512, 8192, 65536)
 """Numbers of HCAs, near enough: hosts of three rails do not fill them."""
-_HCAS: Final = {Size.QUICK: (512,), Size.FULL: SIZES, Size.ODD: (512, 8192)}
-_RAILS: Final = {Size.QUICK: (1, 3, 8), Size.FULL: tuple(range(1, 9))}
-_PLANE_RAILS: Final = {Size.QUICK: (1, 4), Size.FULL: (1, 2, 4, 8)}
+_HCAS: Final = {GridSize.QUICK: (512,), GridSize.FULL: SIZES, GridSize.ODD: (512, 8192)}
+_RAILS: Final = {GridSize.QUICK: (1, 3, 8), GridSize.FULL: tuple(range(1, 9))}
+_PLANE_RAILS: Final = {GridSize.QUICK: (1, 4), GridSize.FULL: (1, 2, 4, 8)}
 _FAT_TREE_TIERS: Final = (2, 3, 4)
 _RADICES: Final = {512: 32, 8192: 64, 65536: 64}
 _DRAGONFLY_RADICES: Final = {512: 16, 8192: 32, 65536: 64}
@@ -95,7 +97,7 @@ _FAULTS: Final = {
 _ALL: Final = FaultSpec(0.1, swap=0.05, silent=0.2, lose_switches=1, lose_hosts=1, shuffle=True)
 
 
-def grid(size: Size, hcas: Sequence[int] = ()) -> list[Scenario]:
+def build_grid(size: GridSize, hcas: Sequence[int] = ()) -> list[Scenario]:
     """Return the scenarios of a grid: by number of HCAs, fabric, fault and names.
 
     Args:
@@ -107,23 +109,25 @@ def grid(size: Size, hcas: Sequence[int] = ()) -> list[Scenario]:
         for num_hcas in _HCAS[size]
         if not hcas or num_hcas in hcas
         for fabric, spec in (
-            _odd_fabrics(num_hcas) if size is Size.ODD else _fabrics(num_hcas, size)
+            _build_odd_fabrics(num_hcas) if size is GridSize.ODD else _build_fabrics(num_hcas, size)
         )
-        for fault, (faults, each) in _faults(spec, size).items()
+        for fault, (faults, each) in _build_faults(spec, size).items()
         for names in NamePolicy
     ]
 
 
-def _faults(spec: FabricSpec, size: Size) -> dict[str, tuple[FaultSpec, Each | None]]:
+def _build_faults(
+    spec: SyntheticSpec, size: GridSize
+) -> dict[str, tuple[FaultSpec, LossTarget | None]]:
     """Return what goes wrong in a fabric: each fault alone, every loss of a device, all at once.
 
     Each device is lost in turn where that is quick, else one of each rank.
     """
-    found: dict[str, tuple[FaultSpec, Each | None]] = {
+    found: dict[str, tuple[FaultSpec, LossTarget | None]] = {
         fault: (faults, None) for fault, faults in _FAULTS.items()
     }
-    if size is Size.FULL and spec.num_hosts * spec.ports_per_host <= _SMALL_HCAS:
-        found |= {f"each {each.value} lost": (FaultSpec(shuffle=True), each) for each in Each}
+    if size is GridSize.FULL and spec.num_hosts * spec.ports_per_host <= _SMALL_HCAS:
+        found |= {f"each {each.value} lost": (FaultSpec(shuffle=True), each) for each in LossTarget}
     else:
         found["a host lost"] = FaultSpec(lose_hosts=1, shuffle=True), None
         num_ranks = sum(width > 0 for width in (1, *derive_shape(spec).widths))
@@ -132,62 +136,62 @@ def _faults(spec: FabricSpec, size: Size) -> dict[str, tuple[FaultSpec, Each | N
     return {**found, "all of these": (_ALL, None)}
 
 
-def _fabrics(num_hcas: int, size: Size) -> Iterator[tuple[str, FabricSpec]]:
+def _build_fabrics(num_hcas: int, size: GridSize) -> Iterator[tuple[str, SyntheticSpec]]:
     radix = _RADICES[num_hcas]
     for tiers in _FAT_TREE_TIERS:
-        fitting = _fat_tree_radix(num_hcas, tiers)
-        spec = FabricSpec(FabricKind.FAT_TREE, num_hcas, radix=fitting, tiers=tiers)
+        fitting = _find_fat_tree_radix(num_hcas, tiers)
+        spec = SyntheticSpec(FabricKind.FAT_TREE, num_hcas, radix=fitting, tiers=tiers)
         yield f"fat tree, {tiers} ranks", spec
     for rails in _RAILS[size]:
-        spec = FabricSpec(FabricKind.RAIL, num_hcas // rails, rails=rails, radix=radix)
-        yield _counted(rails, "rail"), spec
+        spec = SyntheticSpec(FabricKind.RAIL, num_hcas // rails, rails=rails, radix=radix)
+        yield _render_count(rails, "rail"), spec
     for rails in _PLANE_RAILS[size]:
         num_hosts = num_hcas // (2 * rails)
-        spec = FabricSpec(FabricKind.DUAL_PLANE, num_hosts, rails=rails, radix=radix)
-        yield f"two planes of {_counted(rails, 'rail')}", spec
-    pairs = FabricSpec(FabricKind.DUAL_HOMED, num_hcas // 2, radix=radix, medium=Medium.ETHERNET)
+        spec = SyntheticSpec(FabricKind.DUAL_PLANE, num_hosts, rails=rails, radix=radix)
+        yield f"two planes of {_render_count(rails, 'rail')}", spec
+    pairs = SyntheticSpec(FabricKind.DUAL_HOMED, num_hcas // 2, radix=radix, medium=Medium.ETHERNET)
     yield "MLAG pairs", replace(pairs, peer_links=2)
     radix = _DRAGONFLY_RADICES[num_hcas]
-    yield "dragonfly+", FabricSpec(FabricKind.DRAGONFLY_PLUS, num_hcas, radix=radix)
+    yield "dragonfly+", SyntheticSpec(FabricKind.DRAGONFLY_PLUS, num_hcas, radix=radix)
 
 
-def _odd_fabrics(num_hcas: int) -> Iterator[tuple[str, FabricSpec]]:
+def _build_odd_fabrics(num_hcas: int) -> Iterator[tuple[str, SyntheticSpec]]:
     radix = _RADICES[num_hcas]
-    tree = FabricSpec(
-        FabricKind.FAT_TREE, num_hcas, radix=_fat_tree_radix(num_hcas, 3), tiers=3, uplinks=2
+    tree = SyntheticSpec(
+        FabricKind.FAT_TREE, num_hcas, radix=_find_fat_tree_radix(num_hcas, 3), tiers=3, uplinks=2
     )
     yield "fat tree, leaves of 2 up-links", tree
-    rails = FabricSpec(FabricKind.RAIL, num_hcas // 4, rails=4, radix=radix)
+    rails = SyntheticSpec(FabricKind.RAIL, num_hcas // 4, rails=4, radix=radix)
     yield "4 rails, 2 storage leaves", replace(rails, storage_leaves=2)
     yield "4 rails, a pod apart", replace(rails, islands=1)
     yield "4 rails, NVLink domains of 4", replace(rails, nvlink_hosts=4)
 
 
-def _counted(num: int, noun: str) -> str:
+def _render_count(num: int, noun: str) -> str:
     return f"{num} {noun}{'s' if num > 1 else ''}"
 
 
-def _fat_tree_radix(num_hosts: int, tiers: int) -> int:
+def _find_fat_tree_radix(num_hosts: int, tiers: int) -> int:
     """Return the smallest power of two with 2 (radix / 2) ** tiers hosts or more."""
     return 2 << math.ceil(math.log2(num_hosts / 2) / tiers)
 
 
-class Worst(NamedTuple):
+class WorstRun(NamedTuple):
     """The run that most needs a look."""
 
     seed: int
-    score: Score
+    score: RunScore
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScenarioResult:
     """What the runs of one scenario came to."""
 
     scenario: Scenario
-    scores: Mapping[int, Score]
+    scores: Mapping[int, RunScore]
     """Per seed."""
 
-    def num(self, verdict: Verdict) -> int:
+    def count_runs(self, verdict: TreeVerdict) -> int:
         """Return how many runs had a verdict."""
         return sum(score.verdict is verdict for score in self.scores.values())
 
@@ -207,21 +211,21 @@ class Row:
         return sum(score.num_named for score in self.scores.values())
 
     @property
-    def worst(self) -> Worst | None:
+    def worst_run(self) -> WorstRun | None:
         """The worst verdict's run, then the one with most swaps unnamed, then the first.
 
         None where every tree is exact and every swap is named.
         """
-        order = list(Verdict)
+        order = list(TreeVerdict)
         missed = {
             seed: (order.index(one.verdict), one.num_swaps - one.num_named)
             for seed, one in self.scores.items()
         }
         seed = max(sorted(missed), key=lambda seed: missed[seed])
-        return Worst(seed, self.scores[seed]) if any(missed[seed]) else None
+        return WorstRun(seed, self.scores[seed]) if any(missed[seed]) else None
 
 
-def render_rows(rows: Iterable[Row], commands: Mapping[Scenario, str]) -> dict[str, Any]:
+def render_rows(rows: Iterable[ScenarioResult], commands: Mapping[Scenario, str]) -> dict[str, Any]:
     """Return the document that `toponaut verify -o json` prints.
 
     Args:
@@ -229,22 +233,24 @@ def render_rows(rows: Iterable[Row], commands: Mapping[Scenario, str]) -> dict[s
         commands: the command line that repeats the worst run, for scenarios that have one.
     """
     found = list(rows)
-    totals = {verdict.value: sum(row.num(verdict) for row in found) for verdict in Verdict}
+    totals = {
+        verdict.value: sum(row.count_runs(verdict) for row in found) for verdict in TreeVerdict
+    }
     return {
         "rows": [_render_row(row, commands.get(row.scenario)) for row in found],
         "total": {"runs": sum(totals.values()), **totals},
     }
 
 
-def _render_row(row: Row, command: str | None) -> dict[str, Any]:
-    worst = row.worst
+def _render_row(row: ScenarioResult, command: str | None) -> dict[str, Any]:
+    worst = row.worst_run
     return {
         "fabric": row.scenario.fabric,
         "hcas": row.scenario.num_hcas,
         "names": row.scenario.spec.names.value,
         "fault": row.scenario.fault,
         "runs": len(row.scores),
-        **{verdict.value: row.num(verdict) for verdict in Verdict},
+        **{verdict.value: row.count_runs(verdict) for verdict in TreeVerdict},
         "nodes_wrong": row.num_wrong,
         "swaps": {"detectable": row.num_swaps, "named": row.num_named},
         "worst": worst
@@ -252,14 +258,14 @@ def _render_row(row: Row, command: str | None) -> dict[str, Any]:
     }
 
 
-def markdown(rows: Iterable[Row]) -> str:
+def render_markdown(rows: Iterable[ScenarioResult]) -> str:
     """Return the rows as tables for documents, one per number of HCAs: fabrics by faults.
 
     A cell counts exact, flagged and silent runs under both kinds of names.
     """
-    by_size: dict[int, dict[str, dict[str, list[Row]]]] = {}
+    by_size: dict[int, dict[str, dict[str, list[ScenarioResult]]]] = {}
     for row in rows:
-        fabrics = by_size.setdefault(_round_hcas(row.scenario), {})
+        fabrics = by_size.setdefault(_find_grid_size(row.scenario), {})
         fabrics.setdefault(row.scenario.fabric, {}).setdefault(row.scenario.fault, []).append(row)
     tables = []
     for num_hcas, fabrics in by_size.items():
@@ -268,10 +274,16 @@ def markdown(rows: Iterable[Row]) -> str:
         lines = [
             f"{num_hcas:,} HCAs:",
             "",
-            _line(["fabric", *faults, "swaps named"]),
-            _line(["---"] * (len(faults) + 2)),
+            _render_line(["fabric", *faults, "swaps named"]),
+            _render_line(["---"] * (len(faults) + 2)),
             *(
-                _line([fabric, *(_cell(found.get(fault, [])) for fault in faults), _swaps(found)])
+                _render_line(
+                    [
+                        fabric,
+                        *(_render_cell(found.get(fault, [])) for fault in faults),
+                        _render_swaps(found),
+                    ]
+                )
                 for fabric, found in fabrics.items()
             ),
         ]
@@ -279,21 +291,23 @@ def markdown(rows: Iterable[Row]) -> str:
     return "\n\n".join(tables)
 
 
-def _round_hcas(scenario: Scenario) -> int:
+def _find_grid_size(scenario: Scenario) -> int:
     """Return the size of the grid that a scenario is of."""
     return min((num for num in SIZES if scenario.num_hcas <= num), default=scenario.num_hcas)
 
 
-def _line(cells: Iterable[str]) -> str:
+def _render_line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(rows: Iterable[Row]) -> str:
+def _render_cell(rows: Iterable[ScenarioResult]) -> str:
     found = list(rows)
-    return " / ".join(str(sum(row.num(verdict) for row in found)) for verdict in Verdict if found)
+    return " / ".join(
+        str(sum(row.count_runs(verdict) for row in found)) for verdict in TreeVerdict if found
+    )
 
 
-def _swaps(by_fault: Mapping[str, Iterable[Row]]) -> str:
+def _render_swaps(by_fault: Mapping[str, Iterable[ScenarioResult]]) -> str:
     rows = [row for found in by_fault.values() for row in found]
     num = sum(row.num_swaps for row in rows)
     return f"{sum(row.num_named for row in rows)} of {num}" if num else "none visible"

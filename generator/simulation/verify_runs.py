@@ -20,11 +20,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from generator.simulation.fabric_words import fabric_words, fault_words
-from generator.simulation.verify import Score, Verdict, run
+from generator.simulation.fabric_words import render_fabric_options, render_fault_options
+from generator.simulation.verify import RunScore, TreeVerdict, run_scenario
 from generator.simulation.verify_grid import Scenario
 from topology.model.errors import ConfigError, TopologyError, show
-from topology.synthetic import FabricSpec, FaultSpec, Wiring, build_wiring
+from topology.synthetic import SyntheticSpec, FaultSpec, Wiring, build_wiring
 
 _BASE_BYTES: Final = 100 << 20
 _BYTES_PER_HCA: Final = 20 << 10
@@ -34,23 +34,23 @@ _RUNS_PER_POOL: Final = 256
 own limit on the tasks of a process is no use, since Python 3.11 may hang when it is reached."""
 
 
-class Task(NamedTuple):
+class RunTask(NamedTuple):
     """One run."""
 
     scenario: Scenario
     seed: int
 
 
-class Outcome(NamedTuple):
+class RunResult(NamedTuple):
     """What one run came to."""
 
-    score: Score
-    seconds: float
+    score: RunScore
+    duration_s: float
 
 
-def command_line(task: Task) -> str:
+def render_command(task: RunTask) -> str:
     """Return the command that repeats a run."""
-    words = [*fabric_words(task.scenario.spec), *fault_words(_faults(task))]
+    words = [*render_fabric_options(task.scenario.spec), *render_fault_options(_build_faults(task))]
     return " ".join(["toponaut verify", *words, "--seeds 1 --first-seed", str(task.seed)])
 
 
@@ -64,24 +64,24 @@ class Journal:
             ConfigError: it cannot be read, or holds something else.
         """
         self._path = path
-        self._found: dict[str, Outcome] = {}
+        self._results: dict[str, RunResult] = {}
         if path is None or not path.exists():
             return
         problem = f"no journal of runs: {show(str(path))}"
         if not path.is_file():  # what is read from a device or a pipe may never end
             raise ConfigError(f"{problem}: not a regular file")
         try:
-            self._found.update(map(_parse_line, path.read_text(encoding="utf-8").splitlines()))
+            self._results.update(map(_parse_line, path.read_text(encoding="utf-8").splitlines()))
         except OSError as error:
             raise ConfigError(f"{problem}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"{problem}: not the lines that verify writes") from error
 
-    def get(self, task: Task) -> Outcome | None:
+    def find_result(self, task: RunTask) -> RunResult | None:
         """Return what a run came to, None where it has yet to be made."""
-        return self._found.get(command_line(task)) if self._found else None
+        return self._results.get(render_command(task)) if self._results else None
 
-    def append(self, task: Task, outcome: Outcome) -> None:
+    def append(self, task: RunTask, outcome: RunResult) -> None:
         """Add a run to the file.
 
         Raises:
@@ -96,7 +96,7 @@ class Journal:
             raise ConfigError(f"cannot write {show(str(self._path))}: {error.strerror}") from error
 
 
-def _render_line(task: Task, outcome: Outcome) -> dict[str, Any]:
+def _render_line(task: RunTask, outcome: RunResult) -> dict[str, Any]:
     scenario, score = task.scenario, outcome.score
     return {
         "fabric": scenario.fabric,
@@ -107,30 +107,30 @@ def _render_line(task: Task, outcome: Outcome) -> dict[str, Any]:
         "verdict": score.verdict.value,
         "nodes_wrong": score.num_wrong,
         "swaps": {"detectable": score.num_swaps, "named": score.num_named},
-        "seconds": round(outcome.seconds, 2),
-        "command": command_line(task),
+        "seconds": round(outcome.duration_s, 2),
+        "command": render_command(task),
     }
 
 
-def _parse_line(line: str) -> tuple[str, Outcome]:
+def _parse_line(line: str) -> tuple[str, RunResult]:
     row = json.loads(line)
-    score = Score(
-        Verdict(row["verdict"]),
+    score = RunScore(
+        TreeVerdict(row["verdict"]),
         int(row["nodes_wrong"]),
         int(row["swaps"]["detectable"]),
         int(row["swaps"]["named"]),
     )
-    return str(row["command"]), Outcome(score, float(row["seconds"]))
+    return str(row["command"]), RunResult(score, float(row["seconds"]))
 
 
-def run_all(
-    tasks: Sequence[Task],
+def run_tasks(
+    tasks: Sequence[RunTask],
     *,
     jobs: int,
     memory_bytes: int,
     journal: Journal,
-    on_run: Callable[[Task, Outcome], None],
-) -> dict[Task, Outcome]:
+    on_run: Callable[[RunTask, RunResult], None],
+) -> dict[RunTask, RunResult]:
     """Return what each task came to; small fabrics are tried first.
 
     Args:
@@ -144,10 +144,10 @@ def run_all(
         ConfigError: a fabric makes no sense, or its faults do not fit it.
         TopologyError: a process died.
     """
-    found = {task: outcome for task in tasks if (outcome := journal.get(task))}
-    ordered = sorted((task for task in tasks if task not in found), key=_size)
-    for batch in _batches(ordered):
-        fitting = memory_bytes // (_BASE_BYTES + _BYTES_PER_HCA * _size(batch[0]))
+    found = {task: outcome for task in tasks if (outcome := journal.find_result(task))}
+    ordered = sorted((task for task in tasks if task not in found), key=_count_hcas)
+    for batch in _split_batches(ordered):
+        fitting = memory_bytes // (_BASE_BYTES + _BYTES_PER_HCA * _count_hcas(batch[0]))
         for task, outcome in _run_batch(batch, max(1, min(jobs, fitting))):
             journal.append(task, outcome)
             found[task] = outcome
@@ -155,26 +155,28 @@ def run_all(
     return found
 
 
-def _batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:
+def _split_batches(tasks: Iterable[RunTask]) -> Iterator[list[RunTask]]:
     """Yield tasks of one size, as many at a time as a pool shall run."""
-    for _, found in groupby(tasks, key=_size):
+    for _, found in groupby(tasks, key=_count_hcas):
         while batch := list(islice(found, _RUNS_PER_POOL)):
             yield batch
 
 
-def _size(task: Task) -> int:
+def _count_hcas(task: RunTask) -> int:
     return task.scenario.num_hcas
 
 
-def _run_batch(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Outcome]]:
+def _run_batch(tasks: Sequence[RunTask], jobs: int) -> Iterator[tuple[RunTask, RunResult]]:
     """Yield outcomes as they come; drop the rest on the way out."""
     if min(jobs, len(tasks)) == 1:
-        yield from ((task, _run(task)) for task in tasks)
+        yield from ((task, _run_task(task)) for task in tasks)
         return
     # Spawned, for a fork would copy whatever threads and locks the caller has.
     pool = ProcessPoolExecutor(min(jobs, len(tasks)), get_context("spawn"))
     try:
-        futures: Mapping[Future[Outcome], Task] = {pool.submit(_run, task): task for task in tasks}
+        futures: Mapping[Future[RunResult], RunTask] = {
+            pool.submit(_run_task, task): task for task in tasks
+        }
         for future in as_completed(futures):
             yield futures[future], future.result()
     except BrokenProcessPool as error:
@@ -183,17 +185,17 @@ def _run_batch(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Outcome
         pool.shutdown(cancel_futures=True)
 
 
-def _run(task: Task) -> Outcome:
+def _run_task(task: RunTask) -> RunResult:
     start = time.monotonic()
     # Not for secrets; equal seeds break the same things.
     rng = random.Random(task.seed)  # noqa: S311
-    with _uncollected():
-        found = run(_wiring(task.scenario.spec), _faults(task), rng)
-    return Outcome(found, time.monotonic() - start)
+    with _pause_gc():
+        found = run_scenario(_build_wiring(task.scenario.spec), _build_faults(task), rng)
+    return RunResult(found, time.monotonic() - start)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _pause_gc() -> Iterator[None]:
     """Look for no cycles meanwhile: facts have none, and looking takes 40 % of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -204,13 +206,13 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _faults(task: Task) -> FaultSpec:
+def _build_faults(task: RunTask) -> FaultSpec:
     scenario = task.scenario
-    if scenario.each is None:
+    if scenario.loss_target is None:
         return scenario.faults
-    return scenario.faults_at(task.seed, _wiring(scenario.spec))
+    return scenario.build_faults(task.seed, _build_wiring(scenario.spec))
 
 
 @lru_cache(maxsize=1)
-def _wiring(spec: FabricSpec) -> Wiring:
+def _build_wiring(spec: SyntheticSpec) -> Wiring:
     return build_wiring(spec)

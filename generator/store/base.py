@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from generator.objects.inventory import Inventory
 from generator.objects.pods import BoundPod, Gang
 from generator.outputs.hypernode import HyperNode
-from generator.store.directory import ReadHyperNodes, ReadReports
+from generator.store.directory import StoredHyperNodes, StoredReports
 from topology.model.errors import ParseError
 from topology.reports.neighbor_report import NeighborReport
 
@@ -39,7 +39,7 @@ class ServedStore(Protocol):
         """Why something of it may not be current at the moment, which is logged already."""
         ...
 
-    def read_reports(self) -> ReadReports:
+    def read_reports(self) -> StoredReports:
         """Return all reports; the very same value where none changed.
 
         Raises:
@@ -47,7 +47,7 @@ class ServedStore(Protocol):
         """
         ...
 
-    def read_hypernodes(self) -> ReadHyperNodes:
+    def read_hypernodes(self) -> StoredHyperNodes:
         """Return all HyperNodes, ours and foreign ones.
 
         Raises:
@@ -71,7 +71,7 @@ class ServedStore(Protocol):
         """
         ...
 
-    def read_bound(self) -> tuple[BoundPod, ...]:
+    def read_bound_pods(self) -> tuple[BoundPod, ...]:
         """Return the pods of gangs that have a node, as far as this store tells of them.
 
         Read it before the inventory: what it holds is then taken off there.
@@ -81,7 +81,7 @@ class ServedStore(Protocol):
         """
         ...
 
-    def read_ailing(self) -> frozenset[str] | None:
+    def read_unready_agents(self) -> frozenset[str] | None:
         """Return the nodes whose agent does not collect; None where ages of reports tell it.
 
         Raises:
@@ -104,7 +104,7 @@ class ServedStore(Protocol):
         """
         ...
 
-    def use_up_approval(self, plan: str) -> bool:
+    def consume_approval(self, plan: str) -> bool:
         """Take back the approval of a plan that was carried out; return whether there was one."""
         ...
 

@@ -1,6 +1,6 @@
 """The cluster as a store: reports, nodes and HyperNodes are objects of the API server.
 
-It reads what `store.directory` reads of folders, and is a `Target` of plans as that is. An object
+It reads what `store.directory` reads of folders, and is a `HyperNodeStore` of plans as that is. An object
 that cannot be used costs itself and is named. No answer is an error, never an empty list.
 """
 
@@ -12,24 +12,28 @@ from contextlib import closing, contextmanager
 from time import monotonic
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from generator.kube.access import Access
-from generator.kube.applier import Applier, Fence, Patience, insist, unfenced
+from generator.kube.access import ClusterAccess
+from generator.kube.applier import Applier, Fence, RetryPolicy, retry_request, never_fenced
 from generator.kube.cache import Cache, Parse
 from generator.kube.credentials import find_credentials
-from generator.kube.listing import USUAL, Paging, refill
+from generator.kube.listing import DEFAULT_PAGING, Paging, list_into_cache
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
-from generator.kube.transport import KubeTransport, Request, Transport, decode
+from generator.kube.transport import KubeTransport, KubeRequest, Transport, decode_object
 from generator.objects.inventory import Inventory, ListedNode, parse_node
-from generator.objects.pod_resources import less_usage, parse_pod_usage
-from generator.objects.pods import Gang, gangs_of, parse_pod
-from generator.objects.write_policy import APPROVED, policy_of, with_approval
+from generator.objects.pod_resources import subtract_usage, parse_pod_usage
+from generator.objects.pods import Gang, find_gangs, parse_gang_pod
+from generator.objects.write_policy import (
+    APPROVED_PLAN_ANNOTATION,
+    parse_write_policy,
+    with_approval,
+)
 from generator.outputs.hypernode import HyperNode, parse_manifest, render_manifest
-from generator.store.directory import ReadHyperNodes, ReadReports
-from generator.store.interned_reports import LeanReader
-from runtime.retry import Pace, TokenBucket
+from generator.store.directory import StoredHyperNodes, StoredReports
+from generator.store.interned_reports import ReportInterner
+from runtime.retry import WaitContext, TokenBucket
 from runtime.stop import Stop
 from topology.model.errors import KubeConflict, KubeNotFound, ParseError
-from topology.reports.compact_reports import KeptReport
+from topology.reports.compact_reports import CompactReport
 from topology.reports.fabric_status import FABRIC_NAME
 from topology.reports.neighbor_report import NeighborReport, render_report
 from topology.reports.report_objects import is_withdrawn
@@ -38,25 +42,25 @@ Value = TypeVar("Value")
 
 WRITES_PER_SECOND: Final = 10
 BURST: Final = 100
-_PATIENCE: Final = Patience(attempts=4)
-_ATTEMPTS: Final = 4
-RUNNING: Final = Paging(query=(("fieldSelector", "status.phase=Running"),))
+_RETRY_POLICY: Final = RetryPolicy(max_attempts=4)
+_MAX_ATTEMPTS: Final = 4
+RUNNING_PODS: Final = Paging(query=(("fieldSelector", "status.phase=Running"),))
 """Of pods only those."""
-UNENDED: Final = Paging(
+UNENDED_PODS: Final = Paging(
     query=(("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="),)
 )
 """Of pods those that take something of a node."""
 
 
-SMALL_PAGES: Final = Paging(page=50)
+SMALL_PAGES: Final = Paging(page_size=50)
 """Of reports: one of a switch has 60 KB, and ten times that while it is decoded."""
 
 
-class NotOurs(KubeConflict):
+class ForeignObject(KubeConflict):
     """The object of this name is somebody else's, however often it is read."""
 
 
-class Written(NamedTuple):
+class WrittenObject(NamedTuple):
     """An object after a write."""
 
     document: Mapping[str, Any]
@@ -64,7 +68,7 @@ class Written(NamedTuple):
     """False where it said all of it already, and nothing was sent."""
 
 
-class Told(NamedTuple, Generic[Value]):
+class ObjectListing(NamedTuple, Generic[Value]):
     """What is known of the objects of a kind."""
 
     values: tuple[Value, ...]
@@ -74,18 +78,18 @@ class Told(NamedTuple, Generic[Value]):
     """Good or bad."""
 
 
-def told_by(cache: Cache[Value], resource: Resource) -> Told[Value]:
+def build_listing(cache: Cache[Value], resource: Resource) -> ObjectListing[Value]:
     """Return what a cache knows, its problems with the kind of their object."""
     problems = tuple(
         ParseError(one.problem, source=f"{resource.kind} {one.source}") for one in cache.problems
     )
-    return Told(cache.values, problems, len(cache.values) + len(problems))
+    return ObjectListing(cache.values, problems, len(cache.values) + len(problems))
 
 
-def reports_of(told: Told[KeptReport]) -> ReadReports:
+def build_stored_reports(told: ObjectListing[CompactReport]) -> StoredReports:
     """Return what is known of the reports; a part that was withdrawn is as good as not there."""
     there = tuple(report for report in told.values if not is_withdrawn(report))
-    return ReadReports(there, told.problems, told.num_objects)
+    return StoredReports(there, told.problems, told.num_objects)
 
 
 def parse_kube_node(found: Mapping[str, Any]) -> ListedNode:
@@ -98,9 +102,11 @@ def parse_kube_node(found: Mapping[str, Any]) -> ListedNode:
 
 
 class ClusterStore:
-    """The objects of one cluster; a `Target` of plans."""
+    """The objects of one cluster; a `HyperNodeStore` of plans."""
 
-    def __init__(self, transport: Transport, *, pace: Pace, fence: Fence = unfenced) -> None:
+    def __init__(
+        self, transport: Transport, *, pace: WaitContext, fence: Fence = never_fenced
+    ) -> None:
         """Ask nothing yet.
 
         Args:
@@ -115,21 +121,21 @@ class ClusterStore:
         )
         self._applier = Applier(transport, bucket=bucket, pace=pace, fence=fence)
 
-    def read_reports(self) -> ReadReports:
+    def read_reports(self) -> StoredReports:
         """Return all reports.
 
         Raises:
             KubeError: they cannot be listed.
         """
-        return reports_of(self.read(REPORTS, LeanReader(), SMALL_PAGES))
+        return build_stored_reports(self.read_objects(REPORTS, ReportInterner(), SMALL_PAGES))
 
-    def read_hypernodes(self) -> ReadHyperNodes:
+    def read_hypernodes(self) -> StoredHyperNodes:
         """Return all HyperNodes, ours and foreign ones.
 
         Raises:
             KubeError: they cannot be listed.
         """
-        return ReadHyperNodes(*self.read(HYPERNODES, parse_manifest))
+        return StoredHyperNodes(*self.read_objects(HYPERNODES, parse_manifest))
 
     def read_nodes(self) -> Inventory:
         """Return the nodes with what a job may use of them.
@@ -137,18 +143,18 @@ class ClusterStore:
         Raises:
             KubeError: they cannot be listed.
         """
-        found = self.read(NODES, parse_kube_node)
+        found = self.read_objects(NODES, parse_kube_node)
         return Inventory(found.values, found.problems)
 
-    def read_free(self) -> Inventory:
+    def read_free_nodes(self) -> Inventory:
         """Return the nodes with what the pods there leave of them.
 
         Raises:
             KubeError: nodes or pods cannot be listed.
         """
         inventory = self.read_nodes()
-        pods = self.read(PODS, parse_pod_usage, UNENDED)
-        left = less_usage(inventory, pods.values)
+        pods = self.read_objects(PODS, parse_pod_usage, UNENDED_PODS)
+        left = subtract_usage(inventory, pods.values)
         return left._replace(problems=(*left.problems, *pods.problems))
 
     def read_pods(self) -> tuple[Mapping[str, Any], ...]:
@@ -157,7 +163,7 @@ class ClusterStore:
         Raises:
             KubeError: they cannot be listed.
         """
-        return self.read(PODS, dict, UNENDED).values
+        return self.read_objects(PODS, dict, UNENDED_PODS).values
 
     def write_report(self, report: NeighborReport) -> None:
         """Write a report of a switch: what it says, then how that was found out.
@@ -191,7 +197,7 @@ class ClusterStore:
         """
         return self.write(hypernode).is_changed
 
-    def write(self, hypernode: HyperNode) -> Written:
+    def write(self, hypernode: HyperNode) -> WrittenObject:
         """Create or replace a HyperNode, and return it as the server has it now.
 
         Raises:
@@ -199,13 +205,13 @@ class ClusterStore:
             KubeConflict: somebody else's object has this name.
         """
 
-        def attempt() -> Written:
-            observed = self._observed(hypernode.name)
+        def attempt() -> WrittenObject:
+            observed = self._get_own(hypernode.name)
             wanted = render_manifest(hypernode)
             told = self._applier.apply(HYPERNODES, wanted, observed, is_ours=observed is not None)
-            return Written(told, told is not observed)
+            return WrittenObject(told, told is not observed)
 
-        return _retry(attempt)
+        return _retry_on_conflict(attempt)
 
     def remove(self, name: str) -> bool:
         """Delete a HyperNode; return whether it was there.
@@ -225,12 +231,12 @@ class ClusterStore:
         """
 
         def attempt() -> Mapping[str, Any] | None:
-            observed = self._observed(name)
+            observed = self._get_own(name)
             if observed is None or not self._applier.delete(HYPERNODES, observed):
                 return None
             return observed
 
-        return _retry(attempt)
+        return _retry_on_conflict(attempt)
 
     def read_gangs(self) -> tuple[Gang, ...]:
         """Return what runs on two nodes or more.
@@ -238,8 +244,8 @@ class ClusterStore:
         Raises:
             KubeError: pods cannot be listed.
         """
-        found = self.read(PODS, parse_pod, RUNNING).values
-        return gangs_of(pod for pod in found if pod is not None)
+        found = self.read_objects(PODS, parse_gang_pod, RUNNING_PODS).values
+        return find_gangs(pod for pod in found if pod is not None)
 
     def read_fabric(self) -> Mapping[str, Any] | None:
         """Return the Fabric object, None where there is none.
@@ -251,7 +257,7 @@ class ClusterStore:
 
     def write_status(
         self, status: Mapping[str, Any], document: Mapping[str, Any] | None
-    ) -> Written:
+    ) -> WrittenObject:
         """Replace the status of the Fabric object, and return the whole.
 
         Args:
@@ -273,7 +279,7 @@ class ClusterStore:
         told = self._applier.apply(
             FABRICS, head | {"status": status}, known, subresource="status", is_ours=True
         )
-        return Written(document if told is known else told, is_changed=told is not known)
+        return WrittenObject(document if told is known else told, is_changed=told is not known)
 
     def approve(self, plan: str) -> None:
         """Let a plan be carried out although it is held.
@@ -292,7 +298,7 @@ class ClusterStore:
                 "first round of `toponaut serve --kube` makes"
             ) from error
 
-    def use_up_approval(self, plan: str) -> Mapping[str, Any] | None:
+    def consume_approval(self, plan: str) -> Mapping[str, Any] | None:
         """Take back the approval of a plan that was carried out; return the object if there was.
 
         Raises:
@@ -301,52 +307,58 @@ class ClusterStore:
 
         def attempt() -> Mapping[str, Any] | None:
             document = self.read_fabric()
-            if document is None or not policy_of(document).approves(plan):
+            if document is None or not parse_write_policy(document).is_approved(plan):
                 return None
             version = document["metadata"]["resourceVersion"]
-            gone = {"resourceVersion": version, "annotations": {APPROVED: None}}
+            gone = {"resourceVersion": version, "annotations": {APPROVED_PLAN_ANNOTATION: None}}
             return self._applier.patch(FABRICS, FABRIC_NAME, {"metadata": gone})
 
-        return _retry(attempt)
+        return _retry_on_conflict(attempt)
 
-    def _observed(self, name: str) -> Mapping[str, Any] | None:
+    def _get_own(self, name: str) -> Mapping[str, Any] | None:
         """Return our own HyperNode of this name, None where there is none."""
         found = self._get(HYPERNODES, name)
         if found is not None and not parse_manifest(found).is_ours:
-            raise NotOurs(f"HyperNode {name} is not ours")
+            raise ForeignObject(f"HyperNode {name} is not ours")
         return found
 
     def _get(self, resource: Resource, name: str) -> Mapping[str, Any] | None:
-        request = Request("GET", resource.path(name))
+        request = KubeRequest("GET", resource.path(name))
         try:
-            body = self._insist(lambda: self._transport.ask(request, timeout_s=_PATIENCE.request_s))
+            body = self._retry_request(
+                lambda: self._transport.ask(request, timeout_s=_RETRY_POLICY.request_timeout_s)
+            )
         except KubeNotFound:
             return None
-        return decode(str(request), body)
+        return decode_object(str(request), body)
 
-    def read(self, resource: Resource, parse: Parse[Value], paging: Paging = USUAL) -> Told[Value]:
+    def read_objects(
+        self, resource: Resource, parse: Parse[Value], paging: Paging = DEFAULT_PAGING
+    ) -> ObjectListing[Value]:
         """Return all objects of a kind.
 
         Raises:
             KubeError: they cannot be listed.
         """
         cache = Cache(parse)
-        self._insist(lambda: refill(cache, self._transport, resource, paging=paging))
-        return told_by(cache, resource)
+        self._retry_request(
+            lambda: list_into_cache(cache, self._transport, resource, paging=paging)
+        )
+        return build_listing(cache, resource)
 
-    def _insist(self, ask: Callable[[], Value]) -> Value:
-        return insist(ask, pace=self._pace, patience=_PATIENCE)
+    def _retry_request(self, ask: Callable[[], Value]) -> Value:
+        return retry_request(ask, pace=self._pace, policy=_RETRY_POLICY)
 
 
-def _retry(attempt: Callable[[], Value]) -> Value:
+def _retry_on_conflict(attempt: Callable[[], Value]) -> Value:
     """Read and write anew where the object changed in between, a few times.
 
     Others write into our objects too: Volcano counts the nodes of each HyperNode in its status.
     """
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(_MAX_ATTEMPTS - 1):
         try:
             return attempt()
-        except NotOurs:
+        except ForeignObject:
             raise
         except KubeConflict:
             continue
@@ -354,7 +366,7 @@ def _retry(attempt: Callable[[], Value]) -> Value:
 
 
 @contextmanager
-def open_cluster(access: Access, environ: Mapping[str, str]) -> Iterator[ClusterStore]:
+def open_cluster(access: ClusterAccess, environ: Mapping[str, str]) -> Iterator[ClusterStore]:
     """Yield the store of a cluster, and close its connections in the end.
 
     Raises:
@@ -362,5 +374,5 @@ def open_cluster(access: Access, environ: Mapping[str, str]) -> Iterator[Cluster
     """
     load = find_credentials(kubeconfig=access.kubeconfig, context=access.context, environ=environ)
     with closing(KubeTransport(load)) as transport:
-        pace = Pace(Stop(), monotonic, random.SystemRandom().uniform)
+        pace = WaitContext(Stop(), monotonic, random.SystemRandom().uniform)
         yield ClusterStore(transport, pace=pace)

@@ -24,8 +24,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import yaml
 
-from generator.objects.write_policy import policy_of, with_approval, without_approval
-from generator.objects.yaml_document import Document, parse_documents
+from generator.objects.write_policy import parse_write_policy, with_approval, without_approval
+from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.outputs.hypernode import (
     HyperNode,
     is_object_name,
@@ -53,10 +53,10 @@ _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LAST_16_BIT: Final = "\uffff"
 _UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
 
-Found = TypeVar("Found", NeighborReport, HyperNode)
+ObjectT = TypeVar("Found", NeighborReport, HyperNode)
 
 
-class ReadReports(NamedTuple):
+class StoredReports(NamedTuple):
     """The reports of a folder."""
 
     reports: tuple[Report, ...]
@@ -66,7 +66,7 @@ class ReadReports(NamedTuple):
     """Files that were looked at, good or bad."""
 
 
-class ReadHyperNodes(NamedTuple):
+class StoredHyperNodes(NamedTuple):
     """The HyperNodes of a folder."""
 
     hypernodes: tuple[HyperNode, ...]
@@ -76,7 +76,7 @@ class ReadHyperNodes(NamedTuple):
     """Files that were looked at, good or bad."""
 
 
-def read_reports(folder: Path) -> ReadReports:
+def read_reports(folder: Path) -> StoredReports:
     """Return every report in a folder's YAML and JSON files; the order of files is irrelevant.
 
     Raises:
@@ -89,11 +89,11 @@ def read_reports(folder: Path) -> ReadReports:
         for file in files
         for report in _read_objects(file, parse_report, problems)
     ]
-    chosen = _one_per_name(rows, _newest, problems)
-    return ReadReports(chosen, tuple(problems), len(files))
+    chosen = _choose_one_per_name(rows, _find_newest, problems)
+    return StoredReports(chosen, tuple(problems), len(files))
 
 
-def read_hypernodes(folder: Path) -> ReadHyperNodes:
+def read_hypernodes(folder: Path) -> StoredHyperNodes:
     """Return every HyperNode in a folder's YAML and JSON files, ours and foreign ones.
 
     Raises:
@@ -106,7 +106,9 @@ def read_hypernodes(folder: Path) -> ReadHyperNodes:
         for file in files
         for found in _read_objects(file, parse_manifest, problems)
     ]
-    return ReadHyperNodes(_one_per_name(rows, _same, problems), tuple(problems), len(files))
+    return StoredHyperNodes(
+        _choose_one_per_name(rows, _find_agreed, problems), tuple(problems), len(files)
+    )
 
 
 def write_report(folder: Path, report: NeighborReport) -> bool:
@@ -118,11 +120,11 @@ def write_report(folder: Path, report: NeighborReport) -> bool:
     Raises:
         StoreError: the name is not one of an object, or the folder cannot be written.
     """
-    return _write_object(folder, report.metadata.name, _json_text(render_report(report)))
+    return _write_object(folder, report.metadata.name, _render_json(render_report(report)))
 
 
 class DirectoryStore:
-    """The folders that the programs write; a `Target` of plans."""
+    """The folders that the programs write; a `HyperNodeStore` of plans."""
 
     def __init__(self, root: Path) -> None:
         """Keep the root; folders are made by the first write."""
@@ -130,18 +132,18 @@ class DirectoryStore:
         self.hypernodes = root / HYPERNODES
         self.fabrics = root / FABRICS
 
-    def read_reports(self) -> ReadReports:
+    def read_reports(self) -> StoredReports:
         """Return all reports, none before the first was written."""
-        return read_reports(self.reports) if self.reports.exists() else ReadReports((), (), 0)
+        return read_reports(self.reports) if self.reports.exists() else StoredReports((), (), 0)
 
-    def read_hypernodes(self) -> ReadHyperNodes:
+    def read_hypernodes(self) -> StoredHyperNodes:
         """Return all HyperNodes, none before the first was written.
 
         Only those in a file of their own name count: others could be neither replaced nor
         removed.
         """
         if not self.hypernodes.exists():
-            return ReadHyperNodes((), (), 0)
+            return StoredHyperNodes((), (), 0)
         problems: list[ParseError] = []
         files = _list_files(self.hypernodes)
         kept = []
@@ -152,7 +154,7 @@ class DirectoryStore:
             elif found:
                 problem = "not counted: the store keeps one object per file, as NAME.yaml"
                 problems.append(ParseError(problem, source=show(str(file), 1024)))
-        return ReadHyperNodes(tuple(sorted(kept, key=_name)), tuple(problems), len(files))
+        return StoredHyperNodes(tuple(sorted(kept, key=_get_name)), tuple(problems), len(files))
 
     def write_report(self, report: NeighborReport) -> bool:
         """Write a report into the store, as `write_report` does.
@@ -178,14 +180,18 @@ class DirectoryStore:
         Raises:
             StoreError: it cannot be read, or holds no object.
         """
-        path = _path_of(self.fabrics, FABRIC_NAME)
+        path = _build_path(self.fabrics, FABRIC_NAME)
         if not path.exists():
             return None
         raw = _read_file(path, show(str(path), 1024))
         found = (
             [raw] if isinstance(raw, ParseError) else list(parse_documents(raw, source=str(path)))
         )
-        if len(found) == 1 and isinstance(found[0], Document) and isinstance(found[0].value, dict):
+        if (
+            len(found) == 1
+            and isinstance(found[0], YamlDocument)
+            and isinstance(found[0].value, dict)
+        ):
             return found[0].value
         why = next((str(one) for one in found if isinstance(one, ParseError)), "")
         raise StoreError(why or f"{path}: not one object")
@@ -196,7 +202,7 @@ class DirectoryStore:
         Raises:
             StoreError: the folder cannot be written.
         """
-        return _write_object(self.fabrics, FABRIC_NAME, _json_text(document))
+        return _write_object(self.fabrics, FABRIC_NAME, _render_json(document))
 
     def write_status(self, status: Mapping[str, Any]) -> bool:
         """Replace the status of the Fabric object, as `write_fabric` does; the rest stays.
@@ -216,14 +222,14 @@ class DirectoryStore:
         """
         return self.write_fabric(with_approval(self.read_fabric(), plan))
 
-    def use_up_approval(self, plan: str) -> bool:
+    def consume_approval(self, plan: str) -> bool:
         """Take back the approval of a plan that was carried out; return whether there was one.
 
         Raises:
             StoreError: the object cannot be read, or the folder not be written.
         """
         document = self.read_fabric()
-        if document is None or not policy_of(document).approves(plan):
+        if document is None or not parse_write_policy(document).is_approved(plan):
             return False
         return self.write_fabric(without_approval(document))
 
@@ -233,11 +239,11 @@ class DirectoryStore:
         Raises:
             StoreError: the name is not one of an object, or the folder cannot be written.
         """
-        return _remove(self.hypernodes, name)
+        return _delete_file(self.hypernodes, name)
 
     def withdraw_report(self, name: str) -> None:
         """Delete a report's file if there is one; raises as `remove` does."""
-        _remove(self.reports, name)
+        _delete_file(self.reports, name)
 
 
 def _list_files(folder: Path) -> list[Path]:
@@ -250,15 +256,15 @@ def _list_files(folder: Path) -> list[Path]:
 
 
 def _read_objects(
-    file: Path, parse: Callable[[object], Found], problems: list[ParseError]
-) -> list[Found]:
+    file: Path, parse: Callable[[object], ObjectT], problems: list[ParseError]
+) -> list[ObjectT]:
     """Return the objects of one file and add what is wrong with it to the problems."""
     source = show(str(file), 1024)
     raw = _read_file(file, source)
     if isinstance(raw, ParseError):
         problems.append(raw)
         return []
-    objects: list[Found] = []
+    objects: list[ObjectT] = []
     documents = list(parse_documents(raw, source=source))
     if not documents:
         problems.append(ParseError("holds nothing", source=source))
@@ -286,12 +292,12 @@ def _read_file(file: Path, source: str) -> bytes | ParseError:
     return raw
 
 
-def _one_per_name(
-    rows: list[tuple[str, Path, Found]],
-    choose: Callable[[list[Found]], Found | None],
+def _choose_one_per_name(
+    rows: list[tuple[str, Path, ObjectT]],
+    choose: Callable[[list[ObjectT]], ObjectT | None],
     problems: list[ParseError],
-) -> tuple[Found, ...]:
-    by_name: dict[str, list[tuple[Path, Found]]] = {}
+) -> tuple[ObjectT, ...]:
+    by_name: dict[str, list[tuple[Path, ObjectT]]] = {}
     for name, file, found in rows:
         by_name.setdefault(name, []).append((file, found))
     chosen = []
@@ -308,20 +314,20 @@ def _one_per_name(
     return tuple(chosen)
 
 
-def _same(objects: list[HyperNode]) -> HyperNode | None:
+def _find_agreed(objects: list[HyperNode]) -> HyperNode | None:
     """Return the one that all are equal to."""
     return objects[0] if all(one == objects[0] for one in objects) else None
 
 
-def _newest(objects: list[NeighborReport]) -> NeighborReport | None:
+def _find_newest(objects: list[NeighborReport]) -> NeighborReport | None:
     """Return the report observed last, None where times do not tell and the facts differ."""
-    times = [_observed_at(one) for one in objects]
+    times = [_parse_observed_at(one) for one in objects]
     newest = max(times)
     is_clear = times.count(newest) == 1 or all(one.spec == objects[0].spec for one in objects)
     return objects[times.index(newest)] if is_clear else None
 
 
-def _observed_at(report: NeighborReport) -> float:
+def _parse_observed_at(report: NeighborReport) -> float:
     """Return seconds since 1970, minus infinity where the report does not tell."""
     try:
         observed = datetime.fromisoformat(report.status.observed_at or "")
@@ -330,44 +336,44 @@ def _observed_at(report: NeighborReport) -> float:
     return float("-inf") if observed.tzinfo is None else observed.timestamp()
 
 
-def _name(found: HyperNode) -> str:
+def _get_name(found: HyperNode) -> str:
     return found.name
 
 
-def _json_text(document: Mapping[str, Any]) -> str:
+def _render_json(document: Mapping[str, Any]) -> str:
     """Return JSON that YAML reads alike, with nothing that a terminal would act on."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
-    return _UNPRINTABLE.sub(_escape, text) + "\n"
+    return _UNPRINTABLE.sub(_escape_character, text) + "\n"
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape_character(found: re.Match[str]) -> str:
     char = found.group()
     # YAML has no surrogate pairs, so what is beyond 16 bits stays as it is.
     return char if char.isprintable() or char > _LAST_16_BIT else f"\\u{ord(char):04x}"
 
 
-def _path_of(folder: Path, name: str) -> Path:
+def _build_path(folder: Path, name: str) -> Path:
     if not is_object_name(name):
         raise StoreError(f"not the name of an object: '{show(name)}'")
     return folder / f"{name}.yaml"
 
 
 def _write_object(folder: Path, name: str, text: str) -> bool:
-    path = _path_of(folder, name)
+    path = _build_path(folder, name)
     raw = text.encode()
     if _read_file(path, str(path)) == raw:
         return False
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(path, raw)
+        _replace_file(path, raw)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}") from error
     return True
 
 
-def _remove(folder: Path, name: str) -> bool:
+def _delete_file(folder: Path, name: str) -> bool:
     """Delete an object's file; return whether there was one."""
-    path = _path_of(folder, name)
+    path = _build_path(folder, name)
     try:
         path.unlink()
         _sync_folder(folder)
@@ -378,7 +384,7 @@ def _remove(folder: Path, name: str) -> bool:
     return True
 
 
-def _replace(path: Path, raw: bytes) -> None:
+def _replace_file(path: Path, raw: bytes) -> None:
     """Put new content in place of a file; a crash leaves the old or the new one, never half."""
     number, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
     temporary = Path(name)

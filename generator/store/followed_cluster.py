@@ -12,65 +12,65 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from generator.kube.applier import Fence, unfenced
+from generator.kube.applier import Fence, never_fenced
 from generator.kube.cache import Parse
-from generator.kube.reflector import Reflector, Settings
+from generator.kube.reflector import Reflector, ReflectorConfig
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
 from generator.kube.transport import Transport
 from generator.objects.inventory import Inventory, ListedNode
-from generator.objects.pod_resources import Leavings
+from generator.objects.pod_resources import FreeCapacity
 from generator.objects.pods import (
     BoundPod,
     FollowedPod,
     Gang,
     RunningPod,
-    ailing_agents,
-    gangs_of,
+    find_unready_agents,
+    find_gangs,
     parse_followed_pod,
 )
 from generator.outputs.hypernode import HyperNode, parse_manifest
 from generator.store.cluster import (
     SMALL_PAGES,
-    UNENDED,
+    UNENDED_PODS,
     ClusterStore,
-    Told,
+    ObjectListing,
     parse_kube_node,
-    reports_of,
-    told_by,
+    build_stored_reports,
+    build_listing,
 )
-from generator.store.directory import ReadHyperNodes, ReadReports
-from generator.store.interned_reports import LeanReader
+from generator.store.directory import StoredHyperNodes, StoredReports
+from generator.store.interned_reports import ReportInterner
 from generator.store.own_writes import OwnWrites
-from runtime.retry import Pace
+from runtime.retry import WaitContext
 from topology.model.errors import KubeUnavailable
-from topology.reports.compact_reports import KeptReport, keep_report
+from topology.reports.compact_reports import CompactReport, compact_report
 from topology.reports.fabric_status import FABRIC_NAME
 from topology.reports.neighbor_report import NeighborReport
 
 Value = TypeVar("Value")
 
-_USUAL: Final = Settings()
-_UNENDED: Final = Settings(UNENDED)
-_REPORTS: Final = Settings(SMALL_PAGES)
+_DEFAULT_CONFIG: Final = ReflectorConfig()
+_POD_CONFIG: Final = ReflectorConfig(UNENDED_PODS)
+_REPORT_CONFIG: Final = ReflectorConfig(SMALL_PAGES)
 
 
-class _Follow(NamedTuple):
+class _FollowSettings(NamedTuple):
     """How all kinds are followed."""
 
     transport: Transport
-    pace: Pace
-    tell: Callable[[object], None]
+    pace: WaitContext
+    on_change: Callable[[object], None]
 
     def __call__(
-        self, resource: Resource, parse: Parse[Value], settings: Settings = _USUAL
+        self, resource: Resource, parse: Parse[Value], settings: ReflectorConfig = _DEFAULT_CONFIG
     ) -> Reflector[Value]:
         return Reflector(
             self.transport,
             resource,
             parse=parse,
-            on_change=self.tell,
+            on_change=self.on_change,
             pace=self.pace,
-            settings=settings,
+            config=settings,
         )
 
 
@@ -81,9 +81,9 @@ class FollowedCluster:
         self,
         transport: Transport,
         *,
-        pace: Pace,
+        pace: WaitContext,
         on_change: Callable[[], None],
-        fence: Fence = unfenced,
+        fence: Fence = never_fenced,
     ) -> None:
         """Ask nothing yet.
 
@@ -99,22 +99,22 @@ class FollowedCluster:
         def tell(_: object) -> None:
             on_change()
 
-        follow = _Follow(transport, pace, tell)
-        self._reports: Reflector[KeptReport] = follow(REPORTS, LeanReader(), _REPORTS)
+        follow = _FollowSettings(transport, pace, tell)
+        self._reports: Reflector[CompactReport] = follow(REPORTS, ReportInterner(), _REPORT_CONFIG)
         self._nodes: Reflector[ListedNode] = follow(NODES, parse_kube_node)
         self._hypernodes: Reflector[HyperNode] = follow(HYPERNODES, parse_manifest)
-        self._fabrics: Reflector[Mapping[str, Any]] = follow(FABRICS, _whole)
-        self._pods: Reflector[FollowedPod | None] = follow(PODS, parse_followed_pod, _UNENDED)
-        self._leavings = Leavings()
-        self._own_hypernodes: OwnWrites[HyperNode] = _own_writes(self._hypernodes)
-        self._own_fabrics: OwnWrites[Mapping[str, Any]] = _own_writes(self._fabrics)
+        self._fabrics: Reflector[Mapping[str, Any]] = follow(FABRICS, _add_kind)
+        self._pods: Reflector[FollowedPod | None] = follow(PODS, parse_followed_pod, _POD_CONFIG)
+        self._free_capacity = FreeCapacity()
+        self._own_hypernodes: OwnWrites[HyperNode] = _build_own_writes(self._hypernodes)
+        self._own_fabrics: OwnWrites[Mapping[str, Any]] = _build_own_writes(self._fabrics)
         self._threads = [
             Thread(target=one.run, name=f"follow {resource.plural}")
-            for resource, one in self._followed
+            for resource, one in self._reflectors
         ]
 
     @property
-    def _followed(self) -> tuple[tuple[Resource, Reflector[Any]], ...]:
+    def _reflectors(self) -> tuple[tuple[Resource, Reflector[Any]], ...]:
         return (
             (REPORTS, self._reports),
             (NODES, self._nodes),
@@ -143,7 +143,7 @@ class FollowedCluster:
     @property
     def is_synced(self) -> bool:
         """Whether all kinds have been listed once."""
-        return all(one.is_synced for _, one in self._followed)
+        return all(one.is_synced for _, one in self._reflectors)
 
     @property
     def is_alive(self) -> bool:
@@ -154,21 +154,21 @@ class FollowedCluster:
     def watches(self) -> Mapping[str, int]:
         """Lists made and watches begun so far, by the plural of each kind."""
         return {
-            resource.plural: one.num_lists + one.num_watches for resource, one in self._followed
+            resource.plural: one.num_lists + one.num_watches for resource, one in self._reflectors
         }
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Why kinds cannot be followed at the moment; empty while all are current."""
-        return tuple(one.problem for _, one in self._followed if one.problem)
+        return tuple(one.problem for _, one in self._reflectors if one.problem)
 
-    def read_reports(self) -> ReadReports:
+    def read_reports(self) -> StoredReports:
         """Return all reports.
 
         Raises:
             KubeUnavailable: they were never listed.
         """
-        return reports_of(_known(REPORTS, self._reports))
+        return build_stored_reports(_build_known_listing(REPORTS, self._reports))
 
     def read_inventory(self) -> Inventory:
         """Return the nodes with what the pods there leave of them; for one thread.
@@ -176,32 +176,37 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: nodes or pods were never listed.
         """
-        nodes, pods = _known(NODES, self._nodes), _known(PODS, self._pods)
+        nodes, pods = (
+            _build_known_listing(NODES, self._nodes),
+            _build_known_listing(PODS, self._pods),
+        )
         inventory = Inventory(nodes.values, (*nodes.problems, *pods.problems))
-        return self._leavings.of(inventory, (pod.usage for pod in pods.values if pod is not None))
+        return self._free_capacity.subtract(
+            inventory, (pod.resource_usage for pod in pods.values if pod is not None)
+        )
 
-    def read_bound(self) -> tuple[BoundPod, ...]:
+    def read_bound_pods(self) -> tuple[BoundPod, ...]:
         """Return the pods of gangs that have a node.
 
         Raises:
             KubeUnavailable: pods were never listed.
         """
-        pods = _known(PODS, self._pods).values
+        pods = _build_known_listing(PODS, self._pods).values
         return tuple(pod.bound for pod in pods if pod is not None and pod.bound is not None)
 
-    def read_hypernodes(self) -> ReadHyperNodes:
+    def read_hypernodes(self) -> StoredHyperNodes:
         """Return all HyperNodes, ours and foreign ones.
 
         Raises:
             KubeUnavailable: they were never listed.
         """
-        found = _known(HYPERNODES, self._hypernodes)
+        found = _build_known_listing(HYPERNODES, self._hypernodes)
         pending = self._own_hypernodes.pending()
         if pending:
             known = {one.name: one for one in found.values} | pending
             there = (one for _, one in sorted(known.items()) if one is not None)
             found = found._replace(values=tuple(there))
-        return ReadHyperNodes(*found)
+        return StoredHyperNodes(*found)
 
     def read_gangs(self) -> tuple[Gang, ...]:
         """Return what runs on two nodes or more.
@@ -209,15 +214,15 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: pods were never listed.
         """
-        return gangs_of(_running(self._pods))
+        return find_gangs(_select_running(self._pods))
 
-    def read_ailing(self) -> frozenset[str]:
+    def read_unready_agents(self) -> frozenset[str]:
         """Return the nodes whose agent does not collect.
 
         Raises:
             KubeUnavailable: pods were never listed.
         """
-        return ailing_agents(_running(self._pods))
+        return find_unready_agents(_select_running(self._pods))
 
     def read_fabric(self) -> Mapping[str, Any] | None:
         """Return the Fabric object, None where there is none.
@@ -225,28 +230,33 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: it was never asked for.
         """
-        known = {one["metadata"]["name"]: one for one in _known(FABRICS, self._fabrics).values}
+        known = {
+            one["metadata"]["name"]: one
+            for one in _build_known_listing(FABRICS, self._fabrics).values
+        }
         return (known | self._own_fabrics.pending()).get(FABRIC_NAME)
 
     def write_status(self, status: Mapping[str, Any]) -> bool:
         """Replace the status of the Fabric object, as `ClusterStore` does."""
         written = self._store.write_status(status, self.read_fabric())
-        self._note_fabric(written.document)
+        self._record_fabric(written.document)
         return written.is_changed
 
-    def use_up_approval(self, plan: str) -> bool:
+    def consume_approval(self, plan: str) -> bool:
         """Take back the approval of a plan, as `ClusterStore` does."""
-        document = self._store.use_up_approval(plan)
+        document = self._store.consume_approval(plan)
         if document is None:
             return False
-        self._note_fabric(document)
+        self._record_fabric(document)
         return True
 
     def write_report(self, report: NeighborReport) -> bool:
         """Write a report of a switch, unless only its time would be new."""
-        known = {one.metadata.name: one for one in _known(REPORTS, self._reports).values}
+        known = {
+            one.metadata.name: one for one in _build_known_listing(REPORTS, self._reports).values
+        }
         last = known.get(report.metadata.name)
-        if last is not None and _timeless(last) == _timeless(keep_report(report)):
+        if last is not None and _drop_time(last) == _drop_time(compact_report(report)):
             return False
         self._store.write_report(report)
         return True
@@ -260,7 +270,7 @@ class FollowedCluster:
         """Create or replace a HyperNode, as `ClusterStore` does."""
         written = self._store.write(hypernode)
         version = written.document["metadata"]["resourceVersion"]
-        self._own_hypernodes.note(hypernode.name, version, parse_manifest(written.document))
+        self._own_hypernodes.record(hypernode.name, version, parse_manifest(written.document))
         return written.is_changed
 
     def remove(self, name: str) -> bool:
@@ -268,34 +278,34 @@ class FollowedCluster:
         gone = self._store.delete(name)
         if gone is None:
             return False
-        self._own_hypernodes.note(name, gone["metadata"]["resourceVersion"], None)
+        self._own_hypernodes.record(name, gone["metadata"]["resourceVersion"], None)
         return True
 
-    def _note_fabric(self, document: Mapping[str, Any]) -> None:
-        self._own_fabrics.note(FABRIC_NAME, document["metadata"]["resourceVersion"], document)
+    def _record_fabric(self, document: Mapping[str, Any]) -> None:
+        self._own_fabrics.record(FABRIC_NAME, document["metadata"]["resourceVersion"], document)
 
 
-def _whole(found: Mapping[str, Any]) -> Mapping[str, Any]:
+def _add_kind(found: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an object as it is; an item of a list does not say its kind."""
     return {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind, **found}
 
 
-def _timeless(report: KeptReport) -> tuple[object, ...]:
+def _drop_time(report: CompactReport) -> tuple[object, ...]:
     """Return what a report says but for its time, which alone is no reason to write."""
-    return report.said, report.status.model_copy(update={"observed_at": None})
+    return report.content, report.status.model_copy(update={"observed_at": None})
 
 
-def _own_writes(reflector: Reflector[Value]) -> OwnWrites[Value]:
+def _build_own_writes(reflector: Reflector[Value]) -> OwnWrites[Value]:
     return OwnWrites(reflector.cache.version_of, lambda: reflector.version)
 
 
-def _running(reflector: Reflector[FollowedPod | None]) -> tuple[RunningPod, ...]:
-    found = (pod.running for pod in _known(PODS, reflector).values if pod is not None)
+def _select_running(reflector: Reflector[FollowedPod | None]) -> tuple[RunningPod, ...]:
+    found = (pod.running for pod in _build_known_listing(PODS, reflector).values if pod is not None)
     return tuple(pod for pod in found if pod is not None)
 
 
-def _known(resource: Resource, reflector: Reflector[Value]) -> Told[Value]:
+def _build_known_listing(resource: Resource, reflector: Reflector[Value]) -> ObjectListing[Value]:
     if not reflector.is_synced:
         why = f": {reflector.problem}" if reflector.problem else ""
         raise KubeUnavailable(f"{resource.plural} are not listed yet{why}")
-    return told_by(reflector.cache, resource)
+    return build_listing(reflector.cache, resource)

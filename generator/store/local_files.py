@@ -19,7 +19,7 @@ def read_inventory(file: Path | None) -> Inventory | None:
     """
     if file is None:
         return None
-    raw = read_bytes(file, MAX_SWEEP_BYTES)
+    raw = read_whole_file(file, MAX_SWEEP_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     inventory = parse_nodes(raw, source=show(str(file), 1024))
@@ -29,7 +29,7 @@ def read_inventory(file: Path | None) -> Inventory | None:
     return inventory
 
 
-def read_bytes(file: Path, limit: int) -> bytes | ParseError:
+def read_whole_file(file: Path, limit: int) -> bytes | ParseError:
     """Read a whole file, or say why that is not done."""
     source = show(str(file), 1024)
     try:
@@ -42,8 +42,8 @@ def read_bytes(file: Path, limit: int) -> bytes | ParseError:
     return raw
 
 
-def read_regular(file: Path, limit: int) -> bytes | ParseError:
+def read_regular_file(file: Path, limit: int) -> bytes | ParseError:
     """Read a file that another file or a folder names; to open a pipe would wait for its writer."""
     if file.exists() and not file.is_file():
         return ParseError("not a regular file", source=show(str(file), 1024))
-    return read_bytes(file, limit)
+    return read_whole_file(file, limit)

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 Value = TypeVar("Value")
 
 
-class _Written(NamedTuple, Generic[Value]):
+class _OwnWrite(NamedTuple, Generic[Value]):
     version: int
     """After the write; of a deleted object that at which it was deleted."""
     value: Value | None
@@ -34,9 +34,9 @@ class OwnWrites(Generic[Value]):
         self._version_of = version_of
         self._latest = latest
         self._lock = Lock()
-        self._written: dict[str, _Written[Value]] = {}
+        self._written: dict[str, _OwnWrite[Value]] = {}
 
-    def note(self, name: str, version: str, value: Value | None) -> None:
+    def record(self, name: str, version: str, value: Value | None) -> None:
         """Take note of a write.
 
         Args:
@@ -45,26 +45,28 @@ class OwnWrites(Generic[Value]):
             value: None where it was deleted.
         """
         with self._lock:
-            self._written[name] = _Written(_number(version), value)
+            self._written[name] = _OwnWrite(_parse_version(version), value)
 
     def pending(self) -> dict[str, Value | None]:
         """Return by name what the watch has not told yet; None for what we have deleted."""
         with self._lock:
             self._written = {
-                name: one for name, one in self._written.items() if not self._is_told(name, one)
+                name: one
+                for name, one in self._written.items()
+                if not self._is_confirmed(name, one)
             }
             return {name: one.value for name, one in self._written.items()}
 
-    def _is_told(self, name: str, written: _Written[Value]) -> bool:
-        known = _number(self._version_of(name))
+    def _is_confirmed(self, name: str, written: _OwnWrite[Value]) -> bool:
+        known = _parse_version(self._version_of(name))
         if written.value is not None:
-            return known >= written.version or self._is_past(written.version, known)
-        return known > written.version or self._is_past(written.version, known)
+            return known >= written.version or self._is_superseded(written.version, known)
+        return known > written.version or self._is_superseded(written.version, known)
 
-    def _is_past(self, version: int, known: int) -> bool:
+    def _is_superseded(self, version: int, known: int) -> bool:
         """Return whether an object that is not known any more was seen to go."""
-        return not known and _number(self._latest()) > version
+        return not known and _parse_version(self._latest()) > version
 
 
-def _number(version: str) -> int:
+def _parse_version(version: str) -> int:
     return int(version) if version.isdecimal() else 0

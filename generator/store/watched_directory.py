@@ -10,13 +10,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from generator.objects.inventory import Inventory
 from generator.objects.pods import BoundPod, Gang
 from generator.outputs.hypernode import HyperNode
-from generator.store.directory import DirectoryStore, ReadHyperNodes, ReadReports
+from generator.store.directory import DirectoryStore, StoredHyperNodes, StoredReports
 from generator.store.local_files import read_inventory
 from topology.model.errors import ConfigError, ParseError
 from topology.reports.neighbor_report import NeighborReport
 
 
-class ServedFolder:
+class WatchedDirectory:
     """A `ServedStore` on files. Nothing in it tells what runs, so it knows of no gang."""
 
     def __init__(self, root: Path, nodes: Path | None = None) -> None:
@@ -33,9 +33,13 @@ class ServedFolder:
         store = DirectoryStore(root)
         self._store = store
         files = (nodes,) if nodes else ()
-        self._inventory = Watched(partial(read_inventory, nodes), partial(file_stamps, *files))
-        self._reports = Watched(store.read_reports, partial(folder_stamps, store.reports))
-        self._hypernodes = Watched(store.read_hypernodes, partial(folder_stamps, store.hypernodes))
+        self._inventory = CachedReader(
+            partial(read_inventory, nodes), partial(read_file_stamps, *files)
+        )
+        self._reports = CachedReader(store.read_reports, partial(read_folder_stamps, store.reports))
+        self._hypernodes = CachedReader(
+            store.read_hypernodes, partial(read_folder_stamps, store.hypernodes)
+        )
 
     @property
     def is_synced(self) -> bool:
@@ -47,26 +51,26 @@ class ServedFolder:
         """Return nothing: what cannot be read is an error, or a problem of what is read."""
         return ()
 
-    def read_reports(self) -> ReadReports:
+    def read_reports(self) -> StoredReports:
         """Return all reports.
 
         Raises:
             StoreError: the folder cannot be read.
         """
-        return self._reports.latest()
+        return self._reports.read_latest()
 
-    def read_hypernodes(self) -> ReadHyperNodes:
+    def read_hypernodes(self) -> StoredHyperNodes:
         """Return all HyperNodes.
 
         Raises:
             StoreError: the folder cannot be read.
         """
-        return self._hypernodes.latest()
+        return self._hypernodes.read_latest()
 
     def read_inventory(self) -> Inventory | None:
         """Return the inventory; the last good one, with the problem, while it cannot be read."""
         try:
-            return self._inventory.latest()
+            return self._inventory.read_latest()
         except ConfigError as error:
             last = self._inventory.last or Inventory((), ())
             return last._replace(problems=(ParseError(str(error)), *last.problems))
@@ -75,11 +79,11 @@ class ServedFolder:
         """Return nothing: files do not tell what runs."""
         return ()
 
-    def read_bound(self) -> tuple[BoundPod, ...]:
+    def read_bound_pods(self) -> tuple[BoundPod, ...]:
         """Return nothing: files do not tell what runs."""
         return ()
 
-    def read_ailing(self) -> None:
+    def read_unready_agents(self) -> None:
         """Return None: reports in a folder are written again every period."""
 
     def read_fabric(self) -> Mapping[str, Any] | None:
@@ -94,9 +98,9 @@ class ServedFolder:
         """Replace the status of the Fabric object, as `DirectoryStore` does."""
         return self._store.write_status(status)
 
-    def use_up_approval(self, plan: str) -> bool:
+    def consume_approval(self, plan: str) -> bool:
         """Take back an approval, as `DirectoryStore` does."""
-        return self._store.use_up_approval(plan)
+        return self._store.consume_approval(plan)
 
     def write_report(self, report: NeighborReport) -> bool:
         """Write a report, as `DirectoryStore` does; its time is always new."""
@@ -118,7 +122,7 @@ class ServedFolder:
 ReadT = TypeVar("ReadT")
 
 
-class Stamp(NamedTuple):
+class FileStamp(NamedTuple):
     """What changes when a file does, be it replaced or written in place."""
 
     name: str
@@ -127,17 +131,19 @@ class Stamp(NamedTuple):
     changed_ns: int
 
 
-class Watched(Generic[ReadT]):
+class CachedReader(Generic[ReadT]):
     """What was read last, and the stamps that it was read at."""
 
-    def __init__(self, read: Callable[[], ReadT], stamps: Callable[[], tuple[Stamp, ...]]) -> None:
+    def __init__(
+        self, read: Callable[[], ReadT], stamps: Callable[[], tuple[FileStamp, ...]]
+    ) -> None:
         """Read once; errors of `read` are the caller's."""
         self._read = read
         self._stamps = stamps
         self._last_stamps = stamps()
         self._last = read()
 
-    def latest(self) -> ReadT:
+    def read_latest(self) -> ReadT:
         """Return the content, read anew where a stamp differs; errors of `read` are the caller's.
 
         Stamps are taken before reading, so a change in between is seen the next time.
@@ -154,25 +160,25 @@ class Watched(Generic[ReadT]):
         return self._last
 
 
-def file_stamps(*files: Path) -> tuple[Stamp, ...]:
+def read_file_stamps(*files: Path) -> tuple[FileStamp, ...]:
     """Return the stamps of those files that exist."""
-    return _stamps(files)
+    return _read_stamps(files)
 
 
-def folder_stamps(folder: Path) -> tuple[Stamp, ...]:
+def read_folder_stamps(folder: Path) -> tuple[FileStamp, ...]:
     """Return the stamps of everything in a folder, sorted; none where there is no folder."""
     try:
-        return _stamps(sorted(folder.iterdir()))
+        return _read_stamps(sorted(folder.iterdir()))
     except OSError:
         return ()
 
 
-def _stamps(files: Iterable[Path]) -> tuple[Stamp, ...]:
+def _read_stamps(files: Iterable[Path]) -> tuple[FileStamp, ...]:
     found = []
     for file in files:
         try:
             stat = file.stat()
         except OSError:
             continue
-        found.append(Stamp(file.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        found.append(FileStamp(file.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     return tuple(found)

@@ -7,42 +7,42 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from generator.store.local_files import read_bytes, read_regular
-from generator.switches.targets import Targets, parse_switches
+from generator.store.local_files import read_whole_file, read_regular_file
+from generator.switches.targets import TargetList, parse_switches
 from topology.model.errors import ConfigError, ParseError, show
 
 _MAX_CONFIG_BYTES: Final = 4 << 20
 _MAX_SECRET_BYTES: Final = 4096
-_ALL_BUT_OWNER: Final = 0o077
-_OTHERS: Final = 0o007
+_GROUP_AND_OTHERS_MODE: Final = 0o077
+_OTHERS_MODE: Final = 0o007
 
 
-class ReadTargets(NamedTuple):
+class LoadedTargets(NamedTuple):
     """The list, and what is doubtful about it."""
 
-    targets: Targets
+    targets: TargetList
     problems: tuple[ParseError, ...]
 
 
-def read_targets(config: Path) -> ReadTargets:
+def read_targets(config: Path) -> LoadedTargets:
     """Read the list of switches and the files of secrets that it names, beside it if relative.
 
     Raises:
         ConfigError: one of them cannot be read or is wrong.
     """
-    raw = read_bytes(config, _MAX_CONFIG_BYTES)
+    raw = read_whole_file(config, _MAX_CONFIG_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     problems: list[ParseError] = []
     read_secret = partial(_read_secret, config.parent, problems)
     found = parse_switches(raw, source=show(str(config), 1024), read_secret=read_secret)
-    return ReadTargets(found, tuple(problems))
+    return LoadedTargets(found, tuple(problems))
 
 
 def _read_secret(folder: Path, problems: list[ParseError], name: str) -> str:
     file = folder / name
     source = show(str(file), 1024)
-    raw = read_regular(file, _MAX_SECRET_BYTES)
+    raw = read_regular_file(file, _MAX_SECRET_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     if _is_exposed(file.stat()):
@@ -62,4 +62,4 @@ def _is_exposed(found: os.stat_result) -> bool:
     to the group of the pod.
     """
     is_ours = found.st_uid == os.geteuid()
-    return bool(found.st_mode & (_ALL_BUT_OWNER if is_ours else _OTHERS))
+    return bool(found.st_mode & (_GROUP_AND_OTHERS_MODE if is_ours else _OTHERS_MODE))

@@ -11,27 +11,27 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, Protocol
 
-from generator.store.directory import ReadReports
+from generator.store.directory import StoredReports
 from generator.switches.reports import (
-    failed_report,
+    build_failed_report,
     has_lost_lldp,
-    is_walked,
-    report_name,
-    reports_of,
+    is_switch_report,
+    build_report_name,
+    build_reports,
 )
 from generator.switches.targets import Target
-from generator.switches.walk import Outcome, SwitchWalk
+from generator.switches.walk import WalkOutcome, SwitchWalk
 from topology.model.ids import IdKind
 from topology.reports.compact_reports import Report
 from topology.reports.neighbor_report import NeighborReport
 
-_MUTE: Final = "it answers, but no longer shows the tables of LLDP: check its LLDP agent"
+_NO_LLDP_ADVICE: Final = "it answers, but no longer shows the tables of LLDP: check its LLDP agent"
 
 
 class ReportStore(Protocol):
     """Where reports of switches are kept."""
 
-    def read_reports(self) -> ReadReports:
+    def read_reports(self) -> StoredReports:
         """Return all reports."""
         ...
 
@@ -44,7 +44,7 @@ class ReportStore(Protocol):
         ...
 
 
-class KeptReports:
+class LastReports:
     """What the switches of one list told, by the address that was asked."""
 
     def __init__(self, store: ReportStore) -> None:
@@ -60,15 +60,15 @@ class KeptReports:
         """Return whether a switch ever told anything at an address."""
         return target in self._last
 
-    def judged(self, found: SwitchWalk) -> SwitchWalk:
+    def mark_lost_lldp(self, found: SwitchWalk) -> SwitchWalk:
         """Return a walk, as a part of one where LLDP fell silent on a switch that answers.
 
         SNMP and LLDP are two programs on most switches. Without the second one the walk shows a
         switch that hears nobody, which is not known at all.
         """
-        last = self._last_of(found)
-        if found.outcome is Outcome.OK and last is not None and has_lost_lldp(last, found):
-            return replace(found, outcome=Outcome.PARTIAL, reason=_MUTE)
+        last = self._find_last(found)
+        if found.outcome is WalkOutcome.OK and last is not None and has_lost_lldp(last, found):
+            return replace(found, outcome=WalkOutcome.PARTIAL, reason=_NO_LLDP_ADVICE)
         return found
 
     def write_whole(self, found: SwitchWalk, *, time: str, failed: Collection[Target]) -> None:
@@ -82,7 +82,7 @@ class KeptReports:
         Raises:
             KubeError, StoreError: it cannot be written; it counts as told all the same.
         """
-        (report,) = reports_of([found], observed_at=time)
+        (report,) = build_reports([found], observed_at=time)
         name = report.metadata.name
         self._replace(found, name)
         owner = self._owners.get(name, found.target)
@@ -90,7 +90,7 @@ class KeptReports:
             return  # one switch at two addresses: the report would change with each of them
         self._owners[name] = found.target
         self._replaced.discard(name)
-        self._keep(found.target, report)
+        self._remember(found.target, report)
 
     def write_failed(self, found: SwitchWalk, *, time: str) -> None:
         """Note a failure in the last report; what a part told counts where there is none.
@@ -98,12 +98,12 @@ class KeptReports:
         Raises:
             KubeError, StoreError: it cannot be written; it counts as told all the same.
         """
-        last = self._last_of(found)
+        last = self._find_last(found)
         if last is not None:
-            self._keep(found.target, failed_report(last, found))
+            self._remember(found.target, build_failed_report(last, found))
         elif found.device is not None:
-            (part,) = reports_of([found], observed_at=time)
-            self._keep(found.target, part)
+            (part,) = build_reports([found], observed_at=time)
+            self._remember(found.target, part)
 
     def withdraw_replaced(self) -> None:
         """Withdraw the reports of switches that are not where they were.
@@ -117,7 +117,7 @@ class KeptReports:
 
     def _replace(self, found: SwitchWalk, name: str) -> None:
         """Take note where another switch answers at an address than the last time."""
-        last = self._last_of(found)
+        last = self._find_last(found)
         if last is None or last.metadata.name == name:
             return
         self._last.pop(found.target, None)
@@ -125,27 +125,27 @@ class KeptReports:
             self._owners.pop(last.metadata.name, None)
             self._replaced.add(last.metadata.name)
 
-    def _keep(self, target: Target, report: NeighborReport) -> None:
+    def _remember(self, target: Target, report: NeighborReport) -> None:
         self._last[target] = report
         self._store.write_report(report)
 
-    def _last_of(self, found: SwitchWalk) -> NeighborReport | None:
-        return self._last.get(found.target) or self._last_stored(found)
+    def _find_last(self, found: SwitchWalk) -> NeighborReport | None:
+        return self._last.get(found.target) or self._find_last_stored(found)
 
-    def _last_stored(self, found: SwitchWalk) -> NeighborReport | None:
+    def _find_last_stored(self, found: SwitchWalk) -> NeighborReport | None:
         """Return what the store had of a switch before the first round, if anything.
 
         It is found by what the switch calls itself, else by the address that was asked.
         """
         if self._stored is None:
-            walked = [one for one in self._store.read_reports().reports if is_walked(one)]
+            walked = [one for one in self._store.read_reports().reports if is_switch_report(one)]
             self._stored = {
                 known.value: one
                 for one in walked
                 for known in (one.device.ids if one.device else ())
                 if known.kind is IdKind.IP
             } | {one.metadata.name: one for one in walked}
-        by_name = self._stored.get(report_name(found.device)) if found.device else None
+        by_name = self._stored.get(build_report_name(found.device)) if found.device else None
         last = by_name or self._stored.get(found.target.address)
         is_free = last is not None and last.metadata.name not in self._owners
-        return last.spelled_out() if last is not None and is_free else None
+        return last.to_wire() if last is not None and is_free else None

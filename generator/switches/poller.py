@@ -16,13 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from generator.switches.backoff import Backoff, due_targets
-from generator.switches.config import ReadTargets, read_targets
+from generator.switches.backoff import SwitchBackoff, find_due_targets
+from generator.switches.config import LoadedTargets, read_targets
 from generator.switches.discovery import Frontier
-from generator.switches.last_reports import KeptReports, ReportStore
-from generator.switches.reports import silent_findings
+from generator.switches.last_reports import LastReports, ReportStore
+from generator.switches.reports import derive_silent_findings
 from generator.switches.targets import Target
-from generator.switches.walk import Outcome, Session, SwitchWalk, walk_all, walk_switch
+from generator.switches.walk import WalkOutcome, WalkSession, SwitchWalk, walk_all, walk_switch
 from runtime.transition_log import TransitionLog
 from topology.model.errors import ConfigError, KubeError, StoreError, show
 from topology.model.facts import Finding
@@ -33,7 +33,7 @@ MAX_UNCHANGED: Final = 10
 """Rounds in a row that take a switch's word for it that nothing changed."""
 
 
-class SwitchRounds:
+class SwitchPoller:
     """The memory of the walks from one round to the next."""
 
     def __init__(  # noqa: PLR0913 - what a round needs of the world
@@ -45,7 +45,7 @@ class SwitchRounds:
         deadline: timedelta,
         now: Callable[[], datetime],
         clock: Callable[[], float],
-        open_session: Callable[[], AbstractAsyncContextManager[Session]],
+        open_session: Callable[[], AbstractAsyncContextManager[WalkSession]],
     ) -> None:
         """Read the list of switches.
 
@@ -72,22 +72,22 @@ class SwitchRounds:
         self._failures = TransitionLog(log, "switch failure", level=logging.WARNING)
         self._troubles: dict[Hashable, Mapping[str, object]] = {}
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
-        self._use(read_targets(config))
+        self._reset_targets(read_targets(config))
 
-    def _use(self, read: ReadTargets) -> None:
+    def _reset_targets(self, read: LoadedTargets) -> None:
         """Begin anew with a list: what was known of its switches may come from elsewhere."""
         self._read = read
         self._frontier = Frontier(read.targets.targets, read.targets.discovery)
-        self._waits: dict[Target, Backoff] = {}
+        self._waits: dict[Target, SwitchBackoff] = {}
         self._whole: dict[Target, SwitchWalk] = {}
         self._unchanged: dict[Target, int] = {}
         self._failed: dict[Target, SwitchWalk] = {}
-        self._kept = KeptReports(self._store)
+        self._kept = LastReports(self._store)
 
-    def findings(self) -> list[Finding]:
+    def derive_findings(self) -> list[Finding]:
         """Return a finding per listed switch that never told anything; any thread may ask."""
         failed = list(self._failed.values())
-        return silent_findings(
+        return derive_silent_findings(
             one for one in failed if one.target.is_expected and one.target not in self._kept
         )
 
@@ -96,7 +96,7 @@ class SwitchRounds:
         self._troubles = {}
         try:
             self._read_config()
-            asyncio.run(self._run())
+            asyncio.run(self._run_round())
             self._log_failures()
             self._problems.update(self._troubles)
         except asyncio.CancelledError:
@@ -121,25 +121,25 @@ class SwitchRounds:
         self._troubles |= {str(one): {"problem": str(one)} for one in read.problems}
         if read.targets != self._read.targets:
             log.info("switches listed", extra={"num": len(read.targets.targets)})
-            self._use(read)
+            self._reset_targets(read)
 
-    async def _run(self) -> None:
+    async def _run_round(self) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine that runs has one
         self._running = (asyncio.get_running_loop(), task)
         try:
-            targets = (*self._read.targets.targets, *self._frontier.found)
-            due = due_targets(targets, self._waits, now_s=self._clock())
+            targets = (*self._read.targets.targets, *self._frontier.discovered)
+            due = find_due_targets(targets, self._waits, now_s=self._clock())
             async with self._open_session() as session:
-                walk = partial(self._walk, session)
+                walk = partial(self._walk_or_check, session)
                 async for found in walk_all(due, walk=walk, frontier=self._frontier):
-                    self._take(found)
-            with self._noting_trouble():
+                    self._record_walk(found)
+            with self._log_store_errors():
                 self._kept.withdraw_replaced()
         finally:
             self._running = None
 
-    async def _walk(self, session: Session, target: Target) -> SwitchWalk:
+    async def _walk_or_check(self, session: WalkSession, target: Target) -> SwitchWalk:
         """Walk a switch, or ask it whether anything changed since its tables were fetched."""
         last = self._whole.get(target)
         is_trusted = self._unchanged.get(target, 0) < MAX_UNCHANGED
@@ -154,32 +154,32 @@ class SwitchRounds:
         self._unchanged[target] = self._unchanged.get(target, 0) + 1 if is_same else 0
         return found
 
-    def _take(self, walked: SwitchWalk) -> None:
+    def _record_walk(self, walked: SwitchWalk) -> None:
         """Remember how a walk ended, and write what it told."""
-        found = self._kept.judged(walked)
+        found = self._kept.mark_lost_lldp(walked)
         target = found.target
-        wait = self._waits.pop(target, Backoff())
+        wait = self._waits.pop(target, SwitchBackoff())
         period_s = self.period.total_seconds()
-        wait = wait.after(found.outcome, now_s=self._clock(), period_s=period_s)
-        if wait != Backoff():
+        wait = wait.after_walk(found.outcome, now_s=self._clock(), period_s=period_s)
+        if wait != SwitchBackoff():
             self._waits[target] = wait
-        with self._noting_trouble():
-            if found.outcome is Outcome.OK:
+        with self._log_store_errors():
+            if found.outcome is WalkOutcome.OK:
                 self._failed.pop(target, None)
                 self._whole[target] = found
-                self._kept.write_whole(found, time=self._time(), failed=self._failed)
+                self._kept.write_whole(found, time=self._render_now(), failed=self._failed)
             else:
                 self._failed[target] = found
-                self._kept.write_failed(found, time=self._time())
+                self._kept.write_failed(found, time=self._render_now())
 
     @contextmanager
-    def _noting_trouble(self) -> Iterator[None]:
+    def _log_store_errors(self) -> Iterator[None]:
         try:
             yield
         except (KubeError, StoreError) as error:
             self._troubles[str(error)] = {"problem": str(error)}
 
-    def _time(self) -> str:
+    def _render_now(self) -> str:
         return f"{self._now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def _log_failures(self) -> None:
@@ -194,6 +194,6 @@ class SwitchRounds:
                 for target, walk in self._failed.items()
                 if target.is_expected
                 or target in self._kept
-                or walk.outcome is not Outcome.UNREACHABLE
+                or walk.outcome is not WalkOutcome.UNREACHABLE
             }
         )

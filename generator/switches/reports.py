@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Final
 
-from generator.switches.walk import Outcome, SwitchWalk
+from generator.switches.walk import WalkOutcome, SwitchWalk
 from topology.model.errors import show
 from topology.model.facts import Device, Finding, FindingKind, Severity
 from topology.model.ids import IdKind
@@ -15,13 +15,13 @@ from topology.reports.neighbor_report import (
     CollectorOutcome,
     NeighborReport,
     ReportStatus,
-    report_of,
+    build_report,
 )
 
 COLLECTOR: Final = "snmp"
 
 
-def report_name(device: Device) -> str:
+def build_report_name(device: Device) -> str:
     """Return the name of a switch's report: its chassis MAC, else its first; else a hash.
 
     Nothing that a switch says of itself but a MAC becomes a part of a file's name.
@@ -36,7 +36,7 @@ def report_name(device: Device) -> str:
     return f"switch-{told or hashlib.sha256(repr(device.ids).encode()).hexdigest()[:12]}"
 
 
-def reports_of(walks: Iterable[SwitchWalk], *, observed_at: str) -> list[NeighborReport]:
+def build_reports(walks: Iterable[SwitchWalk], *, observed_at: str) -> list[NeighborReport]:
     """Return a report per switch, whole walks before partial ones, sorted by name.
 
     A switch that was walked under two addresses has one report: of the first whole walk.
@@ -45,25 +45,27 @@ def reports_of(walks: Iterable[SwitchWalk], *, observed_at: str) -> list[Neighbo
     for walk in walks:
         if walk.device is None:
             continue
-        name = report_name(walk.device)
+        name = build_report_name(walk.device)
         kept = chosen.get(name)
-        is_better = kept is not None and walk.outcome is Outcome.OK is not kept.outcome
+        is_better = kept is not None and walk.outcome is WalkOutcome.OK is not kept.outcome
         if kept is None or is_better:
             chosen[name] = walk
     return [
-        report_of(
+        build_report(
             walk.device,
             name=name,
-            status=ReportStatus(observed_at=observed_at, collectors=(_collector(walk),)),
+            status=ReportStatus(
+                observed_at=observed_at, collectors=(_build_collector_outcome(walk),)
+            ),
         )
         for name, walk in sorted(chosen.items())
         if walk.device is not None
     ]
 
 
-def failed_report(last: NeighborReport, walk: SwitchWalk) -> NeighborReport:
+def build_failed_report(last: NeighborReport, walk: SwitchWalk) -> NeighborReport:
     """Return the last report of a switch whose walk failed: old facts, their time, the failure."""
-    status = last.status.model_copy(update={"collectors": (_collector(walk),)})
+    status = last.status.model_copy(update={"collectors": (_build_collector_outcome(walk),)})
     return last.model_copy(update={"status": status})
 
 
@@ -76,17 +78,17 @@ def has_lost_lldp(last: NeighborReport, walk: SwitchWalk) -> bool:
     return had_one and all(known.kind is not IdKind.CHASSIS_ID for known in now.ids)
 
 
-def is_walked(report: Report) -> bool:
+def is_switch_report(report: Report) -> bool:
     """Return whether a report is of a walk, and not an agent's."""
     return any(row.name == COLLECTOR for row in report.status.collectors)
 
 
-def is_whole(report: NeighborReport) -> bool:
+def is_complete(report: NeighborReport) -> bool:
     """Return whether everything that was collected for a report was told."""
     return all(row.outcome == "ok" for row in report.status.collectors)
 
 
-def silent_findings(walks: Iterable[SwitchWalk]) -> list[Finding]:
+def derive_silent_findings(walks: Iterable[SwitchWalk]) -> list[Finding]:
     """Return a finding per address that ought to be a switch's and never told anything."""
     return [
         Finding(
@@ -103,9 +105,9 @@ def silent_findings(walks: Iterable[SwitchWalk]) -> list[Finding]:
     ]
 
 
-def _collector(walk: SwitchWalk) -> CollectorOutcome:
+def _build_collector_outcome(walk: SwitchWalk) -> CollectorOutcome:
     return CollectorOutcome(
         name=COLLECTOR,
-        outcome="ok" if walk.outcome is Outcome.OK else "failed",
+        outcome="ok" if walk.outcome is WalkOutcome.OK else "failed",
         message=show(walk.reason),
     )

@@ -52,10 +52,10 @@ from pysnmp.proto.mpmod.rfc3412 import (
 )
 from pysnmp.proto.rfc1905 import PDUs, ResponsePDU
 
-from generator.switches.targets import AuthProtocol, Credentials, PrivProtocol, Target
-from generator.switches.varbinds import parse_binds
+from generator.switches.targets import AuthProtocol, SnmpCredentials, PrivProtocol, Target
+from generator.switches.varbinds import parse_varbinds
 from topology.model.errors import SwitchRefused, SwitchSilent, show
-from topology.sources.lldp_mib.tables import Oid, Span, WalkRow
+from topology.sources.lldp_mib.tables import Oid, ColumnSpan, WalkRow
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ _PRIV: Final = {
 }
 
 
-def _with(kind: type, **others: object) -> NamedTypes:
+def _replace_components(kind: type, **others: object) -> NamedTypes:
     """Return the components of a type, some of them replaced by name."""
     return NamedTypes(
         *(
@@ -95,27 +95,27 @@ class _RawBinds(RawElement):  # type: ignore[misc]
 
 
 class _RawResponse(ResponsePDU):  # type: ignore[misc]
-    componentType = _with(ResponsePDU, **{"variable-bindings": _RawBinds()})  # noqa: N815
+    componentType = _replace_components(ResponsePDU, **{"variable-bindings": _RawBinds()})  # noqa: N815
 
 
 class _RawPdus(PDUs):  # type: ignore[misc]
-    componentType = _with(PDUs, response=_RawResponse())  # noqa: N815
+    componentType = _replace_components(PDUs, response=_RawResponse())  # noqa: N815
 
 
 class _RawMessage(v2c.Message):  # type: ignore[misc]
-    componentType = _with(v2c.Message, data=_RawPdus())  # noqa: N815
+    componentType = _replace_components(v2c.Message, data=_RawPdus())  # noqa: N815
 
 
 class _RawScopedPdu(ScopedPDU):  # type: ignore[misc]
-    componentType = _with(ScopedPDU, data=_RawPdus())  # noqa: N815
+    componentType = _replace_components(ScopedPDU, data=_RawPdus())  # noqa: N815
 
 
 class _RawScopedPduData(ScopedPduData):  # type: ignore[misc]
-    componentType = _with(ScopedPduData, plaintext=_RawScopedPdu())  # noqa: N815
+    componentType = _replace_components(ScopedPduData, plaintext=_RawScopedPdu())  # noqa: N815
 
 
 class _RawV3Message(SNMPv3Message):  # type: ignore[misc]
-    componentType = _with(SNMPv3Message, msgData=_RawScopedPduData())  # noqa: N815
+    componentType = _replace_components(SNMPv3Message, msgData=_RawScopedPduData())  # noqa: N815
 
 
 class _RawV2c(SnmpV2cMessageProcessingModel):  # type: ignore[misc]
@@ -126,7 +126,7 @@ class _RawV3(SnmpV3MessageProcessingModel):  # type: ignore[misc]
     SNMP_MSG_SPEC = _RawV3Message
 
 
-class _Asker(BulkCommandGenerator):  # type: ignore[misc]
+class _RawBulkGenerator(BulkCommandGenerator):  # type: ignore[misc]
     """Hands over the answer as it is, where the library would unpack its cells."""
 
     def process_response_varbinds(
@@ -153,13 +153,13 @@ class SnmpSession:
         self._retries = retries
         # One engine per credentials: an engine keeps users by name, and two switches may know
         # one name by different keys. It takes 0.2 s to make.
-        self._engines: dict[Credentials, SnmpEngine] = {}
+        self._engines: dict[SnmpCredentials, SnmpEngine] = {}
         self._addresses: dict[tuple[str, int], Any] = {}
         self._names = CommandGeneratorLcdConfigurator()
 
     async def __aenter__(self) -> Self:
         """Take over what pysnmp leaves to the event loop: answers that nobody can use."""
-        asyncio.get_running_loop().set_exception_handler(_take_fault)
+        asyncio.get_running_loop().set_exception_handler(_ignore_decode_error)
         return self
 
     async def __aexit__(
@@ -173,7 +173,7 @@ class SnmpSession:
             engine.close_dispatcher()
         await asyncio.sleep(0)  # answers that came late are still on their way to the engines
 
-    async def rows(self, target: Target, span: Span) -> AsyncIterator[WalkRow]:
+    async def fetch_rows(self, target: Target, span: ColumnSpan) -> AsyncIterator[WalkRow]:
         """Yield the rows of a span in order; nothing where the switch lacks it.
 
         Raises:
@@ -183,7 +183,7 @@ class SnmpSession:
         at, last = span.first, span.last
         while True:
             num_cells = 0
-            for oid, value, is_absent in parse_binds(await self._request(target, at, span)):
+            for oid, value, is_absent in parse_varbinds(await self._request(target, at, span)):
                 num_cells += 1
                 if is_absent or oid[: len(last)] > last:
                     return
@@ -196,16 +196,18 @@ class SnmpSession:
             if not num_cells:
                 return
 
-    async def _request(self, target: Target, at: Oid, span: Span) -> bytes:
+    async def _request(self, target: Target, at: Oid, span: ColumnSpan) -> bytes:
         """Return the cells that follow an OID, as they came."""
         count = MAX_REPETITIONS if span.num_rows is None else span.num_rows + 1
         asked = ((ObjectIdentifier(at), Null("")),)
         answered: asyncio.Future[tuple[Any, Any]] = asyncio.get_running_loop().create_future()
-        place = await self._address(target)
+        place = await self._resolve_address(target)
         try:
-            engine = self._engine(target.credentials)
-            name, _ = self._names.configure(engine, _auth(target.credentials), place, b"")
-            _Asker().send_varbinds(engine, name, None, b"", 0, count, asked, None, answered)
+            engine = self._get_engine(target.credentials)
+            name, _ = self._names.configure(engine, _build_auth(target.credentials), place, b"")
+            _RawBulkGenerator().send_varbinds(
+                engine, name, None, b"", 0, count, asked, None, answered
+            )
             failure, pdu = await answered
         except (PySnmpError, PyAsn1Error, OSError, UnicodeError) as error:
             raise SwitchSilent(show(str(error))) from error
@@ -218,7 +220,7 @@ class SnmpSession:
             raise SwitchRefused(show(f"error status {status.prettyPrint()}"))
         return bytes(v2c.apiPDU.get_varbind_list(pdu))
 
-    def _engine(self, credentials: Credentials) -> SnmpEngine:
+    def _get_engine(self, credentials: SnmpCredentials) -> SnmpEngine:
         if credentials not in self._engines:
             engine = SnmpEngine()
             for model in (_RawV2c(), _RawV3()):
@@ -226,7 +228,7 @@ class SnmpSession:
             self._engines[credentials] = engine
         return self._engines[credentials]
 
-    async def _address(self, target: Target) -> UdpTransportTarget | Udp6TransportTarget:
+    async def _resolve_address(self, target: Target) -> UdpTransportTarget | Udp6TransportTarget:
         """Return where to send; a name is resolved once."""
         place = (target.address, target.port)
         if place not in self._addresses:
@@ -240,22 +242,22 @@ class SnmpSession:
         return self._addresses[place]
 
 
-def _take_fault(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _ignore_decode_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Pass by an answer that came too late or makes no sense: its request ends by its timeout."""
     fault = context.get("exception")
-    if isinstance(fault, (PySnmpError, PyAsn1Error)) or _is_of_decoding(fault):
+    if isinstance(fault, (PySnmpError, PyAsn1Error)) or _is_decode_error(fault):
         log.debug("answer dropped", extra={"error": show(str(fault))})
     else:
         loop.default_exception_handler(context)
 
 
-def _is_of_decoding(fault: BaseException | None) -> bool:
+def _is_decode_error(fault: BaseException | None) -> bool:
     """Return whether pyasn1 failed by an error not its own, as by TypeError of the octets b0 22."""
     frames = [frame for frame, _ in walk_tb(fault.__traceback__)] if fault else []
     return bool(frames) and str(frames[-1].f_globals.get("__name__")).startswith("pyasn1.")
 
 
-def _auth(credentials: Credentials) -> CommunityData | UsmUserData:
+def _build_auth(credentials: SnmpCredentials) -> CommunityData | UsmUserData:
     if credentials.community:
         # Most switches in use have nothing else; whoever sets up v3 gets v3.
         return CommunityData(credentials.community, mpModel=1)  # noqa: S508 - version 2c is asked

@@ -41,8 +41,8 @@ MAX_ADDRESSES: Final = 4096  # of one network or list: more is a mistyped prefix
 MIN_KEY_CHARS: Final = 8  # RFC 3414, 11.2
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?\Z", re.ASCII)
 
-Path = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
-Address = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+FilePath = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
+SwitchAddress = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 
 
 def _check_network(value: object) -> object:
@@ -53,8 +53,8 @@ def _check_network(value: object) -> object:
     return value
 
 
-Network = Annotated[IPvAnyNetwork, BeforeValidator(_check_network)]
-Version = Annotated[Literal["2c", "3"], BeforeValidator(str)]  # YAML reads 3 as a number
+NetworkText = Annotated[IPvAnyNetwork, BeforeValidator(_check_network)]
+SnmpVersion = Annotated[Literal["2c", "3"], BeforeValidator(str)]  # YAML reads 3 as a number
 
 
 class AuthProtocol(StrEnum):
@@ -80,16 +80,16 @@ class PrivProtocol(StrEnum):
 class SwitchGroup(WireModel):
     """Switches that take the same credentials."""
 
-    addresses: Annotated[tuple[Address, ...], Field(min_length=1, max_length=MAX_ADDRESSES)]
+    addresses: Annotated[tuple[SwitchAddress, ...], Field(min_length=1, max_length=MAX_ADDRESSES)]
     """Addresses, names, or networks all of whose addresses are tried."""
     port: Annotated[int, Field(ge=1, le=65535, strict=True)] = 161
-    version: Version = "2c"
-    community_file: Path | None = None
+    version: SnmpVersion = "2c"
+    community_file: FilePath | None = None
     user: Annotated[str, StringConstraints(min_length=1, max_length=32)] | None = None
     auth_protocol: AuthProtocol = AuthProtocol.SHA_256
-    auth_key_file: Path | None = None
+    auth_key_file: FilePath | None = None
     priv_protocol: PrivProtocol = PrivProtocol.AES
-    priv_key_file: Path | None = None
+    priv_key_file: FilePath | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -113,7 +113,7 @@ class Discovery(WireModel):
     are sent to no address outside these networks.
     """
 
-    networks: Annotated[tuple[Network, ...], Field(min_length=1, max_length=1024)]
+    networks: Annotated[tuple[NetworkText, ...], Field(min_length=1, max_length=1024)]
     max_switches: Annotated[int, Field(ge=1, le=10_000)] = 1024
     """Addresses tried beside the listed ones."""
     max_depth: Annotated[int, Field(ge=1, le=16)] = 8
@@ -128,7 +128,7 @@ class SwitchesFile(WireModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class SnmpCredentials:
     """What a switch asks for; its secrets do not show when it is printed."""
 
     community: str = field(default="", repr=False)
@@ -147,12 +147,12 @@ class Target(NamedTuple):
     address: str
     """IP address or host name."""
     port: int
-    credentials: Credentials
+    credentials: SnmpCredentials
     is_expected: bool = True
     """Whether a switch must be there; not so at each address of a network, or of any neighbor."""
 
 
-class Targets(NamedTuple):
+class TargetList(NamedTuple):
     """What the file says."""
 
     targets: tuple[Target, ...]
@@ -160,7 +160,7 @@ class Targets(NamedTuple):
     discovery: Discovery | None
 
 
-def parse_switches(raw: bytes, *, source: str, read_secret: Callable[[str], str]) -> Targets:
+def parse_switches(raw: bytes, *, source: str, read_secret: Callable[[str], str]) -> TargetList:
     """Return the targets of the file.
 
     Args:
@@ -178,19 +178,21 @@ def parse_switches(raw: bytes, *, source: str, read_secret: Callable[[str], str]
         raise ConfigError(f"{source}: {'; '.join(describe_validation(error))}") from error
     targets: dict[tuple[str, int], Target] = {}
     for group in found.switches:
-        credentials = _credentials(group, source, read_secret)
-        for address, is_expected in _addresses(group, source):
+        credentials = _read_credentials(group, source, read_secret)
+        for address, is_expected in _expand_addresses(group, source):
             target = Target(address, group.port, credentials, is_expected=is_expected)
             kept = targets.setdefault((address, group.port), target)
             targets[address, group.port] = kept._replace(
                 is_expected=kept.is_expected or is_expected
             )
-    return Targets(tuple(targets.values()), found.discover)
+    return TargetList(tuple(targets.values()), found.discover)
 
 
-def _credentials(group: SwitchGroup, source: str, read_secret: Callable[[str], str]) -> Credentials:
+def _read_credentials(
+    group: SwitchGroup, source: str, read_secret: Callable[[str], str]
+) -> SnmpCredentials:
     if group.community_file is not None:
-        return Credentials(community=read_secret(group.community_file))
+        return SnmpCredentials(community=read_secret(group.community_file))
     keys = {
         name: read_secret(file) if file else ""
         for name, file in (("auth", group.auth_key_file), ("priv", group.priv_key_file))
@@ -198,7 +200,7 @@ def _credentials(group: SwitchGroup, source: str, read_secret: Callable[[str], s
     for name, key in keys.items():
         if 0 < len(key) < MIN_KEY_CHARS:
             raise ConfigError(f"{source}: the {name} key is shorter than {MIN_KEY_CHARS}")
-    return Credentials(
+    return SnmpCredentials(
         user=group.user or "",
         auth_protocol=group.auth_protocol,
         auth_key=keys["auth"],
@@ -207,11 +209,11 @@ def _credentials(group: SwitchGroup, source: str, read_secret: Callable[[str], s
     )
 
 
-def _addresses(group: SwitchGroup, source: str) -> Iterator[tuple[str, bool]]:
+def _expand_addresses(group: SwitchGroup, source: str) -> Iterator[tuple[str, bool]]:
     """Yield addresses, and whether a switch must be there."""
     for text in group.addresses:
         if "/" in text:
-            yield from ((address, False) for address in _hosts(text, source))
+            yield from ((address, False) for address in _expand_hosts(text, source))
         elif ":" in text or text.replace(".", "").isdecimal():
             try:
                 yield str(ipaddress.ip_address(text)), True
@@ -223,7 +225,7 @@ def _addresses(group: SwitchGroup, source: str) -> Iterator[tuple[str, bool]]:
             raise ConfigError(f"{source}: no address, name or network: '{show(text)}'")
 
 
-def _hosts(text: str, source: str) -> Iterator[str]:
+def _expand_hosts(text: str, source: str) -> Iterator[str]:
     try:
         network = ipaddress.ip_network(text)
     except ValueError as error:

@@ -19,14 +19,16 @@ _OID: Final = 0x06
 _SEQUENCE: Final = 0x30
 _OCTETS: Final = frozenset({0x04, 0x40, 0x44})  # OCTET STRING, IpAddress, Opaque
 _UNSIGNED: Final = frozenset({0x41, 0x42, 0x43, 0x46})  # Counter32, Gauge32, TimeTicks, Counter64
-_NOTHING: Final = frozenset({0x05, 0x80, 0x81, 0x82})  # NULL, no such object, instance, end of view
+_ABSENT_TAGS: Final = frozenset(
+    {0x05, 0x80, 0x81, 0x82}
+)  # NULL, no such object, instance, end of view
 _MAX_INTEGER_BYTES: Final = 9
 _MAX_LENGTH_BYTES: Final = 3
 _MAX_SUBIDS: Final = 128
-_LONG: Final = 0x80
+_LONG_FORM: Final = 0x80
 
 
-class Bind(NamedTuple):
+class VarBind(NamedTuple):
     """One cell."""
 
     oid: Oid
@@ -36,7 +38,7 @@ class Bind(NamedTuple):
     """Whether there is nothing at this OID, nor after it where it was asked for by GETBULK."""
 
 
-def parse_binds(raw: bytes) -> Iterator[Bind]:
+def parse_varbinds(raw: bytes) -> Iterator[VarBind]:
     """Yield the cells of a VarBindList, whose own tag and length are left out. O(bytes).
 
     Raises:
@@ -44,48 +46,50 @@ def parse_binds(raw: bytes) -> Iterator[Bind]:
     """
     at = 0
     while at < len(raw):
-        tag, start, at = _element(raw, at)
+        tag, start, at = _parse_element(raw, at)
         if tag != _SEQUENCE:
-            raise _senseless()
-        name_tag, name_start, name_end = _element(raw, start)
-        value_tag, value_start, value_end = _element(raw, name_end)
+            raise _build_malformed_error()
+        name_tag, name_start, name_end = _parse_element(raw, start)
+        value_tag, value_start, value_end = _parse_element(raw, name_end)
         if name_tag != _OID or value_end != at:
-            raise _senseless()
-        oid = _oid(raw[name_start:name_end])
-        yield Bind(oid, _value(value_tag, raw[value_start:value_end]), value_tag in _NOTHING)
+            raise _build_malformed_error()
+        oid = _parse_oid(raw[name_start:name_end])
+        yield VarBind(
+            oid, _parse_value(value_tag, raw[value_start:value_end]), value_tag in _ABSENT_TAGS
+        )
 
 
-def _element(raw: bytes, at: int) -> tuple[int, int, int]:
+def _parse_element(raw: bytes, at: int) -> tuple[int, int, int]:
     """Return (tag, start, end) of the content of the element that begins here."""
     if at + 2 > len(raw):
-        raise _senseless()
+        raise _build_malformed_error()
     tag, length, start = raw[at], raw[at + 1], at + 2
-    if length >= _LONG:
-        num_bytes = length - _LONG
+    if length >= _LONG_FORM:
+        num_bytes = length - _LONG_FORM
         if not 0 < num_bytes <= _MAX_LENGTH_BYTES:
-            raise _senseless()
+            raise _build_malformed_error()
         length, start = int.from_bytes(raw[start : start + num_bytes]), start + num_bytes
     if start + length > len(raw):
-        raise _senseless()
+        raise _build_malformed_error()
     return tag, start, start + length
 
 
-def _oid(raw: bytes) -> Oid:
+def _parse_oid(raw: bytes) -> Oid:
     """Return an OID; its first octet holds two numbers."""
     parts: list[int] = []
     part = 0
     for octet in raw:
         part = part << 7 | octet & 0x7F
-        if octet < _LONG:
+        if octet < _LONG_FORM:
             parts.append(part)
             part = 0
-    if not parts or raw[-1] >= _LONG or len(parts) > _MAX_SUBIDS:
-        raise _senseless()
+    if not parts or raw[-1] >= _LONG_FORM or len(parts) > _MAX_SUBIDS:
+        raise _build_malformed_error()
     first = min(parts[0] // 40, 2)
     return (first, parts[0] - 40 * first, *parts[1:])
 
 
-def _value(tag: int, content: bytes) -> Value | None:
+def _parse_value(tag: int, content: bytes) -> Value | None:
     if tag in _OCTETS:
         return content
     if len(content) > _MAX_INTEGER_BYTES:
@@ -96,5 +100,5 @@ def _value(tag: int, content: bytes) -> Value | None:
     return int.from_bytes(content) if tag in _UNSIGNED else None
 
 
-def _senseless() -> SwitchRefused:
+def _build_malformed_error() -> SwitchRefused:
     return SwitchRefused("its answer makes no sense")

@@ -26,17 +26,17 @@ from topology.sources.lldp_mib.tables import (
     SYS_UP_TIME,
     SYSTEM_SPAN,
     V2_SPANS,
-    Span,
+    ColumnSpan,
     WalkRow,
 )
 from topology.sources.lldp_mib.walk import parse_walk
 
 MAX_ROWS: Final = 100_000  # a switch of 4096 ports has half of that
-PARALLEL: Final = 32
-_REMOTE: Final = (*LLDP, 4, 1, 1)
+MAX_PARALLEL: Final = 32
+_REMOTE_TABLE: Final = (*LLDP, 4, 1, 1)
 
 
-class Outcome(StrEnum):
+class WalkOutcome(StrEnum):
     """How the walk of a switch ended."""
 
     OK = "ok"
@@ -46,10 +46,10 @@ class Outcome(StrEnum):
     UNREACHABLE = "unreachable"
 
 
-class Session(Protocol):
+class WalkSession(Protocol):
     """Fetches rows from switches."""
 
-    def rows(self, target: Target, span: Span) -> AsyncIterator[WalkRow]:
+    def fetch_rows(self, target: Target, span: ColumnSpan) -> AsyncIterator[WalkRow]:
         """Yield the rows of a span in order.
 
         Raises:
@@ -59,13 +59,13 @@ class Session(Protocol):
         ...
 
 
-class Stamp(NamedTuple):
+class NeighborStamp(NamedTuple):
     """What tells whether a switch still has the neighbors that it had."""
 
     name: bytes
-    up_time: int
+    up_time_cs: int
     """Hundredths of a second."""
-    stats: tuple[int, ...]
+    change_counters: tuple[int, ...]
     """When any neighbor changed, and how many came and went; the first is 0 where nothing tells."""
 
 
@@ -74,7 +74,7 @@ class SwitchWalk:
     """What came of one address."""
 
     target: Target
-    outcome: Outcome
+    outcome: WalkOutcome
     duration_s: float
     device: Device | None = None
     """None where nothing usable was told."""
@@ -82,7 +82,7 @@ class SwitchWalk:
     """Why it is not `ok`."""
     problems: tuple[ParseError, ...] = ()
     """What of its tables was skipped."""
-    stamp: Stamp | None = None
+    stamp: NeighborStamp | None = None
     """As it was when the walk began; None where the switch did not tell."""
 
 
@@ -91,7 +91,7 @@ async def walk_all(
     *,
     walk: Callable[[Target], Awaitable[SwitchWalk]],
     frontier: Frontier,
-    parallel: int = PARALLEL,
+    parallel: int = MAX_PARALLEL,
 ) -> AsyncIterator[SwitchWalk]:
     """Yield the walks of switches, and of those that they hear, as each of them ends.
 
@@ -117,8 +117,10 @@ async def walk_all(
             ended = [task.result() for task in sorted(done, key=order.__getitem__)]
             order = {task: at for task, at in order.items() if task not in done}
             for found in ended:
-                frontier.learn(found.target, found.device)
-            due = [heard for found in ended for heard in frontier.after(found.target, found.device)]
+                frontier.record_walk(found.target, found.device)
+            due = [
+                heard for found in ended for heard in frontier.find_next(found.target, found.device)
+            ]
             for found in ended:
                 yield found
     finally:
@@ -129,7 +131,7 @@ async def walk_all(
 async def walk_switch(
     target: Target,
     *,
-    session: Session,
+    session: WalkSession,
     clock: Callable[[], float],
     deadline_s: float,
     last: SwitchWalk | None = None,
@@ -145,34 +147,34 @@ async def walk_switch(
             tables are walked.
     """
     rows: list[WalkRow] = []
-    stamp: Stamp | None = None
+    stamp: NeighborStamp | None = None
     failure: SwitchError | None = None
     began = clock()
     try:
         async with asyncio.timeout(deadline_s):
             stamp = await _fetch_stamp(session, target, rows)
             if last is not None and is_unchanged(last, stamp):
-                return SwitchWalk(target, Outcome.OK, clock() - began, last.device, stamp=stamp)
+                return SwitchWalk(target, WalkOutcome.OK, clock() - began, last.device, stamp=stamp)
             await _fetch(session, target, rows)
     except TimeoutError:
         failure = SwitchError(f"not done within {deadline_s:g} s")
     except SwitchError as error:
         failure = error
-    return _walked(target, rows, failure=failure, duration_s=clock() - began, stamp=stamp)
+    return _build_walk(target, rows, failure=failure, duration_s=clock() - began, stamp=stamp)
 
 
-def _walked(
+def _build_walk(
     target: Target,
     rows: list[WalkRow],
     *,
     failure: SwitchError | None,
     duration_s: float,
-    stamp: Stamp | None,
+    stamp: NeighborStamp | None,
 ) -> SwitchWalk:
     """Return what the rows that came tell."""
     source = f"switch {show(target.address, 253)}"
     device, problems = parse_walk(rows, source=source, address=target.address)
-    outcome, reason = _outcome(device, failure)
+    outcome, reason = _classify_outcome(device, failure)
     return SwitchWalk(
         target=target,
         outcome=outcome,
@@ -184,49 +186,56 @@ def _walked(
     )
 
 
-def is_unchanged(last: SwitchWalk, stamp: Stamp | None) -> bool:
+def is_unchanged(last: SwitchWalk, stamp: NeighborStamp | None) -> bool:
     """Return whether the tables of neighbors are as they were at an earlier walk.
 
     Only where the counter is known to tell: the walk was whole, LLDP alone heard somebody, and the
     switch did not restart, for it counts from its start.
     """
     then = last.stamp
-    if stamp is None or then is None or last.outcome is not Outcome.OK or last.device is None:
+    if stamp is None or then is None or last.outcome is not WalkOutcome.OK or last.device is None:
         return False
     sources = {heard.source for port in last.device.ports for heard in port.neighbors}
-    is_same = (stamp.name, stamp.stats) == (then.name, then.stats) and stamp.stats[0] > 0
-    return is_same and then.up_time <= stamp.up_time and sources == {Source.LLDP}
+    is_same = (stamp.name, stamp.change_counters) == (
+        then.name,
+        then.change_counters,
+    ) and stamp.change_counters[0] > 0
+    return is_same and then.up_time_cs <= stamp.up_time_cs and sources == {Source.LLDP}
 
 
-def _outcome(device: Device | None, failure: SwitchError | None) -> tuple[Outcome, str]:
+def _classify_outcome(
+    device: Device | None, failure: SwitchError | None
+) -> tuple[WalkOutcome, str]:
     if device is not None:
-        return (Outcome.PARTIAL, str(failure)) if failure else (Outcome.OK, "")
+        return (WalkOutcome.PARTIAL, str(failure)) if failure else (WalkOutcome.OK, "")
     if failure is None:
-        return Outcome.REFUSED, "it answers, but shows none of the tables: check its view"
+        return WalkOutcome.REFUSED, "it answers, but shows none of the tables: check its view"
     is_refusal = isinstance(failure, SwitchRefused)
-    return (Outcome.REFUSED if is_refusal else Outcome.UNREACHABLE), str(failure)
+    return (WalkOutcome.REFUSED if is_refusal else WalkOutcome.UNREACHABLE), str(failure)
 
 
-async def _fetch_stamp(session: Session, target: Target, rows: list[WalkRow]) -> Stamp:
+async def _fetch_stamp(session: WalkSession, target: Target, rows: list[WalkRow]) -> NeighborStamp:
     for span in (SYSTEM_SPAN, STATS_SPAN):
         await _fetch_span(session, target, span, rows)
     cells = dict(rows)
     name, *numbers = (cells.get((*at, 0)) for at in (SYS_NAME, SYS_UP_TIME, *REMOTE_STATS))
     up_time, *stats = (one if isinstance(one, int) else 0 for one in numbers)
-    return Stamp(name if isinstance(name, bytes) else b"", up_time, tuple(stats))
+    return NeighborStamp(name if isinstance(name, bytes) else b"", up_time, tuple(stats))
 
 
-async def _fetch(session: Session, target: Target, rows: list[WalkRow]) -> None:
+async def _fetch(session: WalkSession, target: Target, rows: list[WalkRow]) -> None:
     """Add the rows of all tables; those of LLDP-V2-MIB where the LLDP-MIB has no neighbors."""
     for span in BASE_SPANS:
         await _fetch_span(session, target, span, rows)
-    if not any(oid[: len(_REMOTE)] == _REMOTE for oid, _ in rows):
+    if not any(oid[: len(_REMOTE_TABLE)] == _REMOTE_TABLE for oid, _ in rows):
         for span in V2_SPANS:
             await _fetch_span(session, target, span, rows)
 
 
-async def _fetch_span(session: Session, target: Target, span: Span, rows: list[WalkRow]) -> None:
-    async for row in session.rows(target, span):
+async def _fetch_span(
+    session: WalkSession, target: Target, span: ColumnSpan, rows: list[WalkRow]
+) -> None:
+    async for row in session.fetch_rows(target, span):
         if len(rows) >= MAX_ROWS:
             raise SwitchRefused(f"more than {MAX_ROWS} rows: no switch has that many")
         rows.append(row)

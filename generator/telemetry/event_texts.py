@@ -22,26 +22,26 @@ from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 NODE_KIND: Final = "Node"
 MAX_NODES: Final = 20
 """Nodes that get a notice of their own in one round; the others are in that of the Fabric."""
-_SHOWN: Final = 5
+_MAX_SHOWN: Final = 5
 _MAX_NOTE: Final = 1000
-_WANTED: Final = frozenset({"Paused", "DryRun"})
+_INTENDED_REASONS: Final = frozenset({"Paused", "DryRun"})
 """Reasons for which people themselves see to it that nothing is written."""
 
 
-class Subject(NamedTuple):
+class EventSubject(NamedTuple):
     """The object that a notice is about."""
 
     kind: str
     name: str
 
 
-FABRIC: Final = Subject(FABRIC_KIND, FABRIC_NAME)
+FABRIC: Final = EventSubject(FABRIC_KIND, FABRIC_NAME)
 
 
-class Notice(NamedTuple):
+class EventText(NamedTuple):
     """One change, for people."""
 
-    about: Subject
+    subject: EventSubject
     reason: str
     """In CamelCase, as of a closed set."""
     action: str
@@ -50,9 +50,9 @@ class Notice(NamedTuple):
     is_warning: bool
 
 
-def notices_of(
-    before: RoundOutcome | None, after: RoundOutcome, *, started: datetime
-) -> Iterator[Notice]:
+def build_event_texts(
+    before: RoundOutcome | None, after: RoundOutcome, *, started_at: datetime
+) -> Iterator[EventText]:
     """Yield what changed from one round to the next.
 
     Of the first round of a process nobody knows what it changed: of it only those conditions are
@@ -65,17 +65,19 @@ def notices_of(
     """
     if after.is_failed:
         return
-    last = before or _standing_at(started, after)
-    yield from _conditions(last.conditions, after.conditions)
+    last = before or _find_state_at_start(started_at, after)
+    yield from _compare_conditions(last.conditions, after.conditions)
     if after.held is not None and (last.held is None or last.held.hash != after.held.hash):
-        yield _held(after.held, _blocked(after.conditions))
-    if after.carried_out:
-        yield _carried_out(after)
+        yield _build_held_text(after.held, _find_block_reason(after.conditions))
+    if after.completed_plan:
+        yield _build_applied_text(after)
     if before is not None:
-        yield from _findings(_grave(before), _grave(after), _nodes(after))
+        yield from _compare_findings(
+            _find_serious(before), _find_serious(after), _find_nodes(after)
+        )
 
 
-def _standing_at(started: datetime, after: RoundOutcome) -> RoundOutcome:
+def _find_state_at_start(started: datetime, after: RoundOutcome) -> RoundOutcome:
     """Return what stood when the process started, as far as it still does."""
     conditions = tuple(
         one for one in after.conditions if not _is_since(one.last_transition_time, started)
@@ -93,7 +95,9 @@ def _is_since(time: str, started: datetime) -> bool:
     return found.tzinfo is not None and found >= started.replace(microsecond=0)
 
 
-def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iterator[Notice]:
+def _compare_conditions(
+    before: Iterable[Condition], after: Iterable[Condition]
+) -> Iterator[EventText]:
     """Yield a notice for each condition that turned, or has another reason; not for held plans."""
     known = {one.type: (one.status, one.reason) for one in before}
     for one in after:
@@ -104,30 +108,34 @@ def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iter
             continue
         is_good = (one.status == "True") is (one.type is ConditionType.READY)
         note = f"{one.type} is {one.status}" + (f": {one.message}" if one.message else "")
-        yield Notice(
-            FABRIC, one.reason, "Reconcile", _cut(note), not (is_good or one.reason in _WANTED)
+        yield EventText(
+            FABRIC,
+            one.reason,
+            "Reconcile",
+            _truncate(note),
+            not (is_good or one.reason in _INTENDED_REASONS),
         )
 
 
-def _blocked(conditions: Iterable[Condition]) -> str:
+def _find_block_reason(conditions: Iterable[Condition]) -> str:
     return next((c.message for c in conditions if c.type is ConditionType.CHANGE_BLOCKED), "")
 
 
-def _held(held: HeldPlan, why: str) -> Notice:
+def _build_held_text(held: HeldPlan, why: str) -> EventText:
     counts = f"{held.creates} creates, {held.updates} updates, {held.deletes} deletes"
     note = f"{why or f'plan {held.hash} is held'}; it has {counts}. Approve it, or mend the cause."
-    return Notice(FABRIC, "PlanHeld", "Hold", _cut(note), is_warning=True)
+    return EventText(FABRIC, "PlanHeld", "Hold", _truncate(note), is_warning=True)
 
 
-def _carried_out(after: RoundOutcome) -> Notice:
-    counts = Counter(action.op for action in after.done)
+def _build_applied_text(after: RoundOutcome) -> EventText:
+    counts = Counter(action.op for action in after.completed_actions)
     told = ", ".join(f"{num} {op.value}" for op, num in sorted(counts.items()))
     reason = "ApprovedPlanCarriedOut" if after.is_approved else "PlanCarriedOut"
-    note = f"plan {after.carried_out} is carried out: {told}"
-    return Notice(FABRIC, reason, "Apply", _cut(note), is_warning=False)
+    note = f"plan {after.completed_plan} is carried out: {told}"
+    return EventText(FABRIC, reason, "Apply", _truncate(note), is_warning=False)
 
 
-def _grave(outcome: RoundOutcome) -> dict[tuple[FindingKind, str, str | None], Finding]:
+def _find_serious(outcome: RoundOutcome) -> dict[tuple[FindingKind, str, str | None], Finding]:
     return {
         (one.kind, one.device, one.port): one
         for one in outcome.findings
@@ -135,16 +143,16 @@ def _grave(outcome: RoundOutcome) -> dict[tuple[FindingKind, str, str | None], F
     }
 
 
-def _nodes(outcome: RoundOutcome) -> frozenset[str]:
+def _find_nodes(outcome: RoundOutcome) -> frozenset[str]:
     tree = outcome.tree
     return frozenset((*tree.nodes, *(gone.node for gone in tree.unplaced)) if tree else ())
 
 
-def _findings(
+def _compare_findings(
     before: dict[tuple[FindingKind, str, str | None], Finding],
     after: dict[tuple[FindingKind, str, str | None], Finding],
     nodes: Collection[str],
-) -> Iterator[Notice]:
+) -> Iterator[EventText]:
     appeared = [one for key, one in after.items() if key not in before]
     gone = [one for key, one in before.items() if key not in after]
     quarantined = {
@@ -154,17 +162,19 @@ def _findings(
     }
     own = sorted(quarantined, key=natural_key)[:MAX_NODES]
     for name in own:
-        about = Subject(NODE_KIND, name)
-        note = _cut(quarantined[name].message)
-        yield Notice(about, "Quarantined", "Quarantine", note, is_warning=True)
+        about = EventSubject(NODE_KIND, name)
+        note = _truncate(quarantined[name].message)
+        yield EventText(about, "Quarantined", "Quarantine", note, is_warning=True)
     rest = [
         one for one in appeared if one.kind is not FindingKind.DUPLICATE_ID or one.device not in own
     ]
-    yield from _by_kind(rest, "Appeared", is_warning=True)
-    yield from _by_kind(gone, "Gone", is_warning=False)
+    yield from _group_by_kind(rest, "Appeared", is_warning=True)
+    yield from _group_by_kind(gone, "Gone", is_warning=False)
 
 
-def _by_kind(findings: Iterable[Finding], action: str, *, is_warning: bool) -> Iterator[Notice]:
+def _group_by_kind(
+    findings: Iterable[Finding], action: str, *, is_warning: bool
+) -> Iterator[EventText]:
     """Yield one notice for all findings of a kind."""
     kinds: dict[FindingKind, list[Finding]] = {}
     for one in findings:
@@ -172,12 +182,12 @@ def _by_kind(findings: Iterable[Finding], action: str, *, is_warning: bool) -> I
     for kind, found in sorted(kinds.items()):
         reason = "".join(part.capitalize() for part in kind.value.split("-"))
         where = sorted({show(one.device, 253) for one in found}, key=natural_key)
-        more = f" and {len(where) - _SHOWN} more" if len(where) > _SHOWN else ""
-        note = f"{kind.value} {action.lower()} at {', '.join(where[:_SHOWN])}{more}"
+        more = f" and {len(where) - _MAX_SHOWN} more" if len(where) > _MAX_SHOWN else ""
+        note = f"{kind.value} {action.lower()} at {', '.join(where[:_MAX_SHOWN])}{more}"
         if is_warning:
             note += f": {found[0].message}"
-        yield Notice(FABRIC, reason, action, _cut(note), is_warning)
+        yield EventText(FABRIC, reason, action, _truncate(note), is_warning)
 
 
-def _cut(note: str) -> str:
+def _truncate(note: str) -> str:
     return show(note, _MAX_NOTE)

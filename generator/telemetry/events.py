@@ -14,11 +14,11 @@ from queue import Empty, Full, Queue
 from threading import Thread
 from typing import Any, Final, NamedTuple
 
-from generator.kube.lease import micro_time
+from generator.kube.lease import render_micro_time
 from generator.kube.resources import FABRICS, NODES, Resource
-from generator.kube.transport import Request, Transport, decode
+from generator.kube.transport import KubeRequest, Transport, decode_object
 from generator.reconcile.result import EventResult, RoundOutcome
-from generator.telemetry.event_texts import Notice, Subject, notices_of
+from generator.telemetry.event_texts import EventText, EventSubject, build_event_texts
 from runtime.clock import Monotonic
 from topology.model.errors import KubeError, KubeNotFound
 
@@ -30,14 +30,14 @@ NAMESPACE: Final = "default"
 CONTROLLER: Final = "toponaut.io/generator"
 QUEUE_SIZE: Final = 128
 BURST: Final = 5
-"""Events about one object for one reason at once; then one every `REST_S`."""
-REST_S: Final = 300.0
-REQUEST_S: Final = 10.0
+"""Events about one object for one reason at once; then one every `REPEAT_PERIOD_S`."""
+REPEAT_PERIOD_S: Final = 300.0
+REQUEST_TIMEOUT_S: Final = 10.0
 MAX_INSTANCE: Final = 128
-_KINDS: Final[Mapping[str, Resource]] = {one.kind: one for one in (FABRICS, NODES)}
+_RESOURCE_BY_KIND: Final[Mapping[str, Resource]] = {one.kind: one for one in (FABRICS, NODES)}
 
 
-class Reporter(NamedTuple):
+class EventSource(NamedTuple):
     """Who reports, and when."""
 
     instance: str
@@ -47,15 +47,15 @@ class Reporter(NamedTuple):
     clock: Monotonic
 
 
-class Events:
+class EventWriter:
     """Tells of rounds; follows them in its context."""
 
     def __init__(
         self,
         transport: Transport,
-        reporter: Reporter,
+        reporter: EventSource,
         *,
-        may_tell: Callable[[], bool],
+        is_leader: Callable[[], bool],
         on_event: Callable[[EventResult], None],
     ) -> None:
         """Ask nothing yet.
@@ -68,11 +68,11 @@ class Events:
         """
         self._transport = transport
         self._reporter = reporter
-        self._may_tell = may_tell
+        self._is_leader = is_leader
         self._on_event = on_event
-        self._last: RoundOutcome | None = None
-        self._allowances: dict[tuple[Subject, str], tuple[float, float]] = {}
-        self._queue: Queue[Notice | None] = Queue(QUEUE_SIZE)
+        self._last_outcome: RoundOutcome | None = None
+        self._allowances: dict[tuple[EventSubject, str], tuple[float, float]] = {}
+        self._queue: Queue[EventText | None] = Queue(QUEUE_SIZE)
         self._thread = Thread(target=self._run, name="events", daemon=True)
         self._thread.start()
 
@@ -80,11 +80,11 @@ class Events:
         """Take the outcome of a round; returns at once."""
         if outcome.is_failed:
             return
-        before, self._last = self._last, outcome
-        if not self._may_tell():
+        before, self._last_outcome = self._last_outcome, outcome
+        if not self._is_leader():
             return
-        for notice in notices_of(before, outcome, started=self._reporter.started):
-            self._tell(notice)
+        for notice in build_event_texts(before, outcome, started_at=self._reporter.started):
+            self._enqueue(notice)
 
     def stop(self, *, deadline_s: float) -> None:
         """Write what waits, as far as the deadline allows."""
@@ -93,18 +93,18 @@ class Events:
                 self._queue.put_nowait(None)
                 break
             except Full:
-                self._drop_one()
+                self._drop_oldest()
         self._thread.join(deadline_s)
 
-    def _drop_one(self) -> None:
+    def _drop_oldest(self) -> None:
         try:
             self._queue.get_nowait()
         except Empty:
             return
         self._on_event(EventResult.DROPPED)
 
-    def _tell(self, notice: Notice) -> None:
-        if self._may_repeat(notice):
+    def _enqueue(self, notice: EventText) -> None:
+        if self._take_allowance(notice):
             try:
                 self._queue.put_nowait(notice)
             except Full:
@@ -114,11 +114,11 @@ class Events:
         self._on_event(EventResult.DROPPED)
         log.info("event dropped", extra={"reason": notice.reason, "note": notice.note})
 
-    def _may_repeat(self, notice: Notice) -> bool:
+    def _take_allowance(self, notice: EventText) -> bool:
         """Return whether the allowance of an object and reason has one left, and take it."""
-        key, now_s = (notice.about, notice.reason), self._reporter.clock()
+        key, now_s = (notice.subject, notice.reason), self._reporter.clock()
         level, at_s = self._allowances.get(key, (float(BURST), now_s))
-        level = min(BURST, level + (now_s - at_s) / REST_S)
+        level = min(BURST, level + (now_s - at_s) / REPEAT_PERIOD_S)
         is_left = level >= 1
         self._allowances[key] = (level - is_left, now_s)
         if len(self._allowances) > 4 * QUEUE_SIZE:
@@ -137,27 +137,29 @@ class Events:
             else:
                 self._on_event(EventResult.WRITTEN)
 
-    def _write(self, notice: Notice) -> None:
-        body = render_event(notice, self._reporter, uid=self._uid(notice.about))
-        request = Request("POST", EVENTS.path(namespace=NAMESPACE), body=body)
-        self._transport.ask(request, timeout_s=REQUEST_S)
+    def _write(self, notice: EventText) -> None:
+        body = render_event(notice, self._reporter, uid=self._fetch_uid(notice.subject))
+        request = KubeRequest("POST", EVENTS.path(namespace=NAMESPACE), body=body)
+        self._transport.ask(request, timeout_s=REQUEST_TIMEOUT_S)
 
-    def _uid(self, about: Subject) -> str:
+    def _fetch_uid(self, about: EventSubject) -> str:
         """Return the uid by which `kubectl describe` finds the Event; empty where it is gone."""
-        request = Request("GET", _KINDS[about.kind].path(about.name))
+        request = KubeRequest("GET", _RESOURCE_BY_KIND[about.kind].path(about.name))
         try:
-            found = decode(str(request), self._transport.ask(request, timeout_s=REQUEST_S))
+            found = decode_object(
+                str(request), self._transport.ask(request, timeout_s=REQUEST_TIMEOUT_S)
+            )
         except KubeNotFound:
             return ""
         metadata = found.get("metadata")
         return str(metadata.get("uid", "")) if isinstance(metadata, Mapping) else ""
 
 
-def render_event(notice: Notice, reporter: Reporter, *, uid: str) -> dict[str, Any]:
+def render_event(notice: EventText, reporter: EventSource, *, uid: str) -> dict[str, Any]:
     """Return the Event object of a notice."""
-    about = notice.about
+    about = notice.subject
     regarding = {
-        "apiVersion": _KINDS[about.kind].api_version,
+        "apiVersion": _RESOURCE_BY_KIND[about.kind].api_version,
         "kind": about.kind,
         "name": about.name,
     }
@@ -165,7 +167,7 @@ def render_event(notice: Notice, reporter: Reporter, *, uid: str) -> dict[str, A
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
         "metadata": {"namespace": NAMESPACE, "generateName": "toponaut-generator-"},
-        "eventTime": micro_time(reporter.now()),
+        "eventTime": render_micro_time(reporter.now()),
         "reportingController": CONTROLLER,
         "reportingInstance": reporter.instance[:MAX_INSTANCE],
         "action": notice.action,

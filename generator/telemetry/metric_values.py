@@ -18,7 +18,7 @@ from generator.objects.reservation import ReservationPhase
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.plan import Op
 from generator.reconcile.result import RoundOutcome
-from generator.reservations.records import Census
+from generator.reservations.records import ReservedTotals
 from topology.model.facts import FindingKind
 
 SLOTS: Final = "slots"
@@ -29,41 +29,41 @@ Samples = Mapping[tuple[str, ...], float]
 """By the values of the labels."""
 
 
-class Figure(NamedTuple):
+class MetricFamily(NamedTuple):
     """One thing that stands, as numbers."""
 
     name: str
-    meaning: str
+    help_text: str
     """One sentence."""
     labels: tuple[str, ...]
     samples: Samples
 
 
-def figures_of(outcome: RoundOutcome) -> Iterator[Figure]:
+def build_round_metrics(outcome: RoundOutcome) -> Iterator[MetricFamily]:
     """Yield what a round saw and what stands after it, always the same figures in one order.
 
     Cost: O(nodes × resources + domains).
     """
-    yield Figure("tree_generation", _GENERATION, (), {(): outcome.generation})
-    yield Figure("reports", _REPORTS, ("state",), _reports(outcome))
-    yield Figure("fabric_findings", _FINDINGS, ("kind",), _findings(outcome))
-    yield Figure("nodes", _NODES, ("state",), _nodes(outcome))
-    yield Figure("hypernodes", _HYPERNODES, ("tier",), _hypernodes(outcome))
-    yield Figure("condition", _CONDITION, ("type",), _conditions(outcome))
-    yield Figure("held_actions", _HELD, ("action",), _held(outcome))
-    sizes, capacity, usage = _rooms(outcome.snapshot)
-    yield Figure("domain_nodes", _SIZES, ("tier", "domain"), sizes)
-    yield Figure("domain_capacity", _CAPACITY, ("tier", "domain", "resource"), capacity)
-    yield Figure("domain_usage", _USAGE, ("tier", "domain", "resource"), usage)
+    yield MetricFamily("tree_generation", _GENERATION, (), {(): outcome.generation})
+    yield MetricFamily("reports", _REPORTS, ("state",), _count_reports(outcome))
+    yield MetricFamily("fabric_findings", _FINDINGS, ("kind",), _count_findings(outcome))
+    yield MetricFamily("nodes", _NODES, ("state",), _count_nodes(outcome))
+    yield MetricFamily("hypernodes", _HYPERNODES, ("tier",), _count_hypernodes(outcome))
+    yield MetricFamily("condition", _CONDITION, ("type",), _sample_conditions(outcome))
+    yield MetricFamily("held_actions", _HELD, ("action",), _count_held_writes(outcome))
+    sizes, capacity, usage = _sum_domains(outcome.snapshot)
+    yield MetricFamily("domain_nodes", _SIZES, ("tier", "domain"), sizes)
+    yield MetricFamily("domain_capacity", _CAPACITY, ("tier", "domain", "resource"), capacity)
+    yield MetricFamily("domain_usage", _USAGE, ("tier", "domain", "resource"), usage)
 
 
-def reserved_figures(census: Census) -> Iterator[Figure]:
+def build_reservation_metrics(census: ReservedTotals) -> Iterator[MetricFamily]:
     """Yield what is reserved at a moment."""
     phases: Samples = {(phase.value,): census.phases.get(phase, 0) for phase in ReservationPhase}
-    yield Figure("reservations", _RESERVATIONS, ("state",), phases)
-    told = _told(tuple(sorted(census.amounts)))
+    yield MetricFamily("reservations", _RESERVATIONS, ("state",), phases)
+    told = _find_reported_resources(tuple(sorted(census.amounts)))
     amounts: Samples = {(name,): census.amounts[name] for name in told}
-    yield Figure("reserved_capacity", _RESERVED, ("resource",), amounts)
+    yield MetricFamily("reserved_capacity", _RESERVED, ("resource",), amounts)
 
 
 _RESERVATIONS: Final = "Reservations; those that ended are remembered for a while."
@@ -84,39 +84,39 @@ _CAPACITY: Final = (
 _USAGE: Final = "What of a domain's capacity is taken."
 
 
-def _reports(outcome: RoundOutcome) -> Samples:
+def _count_reports(outcome: RoundOutcome) -> Samples:
     kinds = Counter(one.kind for one in outcome.findings)
     stale, silent = kinds[FindingKind.STALE_REPORT], kinds[FindingKind.SILENT_NODE]
     return {
         ("fresh",): max(0, outcome.num_reports - stale),
         ("stale",): stale,
-        ("refused",): outcome.num_refused,
+        ("refused",): outcome.num_refused_reports,
         ("silent",): silent,
     }
 
 
-def _findings(outcome: RoundOutcome) -> Samples:
+def _count_findings(outcome: RoundOutcome) -> Samples:
     kinds = Counter(one.kind for one in outcome.findings)
     return {(kind.value,): kinds[kind] for kind in FindingKind}
 
 
-def _nodes(outcome: RoundOutcome) -> Samples:
+def _count_nodes(outcome: RoundOutcome) -> Samples:
     tree = outcome.tree
     placed, unplaced = (len(tree.nodes), len(tree.unplaced)) if tree else (0, 0)
     return {("placed",): placed, ("unplaced",): unplaced}
 
 
-def _hypernodes(outcome: RoundOutcome) -> Samples:
-    tiers = Counter(one.tier for one in outcome.observed if one.is_ours)
+def _count_hypernodes(outcome: RoundOutcome) -> Samples:
+    tiers = Counter(one.tier for one in outcome.observed_hypernodes if one.is_ours)
     return {(str(tier),): num for tier, num in sorted(tiers.items())}
 
 
-def _conditions(outcome: RoundOutcome) -> Samples:
+def _sample_conditions(outcome: RoundOutcome) -> Samples:
     status = {one.type: one.status for one in outcome.conditions}
     return {(kind.value,): float(status.get(kind) == "True") for kind in ConditionType}
 
 
-def _held(outcome: RoundOutcome) -> Samples:
+def _count_held_writes(outcome: RoundOutcome) -> Samples:
     held = outcome.held
     counts = {
         Op.CREATE: held.creates if held else 0,
@@ -126,14 +126,17 @@ def _held(outcome: RoundOutcome) -> Samples:
     return {(op.value,): num for op, num in counts.items()}
 
 
-def _rooms(snapshot: Snapshot | None) -> tuple[Samples, Samples, Samples]:
+def _sum_domains(snapshot: Snapshot | None) -> tuple[Samples, Samples, Samples]:
     """Return nodes, capacity and usage by domain."""
     sizes: dict[tuple[str, ...], float] = {}
     capacity: dict[tuple[str, ...], float] = {}
     usage: dict[tuple[str, ...], float] = {}
     if snapshot is None:
         return sizes, capacity, usage
-    columns = {name: _columns(snapshot, name) for name in _told(snapshot.resources)}
+    columns = {
+        name: _compute_running_sums(snapshot, name)
+        for name in _find_reported_resources(snapshot.resources)
+    }
     for domain in snapshot.tree.domains:
         at = (str(domain.tier), domain.name)
         sizes[at] = domain.stop - domain.start
@@ -145,21 +148,25 @@ def _rooms(snapshot: Snapshot | None) -> tuple[Samples, Samples, Samples]:
     return sizes, capacity, usage
 
 
-def _told(resources: tuple[str, ...]) -> list[str]:
+def _find_reported_resources(resources: tuple[str, ...]) -> list[str]:
     """Return slots, and what a kubelet counts by devices: their names have a domain in front."""
     devices = [name for name in resources if "/" in name]
     return [*(name for name in resources if name == SLOTS), *devices[:MAX_DEVICES]]
 
 
-def _columns(snapshot: Snapshot, resource: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _compute_running_sums(
+    snapshot: Snapshot, resource: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return running sums over the nodes of the tree: what they offer, and what is idle."""
-    num = snapshot.num_in_tree
+    num = snapshot.num_tree_nodes
     offered = np.fromiter(
         (spec.capacity.get(resource, 0) for spec in snapshot.specs[:num]), np.float64, num
     )
     row = snapshot.free[snapshot.resources.index(resource), :num]
-    return _sums(offered), _sums(np.maximum(row, 0).astype(np.float64))
+    return _compute_running_sum(offered), _compute_running_sum(
+        np.maximum(row, 0).astype(np.float64)
+    )
 
 
-def _sums(column: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_running_sum(column: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([np.zeros(1), np.cumsum(column)])

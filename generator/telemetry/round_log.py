@@ -19,9 +19,9 @@ class RoundLog:
     def __init__(self) -> None:
         """Nothing was logged yet."""
         self._is_known: bool | None = None
-        self._problems = TransitionLog(log, "problem", level=logging.WARNING)
-        self._notes = TransitionLog(log, "finding")
-        self._faults = TransitionLog(log, "finding", level=logging.WARNING)
+        self._problem_log = TransitionLog(log, "problem", level=logging.WARNING)
+        self._info_log = TransitionLog(log, "finding")
+        self._warning_log = TransitionLog(log, "finding", level=logging.WARNING)
 
     def on_round(self, outcome: RoundOutcome) -> None:
         """Log the changes of a round; a round that failed changes nothing."""
@@ -32,7 +32,7 @@ class RoundLog:
         self._log_problems(outcome.problems)
 
     def _log_problems(self, problems: Iterable[ParseError]) -> None:
-        self._problems.update({str(problem): {"problem": str(problem)} for problem in problems})
+        self._problem_log.update({str(problem): {"problem": str(problem)} for problem in problems})
 
     def _log_knowledge(self, why_unknown: str) -> None:
         is_known = not why_unknown
@@ -46,7 +46,7 @@ class RoundLog:
 
     def _log_findings(self, findings: Iterable[Finding]) -> None:
         """Log new and gone findings; a message may carry an age and makes no new finding."""
-        for standing, is_note in ((self._notes, True), (self._faults, False)):
+        for standing, is_note in ((self._info_log, True), (self._warning_log, False)):
             standing.update(
                 {
                     (finding.kind, finding.device, finding.port): {

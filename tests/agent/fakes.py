@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from agent.node.command import CommandResult, Limits
+from agent.node.command import CommandResult, CommandLimits
 from topology.model.errors import CommandMissing, TopologyError
 
 Answer = CommandResult | TopologyError
@@ -19,10 +19,10 @@ class FakeRunner:
     answers: Mapping[str, Answer] = field(default_factory=dict)
     """By a blank-separated run of words of the command line, such as `show chassis`."""
     asked: list[tuple[str, ...]] = field(default_factory=list)
-    limits: list[Limits] = field(default_factory=list)
+    limits: list[CommandLimits] = field(default_factory=list)
     installed: Collection[str] = ("lldpcli", "ibnetdiscover")
 
-    def run(self, argv: Sequence[str], limits: Limits) -> CommandResult:
+    def run(self, argv: Sequence[str], limits: CommandLimits) -> CommandResult:
         """Return or raise the answer of the first key that the command line contains."""
         self.asked.append(tuple(argv))
         self.limits.append(limits)

@@ -83,7 +83,7 @@ class FakeInterfaces:
     ears: dict[str, FakeEar] = field(default_factory=dict)
     num_opened: int = 0
 
-    def refusal(self) -> str | None:
+    def explain_refusal(self) -> str | None:
         return self.reason
 
     def index(self, port: str) -> int | None:

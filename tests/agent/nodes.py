@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent.collection import Node
+from agent.collection import NodeContext
 from agent.node.command import Runner
-from agent.settings import Settings, SweepSettings
+from agent.settings import AgentSettings, SweepSettings
 from runtime.clock import Clock
 from tests.agent.fakes import FakeClock, FakeRunner
 from topology.model.facts import DeviceKind
 
 SWEEP = SweepSettings(
-    command=("ibnetdiscover",), deadline_s=60, max_output_bytes=1 << 20, subnet=None, every_s=0
+    command=("ibnetdiscover",), deadline_s=60, max_output_bytes=1 << 20, subnet=None, interval_s=0
 )
 
 
-def settings_for(root: Path, **changes: Any) -> Settings:  # noqa: ANN401 - any of the settings
+def settings_for(root: Path, **changes: Any) -> AgentSettings:  # noqa: ANN401 - any of the settings
     values: dict[str, Any] = {
         "node_name": "node01",
         "hostname": "node01",
@@ -36,7 +36,7 @@ def settings_for(root: Path, **changes: Any) -> Settings:  # noqa: ANN401 - any 
         "ethtool": "ethtool",
         "nvidia_smi": "nvidia-smi",
     }
-    return Settings(**(values | changes))
+    return AgentSettings(**(values | changes))
 
 
 def node_for(
@@ -44,8 +44,8 @@ def node_for(
     runner: Runner | None = None,
     clock: Clock | None = None,
     **changes: Any,  # noqa: ANN401 - any of the settings
-) -> Node:
-    return Node(settings_for(root, **changes), runner or FakeRunner(), clock or FakeClock())
+) -> NodeContext:
+    return NodeContext(settings_for(root, **changes), runner or FakeRunner(), clock or FakeClock())
 
 
 def plant(root: Path, files: Mapping[str, str]) -> Path:

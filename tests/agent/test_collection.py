@@ -10,76 +10,78 @@ import pytest
 from agent.collection import (
     COLLECTORS,
     FRAMES,
-    Attempt,
+    CollectorRun,
     Availability,
-    Outcome,
-    attempt,
-    availability,
+    RunOutcome,
+    run_collector,
+    check_availability,
     collect,
-    recall,
+    restore_facts,
 )
-from agent.collectors.probe import Collected, Collector, SourceAbsent
+from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
 from agent.node.command import Runner
-from agent.settings import Settings
+from agent.settings import AgentSettings
 from tests.agent.fakes import FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
 from topology.model.errors import CollectError, ParseError
 from topology.model.facts import Device, DeviceKind, Port
 
-KNOWN = Collected(ports=(Port("known"),))
-FRESH = Collected(ports=(Port("fresh"),), note="all well")
+KNOWN = CollectedFacts(ports=(Port("known"),))
+FRESH = CollectedFacts(ports=(Port("fresh"),), note="all well")
 BAD = ParseError("odd", source="file", line=3)
 
 
-def answering(answer: Collected | Exception) -> Collector:
-    def answered(_settings: Settings, _runner: Runner) -> Collected:
+def answering(answer: CollectedFacts | Exception) -> Collector:
+    def answered(_settings: AgentSettings, _runner: Runner) -> CollectedFacts:
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    return Collector(answered, lambda *_: None, lambda _: Collected())
+    return Collector(answered, lambda *_: None, lambda _: CollectedFacts())
 
 
 @pytest.mark.parametrize(
     ("answer", "known", "outcome", "facts", "message"),
     [
-        pytest.param(FRESH, KNOWN, Outcome.OK, FRESH, "all well", id="new facts replace old ones"),
         pytest.param(
-            Collected(note="no card"),
+            FRESH, KNOWN, RunOutcome.OK, FRESH, "all well", id="new facts replace old ones"
+        ),
+        pytest.param(
+            CollectedFacts(note="no card"),
             KNOWN,
-            Outcome.NO_DATA,
-            Collected(),
+            RunOutcome.NO_DATA,
+            CollectedFacts(),
             "no card",
             id="an answer of nothing replaces them too",
         ),
         pytest.param(
             CollectError("it broke"),
             KNOWN,
-            Outcome.FAILED,
+            RunOutcome.FAILED,
             KNOWN,
             "it broke; its last good facts are kept",
             id="a failure keeps the last good facts",
         ),
         pytest.param(
             CollectError("it broke"),
-            Collected(),
-            Outcome.FAILED,
-            Collected(),
+            CollectedFacts(),
+            RunOutcome.FAILED,
+            CollectedFacts(),
             "it broke",
             id="a failure from the start keeps nothing",
         ),
         pytest.param(
             SourceAbsent("not here"),
-            Collected(),
-            Outcome.NO_DATA,
-            Collected(),
+            CollectedFacts(),
+            RunOutcome.NO_DATA,
+            CollectedFacts(),
             "not here",
             id="what never was here is no failure",
         ),
         pytest.param(
             SourceAbsent("not here"),
             KNOWN,
-            Outcome.FAILED,
+            RunOutcome.FAILED,
             KNOWN,
             "not here; its last good facts are kept",
             id="what was here and is gone is one",
@@ -87,53 +89,57 @@ def answering(answer: Collected | Exception) -> Collector:
         pytest.param(
             ZeroDivisionError("by \x1b[31mzero"),
             KNOWN,
-            Outcome.FAILED,
+            RunOutcome.FAILED,
             KNOWN,
             r"ZeroDivisionError: by \x1b[31mzero; its last good facts are kept",
             id="a defect is a failure of that collector alone",
         ),
         pytest.param(
-            Collected(ports=FRESH.ports, skipped=(BAD, BAD)),
+            CollectedFacts(ports=FRESH.ports, errors=(BAD, BAD)),
             KNOWN,
-            Outcome.OK,
-            Collected(ports=FRESH.ports, skipped=(BAD, BAD)),
+            RunOutcome.OK,
+            CollectedFacts(ports=FRESH.ports, errors=(BAD, BAD)),
             "2 parts unreadable, the first: file:3: odd",
             id="unreadable parts are counted",
         ),
     ],
 )
 def test_it_ends_a_run_so_that(
-    answer: Collected | Exception,
-    known: Collected,
-    outcome: Outcome,
-    facts: Collected,
+    answer: CollectedFacts | Exception,
+    known: CollectedFacts,
+    outcome: RunOutcome,
+    facts: CollectedFacts,
     message: str,
 ) -> None:
-    ended = attempt("x", node_for(Path("/x")), collector=answering(answer), known=known)
-    assert ended == Attempt("x", outcome, message, 1.0, facts)
+    ended = run_collector("x", node_for(Path("/x")), collector=answering(answer), known=known)
+    assert ended == CollectorRun("x", outcome, message, 1.0, facts)
 
 
 def test_it_does_not_swallow_a_stop() -> None:
-    def stopped(_settings: Settings, _runner: Runner) -> Collected:
+    def stopped(_settings: AgentSettings, _runner: Runner) -> CollectedFacts:
         raise KeyboardInterrupt
 
-    collector = Collector(stopped, lambda *_: None, lambda _: Collected())
+    collector = Collector(stopped, lambda *_: None, lambda _: CollectedFacts())
     with pytest.raises(KeyboardInterrupt):
-        attempt("x", node_for(Path("/x")), collector=collector, known=Collected())
+        run_collector("x", node_for(Path("/x")), collector=collector, known=CollectedFacts())
 
 
 @pytest.mark.parametrize(
     ("attempted", "is_complete"),
     [
-        pytest.param(Attempt("x", Outcome.OK, "", 1, FRESH), True, id="good facts"),
-        pytest.param(Attempt("x", Outcome.NO_DATA, "", 1, Collected()), True, id="none there"),
-        pytest.param(Attempt("x", Outcome.FAILED, "", 1, KNOWN), False, id="a failure"),
+        pytest.param(CollectorRun("x", RunOutcome.OK, "", 1, FRESH), True, id="good facts"),
         pytest.param(
-            Attempt("x", Outcome.OK, "", 1, Collected(skipped=(BAD,))), False, id="lost lines"
+            CollectorRun("x", RunOutcome.NO_DATA, "", 1, CollectedFacts()), True, id="none there"
+        ),
+        pytest.param(CollectorRun("x", RunOutcome.FAILED, "", 1, KNOWN), False, id="a failure"),
+        pytest.param(
+            CollectorRun("x", RunOutcome.OK, "", 1, CollectedFacts(errors=(BAD,))),
+            False,
+            id="lost lines",
         ),
     ],
 )
-def test_it_knows_whether_something_was_lost(attempted: Attempt, *, is_complete: bool) -> None:
+def test_it_knows_whether_something_was_lost(attempted: CollectorRun, *, is_complete: bool) -> None:
     assert attempted.is_complete is is_complete
 
 
@@ -145,11 +151,11 @@ def test_it_runs_every_collector_although_one_fails(tmp_path: Path) -> None:
     runner = FakeRunner({"lldpcli": CollectError("boom")})
     outcomes = {one.collector: one.outcome for one in collect(node_for(tree(tmp_path), runner), {})}
     assert outcomes == {
-        "net_sysfs": Outcome.OK,
-        "ib_sysfs": Outcome.NO_DATA,
-        "lldpd": Outcome.FAILED,
-        "firmware_lldp": Outcome.NO_DATA,
-        "nvlink": Outcome.NO_DATA,
+        "net_sysfs": RunOutcome.OK,
+        "ib_sysfs": RunOutcome.NO_DATA,
+        "lldpd": RunOutcome.FAILED,
+        "firmware_lldp": RunOutcome.NO_DATA,
+        "nvlink": RunOutcome.NO_DATA,
     }
 
 
@@ -161,11 +167,11 @@ def test_it_sweeps_only_where_it_was_asked_to(tmp_path: Path) -> None:
 
 
 def test_it_recalls_nothing_without_a_last_report() -> None:
-    assert recall(None) == {}
+    assert restore_facts(None) == {}
 
 
 def test_it_recalls_by_collector() -> None:
-    recalled = recall(Device(DeviceKind.HOST, "n", (), (Port("eth0"),)))
+    recalled = restore_facts(Device(DeviceKind.HOST, "n", (), (Port("eth0"),)))
     assert list(recalled) == [*COLLECTORS, FRAMES]
     assert [name for name, facts in recalled.items() if not facts.is_empty] == ["net_sysfs"]
 
@@ -174,7 +180,7 @@ def test_it_tells_which_collectors_can_work(tmp_path: Path) -> None:
     runner = FakeRunner(
         {"neighbors": printed(heard()), "chassis": printed(chassis("b8:ce:f6:00:00:01"))}
     )
-    assert availability(node_for(tree(tmp_path), runner)) == (
+    assert check_availability(node_for(tree(tmp_path), runner)) == (
         Availability("net_sysfs", ""),
         Availability("ib_sysfs", "no InfiniBand or RoCE device"),
         Availability("lldpd", ""),

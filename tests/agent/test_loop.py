@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.loop import Rounds
+from agent.loop import ReportLoop
 from agent.publish.directory import ReportFolder
 from agent.sweep_schedule import FabricFile
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
@@ -54,15 +54,15 @@ class Agent:
         store: Path | None = None,
         clock: FakeClock | None = None,
         **changes: Any,  # noqa: ANN401 - any of the sweep's settings
-    ) -> Rounds:
+    ) -> ReportLoop:
         sweep = replace(SWEEP, **changes) if is_sweeping else None
         node = node_for(self.sysfs, FakeRunner(self.answers), clock, sweep=sweep)
-        return Rounds(node, self.folder, FabricFile(store) if store else None)
+        return ReportLoop(node, self.folder, FabricFile(store) if store else None)
 
     @property
     def swept(self) -> dict[int, str]:
         """Return the subnets of published parts by their numbers."""
-        return {number: part.subnet for number, part in self.folder.parts().items() if part}
+        return {number: part.subnet for number, part in self.folder.read_parts().items() if part}
 
     def observed_at(self, number: int) -> str:
         part = json.loads((self.reports / f"node01.sweep.{number}.yaml").read_text())

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.collection import Attempt
-from agent.loop import Rounds
-from agent.publish.destination import Change
+from agent.collection import CollectorRun
+from agent.loop import ReportLoop
+from agent.publish.destination import PublishOutcome
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
 from topology.model.errors import CommandTimeout, KubeForbidden, KubeUnavailable, TopologyError
@@ -38,19 +38,19 @@ class FakeDestination:
         self._fail()
         return self.reports.get("node01")
 
-    def publish(self, reports: Iterable[NeighborReport]) -> Mapping[str, Change]:
+    def publish(self, reports: Iterable[NeighborReport]) -> Mapping[str, PublishOutcome]:
         """Keep the reports."""
         self._fail()
         changes = {}
         for report in reports:
             name = report.metadata.name
             is_deferred = name in self.deferred
-            changes[name] = Change.DEFERRED if is_deferred else Change.SPEC
+            changes[name] = PublishOutcome.DEFERRED if is_deferred else PublishOutcome.SPEC
             if not is_deferred:
                 self.reports[name] = report
         return changes
 
-    def parts(self) -> Mapping[int, SweepPart | None]:
+    def read_parts(self) -> Mapping[int, SweepPart | None]:
         """Return the parts of sweeps."""
         self._fail()
         return {
@@ -75,16 +75,16 @@ class FakeWitness:
     """Remembers what it is told."""
 
     collections: list[bool] = field(default_factory=list)
-    published: list[dict[str, Change]] = field(default_factory=list)
+    published: list[dict[str, PublishOutcome]] = field(default_factory=list)
     problems: list[TopologyError] = field(default_factory=list)
 
-    def see_collection(self, attempts: Sequence[Attempt], *, is_good: bool) -> None:
+    def record_collection(self, attempts: Sequence[CollectorRun], *, is_good: bool) -> None:
         """Note whether it was good."""
         assert attempts
         self.collections.append(is_good)
 
-    def see_publishing(
-        self, changes: Mapping[str, Change], problem: TopologyError | None = None
+    def record_publishing(
+        self, changes: Mapping[str, PublishOutcome], problem: TopologyError | None = None
     ) -> None:
         """Note what changed, or what was wrong."""
         if problem is None:
@@ -108,10 +108,10 @@ class Agent:
         near = printed(heard(("eth0", switch, "swp1"))) if switch else CommandTimeout("late")
         self.answers |= {"neighbors": near, "chassis": printed(chassis(MAC))}
 
-    def start(self, *, is_sweeping: bool = False) -> Rounds:
+    def start(self, *, is_sweeping: bool = False) -> ReportLoop:
         sweep = SWEEP if is_sweeping else None
         node = node_for(self.sysfs, FakeRunner(self.answers), FakeClock(), sweep=sweep)
-        return Rounds(node, self.destination, witnesses=[self.witness])
+        return ReportLoop(node, self.destination, witnesses=[self.witness])
 
     @property
     def heard(self) -> list[str]:
@@ -184,7 +184,7 @@ def test_it_is_no_recovery_when_a_report_is_put_off(
     assert [one.message for one in caplog.records if "publishing" in one.message] == [
         "publishing failed"
     ]
-    assert agent.witness.published[-1] == {"node01": Change.DEFERRED}
+    assert agent.witness.published[-1] == {"node01": PublishOutcome.DEFERRED}
 
 
 @pytest.mark.parametrize("is_away", [True, False], ids=["away", "put off"])

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.collection import COLLECTORS, Attempt, Outcome
-from agent.collectors.probe import Collected, Sweep
+from agent.collection import COLLECTORS, CollectorRun, RunOutcome
+from agent.collectors.probe import CollectedFacts, SweepDump
 from agent.node_report import build_reports, merge_device
 from tests.agent.nodes import settings_for
 from tests.effort import examples
@@ -21,10 +21,10 @@ from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
     MAX_TEXT,
     SweepStanding,
-    device_of,
+    extract_device,
     parse_report,
     render_report,
-    report_of,
+    build_report,
 )
 from topology.reports.sweep_parts import unpack_sweep
 
@@ -43,17 +43,19 @@ NIC = Port(
     gpu_distance=GpuDistance.OTHER,
 )
 HEARD = Port("eth0", (IFNAME,), neighbors=(LEAF,))
-ETHERNET = Collected(ids=frozenset({MAC}), ports=(NIC,), excluded=frozenset({"veth1"}))
-LLDP = Collected(ids=frozenset({CHASSIS}), ports=(HEARD,))
-HCA = Collected(
+ETHERNET = CollectedFacts(ids=frozenset({MAC}), ports=(NIC,), excluded=frozenset({"veth1"}))
+LLDP = CollectedFacts(ids=frozenset({CHASSIS}), ports=(HEARD,))
+HCA = CollectedFacts(
     ids=frozenset({Id(IdKind.NODE_GUID, "1" * 16)}),
     ports=(Port("mlx5_0/1", medium=Medium.INFINIBAND),),
     rdma_of_net=frozenset({("eth0", "mlx5_1")}),
 )
 
 
-def attempted(name: str, outcome: Outcome, facts: Collected, message: str = "") -> Attempt:
-    return Attempt(name, outcome, message, 0.1, facts)
+def attempted(
+    name: str, outcome: RunOutcome, facts: CollectedFacts, message: str = ""
+) -> CollectorRun:
+    return CollectorRun(name, outcome, message, 0.1, facts)
 
 
 def test_it_joins_what_collectors_know_of_one_port() -> None:
@@ -78,22 +80,22 @@ def test_it_joins_what_collectors_know_of_one_port() -> None:
     [
         pytest.param([LLDP], ["eth0"], id="a port that only lldpd knows"),
         pytest.param(
-            [ETHERNET, Collected(ports=(Port("veth1", neighbors=(LEAF,)),))],
+            [ETHERNET, CollectedFacts(ports=(Port("veth1", neighbors=(LEAF,)),))],
             ["eth0"],
             id="but none that was left out on purpose",
         ),
         pytest.param([], [], id="nothing of nothing"),
     ],
 )
-def test_it_makes(found: list[Collected], names: list[str]) -> None:
+def test_it_makes(found: list[CollectedFacts], names: list[str]) -> None:
     assert [port.name for port in merge_device(SETTINGS, found).ports] == names
 
 
 def test_it_names_interfaces_that_it_left_out_although_somebody_is_heard_there() -> None:
-    heard = Collected(ports=(Port("veth1", neighbors=(LEAF,)), HEARD, Port("veth2")))
+    heard = CollectedFacts(ports=(Port("veth1", neighbors=(LEAF,)), HEARD, Port("veth2")))
     attempts = [
-        attempted("net_sysfs", Outcome.OK, ETHERNET),
-        attempted("lldpd", Outcome.OK, heard, "2 parts unreadable"),
+        attempted("net_sysfs", RunOutcome.OK, ETHERNET),
+        attempted("lldpd", RunOutcome.OK, heard, "2 parts unreadable"),
     ]
     (report,) = build_reports(SETTINGS, attempts, now=NOW)
     assert [one.message for one in report.status.collectors] == [
@@ -103,25 +105,25 @@ def test_it_names_interfaces_that_it_left_out_although_somebody_is_heard_there()
 
 
 def test_it_fills_in_what_the_first_collector_did_not_know() -> None:
-    bare, full = Collected(ports=(Port("eth0"),)), ETHERNET
+    bare, full = CollectedFacts(ports=(Port("eth0"),)), ETHERNET
     assert merge_device(SETTINGS, [bare, full]).ports == (NIC,)
 
 
 def test_it_lets_the_first_collector_win() -> None:
     other = NIC._replace(state=PortState.DOWN, rate_bps=7, bond_master="b", pci_address="p")
-    merged = merge_device(SETTINGS, [ETHERNET, Collected(ports=(other,))])
+    merged = merge_device(SETTINGS, [ETHERNET, CollectedFacts(ports=(other,))])
     assert merged.ports == (NIC,)
 
 
-def found_by(names: list[str], neighbors: tuple[Neighbor, ...], medium: Medium) -> Collected:
+def found_by(names: list[str], neighbors: tuple[Neighbor, ...], medium: Medium) -> CollectedFacts:
     ports = (Port(name, (Id(IdKind.IFNAME, name),), medium, neighbors=neighbors) for name in names)
     ids = frozenset({MAC} if medium is Medium.ETHERNET else {Id(IdKind.PORT_GUID, "2" * 16)})
-    return Collected(ids=ids, ports=tuple(ports), excluded=frozenset({"veth1"}))
+    return CollectedFacts(ids=ids, ports=tuple(ports), excluded=frozenset({"veth1"}))
 
 
 def _facts(
     names: list[str], medium: Medium, neighbors: tuple[Neighbor, ...] = ()
-) -> st.SearchStrategy[Collected]:
+) -> st.SearchStrategy[CollectedFacts]:
     some = st.lists(st.sampled_from(names), unique=True)
     return some.map(lambda chosen: found_by(chosen, neighbors, medium))
 
@@ -135,32 +137,32 @@ _collected = st.tuples(_ethernet, _infiniband, _lldp)
 @settings(max_examples=examples(60), deadline=None)
 @given(_collected.flatmap(st.permutations), _collected.flatmap(st.permutations))
 def test_it_tells_the_same_in_whatever_order_collectors_run(
-    found: list[Collected], others: list[Collected]
+    found: list[CollectedFacts], others: list[CollectedFacts]
 ) -> None:
     everything = [*found, *others]
-    one = report_of(merge_device(SETTINGS, everything), name="n1")
-    other = report_of(merge_device(SETTINGS, everything[::-1]), name="n1")
+    one = build_report(merge_device(SETTINGS, everything), name="n1")
+    other = build_report(merge_device(SETTINGS, everything[::-1]), name="n1")
     assert render_report(one) == render_report(other)
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(_collected)
 def test_it_recalls_from_a_report_what_makes_the_same_report_again(
-    found: tuple[Collected, ...],
+    found: tuple[CollectedFacts, ...],
 ) -> None:
-    first = report_of(merge_device(SETTINGS, found), name="n1")
-    device = device_of(parse_report(json.loads(json.dumps(render_report(first)))))
+    first = build_report(merge_device(SETTINGS, found), name="n1")
+    device = extract_device(parse_report(json.loads(json.dumps(render_report(first)))))
     assert device is not None
-    recalled = [collector.recall(device) for collector in COLLECTORS.values()]
-    assert report_of(merge_device(SETTINGS, recalled), name="n1") == first
+    recalled = [collector.restore(device) for collector in COLLECTORS.values()]
+    assert build_report(merge_device(SETTINGS, recalled), name="n1") == first
 
 
 def test_it_says_when_and_how_the_facts_were_found() -> None:
     (report,) = build_reports(
         SETTINGS,
         [
-            attempted("net_sysfs", Outcome.OK, ETHERNET),
-            attempted("lldpd", Outcome.FAILED, LLDP, "m" * 2000),
+            attempted("net_sysfs", RunOutcome.OK, ETHERNET),
+            attempted("lldpd", RunOutcome.FAILED, LLDP, "m" * 2000),
         ],
         now=NOW.astimezone(timezone(timedelta(hours=9))),
         last_observed_at="before",
@@ -179,40 +181,42 @@ def test_it_says_when_and_how_the_facts_were_found() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "observed_at"),
     [
-        pytest.param([Outcome.OK], "2026-01-02T03:04:05Z", id="now when all went well"),
+        pytest.param([RunOutcome.OK], "2026-01-02T03:04:05Z", id="now when all went well"),
         pytest.param(
-            [Outcome.OK, Outcome.FAILED], "2026-01-02T03:04:05Z", id="now when some went well"
+            [RunOutcome.OK, RunOutcome.FAILED], "2026-01-02T03:04:05Z", id="now when some went well"
         ),
-        pytest.param([Outcome.NO_DATA], "2026-01-02T03:04:05Z", id="now when there is nothing"),
-        pytest.param([Outcome.FAILED, Outcome.NO_DATA], "before", id="as before when all failed"),
+        pytest.param([RunOutcome.NO_DATA], "2026-01-02T03:04:05Z", id="now when there is nothing"),
+        pytest.param(
+            [RunOutcome.FAILED, RunOutcome.NO_DATA], "before", id="as before when all failed"
+        ),
     ],
 )
-def test_it_dates_the_facts(outcomes: list[Outcome], observed_at: str) -> None:
-    attempts = [attempted("x", outcome, Collected()) for outcome in outcomes]
+def test_it_dates_the_facts(outcomes: list[RunOutcome], observed_at: str) -> None:
+    attempts = [attempted("x", outcome, CollectedFacts()) for outcome in outcomes]
     (report,) = build_reports(SETTINGS, attempts, now=NOW, last_observed_at="before")
     assert report.status.observed_at == observed_at
 
 
-FOUND = Collected(sweeps=(Sweep("fe80000000000000", "the fabric"),))
+FOUND = CollectedFacts(sweeps=(SweepDump("fe80000000000000", "the fabric"),))
 
 
 def test_it_adds_the_numbered_reports_of_a_sweep() -> None:
-    _, *parts = build_reports(SETTINGS, [attempted("ib_sweep", Outcome.OK, FOUND)], now=NOW)
+    _, *parts = build_reports(SETTINGS, [attempted("ib_sweep", RunOutcome.OK, FOUND)], now=NOW)
     assert [part.metadata.name for part in parts] == ["n1.sweep.0"]
     assert unpack_sweep(part.spec.sweep for part in parts if part.spec.sweep) == b"the fabric"
     assert parts[0].status.observed_at == "2026-01-02T03:04:05Z"
 
 
 def test_it_numbers_the_reports_of_several_sweeps_through() -> None:
-    sweeps = tuple(Sweep(f"fe8000000000000{number}", "a fabric") for number in range(2))
-    attempts = [attempted("ib_sweep", Outcome.OK, Collected(sweeps=sweeps))]
+    sweeps = tuple(SweepDump(f"fe8000000000000{number}", "a fabric") for number in range(2))
+    attempts = [attempted("ib_sweep", RunOutcome.OK, CollectedFacts(sweeps=sweeps))]
     _, *parts = build_reports(SETTINGS, attempts, now=NOW)
     assert [part.metadata.name for part in parts] == ["n1.sweep.0", "n1.sweep.1"]
     assert [part.spec.sweep.subnet[-1] for part in parts if part.spec.sweep] == ["0", "1"]
 
 
 def test_it_tells_a_sweep_once() -> None:
-    attempts = [replace(attempted("ib_sweep", Outcome.OK, FOUND), is_repeated=True)]
+    attempts = [replace(attempted("ib_sweep", RunOutcome.OK, FOUND), is_repeated=True)]
     (report,) = build_reports(SETTINGS, attempts, now=NOW)
     assert report.status.collectors[0].outcome == "ok"
 
@@ -225,7 +229,7 @@ def test_it_tells_how_the_node_stands_to_sweeping() -> None:
 
 
 def test_it_leaves_the_reports_of_an_older_sweep_alone_when_one_fails() -> None:
-    attempts = [attempted("ib_sweep", Outcome.FAILED, FOUND)]
+    attempts = [attempted("ib_sweep", RunOutcome.FAILED, FOUND)]
     reports = build_reports(SETTINGS, attempts, now=NOW)
     assert [report.metadata.name for report in reports] == ["n1"]
 
@@ -255,7 +259,7 @@ def linked_port(number: int) -> Port:
 def test_it_stays_small_with_eight_linked_ports() -> None:
     ports = tuple(linked_port(number) for number in range(8))
     ids = frozenset(one for port in ports for one in port.ids if one.kind is IdKind.MAC)
-    attempts = [attempted("lldpd", Outcome.OK, Collected(ids=ids, ports=ports))]
+    attempts = [attempted("lldpd", RunOutcome.OK, CollectedFacts(ids=ids, ports=ports))]
     (report,) = build_reports(SETTINGS, attempts, now=NOW)
     packed = json.dumps(render_report(report), separators=(",", ":"))
     assert len(packed) < 5 * 1024

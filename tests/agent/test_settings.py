@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from agent.settings import (
-    checked_node_name,
+    check_node_name,
     parse_argv,
     parse_delay,
     parse_duration,
@@ -38,7 +38,7 @@ from topology.model.errors import ConfigError
         (parse_listen, " :8081 ", Address("", 8081)),
         (parse_listen, "[::1]:0", Address("::1", 0)),
         (parse_listen, "localhost:65535", Address("localhost", 65535)),
-        (checked_node_name, "gpu-01.rack.example", "gpu-01.rack.example"),
+        (check_node_name, "gpu-01.rack.example", "gpu-01.rack.example"),
     ],
 )
 def test_it_reads(parse: Callable[[str], object], text: str, value: object) -> None:
@@ -57,7 +57,7 @@ def test_it_reads(parse: Callable[[str], object], text: str, value: object) -> N
             (parse_listen, text)
             for text in ("", "8080", "::1:80", "[x]:1", "a:65536", "a:b", "a b:1")
         ),
-        *((checked_node_name, text) for text in ("", "Node", "../x", "a/b", "-a", "a" * 254)),
+        *((check_node_name, text) for text in ("", "Node", "../x", "a/b", "-a", "a" * 254)),
     ],
 )
 def test_it_refuses(parse: Callable[[str], object], text: str) -> None:

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 import click
 
 from generator.kube.resources import HYPERNODES
-from generator.outputs.hypernode import parse_manifest, tree_of_hypernodes
+from generator.outputs.hypernode import parse_manifest, build_hypernode_tree
 from generator.rpc.client.typed_client import PlacementClient
 from tests.bench.agent_at_rest import peak_rss_bytes
 from tests.bench.cluster_load import reports_of, write_nodes, write_reports
@@ -36,12 +36,12 @@ from topology.model.facts import Medium, PortState
 from topology.model.tree import host_partitions
 from topology.reports.neighbor_report import NeighborReport
 from topology.synthetic import (
-    Damaged,
+    DamagedFabric,
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     build_wiring,
     derive_truth,
-    undamaged,
+    build_undamaged,
 )
 
 NUM_NODES: Final = 1000
@@ -166,8 +166,8 @@ def measure_cluster(
     Raises:
         AssertionError: the HyperNodes are not what is cabled.
     """
-    spec = FabricSpec(FabricKind.RAIL, num_nodes, rails=RAILS, radix=RADIX, medium=medium)
-    damaged = undamaged(build_wiring(spec))
+    spec = SyntheticSpec(FabricKind.RAIL, num_nodes, rails=RAILS, radix=RADIX, medium=medium)
+    damaged = build_undamaged(build_wiring(spec))
     with _filled_server(damaged, say) as (api, reports, folder):
         say("starting the replica")
         began = time.monotonic()
@@ -197,7 +197,7 @@ def measure_cluster(
 
 @contextmanager
 def _filled_server(
-    damaged: Damaged, say: Callable[[str], None]
+    damaged: DamagedFabric, say: Callable[[str], None]
 ) -> Iterator[tuple[ApiServer, list[NeighborReport], Path]]:
     with tempfile.TemporaryDirectory(prefix="toponaut-bench-") as place:
         folder = Path(place)
@@ -211,7 +211,7 @@ def _filled_server(
             yield api, reports, folder
 
 
-def _await_hypernodes(api: ApiServer, replica: Replica, damaged: Damaged) -> int:
+def _await_hypernodes(api: ApiServer, replica: Replica, damaged: DamagedFabric) -> int:
     """Wait until all HyperNodes are there, hold them against the truth, and count them."""
     truth = derive_truth(damaged)
     wanted = len(truth.domains)
@@ -226,7 +226,7 @@ def _await_hypernodes(api: ApiServer, replica: Replica, damaged: Damaged) -> int
     wait_until(missing, deadline_s=_DEADLINE_S, what="HyperNodes")
     items = api.expect("GET", HYPERNODES.path())["items"]
     head = {"apiVersion": HYPERNODES.api_version, "kind": HYPERNODES.kind}
-    found = tree_of_hypernodes([parse_manifest({**one, **head}) for one in items]).tree
+    found = build_hypernode_tree([parse_manifest({**one, **head}) for one in items]).tree
     assert host_partitions(found) == host_partitions(truth), "the HyperNodes are not as cabled"
     return wanted
 

@@ -17,10 +17,10 @@ from generator.kube.resources import NODES, REPORTS
 from tests.generator.scenes import kube_node
 from tests.lab.api_server import ADMIN, ApiServer
 from topology.model.facts import Medium
-from topology.reports.neighbor_report import NeighborReport, render_report, report_of
+from topology.reports.neighbor_report import NeighborReport, render_report, build_report
 from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
-from topology.synthetic import Damaged, report_claims, subnet_of, sweep_devices
+from topology.synthetic import DamagedFabric, report_claims, subnet_of, sweep_devices
 
 _THREADS: Final = 6
 _TIMEOUT_S: Final = 60.0
@@ -38,10 +38,10 @@ class Ask(NamedTuple):
     body: dict[str, Any]
 
 
-def reports_of(damaged: Damaged) -> Iterator[NeighborReport]:
+def reports_of(damaged: DamagedFabric) -> Iterator[NeighborReport]:
     """Yield what all agents report: of InfiniBand a sweep too, of Ethernet the switches' views."""
     for claim in report_claims(damaged):
-        yield report_of(claim.device, name=claim.report)
+        yield build_report(claim.device, name=claim.report)
     if damaged.wiring.spec.medium is Medium.INFINIBAND:
         sweep = render_ibnetdiscover(sweep_devices(damaged))
         node = damaged.wiring.hosts[0].name

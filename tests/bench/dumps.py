@@ -11,11 +11,11 @@ from topology.model.tree import host_partitions
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     build_wiring,
     derive_truth,
     sweep_devices,
-    undamaged,
+    build_undamaged,
 )
 
 RAILS = 8
@@ -33,8 +33,8 @@ class Dump(NamedTuple):
 
 def write_dump(folder: Path, num_hcas: int) -> Dump:
     """Write an undamaged rail fabric of so many HCAs and its true partitions."""
-    spec = FabricSpec(FabricKind.RAIL, max(1, num_hcas // RAILS), rails=RAILS, radix=RADIX)
-    damaged = undamaged(build_wiring(spec))
+    spec = SyntheticSpec(FabricKind.RAIL, max(1, num_hcas // RAILS), rails=RAILS, radix=RADIX)
+    damaged = build_undamaged(build_wiring(spec))
     dump = Dump(num_hcas, folder / f"{num_hcas}.txt", folder / f"{num_hcas}.json")
     text = _as_printed(render_ibnetdiscover(sweep_devices(damaged)))
     dump.sweep.write_text(text, encoding="utf-8")

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.jobs.cluster import Cluster, Pods
+from generator.jobs.cluster import SlotCluster, UniformPods
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     Snapshot,
@@ -29,10 +29,10 @@ from generator.placement.cluster.snapshot import (
     with_running,
     without_running,
 )
-from generator.placement.engine import place, running_gang
+from generator.placement.engine import place, as_running_gang
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request
-from generator.simulation.replay.fabrics import tree_of_shape
+from generator.simulation.replay.fabrics import build_tree_of_shape
 from generator.simulation.replay.strategies import best_fit
 from topology.model.tree import API_VERSION
 
@@ -128,7 +128,7 @@ def request_of(kind: Class, preset: Preset) -> PlacementRequest:
 
 def admit(preset: Preset, mix: Sequence[Class]) -> Rate:
     """Admit all gangs one after the other; each must find a place once others have ended."""
-    tree = tree_of_shape(SHAPE)
+    tree = build_tree_of_shape(SHAPE)
     snapshot: Snapshot = build_snapshot(
         tree, {name: NodeSpec(name, {"cpu": CPUS}) for name in tree.nodes}
     )
@@ -143,7 +143,7 @@ def admit(preset: Preset, mix: Sequence[Class]) -> Rate:
             since = _now()
             found = place(snapshot, request)
             if found.is_feasible:
-                snapshot = with_running(snapshot, running_gang(request, found))
+                snapshot = with_running(snapshot, as_running_gang(request, found))
             placing += _now() - since
             if found.is_feasible:
                 break
@@ -163,18 +163,18 @@ def _is_crowded(snapshot: Snapshot) -> bool:
 
 def reference(mix: Sequence[Class]) -> Rate:
     """Place the same gangs by best fit on arrays."""
-    cluster = Cluster(tree_of_shape(SHAPE), CPUS)
+    cluster = SlotCluster(build_tree_of_shape(SHAPE), CPUS)
     running: deque[tuple[Any, int]] = deque()
     took: dict[str, list[float]] = {kind.name: [] for kind in mix}
     begun = _now()
     for kind in mix:
         since = _now()
-        nodes = best_fit(cluster, Pods(kind.pods, kind.cpus))
-        cluster.take(nodes, kind.cpus)
+        nodes = best_fit(cluster, UniformPods(kind.pods, kind.cpus))
+        cluster.take_slots(nodes, kind.cpus)
         took[kind.name].append(_now() - since)
         running.append((nodes, kind.cpus))
         while cluster.num_free < (1 - 51_000 / 61_440) * cluster.num_slots:
-            cluster.give(*running.popleft())
+            cluster.return_slots(*running.popleft())
     return _rate("reference: best fit", took, _now() - begun)
 
 

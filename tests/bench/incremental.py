@@ -18,11 +18,16 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.output import table
+from generator.cli.output import render_table
 from tests.bench.measurement import WrongResultError
 from tests.topology.incremental.changes import Claims, all_reports, built, dice, moved, restated
-from topology.incremental.incremental_tree import Context, Known, Path, learn
-from topology.synthetic import FabricKind, FabricSpec
+from topology.incremental.incremental_tree import (
+    PreviousGeneration,
+    TreeState,
+    RebuildScope,
+    build_tree_state,
+)
+from topology.synthetic import FabricKind, SyntheticSpec
 
 SIZES: Final = (1024, 8192, 65536)
 RAILS: Final = 8
@@ -38,7 +43,7 @@ class Figure(NamedTuple):
 
     num_hcas: int
     change: str
-    path: Path
+    path: RebuildScope
     num_changes: int
     whole_s: float
     """All claims at once."""
@@ -52,23 +57,25 @@ def measure(num_hcas: int, num_changes: int) -> list[Figure]:
     Raises:
         WrongResultError: going on gave another result than all claims at once.
     """
-    claims = all_reports(built(FabricSpec(FabricKind.RAIL, max(1, num_hcas // RAILS), rails=RAILS)))
-    known = learn(claims)
+    claims = all_reports(
+        built(SyntheticSpec(FabricKind.RAIL, max(1, num_hcas // RAILS), rails=RAILS))
+    )
+    known = build_tree_state(claims)
     start = _now()
-    known = learn(claims, context=Context(known.inferred.tree))
+    known = build_tree_state(claims, context=PreviousGeneration(known.inference_state.tree))
     whole_s = _now() - start
     figures = []
     for name, change in CHANGES.items():
         rng = dice(name)
         known = _check(known, change(claims, rng))
-        claims, times = known.claims, defaultdict[Path, list[float]](list)
+        claims, times = known.claims, defaultdict[RebuildScope, list[float]](list)
         for _ in range(num_changes):
             changed = change(claims, rng)
-            context = Context(known.inferred.tree)
+            context = PreviousGeneration(known.inference_state.tree)
             gc.collect()
             start = _now()
-            found = learn(changed, context=context, last=known)
-            times[found.path].append(_now() - start)
+            found = build_tree_state(changed, context=context, last=known)
+            times[found.scope].append(_now() - start)
         figures += [
             Figure(num_hcas, name, path, len(spent), whole_s, statistics.median(spent))
             for path, spent in sorted(times.items())
@@ -76,11 +83,14 @@ def measure(num_hcas: int, num_changes: int) -> list[Figure]:
     return figures
 
 
-def _check(known: Known, claims: Claims) -> Known:
-    context = Context(known.inferred.tree)
-    found = learn(claims, context=context, last=known)
-    whole = learn(claims, context=context)
-    if (found.fabric, found.inferred.inference) != (whole.fabric, whole.inferred.inference):
+def _check(known: TreeState, claims: Claims) -> TreeState:
+    context = PreviousGeneration(known.inference_state.tree)
+    found = build_tree_state(claims, context=context, last=known)
+    whole = build_tree_state(claims, context=context)
+    if (found.fabric, found.inference_state.inference) != (
+        whole.fabric,
+        whole.inference_state.inference,
+    ):
         raise WrongResultError("one changed report gives another result than all reports")
     return found
 
@@ -108,7 +118,7 @@ def render_text(figures: Sequence[Figure]) -> str:
         for figure in figures
     ]
     heads = ("HCAS", "CHANGE", "DONE ANEW", "CHANGES", "ALL REPORTS", "ONE REPORT", "RATIO")
-    return table(heads, rows)
+    return render_table(heads, rows)
 
 
 @click.command()

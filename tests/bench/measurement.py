@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from generator.ingest.sweeps import claims_of_sweep, parse_sweep
+from generator.ingest.sweeps import build_sweep_claims, parse_sweep
 from generator.outputs.hypernode import render_hypernodes
 from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import place
@@ -20,10 +20,10 @@ from generator.reconcile.plan import plan_changes
 from tests.bench.dumps import Dump
 from tests.bench.parse_memory import measure_peak
 from tests.bench.reference import parse_reference
-from topology.inference.tree_inference import infer
+from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.fabric import Fabric
-from topology.model.facts import Device, Parsed
+from topology.model.facts import Device, ParseResult
 from topology.model.ids import IdKind
 from topology.model.tree import TopologyTree, host_partitions
 
@@ -107,7 +107,7 @@ class _Round:
 
     tree: TopologyTree
     snapshot: Snapshot
-    parsed: Parsed
+    parsed: ParseResult
     fabric: Fabric
 
     def __init__(self, raw: bytes, truth: Path, *, is_checked: bool) -> None:
@@ -137,14 +137,14 @@ class _Round:
 
     def _join(self) -> float:
         start = _now()
-        self.fabric = build_fabric(claims_of_sweep(self.parsed))
+        self.fabric = build_fabric(build_sweep_claims(self.parsed))
         seconds = _now() - start
-        self.parsed = Parsed()
+        self.parsed = ParseResult()
         return seconds
 
     def _infer(self) -> float:
         start = _now()
-        self.tree = infer(self.fabric).tree
+        self.tree = infer_tree(self.fabric).tree
         seconds = _now() - start
         if self._is_checked:
             found = [sorted(sorted(hosts) for hosts in tier) for tier in host_partitions(self.tree)]

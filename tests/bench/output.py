@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, Final
 
-from generator.cli.output import table
+from generator.cli.output import render_table
 from tests.bench.measurement import INFERENCE, PARSE, REFERENCE, STEPS, Measured
 
 _MIB: Final = 1 << 20
@@ -95,7 +95,7 @@ def text_figures(sizes: Sequence[Measured]) -> str:
             )
             for step in size.steps
         ]
-    shown = table(("HCAS", "STEP", "TIME", "OF REFERENCE", "PEAK MIB"), rows)
+    shown = render_table(("HCAS", "STEP", "TIME", "OF REFERENCE", "PEAK MIB"), rows)
     found = render_figures(sizes)
     slopes = [
         (name, "-" if slope is None else f"{slope:.2f}")
@@ -111,7 +111,11 @@ def text_figures(sizes: Sequence[Measured]) -> str:
         for size in found["sizes"]
     ]
     heads = ("HCAS", "PARSE: TIMES FASTER", "PARSE: PEAK OF DUMP", "INFERENCE: OF REFERENCE")
-    tables = (shown, table(heads, ratios), table(("STEP", "GROWS AS HCAS TO THE POWER OF"), slopes))
+    tables = (
+        shown,
+        render_table(heads, ratios),
+        render_table(("STEP", "GROWS AS HCAS TO THE POWER OF"), slopes),
+    )
     return "\n\n".join(tables)
 
 

@@ -20,13 +20,13 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.output import table
-from generator.jobs.cluster import Cluster, Pods
+from generator.cli.output import render_table
+from generator.jobs.cluster import SlotCluster, UniformPods
 from generator.placement.answer import Placement, render_placement
 from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot, with_running
-from generator.placement.engine import place, running_gang
+from generator.placement.engine import place, as_running_gang
 from generator.placement.request import PlacementRequest, parse_request
-from generator.simulation.replay.fabrics import tree_of_shape
+from generator.simulation.replay.fabrics import build_tree_of_shape
 from generator.simulation.replay.strategies import best_fit
 from runtime.process_tuning import collect_garbage_rarely
 from tests.bench.measurement import WrongResultError
@@ -109,7 +109,7 @@ def measure(nodes: int, calls: int) -> list[Figure]:
 
 def _cluster(nodes: int) -> Snapshot:
     """Return a cluster on which something runs on every third node, with labels and taints."""
-    tree = tree_of_shape(SHAPES[nodes])
+    tree = build_tree_of_shape(SHAPES[nodes])
     specs = {
         name: NodeSpec(
             name,
@@ -124,7 +124,7 @@ def _cluster(nodes: int) -> Snapshot:
 
 def _used_cluster(nodes: int) -> Snapshot:
     """Return a cluster with half of its GPUs taken, and nodes that all have other shares left."""
-    tree = tree_of_shape(SHAPES[nodes])
+    tree = build_tree_of_shape(SHAPES[nodes])
     specs = {
         name: NodeSpec(
             name,
@@ -182,7 +182,7 @@ def _sub_groups() -> PlacementRequest:
 
 
 def _leaves() -> Snapshot:
-    return build_snapshot(tree_of_shape("1x100x10"), {})
+    return build_snapshot(build_tree_of_shape("1x100x10"), {})
 
 
 Timed = Iterable[tuple[float, bool]]
@@ -228,17 +228,19 @@ def _started(snapshot: Snapshot, asked: Sequence[PlacementRequest]) -> Timed:
     for number, request in enumerate(asked):
         begun = _now()
         found = place(snapshot, request)
-        snapshot = with_running(snapshot, running_gang(replace(request, gang=f"g{number}"), found))
+        snapshot = with_running(
+            snapshot, as_running_gang(replace(request, gang=f"g{number}"), found)
+        )
         yield _now() - begun, found.is_proved
 
 
 def _reference(nodes: int, calls: int) -> Figure:
-    cluster = Cluster(tree_of_shape(SHAPES[nodes]), SLOTS)
+    cluster = SlotCluster(build_tree_of_shape(SHAPES[nodes]), SLOTS)
 
     def timed() -> Timed:
         for number in range(calls):
             begun = _now()
-            best_fit(cluster, Pods(3 + number % 40, 2))
+            best_fit(cluster, UniformPods(3 + number % 40, 2))
             yield _now() - begun, False
 
     return _timed(REFERENCE, nodes, timed())
@@ -294,7 +296,7 @@ def text(figures: Sequence[Figure]) -> str:
         (name, "-" if slope is None else f"{slope:.2f}", f"{MOST_GROWTH}")
         for name, slope in growth(figures).items()
     ]
-    return f"{table(heads, rows)}\n\n{table(('', 'GROWS AS NODES TO THE POWER OF', 'BAR'), slopes)}"
+    return f"{render_table(heads, rows)}\n\n{render_table(('', 'GROWS AS NODES TO THE POWER OF', 'BAR'), slopes)}"
 
 
 @click.command()

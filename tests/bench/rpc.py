@@ -24,13 +24,13 @@ import grpc
 from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.presets import Preset
 from generator.rpc.client.typed_client import PlacementClient
-from generator.rpc.messages.requests import request_message
-from generator.rpc.published import Published
+from generator.rpc.messages.requests import encode_request
+from generator.rpc.published import PublishedState
 from generator.rpc.server import PlacementServer
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
-from generator.simulation.replay.fabrics import tree_of_shape
-from runtime.process_tuning import collect_garbage_rarely, freeze_gc, tune_for_serving
+from generator.simulation.replay.fabrics import build_tree_of_shape
+from runtime.process_tuning import collect_garbage_rarely, freeze_gc, tune_for_server
 from tests.bench.gangs import CPUS, MIX, SHAPE, request_of
 
 CALLS: Final = 2000
@@ -76,10 +76,10 @@ def serve(pipe: Connection) -> None:
     It is set as `toponaut serve` is.
     """
     collect_garbage_rarely()
-    tune_for_serving()
-    tree = tree_of_shape(SHAPE)
+    tune_for_server()
+    tree = build_tree_of_shape(SHAPE)
     nodes = {name: NodeSpec(name, {"cpu": CPUS}) for name in tree.nodes}
-    server = PlacementServer("127.0.0.1:0", Published(build_snapshot(tree, nodes)))
+    server = PlacementServer("127.0.0.1:0", PublishedState(build_snapshot(tree, nodes)))
     freeze_gc()
     echo = grpc.server(ThreadPoolExecutor(16), options=(("grpc.so_reuseport", 0),))
     handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
@@ -133,7 +133,7 @@ def gangs(num: int) -> list[pb.PlaceRequest]:
     """Return requests of the mix, each for a gang of its own."""
     shapes = [request_of(kind, Preset.OPTIMAL) for kind in MIX]
     return [
-        pb.PlaceRequest(spec=request_message(replace(shapes[at % len(shapes)], gang=f"job-{at}")))
+        pb.PlaceRequest(spec=encode_request(replace(shapes[at % len(shapes)], gang=f"job-{at}")))
         for at in range(num)
     ]
 

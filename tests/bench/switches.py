@@ -13,8 +13,8 @@ import click
 
 from generator.switches.discovery import Frontier
 from generator.switches.session import SnmpSession
-from generator.switches.targets import Credentials, Target
-from generator.switches.walk import Outcome, Session, SwitchWalk, walk_all, walk_switch
+from generator.switches.targets import SnmpCredentials, Target
+from generator.switches.walk import WalkOutcome, WalkSession, SwitchWalk, walk_all, walk_switch
 from tests.bench.switchboard import COMMUNITY, answering
 
 NUM_SWITCHES: Final = 100
@@ -48,7 +48,7 @@ def measure_walks(num_switches: int, num_ports: int) -> Walked:
         WrongWalkError: a walk failed, or a neighbor is missing.
     """
     with answering(num_switches, num_ports) as ports:
-        credentials = Credentials(community=COMMUNITY)
+        credentials = SnmpCredentials(community=COMMUNITY)
         targets = [Target("127.0.0.1", port, credentials) for port in ports]
         return asyncio.run(_measure(targets, num_ports))
 
@@ -58,7 +58,7 @@ async def _measure(targets: Sequence[Target], num_ports: int) -> Walked:
         return await measure(session, targets, num_ports)
 
 
-async def measure(session: Session, targets: Sequence[Target], num_ports: int) -> Walked:
+async def measure(session: WalkSession, targets: Sequence[Target], num_ports: int) -> Walked:
     """Walk switches twice by a session that was not used before.
 
     Raises:
@@ -76,7 +76,7 @@ async def measure(session: Session, targets: Sequence[Target], num_ports: int) -
 
 
 async def _walk(
-    session: Session, targets: Sequence[Target], last: dict[Target, SwitchWalk]
+    session: WalkSession, targets: Sequence[Target], last: dict[Target, SwitchWalk]
 ) -> dict[Target, SwitchWalk]:
     walk = partial(walk_switch, session=session, clock=time.monotonic, deadline_s=_DEADLINE_S)
     walks = walk_all(
@@ -89,7 +89,7 @@ def _check(walks: dict[Target, SwitchWalk], targets: Sequence[Target], num_ports
     for target in targets:
         walk = walks[target]
         heard = [port for port in walk.device.ports if port.neighbors] if walk.device else []
-        if walk.outcome is not Outcome.OK or len(heard) != num_ports:
+        if walk.outcome is not WalkOutcome.OK or len(heard) != num_ports:
             raise WrongWalkError(f"{walk.outcome}, {len(heard)} neighbors: {walk.reason}")
 
 

@@ -5,18 +5,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from generator.switches.targets import Credentials, Target
+from generator.switches.targets import SnmpCredentials, Target
 from tests.bench.switches import WrongWalkError, measure, measure_walks, render, text
-from topology.sources.lldp_mib.tables import SYS_NAME, Span, WalkRow
+from topology.sources.lldp_mib.tables import SYS_NAME, ColumnSpan, WalkRow
 
 
 class Mute:
     """A session with a switch that tells its name alone."""
 
-    async def rows(self, target: Target, span: Span) -> AsyncIterator[WalkRow]:
+    async def fetch_rows(self, target: Target, span: ColumnSpan) -> AsyncIterator[WalkRow]:
         """Yield the name, where it is asked for."""
         del target
-        if span.holds((*SYS_NAME, 0)):
+        if span.contains((*SYS_NAME, 0)):
             yield (*SYS_NAME, 0), b"leaf01"
 
 
@@ -29,6 +29,6 @@ def test_it_walks_a_few_switches() -> None:
 
 
 def test_it_times_nothing_that_misses_a_neighbor() -> None:
-    target = Target("127.0.0.1", 161, Credentials(community="cables"))
+    target = Target("127.0.0.1", 161, SnmpCredentials(community="cables"))
     with pytest.raises(WrongWalkError, match="ok, 0 neighbors"):
         asyncio.run(measure(Mute(), [target], num_ports=1))

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from generator.kube.resources import FABRICS, RESERVATIONS
-from generator.objects.tree_spec import DEFAULT_SHAPE, shape_of
-from generator.objects.write_policy import Policy, policy_of
+from generator.objects.tree_spec import DEFAULT_TREE_SPEC, parse_tree_spec
+from generator.objects.write_policy import WritePolicy, parse_write_policy
 from generator.store.directory import DirectoryStore
 from tests.daemonset.readers import Reader, written
 from tests.generator.scenes import PAIRS, Scene
@@ -52,13 +52,13 @@ def test_the_server_takes_the_status_that_it_shows(cluster: ApiServer) -> None:
 
 def test_the_generator_understands_the_fabrics_that_it_shows() -> None:
     limits, wishes = (FABRIC | part for part in specs())
-    policy = policy_of(limits)
+    policy = parse_write_policy(limits)
     assert policy.is_paused
-    assert policy.budget != Policy().budget
+    assert policy.budget != WritePolicy().budget
     assert not policy.problems
-    shape, problems = shape_of(wishes)
+    shape, problems = parse_tree_spec(wishes)
     assert not problems
-    assert shape != DEFAULT_SHAPE
+    assert shape != DEFAULT_TREE_SPEC
 
 
 def test_its_lines_approve_a_plan_and_carry_it_out(tmp_path: Path) -> None:

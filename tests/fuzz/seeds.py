@@ -7,8 +7,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from generator.cli.request_input import read_asked
-from generator.rpc.messages.requests import request_message
+from generator.cli.request_input import load_request
+from generator.rpc.messages.requests import encode_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.repository import ROOT
 from tests.topology.sources.lldp.frames import CASES, read_frame
@@ -22,7 +22,7 @@ from topology.reports.fabric_status import (
     SweepRole,
     render_fabric,
 )
-from topology.reports.neighbor_report import render_report, report_of
+from topology.reports.neighbor_report import render_report, build_report
 from topology.reports.sweep_parts import split_sweep
 
 FIXTURES: Final = ROOT / "fixtures"
@@ -87,7 +87,7 @@ def reports() -> Iterator[bytes]:
     )
     host = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_GUID, _GUID),), (port,))
     sweep = next(inputs("ibnetdiscover")).decode()
-    for report in (report_of(host, name="n1"), *split_sweep(sweep, node="n1", subnet="f" * 16)):
+    for report in (build_report(host, name="n1"), *split_sweep(sweep, node="n1", subnet="f" * 16)):
         yield json.dumps(render_report(report)).encode()
 
 
@@ -176,8 +176,8 @@ def traces() -> Iterator[bytes]:
 
 def request_messages() -> Iterator[bytes]:
     """Yield a request in protobuf."""
-    request = read_asked(str(FIXTURES / "demo" / "gang.yaml"), None, {}).request(None)
-    yield request_message(request).SerializeToString()
+    request = load_request(str(FIXTURES / "demo" / "gang.yaml"), None, {}).to_request(None)
+    yield encode_request(request).SerializeToString()
 
 
 def answer_messages() -> Iterator[bytes]:

@@ -15,18 +15,18 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from generator.ingest.claims import take_reports
-from generator.jobs.running_jobs import find_job, parse_running_pod
+from generator.ingest.claims import build_claims
+from generator.jobs.running_jobs import find_job, parse_job_pod
 from generator.manifests.manifest_request import translate, translate_sbatch
-from generator.manifests.sbatch import is_script, options_of_script
+from generator.manifests.sbatch import is_script, parse_script_options
 from generator.objects.inventory import parse_nodes
 from generator.objects.plane_config import parse_planes
-from generator.objects.yaml_document import Document, parse_documents
+from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.placement.request import parse_request
-from generator.rpc.messages.answers import placement_message, placement_of
+from generator.rpc.messages.answers import encode_placement, decode_placement
 from generator.rpc.messages.pages import parse_token
-from generator.rpc.messages.requests import request_message, request_of
-from generator.rpc.status_errors import RefusedError
+from generator.rpc.messages.requests import encode_request, decode_request
+from generator.rpc.status_errors import CallAbortedError
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.simulation.replay.trace import parse_trace
 from generator.switches.targets import parse_switches
@@ -36,10 +36,10 @@ from topology.model.errors import ConfigError, ParseError, PlacementRequestError
 from topology.model.facts import Device, DeviceKind, FindingKind, Port
 from topology.model.tree import parse_tree, render_tree
 from topology.reports.fabric_status import parse_fabric, render_fabric
-from topology.reports.neighbor_report import parse_report, render_report, report_of
+from topology.reports.neighbor_report import parse_report, render_report, build_report
 from topology.sources.cabling.formats import parse_cabling
 from topology.sources.host.bonding import parse_permanent_macs
-from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics, port_of
+from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics, build_clique_port
 from topology.sources.host.private_flags import parse_firmware_lldp
 from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
@@ -80,7 +80,7 @@ def _check_errors(errors: Iterable[ParseError]) -> None:
 
 def _check_fits(device: Device) -> None:
     """Fail where the facts of a node could not be published."""
-    parse_report(render_report(report_of(device, name="node")))
+    parse_report(render_report(build_report(device, name="node")))
 
 
 def _node(ports: Iterable[Port]) -> Device:
@@ -90,7 +90,7 @@ def _node(ports: Iterable[Port]) -> Device:
 def _documents(raw: bytes) -> list[object]:
     found = list(parse_documents(raw, source=SOURCE))
     _check_errors(one for one in found if isinstance(one, ParseError))
-    return [one.value for one in found if isinstance(one, Document)]
+    return [one.value for one in found if isinstance(one, YamlDocument)]
 
 
 def _lldpcli(raw: bytes) -> None:
@@ -149,7 +149,7 @@ def _report(raw: bytes) -> None:
         with suppress(ReportError):
             report = parse_report(document)
             assert parse_report(render_report(report)) == report
-            _check_errors(take_reports([report]).problems)
+            _check_errors(build_claims([report]).problems)
 
 
 def _inventory(raw: bytes) -> None:
@@ -167,14 +167,14 @@ def _placement_request(raw: bytes) -> None:
     for document in _documents(raw):
         with suppress(PlacementRequestError):
             request = parse_request(document if isinstance(document, dict) else {})
-            assert request_of(request_message(request)) == request
+            assert decode_request(encode_request(request)) == request
 
 
 def _manifests(raw: bytes) -> None:
     text = raw.decode("utf-8", "replace")
     try:
         if is_script(text):
-            found = translate_sbatch(options_of_script(text))
+            found = translate_sbatch(parse_script_options(text))
         else:
             found = translate([*enumerate(_documents(raw), 1)])
     except PlacementRequestError as error:
@@ -190,7 +190,7 @@ def _running_pods(raw: bytes) -> None:
     pods = []
     for document in _documents(raw):
         with suppress(PlacementRequestError):
-            pods.append(parse_running_pod(document if isinstance(document, Mapping) else {}))
+            pods.append(parse_job_pod(document if isinstance(document, Mapping) else {}))
     with suppress(ConfigError):
         find_job("train", [pod for pod in pods if pod is not None])
 
@@ -205,16 +205,16 @@ def _job_trace(raw: bytes) -> None:
 
 def _grpc(raw: bytes) -> None:
     with suppress(DecodeError, PlacementRequestError):
-        request_of(pb.PlacementSpec.FromString(raw))
-    with suppress(RefusedError):
+        decode_request(pb.PlacementSpec.FromString(raw))
+    with suppress(CallAbortedError):
         parse_token(pb.CapacityRequest(), raw.decode("utf-8", "replace"), (str, int))
 
 
 def _grpc_answers(raw: bytes) -> None:
     with suppress(DecodeError, ValueError):
-        answer = placement_of(pb.Placement.FromString(raw))
+        answer = decode_placement(pb.Placement.FromString(raw))
         # Texts, as a number that is none equals nothing.
-        assert str(placement_of(placement_message(answer))) == str(answer)
+        assert str(decode_placement(encode_placement(answer))) == str(answer)
 
 
 def _switches(raw: bytes) -> None:
@@ -227,7 +227,7 @@ def _nvidia_smi(raw: bytes) -> None:
     _check_errors(errors)
     found = derive_clique(gpus)
     assert found.note.isprintable()
-    _check_fits(_node([port_of(found.clique)] if found.clique else ()))
+    _check_fits(_node([build_clique_port(found.clique)] if found.clique else ()))
 
 
 def _planes(raw: bytes) -> None:

@@ -14,23 +14,23 @@ from click.testing import CliRunner
 from generator.cli.main import cli
 from generator.store.directory import DirectoryStore
 from topology.model.facts import Medium
-from topology.reports.neighbor_report import report_of
+from topology.reports.neighbor_report import build_report
 from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
-    Damaged,
+    DamagedFabric,
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     build_wiring,
-    inventory,
-    lldpcli_captures,
+    render_inventory,
+    render_lldpcli,
     report_claims,
     sweep_devices,
-    undamaged,
+    build_undamaged,
 )
 
-RAILS = FabricSpec(FabricKind.RAIL, 16, rails=4, radix=8)
-PAIRS = FabricSpec(FabricKind.DUAL_HOMED, 16, radix=8, medium=Medium.ETHERNET)
+RAILS = SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=8)
+PAIRS = SyntheticSpec(FabricKind.DUAL_HOMED, 16, radix=8, medium=Medium.ETHERNET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Scene:
     """One fabric and the folder that its files are written to."""
 
     root: Path
-    damaged: Damaged
+    damaged: DamagedFabric
 
     @classmethod
-    def of(cls, root: Path, spec: FabricSpec) -> Scene:
+    def of(cls, root: Path, spec: SyntheticSpec) -> Scene:
         root.mkdir(parents=True, exist_ok=True)
-        return cls(root, undamaged(build_wiring(spec)))
+        return cls(root, build_undamaged(build_wiring(spec)))
 
     @property
     def hosts(self) -> list[str]:
@@ -74,7 +74,7 @@ class Scene:
         """Write what the agents would have written; return the store."""
         store = DirectoryStore(self.root / "store")
         for claim in report_claims(self.damaged):
-            store.write_report(report_of(claim.device, name=claim.report))
+            store.write_report(build_report(claim.device, name=claim.report))
         if self.damaged.wiring.spec.medium is Medium.INFINIBAND:
             for part in split_sweep(
                 self.sweep_text(), node=self.hosts[0], subnet="fe80" + "0" * 12
@@ -92,13 +92,13 @@ class Scene:
         return self.write("sweep.txt", self.sweep_text())
 
     def captures(self) -> Path:
-        for name, text in lldpcli_captures(self.damaged):
+        for name, text in render_lldpcli(self.damaged):
             self.write(f"captures/{name}", text)
         return self.root / "captures"
 
     def nodes(self) -> Path:
         """Write our own list of nodes."""
-        return self.write("nodes.yaml", yaml.safe_dump(inventory(self.damaged)))
+        return self.write("nodes.yaml", yaml.safe_dump(render_inventory(self.damaged)))
 
     def kube_nodes(self, *names: str, form: str = "json") -> Path:
         """Write what kubectl prints for all hosts, or for some names."""

@@ -6,7 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
 from topology.model.ids import Id, IdKind
-from topology.reports.neighbor_report import NeighborReport, ReportStatus, SweepStanding, report_of
+from topology.reports.neighbor_report import (
+    NeighborReport,
+    ReportStatus,
+    SweepStanding,
+    build_report,
+)
 from topology.reports.sweep_parts import split_sweep
 
 NOW = datetime(2026, 1, 2, 3, 0, tzinfo=UTC)
@@ -40,7 +45,7 @@ def node(
 ) -> NeighborReport:
     status = ReportStatus(observed_at=stamp(age), sweeping=sweeping)
     device = Device(kind, name, (Id(IdKind.HOSTNAME, name),), ports or (hca(A),))
-    return report_of(device, name=name, status=status)
+    return build_report(device, name=name, status=status)
 
 
 def swept(

@@ -6,11 +6,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agent.loop import Rounds, Witness
-from agent.publish.kube.credentials import Credentials, parse_api_url
-from agent.publish.kube.fabric_reader import FabricObject
-from agent.publish.kube.https_client import ApiServer as Server
-from agent.publish.kube.report_writer import REPORTS_PATH, ReportObjects
+from agent.loop import ReportLoop, RoundObserver
+from agent.publish.kube.credentials import ApiCredentials, parse_api_url
+from agent.publish.kube.fabric_reader import FabricReader
+from agent.publish.kube.https_client import HttpsApiClient as Server
+from agent.publish.kube.report_writer import REPORTS_PATH, ReportWriter
 from agent.settings import SweepSettings
 from runtime.retry import Cooldown
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
@@ -124,7 +124,7 @@ class ClusterAgent:
         self.token_file.write_text(node.token())
         self._address = parse_api_url(url or node.api.url)
         self._random = Random(7)  # noqa: S311 - it spreads retries
-        self._rounds: Rounds | None = None
+        self._rounds: ReportLoop | None = None
         self.hear(("eth0", "leaf1", "swp1"))
 
     def hear(self, *rows: tuple[str, str, str]) -> None:
@@ -133,14 +133,14 @@ class ClusterAgent:
 
     def start(
         self,
-        *witnesses: Witness,
+        *witnesses: RoundObserver,
         sweep: SweepSettings | None = None,
         deadline_s: float = 30.0,
     ) -> None:
         """Start it, or start it anew: it remembers nothing."""
-        credentials = Credentials(self._address, self.token_file, self.node.api.ca)
+        credentials = ApiCredentials(self._address, self.token_file, self.node.api.ca)
         server = Server(credentials, self._cooldown(), deadline_s=deadline_s)
-        objects = ReportObjects(
+        objects = ReportWriter(
             server,
             self.node.name,
             self.clock,
@@ -149,8 +149,8 @@ class ClusterAgent:
         )
         told = {"node_name": self.node.name, "hostname": self.node.name, "sweep": sweep}
         node = node_for(self.sysfs, FakeRunner(self.answers), self.clock, **told)
-        elections = FabricObject(server) if sweep else None
-        self._rounds = Rounds(node, objects, elections, witnesses)
+        elections = FabricReader(server) if sweep else None
+        self._rounds = ReportLoop(node, objects, elections, witnesses)
 
     def run(self, rounds: int = 1, *, period_s: float = PERIOD_S) -> None:
         """Run some rounds, each a period after the one before."""
@@ -185,7 +185,7 @@ class ClusterAgent:
 
 def elected_sweep(every_s: float = 0.0) -> SweepSettings:
     """Return how a node sweeps in these tests."""
-    return replace(SWEEP, every_s=every_s)
+    return replace(SWEEP, interval_s=every_s)
 
 
 def events(records: list[logging.LogRecord], *, least: int = logging.WARNING) -> list[str]:

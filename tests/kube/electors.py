@@ -12,16 +12,16 @@ from threading import Thread
 from time import monotonic, sleep
 
 from generator.kube.credentials import load_kubeconfig
-from generator.kube.elector import Elector, LeaseName, Terms
+from generator.kube.elector import Elector, LeaseName, LeaseDurations
 from generator.kube.transport import KubeTransport, Transport
-from runtime.retry import Pace
+from runtime.retry import WaitContext
 from runtime.stop import Stop, stop_signals
 from tests.lab.wait import wait_until
 
 LEASE = "toponaut"
-QUICK = Terms(lease_s=4, renew_s=2.6, retry_s=0.2)
+QUICK = LeaseDurations(lease_s=4, renew_s=2.6, retry_s=0.2)
 """Where a test waits for the end of a reign."""
-STEADY = Terms(lease_s=15, renew_s=10, retry_s=0.2)
+STEADY = LeaseDurations(lease_s=15, renew_s=10, retry_s=0.2)
 """Where a reign must last, however crowded the machine is."""
 JITTER = random.Random(2).uniform  # noqa: S311 - spreads retries
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ class Candidate:
         identity: str,
         *,
         now: datetime = FIRST_DAY,
-        terms: Terms = STEADY,
+        terms: LeaseDurations = STEADY,
     ) -> None:
         """Begin to stand."""
         self.identity = identity
@@ -47,8 +47,8 @@ class Candidate:
             transport,
             LeaseName(namespace, LEASE, identity),
             now=lambda: now,
-            pace=Pace(self.stop_request, monotonic, JITTER),
-            terms=terms,
+            pace=WaitContext(self.stop_request, monotonic, JITTER),
+            durations=terms,
         )
         self.thread = Thread(target=self._run)
         self.thread.start()

@@ -8,12 +8,12 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from generator.kube.cache import Change, ChangeKind
+from generator.kube.cache import ObjectChange, ChangeKind
 from generator.kube.listing import Paging
-from generator.kube.reflector import Reflector, Settings
+from generator.kube.reflector import Reflector, ReflectorConfig
 from generator.kube.resources import Resource
 from generator.kube.transport import Transport
-from runtime.retry import Pace
+from runtime.retry import WaitContext
 from runtime.stop import Stop
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
@@ -36,15 +36,15 @@ class HastyStop(Stop):
         return super().wait(min(timeout, 0.02))
 
 
-def quick_settings(namespace: str) -> Settings:
+def quick_settings(namespace: str) -> ReflectorConfig:
     """Return settings that see the objects of one test only, and lose no time."""
-    return Settings(Paging(500, 2.0, (("labelSelector", f"test={namespace}"),)))
+    return ReflectorConfig(Paging(500, 2.0, (("labelSelector", f"test={namespace}"),)))
 
 
-def paged(namespace: str, page: int) -> Settings:
+def paged(namespace: str, page: int) -> ReflectorConfig:
     """Return the same with small pages."""
     settings = quick_settings(namespace)
-    return replace(settings, paging=settings.paging._replace(page=page))
+    return replace(settings, paging=settings.paging._replace(page_size=page))
 
 
 def parse_word(found: Mapping[str, Any]) -> str:
@@ -58,18 +58,18 @@ def parse_word(found: Mapping[str, Any]) -> str:
 class Following:
     """Follows the config maps of a namespace."""
 
-    def __init__(self, transport: Transport, settings: Settings) -> None:
+    def __init__(self, transport: Transport, settings: ReflectorConfig) -> None:
         """Start."""
         self.stop_request = HastyStop()
-        self.told: list[Change[str]] = []
+        self.told: list[ObjectChange[str]] = []
         self.num_parsed = 0
         self.reflector: Reflector[str] = Reflector(
             transport,
             CONFIGMAPS,
             parse=self._parse,
             on_change=self.told.extend,
-            pace=Pace(self.stop_request, monotonic, JITTER),
-            settings=settings,
+            pace=WaitContext(self.stop_request, monotonic, JITTER),
+            config=settings,
         )
         self.thread = Thread(target=self.reflector.run)
         self.thread.start()
@@ -117,7 +117,7 @@ class Following:
 
 
 @contextmanager
-def following(transport: Transport, settings: Settings) -> Iterator[Following]:
+def following(transport: Transport, settings: ReflectorConfig) -> Iterator[Following]:
     """Follow within the context."""
     found = Following(transport, settings)
     try:

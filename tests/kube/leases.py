@@ -5,7 +5,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from generator.kube.transport import Request
+from generator.kube.transport import KubeRequest
 from topology.model.errors import KubeConflict, KubeNotFound, KubeUnavailable
 
 
@@ -37,7 +37,7 @@ class FakeLeases:
             except (KubeConflict, KubeNotFound):
                 continue
 
-    def answer(self, request: Request) -> dict[str, Any]:
+    def answer(self, request: KubeRequest) -> dict[str, Any]:
         """Do what is asked, at once."""
         if request.method == "GET":
             if self.stored is None:
@@ -68,7 +68,7 @@ class FakeLink:
         self._leases = leases
         self._spend = spend
 
-    def ask(self, request: Request, *, timeout_s: float) -> bytes:
+    def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
         """Let the request meet its fate."""
         fate = self.fates.pop(0) if self.fates else Fate.OK
         match fate:
@@ -93,6 +93,6 @@ class FakeLink:
                 found = self._leases.answer(request)
         return json.dumps(found).encode()
 
-    def open(self, request: Request, *, idle_s: float) -> NoReturn:
+    def open_stream(self, request: KubeRequest, *, idle_s: float) -> NoReturn:
         """Leases are not watched."""
         raise AssertionError(f"{request}: not asked for, {idle_s}")

@@ -19,13 +19,13 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from agent.collection import Node
-from agent.loop import Rounds
+from agent.collection import NodeContext
+from agent.loop import ReportLoop
 from agent.node.command import ProcessRunner, command_env
-from agent.publish.kube.credentials import Credentials, parse_api_url
-from agent.publish.kube.https_client import ApiServer
-from agent.publish.kube.report_writer import ReportObjects
-from agent.settings import Settings
+from agent.publish.kube.credentials import ApiCredentials, parse_api_url
+from agent.publish.kube.https_client import HttpsApiClient
+from agent.publish.kube.report_writer import ReportWriter
+from agent.settings import AgentSettings
 from runtime.logs import start_logging
 from runtime.retry import Cooldown
 from tests.lab.lldp import LldpFabric
@@ -128,8 +128,8 @@ def _laid_out(fabric: LldpFabric, folder: Path, name: str, token: str) -> dict[s
     }
 
 
-def _rounds(row: Mapping[str, str], told: Mapping[str, Any], clock: ShiftedClock) -> Rounds:
-    settings = Settings(
+def _rounds(row: Mapping[str, str], told: Mapping[str, Any], clock: ShiftedClock) -> ReportLoop:
+    settings = AgentSettings(
         node_name=row["name"],
         hostname=row["name"],
         sysfs_root=Path(row["sysfs"]),
@@ -146,11 +146,13 @@ def _rounds(row: Mapping[str, str], told: Mapping[str, Any], clock: ShiftedClock
         nvidia_smi="no-nvidia-smi",
     )
     uniform = SystemRandom().uniform
-    credentials = Credentials(parse_api_url(told["url"]), Path(row["token"]), Path(told["ca"]))
-    server = ApiServer(credentials, Cooldown(clock, uniform, period_s=PERIOD_S), deadline_s=30.0)
+    credentials = ApiCredentials(parse_api_url(told["url"]), Path(row["token"]), Path(told["ca"]))
+    server = HttpsApiClient(
+        credentials, Cooldown(clock, uniform, period_s=PERIOD_S), deadline_s=30.0
+    )
     cooldown = Cooldown(clock, uniform, period_s=PERIOD_S)
-    objects = ReportObjects(server, row["name"], clock, uniform, cooldown=cooldown)
-    return Rounds(Node(settings, ProcessRunner(command_env(os.environ)), clock), objects)
+    objects = ReportWriter(server, row["name"], clock, uniform, cooldown=cooldown)
+    return ReportLoop(NodeContext(settings, ProcessRunner(command_env(os.environ)), clock), objects)
 
 
 def main() -> None:

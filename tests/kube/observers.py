@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any
 
 from generator.kube.resources import HYPERNODES
-from generator.kube.transport import Request, Transport, decode
+from generator.kube.transport import KubeRequest, Transport, decode_object
 from generator.outputs.hypernode import HyperNode, parse_manifest
 from runtime.stop import Stop
 from topology.model.errors import KubeUnavailable
@@ -24,8 +24,8 @@ class Observer:
         """What was wrong, as `parent names missing child`."""
         self.num_events = 0
         self._transport = transport
-        request = Request("GET", HYPERNODES.path())
-        listed = decode(str(request), transport.ask(request, timeout_s=30))
+        request = KubeRequest("GET", HYPERNODES.path())
+        listed = decode_object(str(request), transport.ask(request, timeout_s=30))
         self._known = {one.name: one for one in map(_hypernode, listed["items"])}
         self._version = str(listed["metadata"]["resourceVersion"])
         self._stop = Stop()
@@ -44,7 +44,9 @@ class Observer:
     def _watch(self) -> None:
         query = (("watch", "1"), ("resourceVersion", self._version), ("timeoutSeconds", "600"))
         with (
-            self._transport.open(Request("GET", HYPERNODES.path(), query), idle_s=600) as lines,
+            self._transport.open_stream(
+                KubeRequest("GET", HYPERNODES.path(), query), idle_timeout_s=600
+            ) as lines,
             self._stop.on_set(lines.cancel),
         ):
             try:

@@ -15,10 +15,16 @@ from generator.objects.reservation import ReservationPhase
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from generator.reservations.cluster import ClusterReservations, Leadership
-from generator.reservations.ledger import Reservations
-from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved, Wish
+from generator.reservations.ledger import ReservationLedger
+from generator.reservations.records import (
+    LOCAL_HOLDER,
+    Refusal,
+    Reservation,
+    ReservationResult,
+    ReservationRequest,
+)
 from runtime.clock import utc_now
-from runtime.retry import Pace
+from runtime.retry import WaitContext
 from tests.generator.reservations.worlds import PLENTY_S, cluster, request_of
 from tests.kube.followers import JITTER, HastyStop
 from tests.lab.api_server import ApiServer
@@ -51,32 +57,34 @@ class Replica:
     """One replica; follows within `reserving`."""
 
     store: ClusterReservations
-    ledger: Reservations
+    ledger: ReservationLedger
     seat: Seat
     clock: WallClock
     gang: str = field(default_factory=lambda: f"ns/{secrets.token_hex(4)}")
 
     def reserve(
         self, count: int, *, id_: str = "", gang: str = "", ttl_s: int = 600
-    ) -> Reserved | Refusal:
-        asked = Wish(id_ or str(uuid4()), LOCAL, request_of(gang or self.gang, count), ttl_s)
+    ) -> ReservationResult | Refusal:
+        asked = ReservationRequest(
+            id_ or str(uuid4()), LOCAL_HOLDER, request_of(gang or self.gang, count), ttl_s
+        )
         return self.ledger.reserve(asked, budget_s=PLENTY_S)
 
     def made(self, count: int, **more: str) -> Reservation:
         """Reserve what must be granted."""
         answer = self.reserve(count, **more)  # type: ignore[arg-type]  # texts only
-        assert isinstance(answer, Reserved), answer
+        assert isinstance(answer, ReservationResult), answer
         assert answer.reservation is not None, answer.placement
         return answer.reservation
 
     def confirm(self, id_: str) -> Reservation | Refusal:
-        return self.ledger.confirm(id_, holder=LOCAL)
+        return self.ledger.confirm(id_, holder=LOCAL_HOLDER)
 
     def release(self, id_: str) -> Reservation | Refusal:
-        return self.ledger.release(id_, holder=LOCAL)
+        return self.ledger.release(id_, holder=LOCAL_HOLDER)
 
     def phase(self, id_: str) -> ReservationPhase | None:
-        return next((one.phase for one in self.ledger.known() if one.id == id_), None)
+        return next((one.phase for one in self.ledger.read_current() if one.id == id_), None)
 
     def room(self) -> int:
         """Return how many pods of a stranger fit."""
@@ -101,12 +109,12 @@ def reserving(
     """Run a replica on two nodes of four slots; it has listed all when it is yielded."""
     store = ClusterReservations(
         transport,
-        pace=Pace(HastyStop(), monotonic, JITTER),
+        pace=WaitContext(HastyStop(), monotonic, JITTER),
         leadership=Leadership(lambda: seat.left_s, lambda: seat.epoch, lambda: seat.leader),
         on_change=lambda: None,
     )
     clock = WallClock()
-    ledger = Reservations(store, now=clock.now, clock=time.monotonic)
+    ledger = ReservationLedger(store, now=clock.now, clock=time.monotonic)
     ledger.publish(base or cluster(num_nodes=2, slots=4, per_leaf=2))
     with store:
         if awaits:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from generator.kube.resources import FABRICS, HYPERNODES, LEASES, NODES, REPORTS, Resource
-from generator.outputs.hypernode import HyperNode, parse_manifest, tree_of_hypernodes
-from generator.server.replica import LEASE
+from generator.outputs.hypernode import HyperNode, parse_manifest, build_hypernode_tree
+from generator.server.replica import LEASE_NAME
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import Scene, kube_node
 from tests.kube.conftest import WRITER, with_volcano
@@ -45,7 +45,7 @@ class Cluster:
         """Let agents report what a scene holds, and nothing else; equal ones are not written."""
         reports = DirectoryStore(scene.store()).read_reports().reports
         for report in reports:
-            self.write_report(report.spelled_out())
+            self.write_report(report.to_wire())
         self.forget(
             {one["metadata"]["name"] for one in self.items(REPORTS)}.difference(
                 report.metadata.name for report in reports
@@ -168,7 +168,7 @@ class Cluster:
 
     def holder(self) -> str:
         """Return who leads."""
-        answer = self.api.request("GET", LEASES.path(LEASE, namespace=self.namespace))
+        answer = self.api.request("GET", LEASES.path(LEASE_NAME, namespace=self.namespace))
         return str(answer.body.get("spec", {}).get("holderIdentity") or "")
 
     def await_that(self, condition: Callable[[], object], what: str) -> None:
@@ -183,7 +183,7 @@ class Cluster:
 
         def is_true() -> bool:
             ours = [one for one in self.hypernodes().values() if one.is_ours]
-            found = [set(tier) for tier in host_partitions(tree_of_hypernodes(ours).tree)]
+            found = [set(tier) for tier in host_partitions(build_hypernode_tree(ours).tree)]
             return found == wanted and self.conditions().get("Ready") == "HyperNodesWritten"
 
         self.await_that(is_true, "HyperNodes as cabled")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.telemetry.health import Vitals
+from agent.telemetry.health import Liveness
 from tests.agent.nodes import card, plant
 from tests.kube.agent_nodes import (
     PERIOD_S,
@@ -153,10 +153,10 @@ def test_it_leaves_the_crowd_on_one_port_out_of_a_report_that_is_too_large(
 
 
 def test_it_is_not_ready_while_the_server_refuses_what_it_sees(agent: ClusterAgent) -> None:
-    vitals = Vitals(period_s=PERIOD_S, clock=agent.clock)
+    vitals = Liveness(period_s=PERIOD_S, clock=agent.clock)
     agent.start(vitals)
     agent.run()
-    assert vitals.why_not_ready() == ""
+    assert vitals.readiness_problem() == ""
     role = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{agent.node.namespace}"
     allowed = agent.node.api.expect("GET", role)
     agent.node.api.expect("PUT", role, allowed | {"rules": []})
@@ -169,6 +169,6 @@ def test_it_is_not_ready_while_the_server_refuses_what_it_sees(agent: ClusterAge
     assert agent.heard == ["leaf2"]
 
 
-def _after_a_round(agent: ClusterAgent, vitals: Vitals) -> str:
+def _after_a_round(agent: ClusterAgent, vitals: Liveness) -> str:
     agent.run()
-    return vitals.why_not_ready()
+    return vitals.readiness_problem()

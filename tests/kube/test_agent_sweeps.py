@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 from agent.publish.kube.report_writer import REPORTS_PATH
-from generator.ingest.claims import Taken, take_reports
+from generator.ingest.claims import ReportClaims, build_claims
 from generator.store.cluster import ClusterStore
-from generator.store.directory import ReadReports
-from runtime.retry import MAX_PERIODS, Pace
+from generator.store.directory import StoredReports
+from runtime.retry import MAX_PERIODS, WaitContext
 from tests.agent.fakes import printed
 from tests.agent.nodes import SWEEP
 from tests.kube.agent_nodes import ClusterAgent, ClusterNode, account_in, events
@@ -28,7 +28,7 @@ from tests.kube.followers import JITTER, HastyStop
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer, find_assets
 from tests.lab.wait import wait_until
-from topology.model.claims import spell_out
+from topology.model.claims import expand_claims
 from topology.model.errors import CommandTimeout
 from topology.reports.fabric_status import (
     CountedSweep,
@@ -45,7 +45,7 @@ FABRIC = "/apis/toponaut.io/v1alpha1/fabrics"
 REPORTS_CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/neighborreports.toponaut.io"
 BUSY = Fault(status=503)
 PASSED_ON = Fault()
-RARELY = replace(SWEEP, max_output_bytes=64 << 20, every_s=1e6)
+RARELY = replace(SWEEP, max_output_bytes=64 << 20, interval_s=1e6)
 _NUM_SWITCHES = 8_000
 
 
@@ -81,17 +81,17 @@ class Reader:
         self._store = store
         self._names = names
 
-    def read(self) -> ReadReports:
+    def read(self) -> StoredReports:
         found = self._store.read_reports()
         own = (one for one in found.reports if one.metadata.name.startswith(self._names))
         return found._replace(reports=tuple(own))
 
-    def take(self) -> Taken:
-        return take_reports(self.read().reports)
+    def take(self) -> ReportClaims:
+        return build_claims(self.read().reports)
 
     def switches(self) -> frozenset[str]:
         """Return the switches of the sweeps that count."""
-        claims = spell_out(self.take().claims)
+        claims = expand_claims(self.take().claims)
         return frozenset(one.device.name for one in claims if one.device.name.startswith("sw"))
 
 
@@ -117,7 +117,7 @@ def agent(node: ClusterNode, proxy: FaultProxy, tmp_path: Path) -> ClusterAgent:
 @pytest.fixture
 def reader(own_api: ApiServer, node: ClusterNode) -> Iterator[Reader]:
     with connecting(own_api) as transport:
-        store = ClusterStore(transport, pace=Pace(HastyStop(), monotonic, JITTER))
+        store = ClusterStore(transport, pace=WaitContext(HastyStop(), monotonic, JITTER))
         yield Reader(store, node.name)
 
 

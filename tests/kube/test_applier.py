@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from generator.kube.applier import MANAGER, Applier, Patience
-from generator.kube.ownership import is_settled
+from generator.kube.applier import FIELD_MANAGER, Applier, RetryPolicy
+from generator.kube.ownership import is_applied
 from generator.kube.resources import HYPERNODES, REPORTS, RESERVATIONS
 from generator.kube.transport import Transport
 from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
-from runtime.retry import Pace, TokenBucket
+from runtime.retry import WaitContext, TokenBucket
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.examples import made
 from tests.kube.followers import CONFIGMAPS, JITTER, HastyStop
@@ -31,10 +31,10 @@ class Writing:
 
     def __init__(self, transport: Transport, *, attempts: int = 5) -> None:
         self.stop = HastyStop()
-        pace = Pace(self.stop, monotonic, JITTER)
+        pace = WaitContext(self.stop, monotonic, JITTER)
         bucket = TokenBucket(per_second=1e6, burst=1000, clock=monotonic, pause=self.stop.wait)
-        patience = Patience(attempts=attempts, request_s=5)
-        self.applier = Applier(transport, bucket=bucket, pace=pace, patience=patience)
+        patience = RetryPolicy(max_attempts=attempts, request_timeout_s=5)
+        self.applier = Applier(transport, bucket=bucket, pace=pace, retry_policy=patience)
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_it_breaks_off_when_the_end_is_wished(namespace: str, api: ApiServer) ->
     with connecting(api) as transport:
         writing = Writing(transport)
         slow = TokenBucket(per_second=0.001, burst=1, clock=monotonic, pause=writing.stop.wait)
-        pace = Pace(writing.stop, monotonic, JITTER)
+        pace = WaitContext(writing.stop, monotonic, JITTER)
         applier = Applier(transport, bucket=slow, pace=pace)
         applier.apply(CONFIGMAPS, word(namespace, a="1"))
         writing.stop.set()
@@ -201,9 +201,9 @@ def test_it_is_settled_exactly_when_an_apply_changes_nothing(
         wanted = made(RESERVATIONS, name=name, change={"spec.groups": [group], "status": {}})
         del wanted["status"]
         wanted["metadata"] |= metadata
-        settled = is_settled(wanted, observed, manager=MANAGER)
+        settled = is_applied(wanted, observed, field_manager=FIELD_MANAGER)
         before = observed.get("metadata", {}).get("resourceVersion")
-        query = f"{RESERVATIONS.path(name)}?fieldManager={MANAGER}&force=true"
+        query = f"{RESERVATIONS.path(name)}?fieldManager={FIELD_MANAGER}&force=true"
         observed = api.apply(query, wanted)
         assert settled is (observed["metadata"]["resourceVersion"] == before)
         outcomes.append(settled)

@@ -5,19 +5,19 @@ from time import monotonic
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import read_observation
-from generator.cli.plan_input import observed_in
+from generator.cli.plan_input import read_observed
 from generator.ingest.sources import Sources
-from generator.kube.access import Access
+from generator.kube.access import ClusterAccess
 from generator.kube.resources import HYPERNODES, NODES, REPORTS
 from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.reconcile.apply import apply_plan
-from generator.reconcile.desired import plan_towards
+from generator.reconcile.desired import plan_tree_changes
 from generator.store.cluster import ClusterStore
 from generator.store.directory import read_reports
 from generator.store.followed_cluster import FollowedCluster
-from runtime.retry import Pace
+from runtime.retry import WaitContext
 from tests.generator.scenes import RAILS, Ran, Scene, kube_node, run
 from tests.kube.conftest import WRITER, connecting, with_volcano
 from tests.kube.followers import JITTER, HastyStop
@@ -42,7 +42,7 @@ class Cluster:
             made = api.expect("POST", NODES.path(), node | {"status": {}})
             api.expect("PUT", f"{NODES.path(name)}/status", made | {"status": node["status"]})
         for report in read_reports(scene.reports()).reports:
-            rendered = render_report(report.spelled_out())
+            rendered = render_report(report.to_wire())
             made = api.expect("POST", REPORTS.path(), rendered)
             path = f"{REPORTS.path(report.metadata.name)}/status"
             api.expect("PUT", path, made | {"status": rendered.get("status", {})})
@@ -66,7 +66,7 @@ def cluster(loaded: Cluster) -> Cluster:
 @pytest.fixture
 def store(cluster: Cluster) -> Iterator[ClusterStore]:
     with connecting(cluster.api) as transport:
-        yield ClusterStore(transport, pace=Pace(HastyStop(), monotonic, JITTER))
+        yield ClusterStore(transport, pace=WaitContext(HastyStop(), monotonic, JITTER))
 
 
 @pytest.mark.parametrize("command", ["tree", "findings", "planes"])
@@ -74,18 +74,18 @@ def test_it_says_of_a_cluster_what_it_says_of_its_reports(cluster: Cluster, comm
     scene = cluster.scene
     folder = run(command, "--reports", scene.reports(), "--nodes", scene.kube_nodes(), "-o", "json")
     live = cluster.run(command)
-    assert (live.code, live.err) == (Exit.OK, "")
+    assert (live.code, live.err) == (ExitCode.OK, "")
     assert live.document == folder.document
 
 
 def test_it_carries_a_plan_out_and_then_rests(cluster: Cluster, store: ClusterStore) -> None:
     planned = cluster.run("plan")
-    assert planned.code == Exit.OK
+    assert planned.code == ExitCode.OK
     assert {one["op"] for one in planned.document} == {"create"}
-    access = Access(cluster.kubeconfig)
-    observed = observed_in(None, None, access)
+    access = ClusterAccess(cluster.kubeconfig)
+    observed = read_observed(None, None, access)
     seen = read_observation(Sources(cluster=access)).observation
-    actions, problems = plan_towards(seen, observed.hypernodes)
+    actions, problems = plan_tree_changes(seen, observed.hypernodes)
     assert not problems
     assert [one.name for one in actions] == [one["name"] for one in planned.document]
     earlier = len(cluster.api.writes_by(WRITER))
@@ -98,7 +98,7 @@ def test_it_carries_a_plan_out_and_then_rests(cluster: Cluster, store: ClusterSt
     for action in reversed(actions):
         assert store.remove(action.name)
         assert not store.remove(action.name)
-    assert cluster.run("plan", "--check").code == Exit.CHECK_FAILED
+    assert cluster.run("plan", "--check").code == ExitCode.CHECK_FAILED
 
 
 def test_it_touches_no_hypernode_of_others(cluster: Cluster, store: ClusterStore) -> None:
@@ -133,7 +133,7 @@ def test_it_names_a_report_that_is_no_use(cluster: Cluster) -> None:
     cluster.api.expect("POST", REPORTS.path(), broken)
     try:
         ran = cluster.run("tree")
-        assert ran.code == Exit.SKIPPED
+        assert ran.code == ExitCode.SKIPPED
         assert "odd" in ran.err
     finally:
         cluster.api.expect("DELETE", REPORTS.path("odd.sweep.0"))
@@ -144,14 +144,14 @@ def test_it_says_that_the_cluster_is_silent(cluster: Cluster) -> None:
         proxy.fail("GET", *[Fault(503)] * 100)
         file = cluster.api.kubeconfig(WRITER, url=proxy.url)
         ran = run("tree", "--kube", "--kubeconfig", file)
-    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
     assert "503" in ran.err
     assert ran.err.count("\n") == 1
 
 
 def test_it_takes_no_failure_for_an_empty_list(cluster: Cluster) -> None:
     with FaultProxy(cluster.api) as proxy, connecting(cluster.api, proxy.url) as transport:
-        store = ClusterStore(transport, pace=Pace(HastyStop(), monotonic, JITTER))
+        store = ClusterStore(transport, pace=WaitContext(HastyStop(), monotonic, JITTER))
         proxy.fail("hypernodes", Fault(404))
         with pytest.raises(KubeNotFound, match="knows no HyperNode, its CRD is not installed"):
             store.read_hypernodes()
@@ -165,7 +165,7 @@ def test_it_takes_no_failure_for_an_empty_list(cluster: Cluster) -> None:
 def test_it_follows_what_it_lists(cluster: Cluster) -> None:
     told: list[float] = []
     stop = HastyStop()
-    pace = Pace(stop, monotonic, JITTER)
+    pace = WaitContext(stop, monotonic, JITTER)
     with connecting(cluster.api) as transport:
         followed = FollowedCluster(transport, pace=pace, on_change=lambda: told.append(monotonic()))
         with pytest.raises(KubeUnavailable, match="neighborreports are not listed yet"):
@@ -174,7 +174,7 @@ def test_it_follows_what_it_lists(cluster: Cluster) -> None:
             wait_until(lambda: not followed.is_synced, deadline_s=30, what="all is listed")
             store = ClusterStore(transport, pace=pace)
             assert followed.read_reports() == store.read_reports()
-            assert followed.read_inventory() == store.read_free()
+            assert followed.read_inventory() == store.read_free_nodes()
             assert followed.read_hypernodes() == store.read_hypernodes()
             leaf = HyperNode("followed", 1, "leaf", (Member(MemberType.NODE, "n1"),))
             assert followed.put(leaf)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.kube.elector import Elector, LeaseName, Terms
-from runtime.retry import Pace
+from generator.kube.elector import Elector, LeaseName, LeaseDurations
+from runtime.retry import WaitContext
 from runtime.stop import Stop
 from tests.effort import examples
 from tests.kube.leases import FakeLeases, FakeLink, Fate
 
-TERMS = Terms(lease_s=15, renew_s=10, retry_s=2)
+TERMS = LeaseDurations(lease_s=15, renew_s=10, retry_s=2)
 
 
 @dataclass
@@ -28,14 +28,14 @@ class World:
 
     def __post_init__(self) -> None:
         self.links = [FakeLink(self.leases, self.spend) for _ in range(self.count)]
-        pace = Pace(Stop(), lambda: self.time_s, lambda low, _high: low)
+        pace = WaitContext(Stop(), lambda: self.time_s, lambda low, _high: low)
         self.candidates = [
             Elector(
                 link,
                 LeaseName("default", "toponaut", f"pod-{at}"),
                 now=lambda: datetime(1970, 1, 1, tzinfo=UTC),
                 pace=pace,
-                terms=TERMS,
+                durations=TERMS,
             )
             for at, link in enumerate(self.links)
         ]

@@ -12,7 +12,7 @@ from generator.kube.resources import FABRICS, NODES
 from generator.kube.transport import KubeTransport
 from generator.objects.fabric import ConditionType
 from generator.reconcile.result import EventResult, RoundOutcome
-from generator.telemetry.events import NAMESPACE, Events, Reporter
+from generator.telemetry.events import NAMESPACE, EventWriter, EventSource
 from tests.generator.rpc.clusters import tree_of
 from tests.generator.telemetry.outcomes import HELD, condition, finding
 from tests.kube.examples import FABRIC
@@ -42,10 +42,10 @@ def test_it_is_found_by_who_describes_the_object(api: ApiServer, transport: Kube
     made = api.expect("POST", NODES.path(), {"metadata": {"name": NODE}})
     results: Counter[EventResult] = Counter()
     now = datetime.now(UTC)
-    events = Events(
+    events = EventWriter(
         transport,
-        Reporter("replica-1", now, lambda: now, monotonic),
-        may_tell=lambda: True,
+        EventSource("replica-1", now, lambda: now, monotonic),
+        is_leader=lambda: True,
         on_event=lambda result: results.update([result]),
     )
     quiet = RoundOutcome(0.1, tree=tree_of((NODE,)))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kubernetes.client import exceptions as client_exceptions
 from kubernetes.config import config_exception
 
-from generator.kube.transport import UNANSWERED
+from generator.kube.transport import NO_ANSWER_ERRORS
 from topology.model.errors import KubeError, KubeUnavailable
-from topology.model.kube_refusals import MAX_RETRY_AFTER_S, error_of_silence, error_of_status
+from topology.model.kube_refusals import MAX_RETRY_AFTER_S, error_of_no_answer, error_of_status
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_it_translates_every_exception_of_the_libraries(module: ModuleType) -> N
     ]
     own = [found for found in raised if found.__module__ == module.__name__]
     programming = {"ApiTypeError", "ApiAttributeError", "ApiKeyError"}  # of its own models
-    missed = [found.__name__ for found in own if not issubclass(found, UNANSWERED)]
+    missed = [found.__name__ for found in own if not issubclass(found, NO_ANSWER_ERRORS)]
     assert own
     assert set(missed) <= programming | {"OpenApiException"}  # the empty base of them all
 
@@ -45,7 +45,7 @@ def test_it_makes_one_printable_line_of_any_answer(
 @pytest.mark.parametrize(
     "error",
     [
-        pytest.param(error_of_silence("GET /x", OSError()), id="silence without a word"),
+        pytest.param(error_of_no_answer("GET /x", OSError()), id="silence without a word"),
         pytest.param(
             error_of_status("GET /x", 429, {"details": {"retryAfterSeconds": 3}}),
             id="an event with details",

@@ -9,7 +9,7 @@ from generator.kube.resources import HYPERNODES
 from generator.kube.transport import KubeTransport
 from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.store.cluster import ClusterStore
-from runtime.retry import Pace
+from runtime.retry import WaitContext
 from tests.kube.conftest import WRITER
 from tests.kube.followers import JITTER, HastyStop
 from tests.kube.proxy import Fault, FaultProxy
@@ -38,7 +38,7 @@ def fence() -> Fence:
 
 @pytest.fixture
 def store(volcano: ApiServer, through: KubeTransport, fence: Fence) -> Iterator[ClusterStore]:
-    made = ClusterStore(through, pace=Pace(HastyStop(), monotonic, JITTER), fence=fence)
+    made = ClusterStore(through, pace=WaitContext(HastyStop(), monotonic, JITTER), fence=fence)
     made.put(LEAF)
     yield made
     volcano.expect("DELETE", HYPERNODES.path(LEAF.name))
@@ -91,7 +91,7 @@ def test_it_is_refused_where_another_changed_the_object_and_reads_it_anew(
                 told.append(len(volcano.expect("PUT", path, found)))
             return self.left_s
 
-    pace = Pace(HastyStop(), monotonic, JITTER)
+    pace = WaitContext(HastyStop(), monotonic, JITTER)
     meddled = ClusterStore(through, pace=pace, fence=Meddling())
     before = proxy.count("^PATCH")
     assert meddled.put(MORE)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from generator.kube.resources import HYPERNODES, REPORTS
-from generator.outputs.hypernode import tree_of_hypernodes
+from generator.outputs.hypernode import build_hypernode_tree
 from tests.kube.agent_nodes import ClusterNode, account_in, user_of
 from tests.kube.conftest import with_volcano
 from tests.kube.many_agents import ManyAgents
@@ -27,11 +27,11 @@ from topology.model.tree import host_partitions
 from topology.synthetic import (
     Cable,
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     Wiring,
     build_wiring,
     derive_truth,
-    undamaged,
+    build_undamaged,
 )
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
@@ -50,7 +50,7 @@ class LabCluster(Cluster):
     def __init__(self, api: ApiServer, wiring: Wiring) -> None:
         self.api = with_volcano(api)
         self.namespace = account_in(api)
-        self.truth = host_partitions(derive_truth(undamaged(wiring)))
+        self.truth = host_partitions(derive_truth(build_undamaged(wiring)))
         self.clear()
         for host in wiring.hosts:
             self.add_node(host.name)
@@ -61,7 +61,7 @@ class LabCluster(Cluster):
 
     def partitions(self) -> list[frozenset[frozenset[str]]]:
         ours = [one for one in self.hypernodes().values() if one.is_ours]
-        return host_partitions(tree_of_hypernodes(ours).tree)
+        return host_partitions(build_hypernode_tree(ours).tree)
 
     def await_hosts(self, wanted: list[frozenset[frozenset[str]]]) -> None:
         """Wait until the HyperNodes hold just these hosts, tier by tier."""
@@ -94,7 +94,7 @@ class Lab(NamedTuple):
 @pytest.fixture(scope="module")
 def wiring() -> Wiring:
     """64 hosts with a NIC each, 8 leaves, 4 spines."""
-    spec = FabricSpec(FabricKind.FAT_TREE, num_hosts=NUM_HOSTS, radix=16, medium=Medium.ETHERNET)
+    spec = SyntheticSpec(FabricKind.FAT_TREE, num_hosts=NUM_HOSTS, radix=16, medium=Medium.ETHERNET)
     return build_wiring(spec)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generator.kube.ownership import is_settled
+from generator.kube.ownership import is_applied
 
 OURS = "toponaut-generator"
 SPEC_FIELDS = {
@@ -45,7 +45,7 @@ def wanted(spec: Mapping[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_it_is_settled_where(desired: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
-    assert is_settled(wanted(desired), observed(seen), manager=OURS)
+    assert is_applied(wanted(desired), observed(seen), field_manager=OURS)
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_it_is_settled_where(desired: Mapping[str, Any], seen: Mapping[str, Any]
     ],
 )
 def test_it_is_not_settled_where(desired: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
-    assert not is_settled(desired, seen, manager=OURS)
+    assert not is_applied(desired, seen, field_manager=OURS)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.conftest import WRITER
 from tests.kube.servers import Cluster, serving
@@ -60,14 +60,14 @@ def request(tmp_path: Path, count: int, gpus: int) -> str:
 
 def place(cluster: Cluster, file: str) -> dict[str, Any]:
     ran = kubectl(cluster, "place", "-f", file, "-o", "json")
-    assert ran.returncode == Exit.OK, ran.stderr
+    assert ran.returncode == ExitCode.OK, ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout)
     return found
 
 
 def test_it_reads_the_cluster_that_kubectl_would(cluster: Cluster) -> None:
     ran = kubectl(cluster, "tree", "--context", "lab")
-    assert ran.returncode == Exit.OK, ran.stderr
+    assert ran.returncode == ExitCode.OK, ran.stderr
     assert f"{len(cluster.scene.hosts)} nodes" in ran.stdout
 
 
@@ -100,7 +100,7 @@ def test_it_answers_from_what_pods_leave(cluster: Cluster, tmp_path: Path) -> No
 
         def is_feasible() -> bool:
             ran = run("place", "-f", whole, "--server", generator.address, "-o", "json")
-            return ran.code == Exit.OK and bool(ran.document["feasible"])
+            return ran.code == ExitCode.OK and bool(ran.document["feasible"])
 
         cluster.await_that(is_feasible, "all nodes are free")
         versions, published = cluster.versions(), generator.events.count("tree published")

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.telemetry.metrics import PREFIX
 from tests.generator.rpc.credentials import Pki
 from tests.generator.scenes import PAIRS, Scene, run
@@ -80,11 +80,11 @@ def test_it_answers_who_may_ask_and_tells_how_it_is(cluster: Cluster, tmp_path: 
         ports = Ports(generator)
         request = pki.write("request.yaml", REQUEST.encode())
         asked = ["place", "-f", request, "--server", generator.address, "--ca-file", pki.ca]
-        for name, code in (("scheduler", Exit.OK), ("stranger", Exit.NOTHING)):
+        for name, code in (("scheduler", ExitCode.OK), ("stranger", ExitCode.NOTHING)):
             token = pki.write(name, accounts.token(name).encode())
             ran = run(*asked, "--token-file", token)
             assert ran.code == code, ran.err
-        assert run(*asked).code == Exit.NOTHING
+        assert run(*asked).code == ExitCode.NOTHING
         queries = ports.metric("placement_queries_total")
         assert (queries[("placed",)], queries[("refused",)]) == (1, 2)
         _check_standing(cluster, ports)

@@ -117,7 +117,7 @@ def test_it_survives_a_crash_and_a_hang(other_api: ApiServer) -> None:
     namespace = other_api.namespace()
     words = Words(other_api, namespace)
     words.put("w0", "old")
-    settings = replace(quick_settings(namespace), idle_s=1.0)
+    settings = replace(quick_settings(namespace), idle_timeout_s=1.0)
     with connecting(other_api) as transport, following(transport, settings) as seen:
         seen.expect("w0=old")
         other_api.stop(signal.SIGKILL)
@@ -198,7 +198,7 @@ def test_it_follows_again_after_its_watch_was(
     lists: int,
 ) -> None:
     proxy.fail(WATCH, fault)
-    with following(through, replace(quick_settings(namespace), idle_s=0.5)) as seen:
+    with following(through, replace(quick_settings(namespace), idle_timeout_s=0.5)) as seen:
         seen.expect(*OLD)
         words.put("w0", "new")
         seen.expect("w0=new", *OLD[1:])

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.kube.cache import Cache, Change, ChangeKind
+from generator.kube.cache import Cache, ObjectChange, ChangeKind
 from generator.kube.listing import Paging
-from generator.kube.reflector import Reflector, Settings
+from generator.kube.reflector import Reflector, ReflectorConfig
 from generator.kube.resources import REPORTS
-from runtime.retry import Backoff, Pace
+from runtime.retry import Backoff, WaitContext
 from runtime.stop import Stop
 from tests.effort import examples
 from tests.kube.worlds import FakeServer, History, Trouble
@@ -62,22 +62,22 @@ def change(history: History, turn: list[tuple[str, str]]) -> None:
 
 def follow(
     history: History, troubles: list[Trouble], stop: Rounds
-) -> tuple[Reflector[str], list[Change[str]], FakeServer]:
+) -> tuple[Reflector[str], list[ObjectChange[str]], FakeServer]:
     server = FakeServer(history, troubles, on_watch=stop.turn)
-    told: list[Change[str]] = []
+    told: list[ObjectChange[str]] = []
     reflector = Reflector(
         server,
         REPORTS,
         parse=word_of,
         on_change=told.extend,
-        pace=Pace(stop, stop.clock, lambda low, _high: low),
-        settings=Settings(Paging(page=2)),
+        pace=WaitContext(stop, stop.clock, lambda low, _high: low),
+        config=ReflectorConfig(Paging(page_size=2)),
     )
     reflector.run()
     return reflector, told, server
 
 
-def replay(told: list[Change[str]]) -> dict[str, str]:
+def replay(told: list[ObjectChange[str]]) -> dict[str, str]:
     known: dict[str, str] = {}
     for one in told:
         assert (one.name in known) is (one.kind is not ChangeKind.ADDED)

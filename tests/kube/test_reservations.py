@@ -9,8 +9,8 @@ import yaml
 from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import KubeTransport
 from generator.objects.reservation import ReservationPhase as Phase
-from generator.reservations.records import Refusal, RefusalKind, Reservation, Reserved
-from generator.reservations.rules import KEPT_S
+from generator.reservations.records import Refusal, RefusalKind, Reservation, ReservationResult
+from generator.reservations.rules import RETENTION_S
 from tests.kube.conftest import CRDS, connecting
 from tests.kube.examples import made
 from tests.kube.proxy import Fault, FaultProxy
@@ -93,7 +93,7 @@ def test_it_gives_a_successor_all_of_it_whatever_its_watch_has_told(
             assert refusal(leader.reserve(1)).kind is RefusalKind.NO_LEADER
             seat.left_s, seat.epoch = 30.0, 2
             answer = successor.reserve(3, gang=leader.gang)
-            assert isinstance(answer, Reserved)
+            assert isinstance(answer, ReservationResult)
             assert answer.reservation is None, "the nodes are not given away twice"
             phases = [successor.phase(one.id) for one in (first, second)]
             assert phases == [Phase.CONFIRMED, Phase.RESERVED]
@@ -108,7 +108,7 @@ def test_it_refuses_the_writes_of_a_leader_that_was_replaced(
     made = leader.made(4)
     with reserving(transport, Seat(epoch=2)) as successor:
         successor.ledger.tick()
-        assert successor.store.read()[0].epoch == 2
+        assert successor.store.read_reservations()[0].epoch == 2
         late = refusal(leader.release(made.id))
         assert late.kind is RefusalKind.CHANGED
         assert successor.phase(made.id) is Phase.RESERVED
@@ -166,7 +166,7 @@ def test_it_gives_the_same_answer_where_the_first_one_was_lost(
     assert isinstance(leader.reserve(4, id_=id_), Refusal)
     proxy.relent()
     answer = leader.reserve(4, id_=id_)
-    assert isinstance(answer, Reserved)
+    assert isinstance(answer, ReservationResult)
     assert answer == leader.reserve(4, id_=id_)
     assert leader.room() == 4
     assert len(stored(api)) == 1
@@ -183,7 +183,7 @@ def test_it_writes_although_the_lease_was_deleted_and_counts_anew(
         assert successor.store.epoch == 42, "and stays so"
         successor.made(1)
         successor.ledger.tick()
-        assert {one.epoch for one in successor.store.read()} == {42}
+        assert {one.epoch for one in successor.store.read_reservations()} == {42}
 
 
 def test_it_writes_ends_and_deletes_what_ended_long_ago(
@@ -196,7 +196,7 @@ def test_it_writes_ends_and_deletes_what_ended_long_ago(
     before = proxy.count(WRITES)
     leader.ledger.tick()
     assert proxy.count(WRITES) == before, "at rest nothing is written"
-    leader.clock.ahead_s = 700 + KEPT_S
+    leader.clock.ahead_s = 700 + RETENTION_S
     leader.ledger.tick()
     assert stored(api) == []
 
@@ -234,7 +234,11 @@ def test_it_says_that_the_kind_is_missing_and_goes_on_when_it_is_there(
             )
             other_api.install(crd)
             wait_until(
-                lambda: None if isinstance(replica.reserve(1), Reserved) else replica.reserve(1),
+                lambda: (
+                    None
+                    if isinstance(replica.reserve(1), ReservationResult)
+                    else replica.reserve(1)
+                ),
                 deadline_s=DEADLINE_S,
                 what="it reserves",
             )
@@ -255,4 +259,4 @@ def test_it_counts_nothing_for_objects_that_it_cannot_use(api: ApiServer, leader
     )
     (problem,) = leader.store.problems
     assert "expected spec.requestId as its name" in problem
-    assert leader.made(8).holds(datetime.now(UTC))
+    assert leader.made(8).is_held_at(datetime.now(UTC))

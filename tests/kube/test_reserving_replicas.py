@@ -9,11 +9,11 @@ from uuid import uuid4
 import grpc
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import RESERVATIONS
 from generator.reservations.documents import render_spec, render_status
-from generator.reservations.records import HeldGroup, Run
-from generator.rpc.status_errors import FailureKind, failure_of
+from generator.reservations.records import HeldGroup, RankRun
+from generator.rpc.status_errors import FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from runtime.clock import utc_now
@@ -74,7 +74,7 @@ class Caller:
 def refusal(caller: Caller) -> tuple[FailureKind, str]:
     with pytest.raises(grpc.RpcError) as caught:
         caller.reserve("ns/x", 1)
-    failure = failure_of(caught.value)  # type: ignore[arg-type]  # it is a call, too
+    failure = decode_failure(caught.value)  # type: ignore[arg-type]  # it is a call, too
     assert failure is not None
     return failure.kind, failure.leader
 
@@ -86,7 +86,7 @@ def place(cluster: Cluster, file: Path, count: int) -> bool:
     )
     kubeconfig = cluster.api.kubeconfig(WRITER)
     ran = run("place", "-f", file, "--kube", "--kubeconfig", kubeconfig, "-o", "json")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     return bool(ran.document["feasible"])
 
 
@@ -192,7 +192,7 @@ def test_it_offers_no_better_place_that_is_reserved(cluster: Cluster) -> None:
     words = ("where", f"{cluster.namespace}/llama", "--kube", "-o", "json")
     kubeconfig = cluster.api.kubeconfig(WRITER)
     assert run(*words, "--kubeconfig", kubeconfig).document["better"]["tier"] == "leaf"
-    runs = tuple(Run(name, 1) for name in cluster.scene.hosts if name not in far)
+    runs = tuple(RankRun(name, 1) for name in cluster.scene.hosts if name not in far)
     one = World().made(1, gang="ns/other", groups=[{"name": "w", "count": 1}])
     group = HeldGroup("w", tuple(GPUS.items()), runs)
     one = replace(one, groups=(group,), expires_at=utc_now() + timedelta(hours=1))
@@ -203,5 +203,5 @@ def test_it_offers_no_better_place_that_is_reserved(cluster: Cluster) -> None:
     path = f"{RESERVATIONS.path(one.id)}/status?fieldManager=person"
     cluster.api.apply(path, status)
     ran = run(*words, "--kubeconfig", kubeconfig)
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert ran.document["better"] is None

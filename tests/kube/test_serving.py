@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import HYPERNODES
 from tests.generator.scenes import PAIRS, Ran, Scene, run
 from tests.kube.conftest import WRITER
@@ -107,7 +107,7 @@ def test_it_leaves_foreign_hypernodes_alone_and_tells_of_them(cluster: Cluster) 
 
 def test_it_says_that_there_is_nothing_to_approve(cluster: Cluster) -> None:
     ran = toponaut(cluster, "approve", "0" * 16)
-    assert ran.code == Exit.INTERNAL
+    assert ran.code == ExitCode.INTERNAL
     assert "nothing to approve: there is no Fabric default in the cluster" in ran.err
 
 
@@ -120,10 +120,10 @@ def test_it_holds_a_large_change_until_a_person_approves_it(cluster: Cluster) ->
     assert cluster.conditions()["ChangeBlocked"] == "TooManyNodes"
     assert cluster.versions() == before
     held = toponaut(cluster, "apply", "-o", "json")
-    assert (held.code, held.document) == (Exit.CHECK_FAILED, [])
+    assert (held.code, held.document) == (ExitCode.CHECK_FAILED, [])
     assert f"plan {cluster.held()} is held" in held.err
-    assert toponaut(cluster, "approve", "0" * 16).code == Exit.OK
-    assert toponaut(cluster, "approve", cluster.held()).code == Exit.OK
+    assert toponaut(cluster, "approve", "0" * 16).code == ExitCode.OK
+    assert toponaut(cluster, "approve", cluster.held()).code == ExitCode.OK
     cluster.await_tree(but_for=lost)
     cluster.await_that(lambda: not cluster.held(), "nothing is held")
     cluster.await_that(
@@ -139,7 +139,7 @@ def test_it_writes_nothing_while_it_is_paused(cluster: Cluster) -> None:
     cluster.report(moved)
     cluster.await_that(lambda: cluster.conditions()["Ready"] == "-Paused", "the pause is told")
     assert cluster.versions() == before
-    assert toponaut(cluster, "apply").code == Exit.CHECK_FAILED
+    assert toponaut(cluster, "apply").code == ExitCode.CHECK_FAILED
     cluster.want(paused=False, tierNames=["rack", "row"])
     cluster.await_tree(moved)
     cluster.await_that(
@@ -180,7 +180,7 @@ def test_it_writes_nothing_in_a_dry_run_and_says_what_it_would(
 def test_it_carries_out_a_plan_without_a_server(cluster: Cluster) -> None:
     cluster.want(tierNames=["rack", "row"])
     done = toponaut(cluster, "apply", "-o", "json")
-    assert done.code == Exit.OK
+    assert done.code == ExitCode.OK
     assert {row["op"] for row in done.document} == {"create"}
     assert {one.tier_name for one in cluster.hypernodes().values()} == {"rack", "row"}
     assert toponaut(cluster, "apply", "-o", "json").document == []

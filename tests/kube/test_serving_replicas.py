@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import HYPERNODES
 from generator.rpc.client.typed_client import PlacementClient
 from tests.generator.rpc.clusters import request_for
@@ -50,13 +50,13 @@ def test_it_answers_from_every_replica_and_passes_the_lead_on(
             assert "leading" not in second.events
             before = cluster.num_writes()
             assert cluster.holder().startswith(first.name)
-            assert first.stop() == Exit.OK
+            assert first.stop() == ExitCode.OK
             assert not cluster.holder().startswith(first.name), "the lease is released"
             second.await_event("leading")
             assert cluster.writes(before) == []
             cluster.api.expect("DELETE", HYPERNODES.path(min(cluster.hypernodes())))
             cluster.await_tree()
-            assert second.stop() == Exit.OK
+            assert second.stop() == ExitCode.OK
     assert cluster.holder() == ""
 
 
@@ -98,7 +98,7 @@ def test_it_breaks_a_plan_off_between_two_writes_when_it_is_ended(
     with FaultProxy(cluster.api) as proxy, serving(cluster, tmp_path, proxy=proxy) as running:
         proxy.plague("^PATCH .*/hypernodes/", Fault(delay_s=1.0))
         cluster.await_that(cluster.hypernodes, "the plan has begun")
-        assert running.stop() == Exit.OK
+        assert running.stop() == ExitCode.OK
         assert running.events[-1] == "generator stopped"
         assert "writing hypernodes broken off" in running.events
     assert cluster.holder() == ""

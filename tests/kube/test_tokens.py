@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generator.kube.transport import KubeTransport
-from generator.rpc.auth.key_files import Proof
+from generator.rpc.auth.key_files import ClientIdentity
 from generator.rpc.auth.tokens import TokenReviews
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError, Retries
 from tests.generator.rpc.clusters import request_for
@@ -85,7 +85,7 @@ def running(transport: KubeTransport, pki: Pki) -> Iterator[Served]:
 
 
 def ask(running: Served, pki: Pki, token: str) -> bool:
-    proof = Proof(pki.ca, pki.write("token", token.encode()))
+    proof = ClientIdentity(pki.ca, pki.write("token", token.encode()))
     with PlacementClient(running.address, SOON_S, proof, retries=Retries(most=1)) as client:
         return client.place(request_for(2)).is_feasible
 

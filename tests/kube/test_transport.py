@@ -11,7 +11,7 @@ import pytest
 from kubernetes.client.configuration import Configuration
 
 from generator.kube.credentials import load_in_cluster, load_kubeconfig
-from generator.kube.transport import APPLY, KubeTransport, Request, decode
+from generator.kube.transport import APPLY, KubeTransport, KubeRequest, decode_object
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
@@ -28,35 +28,35 @@ from topology.model.errors import (
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
-NAMESPACES = Request("GET", "/api/v1/namespaces")
+NAMESPACES = KubeRequest("GET", "/api/v1/namespaces")
 
 
 def test_it_reads_writes_and_deletes(transport: KubeTransport, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    made = Request("POST", path, body={"metadata": {"name": "one"}, "data": {"a": "ü"}})
-    assert decode("", transport.ask(made, timeout_s=10))["data"] == {"a": "ü"}
-    applied = Request(
+    made = KubeRequest("POST", path, body={"metadata": {"name": "one"}, "data": {"a": "ü"}})
+    assert decode_object("", transport.ask(made, timeout_s=10))["data"] == {"a": "ü"}
+    applied = KubeRequest(
         "PATCH",
         f"{path}/one",
         (("fieldManager", "test"), ("force", "true")),
         {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}},
         APPLY,
     )
-    assert decode("", transport.ask(applied, timeout_s=10))["data"] == {"a": "b"}
-    transport.ask(Request("DELETE", f"{path}/one"), timeout_s=10)
+    assert decode_object("", transport.ask(applied, timeout_s=10))["data"] == {"a": "b"}
+    transport.ask(KubeRequest("DELETE", f"{path}/one"), timeout_s=10)
     with pytest.raises(KubeNotFound, match=r"GET .*/one: 404 configmaps .one. not found"):
-        transport.ask(Request("GET", f"{path}/one"), timeout_s=10)
+        transport.ask(KubeRequest("GET", f"{path}/one"), timeout_s=10)
 
 
 def test_it_says_what_the_real_server_refuses(transport: KubeTransport, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    made = Request("POST", path, body={"metadata": {"name": "twice"}})
+    made = KubeRequest("POST", path, body={"metadata": {"name": "twice"}})
     transport.ask(made, timeout_s=10)
     with pytest.raises(KubeConflict) as twice:
         transport.ask(made, timeout_s=10)
     assert (twice.value.status, twice.value.reason) == (409, "AlreadyExists")
     with pytest.raises(KubeError) as invalid:
-        transport.ask(Request("POST", path, body={"metadata": {"name": "A B"}}), timeout_s=10)
+        transport.ask(KubeRequest("POST", path, body={"metadata": {"name": "A B"}}), timeout_s=10)
     assert invalid.value.status == 422
 
 
@@ -109,7 +109,7 @@ def test_it_tells_an_injected_failure(
     assert told.value.retry_after_s == retry_after_s
     assert str(told.value).isprintable()
     assert len(str(told.value)) < 5000
-    assert decode("", through.ask(NAMESPACES, timeout_s=10))["kind"] == "NamespaceList"
+    assert decode_object("", through.ask(NAMESPACES, timeout_s=10))["kind"] == "NamespaceList"
 
 
 def test_it_never_repeats_a_write_by_itself(
@@ -117,11 +117,11 @@ def test_it_never_repeats_a_write_by_itself(
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     proxy.fail("POST", Fault(is_lost=True))
-    made = Request("POST", path, body={"metadata": {"name": "once"}})
+    made = KubeRequest("POST", path, body={"metadata": {"name": "once"}})
     with pytest.raises(KubeUnavailable):
         through.ask(made, timeout_s=5)
     assert proxy.count("POST") == 1
-    through.ask(Request("GET", f"{path}/once"), timeout_s=5)
+    through.ask(KubeRequest("GET", f"{path}/once"), timeout_s=5)
 
 
 def test_it_gives_up_on_a_server_that_hangs_or_is_gone(other_api: ApiServer) -> None:
@@ -148,8 +148,8 @@ def test_it_refuses_a_server_with_another_authority(api: ApiServer, other_api: A
 
 
 def test_it_ends_a_stream_from_another_thread(transport: KubeTransport) -> None:
-    watch = Request("GET", NAMESPACES.path, (("watch", "1"), ("allowWatchBookmarks", "true")))
-    with transport.open(watch, idle_s=60) as lines:
+    watch = KubeRequest("GET", NAMESPACES.path, (("watch", "1"), ("allowWatchBookmarks", "true")))
+    with transport.open_stream(watch, idle_timeout_s=60) as lines:
         next(iter(lines))
         threading.Timer(0.1, lines.cancel).start()
         started = time.monotonic()
@@ -161,7 +161,7 @@ def test_it_ends_a_stream_from_another_thread(transport: KubeTransport) -> None:
 
 def test_it_leaves_out_a_line_that_was_cut_off(proxy: FaultProxy, through: KubeTransport) -> None:
     proxy.fail("GET", Fault(lines=(b"one\ntw", b"o\nthr", b"ee"), cut_after=None))
-    with through.open(NAMESPACES, idle_s=5) as lines:
+    with through.open_stream(NAMESPACES, idle_timeout_s=5) as lines:
         assert list(lines) == [b"one", b"two"]
 
 
@@ -171,7 +171,7 @@ def test_it_refuses_a_line_without_end(
     monkeypatch.setattr("generator.kube.transport.MAX_LINE_BYTES", 1000)
     proxy.fail("GET", Fault(lines=(b"x" * 600, b"x" * 600)))
     with (
-        through.open(NAMESPACES, idle_s=5) as lines,
+        through.open_stream(NAMESPACES, idle_timeout_s=5) as lines,
         pytest.raises(KubeUnavailable, match="a line of more than 1000"),
     ):
         list(lines)
@@ -182,9 +182,9 @@ def test_it_keeps_no_connection_open(
     proxy: FaultProxy, through: KubeTransport, num_bytes: int
 ) -> None:
     proxy.fail("watch", Fault(status=410, body=b"x" * num_bytes))
-    watch = Request("GET", "/api/v1/namespaces", (("watch", "1"),))
+    watch = KubeRequest("GET", "/api/v1/namespaces", (("watch", "1"),))
     with pytest.raises(KubeExpired) as refusal:  # it keeps alive what it knows of the answer
-        through.open(watch, idle_s=5)
+        through.open_stream(watch, idle_timeout_s=5)
     through.ask(NAMESPACES, timeout_s=10)
     through.close()
     wait_until(lambda: proxy.num_open == 0, deadline_s=10, what="the end of all connections")
@@ -239,7 +239,7 @@ def test_it_takes_a_new_token_when_the_old_one_is_refused(
     pod = Pod(api, tmp_path)
     pod.token.write_text("worn-out")
     transport = pod.load()
-    whoami = Request(
+    whoami = KubeRequest(
         "POST",
         "/apis/authentication.k8s.io/v1/selfsubjectreviews",
         body={"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
@@ -248,7 +248,7 @@ def test_it_takes_a_new_token_when_the_old_one_is_refused(
         transport.ask(whoami, timeout_s=10)
     assert refused.value.status == 401
     pod.token.write_text(issue() + "\n")
-    user = decode("", transport.ask(whoami, timeout_s=10))["status"]["userInfo"]["username"]
+    user = decode_object("", transport.ask(whoami, timeout_s=10))["status"]["userInfo"]["username"]
     assert user == f"system:serviceaccount:{namespace}:generator"
     loads = pod.num_loads
     transport.ask(whoami, timeout_s=10)
@@ -262,7 +262,7 @@ def test_it_keeps_its_credentials_while_the_files_are_gone(
     pod.token.write_text(_account(api, namespace)())
     transport = pod.load()
     pod.token.unlink()
-    version = Request("GET", "/version")
-    assert decode("", transport.ask(version, timeout_s=10))["gitVersion"].startswith("v1.")
+    version = KubeRequest("GET", "/version")
+    assert decode_object("", transport.ask(version, timeout_s=10))["gitVersion"].startswith("v1.")
     with pytest.raises(ConfigError, match="credentials of the pod"):
         pod.load()

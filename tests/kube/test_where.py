@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from tests.generator.scenes import PAIRS, Ran, Scene, run
 from tests.kube.conftest import WRITER
 from tests.kube.servers import Cluster
@@ -38,7 +38,7 @@ def test_it_finds_the_pods_of_a_job_in_the_cluster(cluster: Cluster) -> None:
         spec = {"nodeName": host, "containers": [{"name": "c", "image": "i"}]}
         cluster.api.expect("POST", pods, {"metadata": metadata, "spec": spec})
     ran = where(cluster, f"{cluster.namespace}/llama")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     found = ran.document
     assert [(row["name"], row["node"]) for row in found["pods"]] == [
         ("llama-0", far[0]),
@@ -50,5 +50,5 @@ def test_it_finds_the_pods_of_a_job_in_the_cluster(cluster: Cluster) -> None:
 
 def test_it_says_that_no_pod_is_of_a_job(cluster: Cluster) -> None:
     ran = where(cluster, "nothing")
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "the cluster: no pod is of job 'nothing'" in ran.err

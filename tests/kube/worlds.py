@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, urlencode
 
-from generator.kube.transport import Request
+from generator.kube.transport import KubeRequest
 from topology.model.errors import KubeExpired, KubeUnavailable
 
 
@@ -118,7 +118,7 @@ class FakeServer:
         self.troubles = troubles
         self.asked: list[str] = []
 
-    def ask(self, request: Request, *, timeout_s: float) -> bytes:
+    def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
         """Answer a list."""
         assert timeout_s > 0
         query = self._note(request)
@@ -132,7 +132,7 @@ class FakeServer:
         token, limit = query.get("continue", [""])[0], int(query.get("limit", ["0"])[0])
         return json.dumps(self.history.page(token, limit)).encode()
 
-    def open(self, request: Request, *, idle_s: float) -> FakeLines:
+    def open_stream(self, request: KubeRequest, *, idle_s: float) -> FakeLines:
         """Answer a watch with all that has happened so far."""
         assert idle_s > 0
         query = self._note(request)
@@ -161,6 +161,6 @@ class FakeServer:
     def _next(self) -> Trouble:
         return self.troubles.pop(0) if self.troubles else Trouble.NONE
 
-    def _note(self, request: Request) -> dict[str, list[str]]:
+    def _note(self, request: KubeRequest) -> dict[str, list[str]]:
         self.asked.append(f"{request}?{urlencode(request.query)}")
         return parse_qs(urlencode(request.query))

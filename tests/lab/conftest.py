@@ -13,7 +13,7 @@ from tests.lab.sandbox import Sandbox
 from tests.lab.snmp import SnmpFabric
 from tests.lab.tools import require_tools
 from topology.model.facts import Medium
-from topology.synthetic import FabricKind, FabricSpec, Wiring, build_wiring
+from topology.synthetic import FabricKind, SyntheticSpec, Wiring, build_wiring
 
 HDR_BPS = 200_000_000_000  # the fastest that the simulator knows
 
@@ -21,7 +21,7 @@ HDR_BPS = 200_000_000_000  # the fastest that the simulator knows
 @pytest.fixture(scope="session")
 def lldp_wiring() -> Wiring:
     """8 hosts with two NICs, 4 leaves in two pairs, 2 spines."""
-    spec = FabricSpec(FabricKind.DUAL_HOMED, num_hosts=8, radix=8, medium=Medium.ETHERNET)
+    spec = SyntheticSpec(FabricKind.DUAL_HOMED, num_hosts=8, radix=8, medium=Medium.ETHERNET)
     return build_wiring(spec)
 
 
@@ -58,7 +58,7 @@ def agents(lldp_fabric: LldpFabric, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="module")
 def ib_wiring() -> Wiring:
     """32 hosts with two HCAs on two rails, 4 leaves in two groups, 2 spines."""
-    spec = FabricSpec(FabricKind.RAIL, num_hosts=32, rails=2, radix=32, rate_bps=HDR_BPS)
+    spec = SyntheticSpec(FabricKind.RAIL, num_hosts=32, rails=2, radix=32, rate_bps=HDR_BPS)
     return build_wiring(spec)
 
 

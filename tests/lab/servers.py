@@ -5,11 +5,11 @@ import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from generator.outputs.hypernode import tree_of_hypernodes
+from generator.outputs.hypernode import build_hypernode_tree
 from generator.store.directory import read_hypernodes
 from tests.lab.wait import wait_until
 from topology.model.tree import host_partitions
-from topology.synthetic import Wiring, derive_truth, undamaged
+from topology.synthetic import Wiring, derive_truth, build_undamaged
 
 DEADLINE_S = 60
 Partitions = list[frozenset[frozenset[str]]]
@@ -33,7 +33,7 @@ class Generator:
         self.reports = store / "neighborreports"
         self._hypernodes = store / "hypernodes"
         self._log = log
-        self._truth = host_partitions(derive_truth(undamaged(wiring)))
+        self._truth = host_partitions(derive_truth(build_undamaged(wiring)))
 
     def events(self) -> list[dict[str, object]]:
         """Return what it logged so far."""
@@ -56,7 +56,7 @@ class Generator:
         if not self._hypernodes.exists():
             return []
         found = read_hypernodes(self._hypernodes).hypernodes
-        return host_partitions(tree_of_hypernodes(found).tree)
+        return host_partitions(build_hypernode_tree(found).tree)
 
     def files(self) -> dict[str, tuple[int, bytes]]:
         """Return inode and content of each HyperNode: one that was rewritten has a new inode."""

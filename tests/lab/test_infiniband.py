@@ -16,7 +16,7 @@ from tests.lab.tools import require_tools
 from tests.lab.wait import wait_until
 from tests.repository import ROOT
 from topology.model.tree import host_partitions, parse_tree
-from topology.synthetic import Wiring, derive_truth, sysfs_files, undamaged
+from topology.synthetic import Wiring, derive_truth, sysfs_files, build_undamaged
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("infiniband")]
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group
 def plant_sysfs(wiring: Wiring, host: str, root: Path) -> Path:
     """Write the part of sysfs that tells a host's HCAs."""
     (root / "class" / "net").mkdir(parents=True)
-    for path, text in sysfs_files(undamaged(wiring), host).items():
+    for path, text in sysfs_files(build_undamaged(wiring), host).items():
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
@@ -64,7 +64,7 @@ def test_it_finds_the_tree_and_survives_a_cut_cable(
     write_objects(reports, collect(sweeper, roots[sweeper], *sweep))
 
     healthy = toponaut("tree", "--reports", str(reports))
-    found, truth = parse_tree(healthy), derive_truth(undamaged(ib_wiring))
+    found, truth = parse_tree(healthy), derive_truth(build_undamaged(ib_wiring))
     assert host_partitions(found) == host_partitions(truth)
     assert not found.unplaced
     assert toponaut("findings", "--reports", str(reports)) == []
@@ -84,7 +84,7 @@ def test_it_finds_the_same_tree_in_what_opensm_writes(
     require_tools("opensm")
     dump = ib_fabric.run_opensm(start=f"{ib_wiring.hosts[0].name} mlx5_0")
     found = parse_tree(toponaut("tree", "--ibnetdiscover", str(dump)))
-    assert host_partitions(found) == host_partitions(derive_truth(undamaged(ib_wiring)))
+    assert host_partitions(found) == host_partitions(derive_truth(build_undamaged(ib_wiring)))
     (inspected,) = toponaut("inspect", "--strict", str(dump))
     assert inspected["format"] == "subnet-lst"
     assert inspected["counts"]["links"] == len(ib_wiring.cables)
@@ -118,7 +118,7 @@ def test_it_takes_a_fabric_that_refuses_for_an_unknown_one(
     ib_fabric.set_refusing(is_refusing=False)
     write_objects(reports, collect(sweeper, root, *sweep))
     found = parse_tree(toponaut("tree", "--reports", str(reports)))
-    assert host_partitions(found) == host_partitions(derive_truth(undamaged(ib_wiring)))
+    assert host_partitions(found) == host_partitions(derive_truth(build_undamaged(ib_wiring)))
     ib_fabric.set_refusing(is_refusing=True)
     write_objects(reports, collect(sweeper, root, *sweep, code=3))
     assert parse_tree(toponaut("tree", "--reports", str(reports))) == found
@@ -171,5 +171,5 @@ def test_it_sweeps_from_whom_the_generator_elects(
 
         wait_until(not_another, deadline_s=60, what="the spare takes over")
     found = parse_tree(toponaut("tree", "--reports", str(parts)))
-    truth = host_partitions(derive_truth(undamaged(ib_wiring)))
+    truth = host_partitions(derive_truth(build_undamaged(ib_wiring)))
     assert host_partitions(found) == truth

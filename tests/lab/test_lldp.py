@@ -14,7 +14,7 @@ from tests.lab.agents import AGENT, Agents, device_options, toponaut, write_obje
 from tests.lab.lldp import LldpFabric
 from topology.model.facts import PortName
 from topology.model.tree import host_partitions, parse_tree
-from topology.synthetic import Wiring, derive_truth, undamaged
+from topology.synthetic import Wiring, derive_truth, build_undamaged
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("lldpd")]
 
@@ -57,7 +57,7 @@ def test_it_finds_the_tree_that_was_cabled(
     with ThreadPoolExecutor(max_workers=2) as pool:
         for items in pool.map(collect, lldp_fabric.devices):
             write_objects(tmp_path, items)
-    found, truth = parse_tree(tree_of(tmp_path)), derive_truth(undamaged(lldp_wiring))
+    found, truth = parse_tree(tree_of(tmp_path)), derive_truth(build_undamaged(lldp_wiring))
     assert host_partitions(found) == host_partitions(truth)
     assert [domain.switches for domain in found.domains] == [
         domain.switches for domain in truth.domains

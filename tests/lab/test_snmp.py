@@ -21,9 +21,9 @@ from tests.lab.snmp import (
 )
 from topology.model.facts import Device, Neighbor, PortState
 from topology.model.tree import host_partitions, parse_tree
-from topology.reports.neighbor_report import device_of, parse_report
+from topology.reports.neighbor_report import extract_device, parse_report
 from topology.sources.lldp.lldpcli import parse_neighbors
-from topology.synthetic import Wiring, derive_truth, undamaged
+from topology.synthetic import Wiring, derive_truth, build_undamaged
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("lldpd")]
 
@@ -41,7 +41,7 @@ class Walked(NamedTuple):
 
     def devices(self) -> dict[str, Device]:
         """Return what was told of each switch, by its name."""
-        devices = [device_of(parse_report(item)) for item in self.reports()]
+        devices = [extract_device(parse_report(item)) for item in self.reports()]
         return {device.name: device for device in devices if device is not None}
 
     def outcomes(self) -> dict[str, tuple[str, float]]:
@@ -133,7 +133,7 @@ def test_it_finds_the_tree_that_was_cabled_by_its_switches_alone(
     assert set(walked.devices()) == snmp_fabric.switches
     reports = write_objects(tmp_path / "reports", walked.reports())
     found = parse_tree(toponaut("tree", "--reports", str(reports)))
-    truth = derive_truth(undamaged(lldp_wiring))
+    truth = derive_truth(build_undamaged(lldp_wiring))
     assert host_partitions(found)[0] == frozenset(
         frozenset(domain.nodes) for domain in truth.domains if domain.tier == 1
     )

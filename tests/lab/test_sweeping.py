@@ -13,8 +13,8 @@ from tests.lab.infiniband import IbFabric
 from tests.lab.servers import Generator, serve_command
 from tests.lab.test_infiniband import plant_sysfs
 from tests.repository import ROOT
-from topology.reports.neighbor_report import report_of
-from topology.synthetic import Wiring, report_claims, undamaged
+from topology.reports.neighbor_report import build_report
+from topology.synthetic import Wiring, report_claims, build_undamaged
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("infiniband")]
 
@@ -28,9 +28,9 @@ def running(ib_fabric: IbFabric, ib_wiring: Wiring, tmp_path: Path) -> Iterator[
     """
     store = tmp_path / "store"
     sweeper, *others = [host.name for host in ib_wiring.hosts]
-    for claim in report_claims(undamaged(ib_wiring)):
+    for claim in report_claims(build_undamaged(ib_wiring)):
         if claim.report in others:
-            DirectoryStore(store).write_report(report_of(claim.device, name=claim.report))
+            DirectoryStore(store).write_report(build_report(claim.device, name=claim.report))
     root = plant_sysfs(ib_wiring, sweeper, tmp_path / "sysfs")
     sweep = str(ib_fabric.sweep_command(start=f"{sweeper} mlx5_0"))
     agent = (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from generator.simulation.verify import Verdict, claims_of, judge
+from generator.simulation.verify import TreeVerdict, collect_claims, judge_tree
 from tests.effort import examples
 from tests.topology.verdicts import draw_scene, infer_from
 from topology.inference.tree_inference import Inference
@@ -18,21 +18,21 @@ from topology.model.facts import Device, FindingKind, Medium, Neighbor, Source, 
 from topology.model.ids import Id, IdKind
 from topology.model.tree import all_nodes, host_partitions, parse_tree, render_tree
 from topology.synthetic import (
-    Damaged,
+    DamagedFabric,
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     NamePolicy,
     build_wiring,
     derive_truth,
-    undamaged,
+    build_undamaged,
 )
 
 NUM_SEEDS = 150
 
 
 @st.composite
-def wirings(draw: st.DrawFn) -> Damaged:
-    spec = FabricSpec(
+def wirings(draw: st.DrawFn) -> DamagedFabric:
+    spec = SyntheticSpec(
         draw(st.sampled_from(FabricKind)),
         draw(st.integers(8, 64)),
         rails=draw(st.sampled_from((2, 4, 8))),
@@ -42,14 +42,14 @@ def wirings(draw: st.DrawFn) -> Damaged:
         names=draw(st.sampled_from(NamePolicy)),
     )
     try:
-        return undamaged(build_wiring(spec))
+        return build_undamaged(build_wiring(spec))
     except ConfigError:
         assume(condition=False)
         raise
 
 
 @st.composite
-def damaged_fabrics(draw: st.DrawFn) -> Damaged:
+def damaged_fabrics(draw: st.DrawFn) -> DamagedFabric:
     scene = draw_scene(draw(st.integers(0, 10**6)))
     assume(scene is not None)
     assert scene is not None
@@ -61,9 +61,9 @@ def printed(found: Inference) -> str:
     return json.dumps([render_tree(found.tree), findings])
 
 
-def judged(damaged: Damaged) -> Verdict:
+def judged(damaged: DamagedFabric) -> TreeVerdict:
     """Return what the inference of a damaged fabric is worth."""
-    return judge(derive_truth(damaged), infer_from(claims_of(damaged))).verdict
+    return judge_tree(derive_truth(damaged), infer_from(collect_claims(damaged))).verdict
 
 
 def shuffled(claims: list[Claim], rng: random.Random) -> list[Claim]:
@@ -85,15 +85,15 @@ def shuffled(claims: list[Claim], rng: random.Random) -> list[Claim]:
 
 @settings(max_examples=examples(20))
 @given(damaged_fabrics(), st.randoms(use_true_random=False))
-def test_it_prints_the_same_whatever_the_order(damaged: Damaged, rng: random.Random) -> None:
-    claims = claims_of(damaged)
+def test_it_prints_the_same_whatever_the_order(damaged: DamagedFabric, rng: random.Random) -> None:
+    claims = collect_claims(damaged)
     assert printed(infer_from(shuffled(claims, rng))) == printed(infer_from(claims))
 
 
 @settings(max_examples=examples(40))
 @given(damaged_fabrics())
-def test_it_places_every_node_once_or_says_why_not(damaged: Damaged) -> None:
-    tree = infer_from(claims_of(damaged)).tree
+def test_it_places_every_node_once_or_says_why_not(damaged: DamagedFabric) -> None:
+    tree = infer_from(collect_claims(damaged)).tree
     assert all_nodes(tree) == tuple(sorted(host.name for host in damaged.wiring.hosts))
     leaves = [node for domain in tree.domains if domain.tier == 1 for node in domain.nodes]
     assert sorted(leaves) == sorted(tree.nodes)
@@ -102,8 +102,8 @@ def test_it_places_every_node_once_or_says_why_not(damaged: Damaged) -> None:
 
 @settings(max_examples=examples(40))
 @given(damaged_fabrics())
-def test_it_changes_nothing_when_it_runs_again_on_its_own_tree(damaged: Damaged) -> None:
-    claims = claims_of(damaged)
+def test_it_changes_nothing_when_it_runs_again_on_its_own_tree(damaged: DamagedFabric) -> None:
+    claims = collect_claims(damaged)
     first = infer_from(claims)
     assert printed(infer_from(claims, previous=first.tree)) == printed(first)
     assert parse_tree(render_tree(first.tree)) == first.tree
@@ -111,8 +111,8 @@ def test_it_changes_nothing_when_it_runs_again_on_its_own_tree(damaged: Damaged)
 
 @settings(max_examples=examples(40))
 @given(wirings())
-def test_it_finds_exactly_what_was_built(whole: Damaged) -> None:
-    found = infer_from(claims_of(whole))
+def test_it_finds_exactly_what_was_built(whole: DamagedFabric) -> None:
+    found = infer_from(collect_claims(whole))
     assert host_partitions(found.tree) == host_partitions(derive_truth(whole))
     assert {finding.kind for finding in found.findings} <= {FindingKind.UNDECIDABLE}
     assert found.tree.unplaced == ()
@@ -122,17 +122,17 @@ def test_it_finds_exactly_what_was_built(whole: Damaged) -> None:
 def test_it_is_never_silently_wrong_about_a_damaged_fabric(first: int) -> None:
     scenes = [scene for seed in range(first, first + 30) if (scene := draw_scene(seed))]
     verdicts = {scene.title: judged(scene.damaged) for scene in scenes}
-    assert [title for title, verdict in verdicts.items() if verdict is Verdict.SILENT] == []
-    exact = sum(verdict is Verdict.EXACT for verdict in verdicts.values())
+    assert [title for title, verdict in verdicts.items() if verdict is TreeVerdict.SILENT] == []
+    exact = sum(verdict is TreeVerdict.EXACT for verdict in verdicts.values())
     assert exact >= 0.8 * len(verdicts)
 
 
 @settings(max_examples=examples(30))
 @given(wirings(), st.data())
 def test_it_renames_nothing_when_one_cable_or_switch_is_lost(
-    whole: Damaged, data: st.DataObject
+    whole: DamagedFabric, data: st.DataObject
 ) -> None:
-    before = infer_from(claims_of(whole)).tree
+    before = infer_from(collect_claims(whole)).tree
     switch = data.draw(st.sampled_from([switch.name for switch in whole.wiring.switches]))
     gone = data.draw(st.sampled_from(whole.cables))
     losses = [
@@ -151,7 +151,7 @@ def test_it_renames_nothing_when_one_cable_or_switch_is_lost(
         (domain.tier, frozenset(before.nodes_of(domain))): domain.name for domain in before.domains
     }
     for damaged in losses:
-        after = infer_from(claims_of(damaged), previous=before).tree
+        after = infer_from(collect_claims(damaged), previous=before).tree
         for domain in after.domains:
             key = (domain.tier, frozenset(after.nodes_of(domain)))
             assert domain.name == old.get(key, domain.name)
@@ -167,8 +167,8 @@ HOSTILE = st.text(max_size=40) | st.sampled_from(
 def test_it_shows_no_control_character_whatever_devices_call_themselves(
     names: list[tuple[str, str, str]],
 ) -> None:
-    whole = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 8, rails=2, radix=8)))
-    claims = claims_of(whole) if len(names) % 2 else []
+    whole = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 8, rails=2, radix=8)))
+    claims = collect_claims(whole) if len(names) % 2 else []
     for at, (device, port, far) in enumerate(names):
         heard = Neighbor(
             (Id(IdKind.CHASSIS_ID, far, "local"), Id(IdKind.MAC, device)),
@@ -177,7 +177,7 @@ def test_it_shows_no_control_character_whatever_devices_call_themselves(
             port,
             Source.LLDP,
         )
-        victim = claims_of(whole)[at].device
+        victim = collect_claims(whole)[at].device
         ports = tuple(one._replace(name=port, neighbors=(heard,)) for one in victim.ports)
         ids = tuple(sorted((*victim.ids, Id(IdKind.NODE_NAME, device), Id(IdKind.MAC, port))))
         claims.append(Claim(Device(victim.kind, device, ids, ports), Origin.REPORT))
@@ -203,4 +203,4 @@ def test_it_shows_no_control_character_whatever_devices_call_themselves(
 def test_it_stays_truthful_about_fabrics_that_once_deceived_it(seed: int) -> None:
     scene = draw_scene(seed)
     assert scene is not None
-    assert judged(scene.damaged) is not Verdict.SILENT
+    assert judged(scene.damaged) is not TreeVerdict.SILENT

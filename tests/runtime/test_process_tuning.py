@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.process_tuning import collect_garbage_rarely, freeze_gc, tune_for_serving
+from runtime.process_tuning import collect_garbage_rarely, freeze_gc, tune_for_server
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def usual() -> Iterator[None]:
 
 
 def test_it_lets_other_threads_in_within_a_millisecond() -> None:
-    tune_for_serving()
+    tune_for_server()
     assert sys.getswitchinterval() <= 0.001
 
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from runtime.stop import STOP_SIGNALS, Stop, on_sigterm, stop_signals
+from runtime.stop import STOP_SIGNALS, Stop, call_on_sigterm, stop_signals
 
 SOON_S = 10.0
 
@@ -39,7 +39,7 @@ def test_it_is_not_stopped_by_other_signals() -> None:
 
 def test_it_calls_back_at_sigterm_within_the_context() -> None:
     before, stop = signal.getsignal(signal.SIGTERM), Stop()
-    with on_sigterm(stop.set):
+    with call_on_sigterm(stop.set):
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.wait(SOON_S)
     assert signal.getsignal(signal.SIGTERM) == before
@@ -87,7 +87,7 @@ def test_it_can_be_set_by_a_signal_while_its_thread_cancels() -> None:
     def cancel() -> None:
         cancelled.append("cancelled")
 
-    with on_sigterm(stop.set), stop.on_set(cancel):
+    with call_on_sigterm(stop.set), stop.on_set(cancel):
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.wait(SOON_S)
     assert cancelled == ["cancelled"]

@@ -9,7 +9,7 @@ from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
 from topology.model.fabric import Fabric
 from topology.model.facts import GpuDistance, Medium, Port, PortState
-from topology.planes.plane import Split, split_planes
+from topology.planes.plane import PlaneSplit, split_planes
 from topology.planes.policy import PlanePolicy
 
 GBIT = 10**9
@@ -63,18 +63,18 @@ def fabric_of(devices: Mapping[str, Iterable[Port]]) -> Fabric:
 
 def split_of(
     devices: Mapping[str, Iterable[Port]], policies: tuple[PlanePolicy, ...] = ()
-) -> Split:
+) -> PlaneSplit:
     return split_planes(fabric_of(devices), policies)
 
 
-def planes_of_ports(split: Split, device: str) -> dict[str, str]:
+def planes_of_ports(split: PlaneSplit, device: str) -> dict[str, str]:
     """Return the plane of each port of a device that is in one."""
     return {
         name.port: share.plane
-        for at, share in split.shares.items()
+        for at, share in split.port_planes.items()
         if (name := split.fabric.port_name(at)).device == device
     }
 
 
-def switches_of(split: Split, plane: str) -> list[str]:
+def switches_of(split: PlaneSplit, plane: str) -> list[str]:
     return [split.fabric.devices[at].name for at in split.plane(plane).switches]

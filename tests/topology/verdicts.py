@@ -4,33 +4,33 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from tests.topology.synthetic.fabrics import seeded
-from topology.inference.tree_inference import Inference, infer
+from topology.inference.tree_inference import Inference, infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
 from topology.model.errors import ConfigError
 from topology.model.facts import Medium
 from topology.model.tree import TopologyTree
 from topology.synthetic import (
-    Damaged,
+    DamagedFabric,
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     FaultSpec,
     NamePolicy,
     build_wiring,
-    damage,
+    damage_fabric,
 )
 
 
 def infer_from(claims: Iterable[Claim], previous: TopologyTree | None = None) -> Inference:
     """Return the inference of a fabric of claims."""
-    return infer(build_fabric(claims), previous=previous)
+    return infer_tree(build_fabric(claims), previous=previous)
 
 
 class Scene(NamedTuple):
     """One damaged fabric of the grid."""
 
     title: str
-    damaged: Damaged
+    damaged: DamagedFabric
 
 
 ItemT = TypeVar("ItemT")
@@ -43,7 +43,7 @@ def draw_scene(seed: int) -> Scene | None:
     def one_of(items: Sequence[ItemT]) -> ItemT:
         return rng.sample(items, 1)[0]
 
-    spec = FabricSpec(
+    spec = SyntheticSpec(
         one_of(list(FabricKind)),
         one_of(range(8, 65)),
         rails=one_of((2, 4, 8)),
@@ -59,6 +59,6 @@ def draw_scene(seed: int) -> Scene | None:
         lose_switches=one_of((0, 0, 0, 1)),
     )
     try:
-        return Scene(f"{seed}: {spec} {faults}", damage(build_wiring(spec), faults, rng))
+        return Scene(f"{seed}: {spec} {faults}", damage_fabric(build_wiring(spec), faults, rng))
     except ConfigError:
         return None

@@ -55,7 +55,7 @@ def _gangs(rows: Iterable[Mapping[str, Any]]) -> list[RunningGang]:
             ),
             priority=row.get("priority", 0),
             preemptible=row.get("preemptible", True),
-            min=row.get("min"),
+            min_pods=row.get("min"),
         )
         for row in rows
     ]

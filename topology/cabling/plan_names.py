@@ -32,7 +32,7 @@ _ETHERNET: Final = re.compile(r"(?:ethernet|eth|et)(?=\d)")
 _IB_PORT: Final = re.compile(r"(?:(?:ib|u|slot)?1/)?p?0*(\d{1,4})\Z", re.ASCII)
 
 
-class Unknown(StrEnum):
+class UnknownReason(StrEnum):
     """Why a name in a plan stands for no device."""
 
     UNSEEN = "nobody sees a device of this name"
@@ -51,76 +51,78 @@ class PlanPorts:
         """Of every port."""
         self._fabric = fabric
         self._with_ports = {port.device for port in fabric.ports}
-        self._whole: dict[str, int] = {}
-        self._short: dict[str, int] = {}
+        self._device_by_full_name: dict[str, int] = {}
+        self._device_by_short_name: dict[str, int] = {}
         self._domains: dict[str, set[str]] = defaultdict(set)
-        self._exact: dict[tuple[int, str], int] = {}
-        self._loose: dict[tuple[int, str], int] = {}
-        self._unseen: dict[tuple[int, str], int] = {}
+        self._port_by_name: dict[tuple[int, str], int] = {}
+        self._port_by_loose_name: dict[tuple[int, str], int] = {}
+        self._plan_only_ports: dict[tuple[int, str], int] = {}
         self._index_devices()
         self._index_ports()
         for end in (end for cable in cables for end in cable.ends):
-            whole = _fold(end.device)
+            whole = _normalize_name(end.device)
             domain = whole.removeprefix(short_name(whole))
             self._domains[short_name(whole)] |= {domain} if domain else set()
 
     def _index_devices(self) -> None:
         for at, device in enumerate(self._fabric.devices):
             listed = [found.value for found in device.ids if found.kind in _NAME_KINDS]
-            names = {_fold(name) for name in (device.name, device.node, *listed) if name}
+            names = {_normalize_name(name) for name in (device.name, device.node, *listed) if name}
             for name in names:
-                _learn(self._whole, name, at)
+                _add_unique(self._device_by_full_name, name, at)
             for name in {short_name(name) for name in names}:
-                _learn(self._short, name, at)
+                _add_unique(self._device_by_short_name, name, at)
 
     def _index_ports(self) -> None:
         for at, port in enumerate(self._fabric.ports):
-            _learn(self._exact, (port.device, port.name), at)
+            _add_unique(self._port_by_name, (port.device, port.name), at)
             for form in {_loose_form(port.name, port), _rdma_device(port)} - {""}:
-                _learn(self._loose, (port.device, form), at)
+                _add_unique(self._port_by_loose_name, (port.device, form), at)
 
-    def find_device(self, name: str) -> int | Unknown:
+    def find_device(self, name: str) -> int | UnknownReason:
         """Return the number of a device in the fabric, or why there is none."""
         short = short_name(name)
-        at = self._whole.get(_fold(name), _AMBIGUOUS)
+        at = self._device_by_full_name.get(_normalize_name(name), _AMBIGUOUS)
         if at == _AMBIGUOUS and len(self._domains[short]) < 2:  # noqa: PLR2004 - one, or none
-            found = self._short.get(short)
+            found = self._device_by_short_name.get(short)
             if found is None:
-                return Unknown.UNSEEN
+                return UnknownReason.UNSEEN
             at = found
         if at == _AMBIGUOUS:
-            return Unknown.SHARED
-        return at if at in self._with_ports else Unknown.SILENT
+            return UnknownReason.SHARED
+        return at if at in self._with_ports else UnknownReason.SILENT
 
     def find_port(self, device: int, name: str) -> int:
         """Return the number of a port; one that nobody sees gets a new one."""
-        loose = [self._loose.get((device, form), _AMBIGUOUS) for form in _forms(name)]
-        found = (self._exact.get((device, name), _AMBIGUOUS), *loose)
+        loose = [
+            self._port_by_loose_name.get((device, form), _AMBIGUOUS) for form in _name_forms(name)
+        ]
+        found = (self._port_by_name.get((device, name), _AMBIGUOUS), *loose)
         at = next((at for at in found if at != _AMBIGUOUS), None)
         if at is not None:
             return at
         key = (device, _loose_form(name))
-        if key not in self._unseen:
-            self._unseen[key] = len(self.names)
+        if key not in self._plan_only_ports:
+            self._plan_only_ports[key] = len(self.names)
             self.devices[len(self.names)] = device
             self.names.append(PortName(self._fabric.devices[device].name, name))
-        return self._unseen[key]
+        return self._plan_only_ports[key]
 
     def is_seen(self, port: int) -> bool:
         """Whether the fabric has the port."""
         return port < len(self._fabric.ports)
 
 
-def _learn(index: dict[_Key, int], key: _Key, at: int) -> None:
+def _add_unique(index: dict[_Key, int], key: _Key, at: int) -> None:
     index[key] = at if index.get(key, at) == at else _AMBIGUOUS
 
 
-def _fold(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.strip().rstrip(".").lower()
 
 
-def _forms(name: str) -> tuple[str, ...]:
-    return name, _loose_form(name), _loose_ib(name)
+def _name_forms(name: str) -> tuple[str, ...]:
+    return name, _loose_form(name), _loose_ib_port(name)
 
 
 def _rdma_device(port: FabricPort) -> str:
@@ -133,11 +135,11 @@ def _rdma_device(port: FabricPort) -> str:
 def _loose_form(name: str, port: FabricPort | None = None) -> str:
     """Return a name in the form in which spellings of one port are equal."""
     if port is not None and port.medium is Medium.INFINIBAND:
-        return _loose_ib(name)
+        return _loose_ib_port(name)
     return _ETHERNET.sub("e", re.sub(r"\s+", "", name.lower()), count=1)
 
 
-def _loose_ib(name: str) -> str:
+def _loose_ib_port(name: str) -> str:
     """Return an InfiniBand port's number; numbers of other ports never are in this form."""
     found = _IB_PORT.match(re.sub(r"\s+", "", name.lower()))
     return f"ib {found[1]}" if found else name.lower()

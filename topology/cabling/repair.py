@@ -14,7 +14,7 @@ from typing import NamedTuple
 Pair = tuple[int, int]
 
 
-class Replug(NamedTuple):
+class MoveStep(NamedTuple):
     """Pull one plug and put it into another port."""
 
     goal: Pair
@@ -27,31 +27,31 @@ class Replug(NamedTuple):
     """The plug in the target has to be pulled first; the last step of the ring moves it."""
 
 
-class Lay(NamedTuple):
+class AddStep(NamedTuple):
     """Put in a cable that is planned and not there."""
 
     goal: Pair
 
 
-class Unplug(NamedTuple):
+class RemoveStep(NamedTuple):
     """Take out a cable that is there and in a planned port."""
 
     cable: Pair
 
 
-Step = Replug | Lay | Unplug
+Step = MoveStep | AddStep | RemoveStep
 
 
-class Rewiring(NamedTuple):
+class Repair(NamedTuple):
     """What mends one path or ring; steps are in an order in which every target is free by then."""
 
     is_ring: bool
     steps: tuple[Step, ...]
 
 
-def plan_rewiring(
+def plan_repairs(
     want: Mapping[int, int], have: Mapping[int, int], *, device: Mapping[int, int]
-) -> list[Rewiring]:
+) -> list[Repair]:
     """Return what makes every wanted cable, in order of the lowest port that each mends.
 
     Where either end of a cable could move, plugs stay on their device as far as possible. Cables
@@ -69,27 +69,27 @@ def plan_rewiring(
     for start in sorted(unmet):
         if start in seen:
             continue
-        ports, is_ring = _trace(start, unmet, wrong)
+        ports, is_ring = _trace_line(start, unmet, wrong)
         seen.update(ports)
         orders = _ring_orders(ports) if is_ring else _path_orders(ports, unmet)
-        plans = [list(_steps(order, is_ring=is_ring, unmet=unmet)) for order in orders]
-        best = max(plans, key=lambda steps: _num_on_device(steps, device))
-        found.append(Rewiring(is_ring, tuple(best)))
+        plans = [list(_plan_steps(order, is_ring=is_ring, unmet=unmet)) for order in orders]
+        best = max(plans, key=lambda steps: _count_local_moves(steps, device))
+        found.append(Repair(is_ring, tuple(best)))
     return found
 
 
-def _trace(
+def _trace_line(
     start: int, unmet: Mapping[int, int], wrong: Mapping[int, int]
 ) -> tuple[list[int], bool]:
     """Return (ports in line, whether they close to a ring); a ring starts with a wrong cable."""
-    left, is_ring = _walk(start, (wrong, unmet))
+    left, is_ring = _walk_cables(start, (wrong, unmet))
     if is_ring:
         return left, True
-    right, _ = _walk(start, (unmet, wrong))
+    right, _ = _walk_cables(start, (unmet, wrong))
     return [*reversed(left), *right[1:]], False
 
 
-def _walk(
+def _walk_cables(
     start: int, cables: tuple[Mapping[int, int], Mapping[int, int]]
 ) -> tuple[list[int], bool]:
     ports = [start]
@@ -116,30 +116,30 @@ def _path_orders(ports: Sequence[int], unmet: Mapping[int, int]) -> Iterable[Seq
     return (ports, ports[::-1]) if ports[0] < ports[-1] else (ports[::-1], ports)
 
 
-def _steps(ports: Sequence[int], *, is_ring: bool, unmet: Mapping[int, int]) -> Iterator[Step]:
+def _plan_steps(ports: Sequence[int], *, is_ring: bool, unmet: Mapping[int, int]) -> Iterator[Step]:
     """Yield steps along a line of ports: each frees the port that the next one fills."""
     held = (ports[0], ports[1]) if is_ring else None
     rest = ports
     if is_ring:
         rest = ports[1:]
     elif unmet.get(ports[0]) != ports[1]:
-        yield Unplug((ports[0], ports[1]))
+        yield RemoveStep((ports[0], ports[1]))
         rest = ports[1:]
     for at in range(0, len(rest) - 1, 2):
         goal = (rest[at], rest[at + 1])
         if at + 2 < len(rest):
             is_full = is_ring and at == 0
-            yield Replug(goal, (rest[at + 1], rest[at + 2]), rest[at], is_full)
+            yield MoveStep(goal, (rest[at + 1], rest[at + 2]), rest[at], is_full)
         else:
-            yield Lay(goal)
+            yield AddStep(goal)
     if held:
-        yield Replug((held[0], rest[-1]), held, rest[-1])
+        yield MoveStep((held[0], rest[-1]), held, rest[-1])
 
 
-def _num_on_device(steps: Iterable[Step], device: Mapping[int, int]) -> int:
+def _count_local_moves(steps: Iterable[Step], device: Mapping[int, int]) -> int:
     """Count moves that stay on one device: those need no longer cable."""
     return sum(
         device.get(step.target) == device.get(step.cable[1])
         for step in steps
-        if isinstance(step, Replug)
+        if isinstance(step, MoveStep)
     )

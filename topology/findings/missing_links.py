@@ -14,17 +14,22 @@ import numpy as np
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.ids import natural_key
-from topology.model.pair_counts import Pairs, count_pairs
+from topology.model.pair_counts import PairCounts, count_pairs
 from topology.planes.cables import edge_columns
 from topology.planes.plane import Plane
-from topology.tiers.domain_links import Ways
-from topology.tiers.tier_groups import Grouping
+from topology.tiers.domain_links import DomainLinks
+from topology.tiers.tier_groups import TierGroups
 
 DENSE_SHARE = 2 / 3  # of pairs that have a cable, for an absent pair to be a gap and not a design
 
 
-def missing_links(
-    fabric: Fabric, plane: Plane, *, grouping: Grouping, ways: Ways, astray: set[int]
+def find_missing_links(
+    fabric: Fabric,
+    plane: Plane,
+    *,
+    grouping: TierGroups,
+    domain_links: DomainLinks,
+    misplaced: set[int],
 ) -> Iterator[Finding]:
     """Yield missing-link findings.
 
@@ -35,20 +40,20 @@ def missing_links(
         ways: the cables between its switches.
         astray: devices with a cable in the wrong place, which explains a gap already.
     """
-    yield from _hosts(fabric, plane, grouping, astray)
-    yield from _switches(fabric, grouping, ways, astray)
+    yield from _find_missing_host_links(fabric, plane, grouping, misplaced)
+    yield from _find_missing_switch_links(fabric, grouping, domain_links, misplaced)
 
 
-def _switches(
-    fabric: Fabric, grouping: Grouping, ways: Ways, astray: set[int]
+def _find_missing_switch_links(
+    fabric: Fabric, grouping: TierGroups, ways: DomainLinks, astray: set[int]
 ) -> Iterator[Finding]:
     lowers: dict[int, list[int]] = defaultdict(list)
     for group in grouping.groups:
         if group.parent is not None:
             lowers[group.parent] += [switch for switch in group.switches if switch not in astray]
-    is_up = ways.is_up & ~np.isin(ways.low, list(astray))
-    up, over = Pairs(ways.low, ways.high, ways.counts).where(is_up), ways.over[is_up]
-    by_count = count_pairs(over, up.counts).by_one()
+    is_up = ways.is_up & ~np.isin(ways.near, list(astray))
+    up, over = PairCounts(ways.near, ways.far, ways.counts).where(is_up), ways.far_group[is_up]
+    by_count = count_pairs(over, up.counts).by_left()
     order = np.argsort(over, kind="stable")
     bounds = np.searchsorted(over[order], np.arange(len(grouping.groups) + 1)).tolist()
     for at, below in sorted(lowers.items()):
@@ -56,7 +61,7 @@ def _switches(
         is_full = bounds[at + 1] - bounds[at] == len(below) * len(above)
         if not is_full or min(by_count.get(at, ()), default=0) < usual:
             own = up.where(order[bounds[at] : bounds[at + 1]])
-            yield from _gaps(fabric, own, (sorted(below), above), usual)
+            yield from _find_missing_uplinks(fabric, own, (sorted(below), above), usual)
 
 
 def _most_frequent(found: Mapping[int, int]) -> int:
@@ -64,11 +69,13 @@ def _most_frequent(found: Mapping[int, int]) -> int:
     return max(found.items(), key=lambda row: (row[1], row[0]))[0] if found else 0
 
 
-def _hosts(fabric: Fabric, plane: Plane, grouping: Grouping, astray: set[int]) -> Iterator[Finding]:
+def _find_missing_host_links(
+    fabric: Fabric, plane: Plane, grouping: TierGroups, astray: set[int]
+) -> Iterator[Finding]:
     size = len(fabric.devices)
     num_links = np.bincount(edge_columns(plane.host_edges).a, minlength=size).tolist()
     columns = columns_of(fabric)
-    is_spare = plane.ports.are_in.copy()
+    is_spare = plane.ports.is_member.copy()
     is_spare[columns.links.a] = is_spare[columns.links.b] = False
     spare: dict[int, list[int]] = defaultdict(list)
     for port in np.flatnonzero(is_spare).tolist():
@@ -76,16 +83,16 @@ def _hosts(fabric: Fabric, plane: Plane, grouping: Grouping, astray: set[int]) -
     # Without a single cable nothing is known, as in reports without a sweep; nothing is missing.
     for host in plane.hosts if plane.host_edges else ():
         if num_links[host] == 0 and spare[host] and host not in astray:
-            yield _host_gap(fabric, host, (0, len(spare[host])), spare[host])
+            yield _host_finding(fabric, host, (0, len(spare[host])), spare[host])
     for group in grouping.groups:
         expected = _most_frequent(Counter([num_links[host] for host in group.hosts]))
         for host in group.hosts:
             gap = expected - num_links[host]
             if gap > 0 and host not in astray:
-                yield _host_gap(fabric, host, (num_links[host], expected), spare[host][:gap])
+                yield _host_finding(fabric, host, (num_links[host], expected), spare[host][:gap])
 
 
-def _host_gap(fabric: Fabric, host: int, have: tuple[int, int], ports: list[int]) -> Finding:
+def _host_finding(fabric: Fabric, host: int, have: tuple[int, int], ports: list[int]) -> Finding:
     name = fabric.devices[host].name
     ends = tuple(fabric.port_name(port) for port in ports)
     which = f" ({', '.join(end.port for end in ends)})" if ends else ""
@@ -102,8 +109,8 @@ def _host_gap(fabric: Fabric, host: int, have: tuple[int, int], ports: list[int]
     )
 
 
-def _gaps(
-    fabric: Fabric, up: Pairs, ends: tuple[Sequence[int], Sequence[int]], usual: int
+def _find_missing_uplinks(
+    fabric: Fabric, up: PairCounts, ends: tuple[Sequence[int], Sequence[int]], usual: int
 ) -> Iterator[Finding]:
     """Yield what the switches below a group lack: pairs where most have a cable, else totals.
 
@@ -114,22 +121,22 @@ def _gaps(
         usual: how many cables most pairs have that have any.
     """
     lowers, uppers = ends
-    rows = np.searchsorted(lowers, up.ones)
+    rows = np.searchsorted(lowers, up.left)
     if len(rows) >= DENSE_SHARE * len(lowers) * len(uppers):
         table = np.zeros((len(lowers), len(uppers)), np.intp)
-        table[rows, np.searchsorted(uppers, up.others)] = up.counts
+        table[rows, np.searchsorted(uppers, up.right)] = up.counts
         for row, column in np.argwhere(table < usual).tolist():
             have = int(table[row, column])
-            yield _pair_gap(fabric, (lowers[row], uppers[column]), have, usual)
+            yield _pair_finding(fabric, (lowers[row], uppers[column]), have, usual)
         return
     totals = np.bincount(rows, up.counts, len(lowers)).astype(np.intp).tolist()
     most = _most_frequent(Counter(totals))
     for low, total in zip(lowers, totals, strict=True):
         if total < most:
-            yield _total_gap(fabric, low, total, most)
+            yield _total_finding(fabric, low, total, most)
 
 
-def _pair_gap(fabric: Fabric, pair: tuple[int, int], have: int, expected: int) -> Finding:
+def _pair_finding(fabric: Fabric, pair: tuple[int, int], have: int, expected: int) -> Finding:
     low, high = (fabric.devices[at].name for at in pair)
     return Finding(
         kind=FindingKind.MISSING_LINK,
@@ -140,11 +147,11 @@ def _pair_gap(fabric: Fabric, pair: tuple[int, int], have: int, expected: int) -
             f"{low} has {have} links to {high} where {expected} are usual here. Check the "
             "cables and transceivers between the two."
         ),
-        ports=tuple(sorted((PortName(low, ""), PortName(high, "")), key=_order)),
+        ports=tuple(sorted((PortName(low, ""), PortName(high, "")), key=_sort_key)),
     )
 
 
-def _total_gap(fabric: Fabric, low: int, have: int, expected: int) -> Finding:
+def _total_finding(fabric: Fabric, low: int, have: int, expected: int) -> Finding:
     name = fabric.devices[low].name
     return Finding(
         kind=FindingKind.MISSING_LINK,
@@ -159,5 +166,5 @@ def _total_gap(fabric: Fabric, low: int, have: int, expected: int) -> Finding:
     )
 
 
-def _order(end: PortName) -> tuple[object, ...]:
+def _sort_key(end: PortName) -> tuple[object, ...]:
     return natural_key(end.device)

@@ -11,14 +11,14 @@ from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.lazy_rows import rows_at
 
 
-def link_findings(fabric: Fabric) -> Iterator[Finding]:
+def find_one_sided_links(fabric: Fabric) -> Iterator[Finding]:
     """Yield a finding per link that only one end reports although the other could have."""
-    places = np.flatnonzero(columns_of(fabric).links.one_sided)
+    places = np.flatnonzero(columns_of(fabric).links.is_one_sided)
     for link in rows_at(fabric.links, places.tolist()):
-        yield _one_sided(fabric, link)
+        yield _one_sided_finding(fabric, link)
 
 
-def _one_sided(fabric: Fabric, link: Link) -> Finding:
+def _one_sided_finding(fabric: Fabric, link: Link) -> Finding:
     ends = (fabric.port_name(link.a), fabric.port_name(link.b))
     return Finding(
         kind=FindingKind.ONE_SIDED_LINK,

@@ -32,7 +32,7 @@ class Silence(NamedTuple):
     """The last day on which it counts."""
 
 
-class Subject(NamedTuple):
+class SilenceSubject(NamedTuple):
     """What a silence is compared with."""
 
     kind: str
@@ -48,22 +48,22 @@ class SilencedRow(NamedTuple, Generic[_Row]):
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted(Generic[_Row]):
+class SilenceSplit(Generic[_Row]):
     """Rows with the silenced ones set aside; both in the order given."""
 
-    heard: tuple[_Row, ...]
+    active: tuple[_Row, ...]
     silenced: tuple[SilencedRow[_Row], ...]
     expired: tuple[Silence, ...]
     """Silences whose day is past, whether they would match or not."""
 
 
-def sift_silenced(
+def split_silenced(
     rows: Iterable[_Row],
     silences: Iterable[Silence],
     *,
     today: date,
-    subject: Callable[[_Row], Subject],
-) -> Sifted[_Row]:
+    subject: Callable[[_Row], SilenceSubject],
+) -> SilenceSplit[_Row]:
     """Set aside the rows that a silence matches; the first one that does gives the reason.
 
     Devices are compared by `topology.model.ids.short_name`, ports as they are. Cost: O(rows · silences
@@ -79,16 +79,18 @@ def sift_silenced(
     for row in rows:
         about = subject(row)
         ends = {(short_name(end.device), port) for end in about.ports for port in (end.port, None)}
-        found = next((one for one in current.get(about.kind, ()) if _place(one) in ends), None)
+        found = next(
+            (one for one in current.get(about.kind, ()) if _silence_key(one) in ends), None
+        )
         if found is None:
             heard.append(row)
         else:
             silenced.append(SilencedRow(row, found))
     expired = tuple(one for one in silences if one.until < today)
-    return Sifted(tuple(heard), tuple(silenced), expired)
+    return SilenceSplit(tuple(heard), tuple(silenced), expired)
 
 
-def _place(silence: Silence) -> tuple[str, str | None]:
+def _silence_key(silence: Silence) -> tuple[str, str | None]:
     return short_name(silence.device), silence.port
 
 
@@ -114,7 +116,7 @@ def _parse_entry(entry: object, number: int, kinds: Collection[str]) -> Silence:
     strange = next((key for key in entry if key not in _KEYS), None)
     if strange is not None:
         raise ConfigError(f"silence {number}: '{show(str(strange))}' is none of {', '.join(_KEYS)}")
-    texts = {key: _text(entry, key, number) for key in _KEYS}
+    texts = {key: _read_text(entry, key, number) for key in _KEYS}
     if texts["kind"] not in kinds:
         known = ", ".join(sorted(kinds))
         raise ConfigError(f"silence {number}: kind '{show(texts['kind'])}' is none of {known}")
@@ -127,7 +129,7 @@ def _parse_entry(entry: object, number: int, kinds: Collection[str]) -> Silence:
     return Silence(texts["kind"], texts["device"], port, texts["reason"], until)
 
 
-def _text(entry: Mapping[str, Any], key: str, number: int) -> str:
+def _read_text(entry: Mapping[str, Any], key: str, number: int) -> str:
     """Return a field as text; a number is one, as in `port: 17`."""
     value = entry.get(key)
     if isinstance(value, int) and not isinstance(value, bool):

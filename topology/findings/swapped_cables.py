@@ -14,158 +14,164 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.findings.missing_links import missing_links
+from topology.findings.missing_links import find_missing_links
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Index, name_codes
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.lazy_rows import rows_at
 from topology.model.pair_counts import count_pairs
-from topology.planes.cables import Edge, edge_columns, pairs_around, pairs_of
+from topology.planes.cables import Edge, edge_columns, pairs_both_ways, pairs_of
 from topology.planes.plane import Plane
-from topology.tiers.domain_links import Ways
-from topology.tiers.tier_groups import Grouping
+from topology.tiers.domain_links import DomainLinks
+from topology.tiers.tier_groups import TierGroups
 
-RARE = 8
+MIN_USUAL_PER_ODD = 8
 """Hosts of the usual kind per odd one, for the odd ones to be mistakes and not a design."""
-Place = int | str
+GroupOrRail = int | str
 """Where a cable belongs or is: a group's index, or a rail's label."""
 
 
-class Stray(NamedTuple):
+class MisplacedCable(NamedTuple):
     """A cable that is not where its fellows are."""
 
     edge: Edge
     """`a` is the lower device: host, or switch of the lower rank."""
-    home: Place
+    expected: GroupOrRail
     """Where its lower device belongs."""
-    found: Place
+    actual: GroupOrRail
     """Where its upper end is instead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DeviceLayout:
     """Where every device belongs, derived once from the groups."""
 
     groups: GroupColumns
-    rail: Mapping[int, str]
+    rail_by_leaf: Mapping[int, str]
     """Leaf to its rail: the name that most of its hosts' ports there share; unknown is missing."""
-    own: Index
+    port_name_codes: Index
     """Per cable of a host the name of the host's port, as its place in `names`."""
-    names: Sequence[str]
+    port_names: Sequence[str]
 
 
-def symmetry_findings(
-    fabric: Fabric, plane: Plane, *, grouping: Grouping, ways: Ways
+def find_asymmetries(
+    fabric: Fabric, plane: Plane, *, grouping: TierGroups, domain_links: DomainLinks
 ) -> Iterator[Finding]:
     """Yield swapped-cable, wrong-rail and missing-link findings. Cost: O(links)."""
-    columns = group_columns(fabric, grouping)
-    layout = _lay_out(fabric, plane, columns)
-    host_strays = list(_host_strays(plane, columns))
-    yield from _mirror(fabric, host_strays, FindingKind.SWAPPED_CABLE, _rail_fit(fabric, layout))
+    columns = build_group_columns(fabric, grouping)
+    layout = _derive_layout(fabric, plane, columns)
+    host_strays = list(_find_misplaced_hosts(plane, columns))
+    yield from _pair_swaps(
+        fabric, host_strays, FindingKind.SWAPPED_CABLE, _score_by_rail(fabric, layout)
+    )
     tied = {tie.unit for tie in grouping.host_ties}
-    yield from _tied_pairs(fabric, plane, layout, tied)
-    rail_strays = list(_rail_strays(plane, layout))
-    yield from _mirror(fabric, rail_strays, FindingKind.WRONG_RAIL, lambda _one, _other: 0)
+    yield from _find_tied_swaps(fabric, plane, layout, tied)
+    rail_strays = list(_find_misplaced_rails(plane, layout))
+    yield from _pair_swaps(fabric, rail_strays, FindingKind.WRONG_RAIL, lambda _one, _other: 0)
     known = {stray.edge.a for stray in (*host_strays, *rail_strays)}
-    yield from _doubled(fabric, plane, known)
-    up_strays = list(_up_strays(plane, columns))
+    yield from _find_doubled_cables(fabric, plane, known)
+    up_strays = list(_find_misplaced_uplinks(plane, columns))
     if up_strays:  # else nobody counts all cables
-        yield from _mirror(fabric, up_strays, FindingKind.SWAPPED_CABLE, _gap_fit(plane))
+        yield from _pair_swaps(fabric, up_strays, FindingKind.SWAPPED_CABLE, _score_by_gap(plane))
     astray = {stray.edge.a for stray in (*host_strays, *up_strays)}
-    yield from missing_links(fabric, plane, grouping=grouping, ways=ways, astray=astray)
+    yield from find_missing_links(
+        fabric, plane, grouping=grouping, domain_links=domain_links, misplaced=astray
+    )
 
 
-def _lay_out(fabric: Fabric, plane: Plane, groups: GroupColumns) -> Layout:
+def _derive_layout(fabric: Fabric, plane: Plane, groups: GroupColumns) -> DeviceLayout:
     ends = edge_columns(plane.host_edges)
     own, texts = name_codes(columns_of(fabric).port_names, ends.a_port)
-    home = groups.home[ends.a]
-    is_home = (home != NONE) & (home == groups.group_of[ends.b])
+    home = groups.host_group[ends.a]
+    is_home = (home != NO_GROUP) & (home == groups.switch_group[ends.b])
     rail: dict[int, str] = {}
-    for switch, counts in count_pairs(ends.b[is_home], own[is_home]).by_one().items():
+    for switch, counts in count_pairs(ends.b[is_home], own[is_home]).by_left().items():
         count, usual = min((-count, texts[name]) for name, count in counts.items())
         if -2 * count > sum(counts.values()):
             rail[switch] = usual
-    return Layout(groups, rail, own, texts)
+    return DeviceLayout(groups, rail, own, texts)
 
 
-def _host_strays(plane: Plane, groups: GroupColumns) -> Iterator[Stray]:
+def _find_misplaced_hosts(plane: Plane, groups: GroupColumns) -> Iterator[MisplacedCable]:
     a, b, _, _ = edge_columns(plane.host_edges)
-    home, found = groups.home[a], groups.group_of[b]
-    places = np.flatnonzero((home != NONE) & (found != NONE) & (home != found)).tolist()
+    home, found = groups.host_group[a], groups.switch_group[b]
+    places = np.flatnonzero((home != NO_GROUP) & (found != NO_GROUP) & (home != found)).tolist()
     for at, edge in zip(places, rows_at(plane.host_edges, places), strict=True):
-        yield Stray(edge, int(home[at]), int(found[at]))
+        yield MisplacedCable(edge, int(home[at]), int(found[at]))
 
 
-def _rail_strays(plane: Plane, layout: Layout) -> Iterator[Stray]:
+def _find_misplaced_rails(plane: Plane, layout: DeviceLayout) -> Iterator[MisplacedCable]:
     """Yield NICs on a leaf of their own group whose rail is another one that the group has."""
-    groups, code = layout.groups, {name: at for at, name in enumerate(layout.names)}
-    ends, there = edge_columns(plane.host_edges), np.full(len(layout.groups.home), NONE)
-    there[list(layout.rail)] = [code[name] for name in layout.rail.values()]
-    home = groups.home[ends.a]
-    is_home = (home != NONE) & (home == groups.group_of[ends.b])
-    is_other = is_home & (there[ends.b] != NONE) & (there[ends.b] != layout.own)
+    groups, code = layout.groups, {name: at for at, name in enumerate(layout.port_names)}
+    ends, there = edge_columns(plane.host_edges), np.full(len(layout.groups.host_group), NO_GROUP)
+    there[list(layout.rail_by_leaf)] = [code[name] for name in layout.rail_by_leaf.values()]
+    home = groups.host_group[ends.a]
+    is_home = (home != NO_GROUP) & (home == groups.switch_group[ends.b])
+    is_other = is_home & (there[ends.b] != NO_GROUP) & (there[ends.b] != layout.port_name_codes)
     places = np.flatnonzero(is_other).tolist()
     rails: dict[int, set[str]] = defaultdict(set)
-    for switch, rail in layout.rail.items() if places else ():
-        rails[int(groups.group_of[switch])].add(rail)
+    for switch, rail in layout.rail_by_leaf.items() if places else ():
+        rails[int(groups.switch_group[switch])].add(rail)
     for at, edge in zip(places, rows_at(plane.host_edges, places), strict=True):
-        own, group = layout.names[layout.own[at]], int(home[at])
+        own, group = layout.port_names[layout.port_name_codes[at]], int(home[at])
         if own in rails[group]:
-            yield Stray(edge, f"{group}:{own}", f"{group}:{layout.rail[edge.b]}")
+            yield MisplacedCable(edge, f"{group}:{own}", f"{group}:{layout.rail_by_leaf[edge.b]}")
 
 
-def _up_strays(plane: Plane, groups: GroupColumns) -> Iterator[Stray]:
+def _find_misplaced_uplinks(plane: Plane, groups: GroupColumns) -> Iterator[MisplacedCable]:
     """Yield cables from a switch to another pod's switches of the rank above its own."""
     a, b, _, _ = edge_columns(plane.switch_edges)
     for low, high, is_turned in ((a, b, False), (b, a, True)):
-        home, found = groups.parents[groups.group_of[low]], groups.group_of[high]
-        is_astray = (home != NONE) & (found != NONE) & (home != found)
+        home, found = groups.parents[groups.switch_group[low]], groups.switch_group[high]
+        is_astray = (home != NO_GROUP) & (found != NO_GROUP) & (home != found)
         places = np.flatnonzero(is_astray & (groups.ranks[home] == groups.ranks[found])).tolist()
         for at, edge in zip(places, rows_at(plane.switch_edges, places), strict=True):
-            yield Stray(_turn(edge) if is_turned else edge, int(home[at]), int(found[at]))
+            yield MisplacedCable(
+                _reverse_edge(edge) if is_turned else edge, int(home[at]), int(found[at])
+            )
 
 
-def _turn(edge: Edge) -> Edge:
+def _reverse_edge(edge: Edge) -> Edge:
     return Edge(edge.b, edge.a, edge.b_port, edge.a_port)
 
 
-Fit = Callable[[Stray, Stray], int]
+PairScore = Callable[[MisplacedCable, MisplacedCable], int]
 """How badly two mirrored strays fit as one swap; 0 is perfect."""
 
 
-def _rail_fit(fabric: Fabric, layout: Layout) -> Fit:
+def _score_by_rail(fabric: Fabric, layout: DeviceLayout) -> PairScore:
     """Two swapped host cables: each NIC's own rail is the one that the other NIC sits on."""
 
-    def fit(one: Stray, other: Stray) -> int:
+    def fit(one: MisplacedCable, other: MisplacedCable) -> int:
         return sum(
-            layout.rail.get(far.edge.b) != fabric.ports[near.edge.a_port].name
+            layout.rail_by_leaf.get(far.edge.b) != fabric.ports[near.edge.a_port].name
             for near, far in ((one, other), (other, one))
         )
 
     return fit
 
 
-def _gap_fit(plane: Plane) -> Fit:
+def _score_by_gap(plane: Plane) -> PairScore:
     """Two swapped up-links: each switch lacks a cable to the one that the other has."""
-    count = pairs_around(plane.switch_edges).by_one()
+    count = pairs_both_ways(plane.switch_edges).by_left()
 
-    def fit(one: Stray, other: Stray) -> int:
+    def fit(one: MisplacedCable, other: MisplacedCable) -> int:
         gaps = ((one.edge.a, other.edge.b), (other.edge.a, one.edge.b))
         return sum(count[low].get(high, 0) for low, high in gaps)
 
     return fit
 
 
-def _mirror(
-    fabric: Fabric, strays: Iterable[Stray], kind: FindingKind, fit: Fit
+def _pair_swaps(
+    fabric: Fabric, strays: Iterable[MisplacedCable], kind: FindingKind, fit: PairScore
 ) -> Iterator[Finding]:
     """Pair strays that mirror each other, best fit first, and report pairs and the rest."""
-    by_move: dict[tuple[Place, Place], list[Stray]] = defaultdict(list)
+    by_move: dict[tuple[GroupOrRail, GroupOrRail], list[MisplacedCable]] = defaultdict(list)
     for stray in strays:
-        by_move[stray.home, stray.found].append(stray)
+        by_move[stray.expected, stray.actual].append(stray)
     for (home, found), here in sorted(by_move.items(), key=lambda row: str(row[0])):
         there = by_move.get((found, home), [])
-        if there and _order(home) > _order(found):
+        if there and _sort_key(home) > _sort_key(found):
             continue  # reported with its mirror
         pairs = _best_pairs(here, there, fit)
         for one, other in pairs:
@@ -176,16 +182,16 @@ def _mirror(
                 yield _lone_finding(fabric, kind, stray)
 
 
-def _order(place: Place) -> tuple[int, str]:
+def _sort_key(place: GroupOrRail) -> tuple[int, str]:
     """Return a place to be compared: groups by number, as they are in any part of a plane."""
     return (place, "") if isinstance(place, int) else (-1, place)
 
 
 def _best_pairs(
-    here: Sequence[Stray], there: Sequence[Stray], fit: Fit
-) -> list[tuple[Stray, Stray]]:
+    here: Sequence[MisplacedCable], there: Sequence[MisplacedCable], fit: PairScore
+) -> list[tuple[MisplacedCable, MisplacedCable]]:
     ranked = sorted((fit(one, other), one, other) for one in here for other in there)
-    used: set[Stray] = set()
+    used: set[MisplacedCable] = set()
     pairs = []
     for _, one, other in ranked:
         if one not in used and other not in used:
@@ -194,7 +200,9 @@ def _best_pairs(
     return pairs
 
 
-def _swap_finding(fabric: Fabric, kind: FindingKind, one: Stray, other: Stray) -> Finding:
+def _swap_finding(
+    fabric: Fabric, kind: FindingKind, one: MisplacedCable, other: MisplacedCable
+) -> Finding:
     ends = [
         fabric.port_name(port)
         for stray in (one, other)
@@ -217,7 +225,7 @@ def _swap_finding(fabric: Fabric, kind: FindingKind, one: Stray, other: Stray) -
     )
 
 
-def _lone_finding(fabric: Fabric, kind: FindingKind, stray: Stray) -> Finding:
+def _lone_finding(fabric: Fabric, kind: FindingKind, stray: MisplacedCable) -> Finding:
     near, far = fabric.port_name(stray.edge.a_port), fabric.port_name(stray.edge.b_port)
     what = "on another rail than its fellows" if kind is FindingKind.WRONG_RAIL else "elsewhere"
     return Finding(
@@ -234,7 +242,7 @@ def _lone_finding(fabric: Fabric, kind: FindingKind, stray: Stray) -> Finding:
     )
 
 
-def _doubled(fabric: Fabric, plane: Plane, known: set[int]) -> Iterator[Finding]:
+def _find_doubled_cables(fabric: Fabric, plane: Plane, known: set[int]) -> Iterator[Finding]:
     """Yield hosts with two cables to one leaf where hosts have one cable per leaf.
 
     Args:
@@ -254,7 +262,7 @@ def _doubled(fabric: Fabric, plane: Plane, known: set[int]) -> Iterator[Finding]
     num_leaves[odd] = 0
     spread = np.count_nonzero(num_leaves > 1)
     for host, leaves in sorted(doubled.items()):
-        if host not in known and spread >= RARE * len(doubled):
+        if host not in known and spread >= MIN_USUAL_PER_ODD * len(doubled):
             leaf = max(leaves, key=lambda at: (len(leaves[at]), -at))
             names = fabric.devices[host].name, fabric.devices[leaf].name
             ends = [fabric.port_name(port) for port in leaves[leaf]]
@@ -271,36 +279,38 @@ def _doubled(fabric: Fabric, plane: Plane, known: set[int]) -> Iterator[Finding]
             )
 
 
-def _tied_pairs(fabric: Fabric, plane: Plane, layout: Layout, tied: set[int]) -> Iterator[Finding]:
+def _find_tied_swaps(
+    fabric: Fabric, plane: Plane, layout: DeviceLayout, tied: set[int]
+) -> Iterator[Finding]:
     """Yield the swap behind two undecided hosts that hang between the same two groups."""
-    group_of = layout.groups.group_of
+    group_of = layout.groups.switch_group
     ends, links = edge_columns(plane.host_edges), defaultdict[int, list[Edge]](list)
-    is_tied = np.isin(ends.a, list(tied)) & (group_of[ends.b] != NONE)
+    is_tied = np.isin(ends.a, list(tied)) & (group_of[ends.b] != NO_GROUP)
     for edge in rows_at(plane.host_edges, np.flatnonzero(is_tied).tolist()):
         links[edge.a].append(edge)
     between: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for host, edges in sorted(links.items()):
         between[tuple(sorted({int(group_of[edge.b]) for edge in edges}))].append(host)
-    fit = _rail_fit(fabric, layout)
+    fit = _score_by_rail(fabric, layout)
     for groups, hosts in sorted(between.items()):
         if len(groups) == len(hosts) == 2:  # noqa: PLR2004 - two hosts between two groups
             low, high = groups
-            ones = [Stray(e, low, high) for e in links[hosts[0]] if group_of[e.b] == high]
-            others = [Stray(e, high, low) for e in links[hosts[1]] if group_of[e.b] == low]
+            ones = [MisplacedCable(e, low, high) for e in links[hosts[0]] if group_of[e.b] == high]
+            others = [MisplacedCable(e, high, low) for e in links[hosts[1]] if group_of[e.b] == low]
             for one, other in _best_pairs(ones, others, fit):
                 yield _swap_finding(fabric, FindingKind.SWAPPED_CABLE, one, other)
 
 
-NONE = -1
+NO_GROUP = -1
 """No group."""
 
 
 class GroupColumns(NamedTuple):
     """By device or by group; NONE where there is no such group."""
 
-    group_of: Index
+    switch_group: Index
     """By device the group that it is a switch of."""
-    home: Index
+    host_group: Index
     """By device the group that it is a host of."""
     ranks: Index
     """By group its rank."""
@@ -308,22 +318,23 @@ class GroupColumns(NamedTuple):
     """By group the one above it; the last entry, which NONE finds, is NONE."""
 
 
-def group_columns(fabric: Fabric, grouping: Grouping) -> GroupColumns:
+def build_group_columns(fabric: Fabric, grouping: TierGroups) -> GroupColumns:
     """Return the groups of a fabric's devices as arrays. Cost: O(devices)."""
     groups = grouping.groups
     home = {host: at for at, group in enumerate(groups) for host in group.hosts}
     size = len(fabric.devices)
     return GroupColumns(
-        group_of=_column(grouping.by_switch(), size),
-        home=_column(home, size),
-        ranks=np.array([*(group.rank for group in groups), NONE], np.intp),
+        switch_group=_column(grouping.by_switch(), size),
+        host_group=_column(home, size),
+        ranks=np.array([*(group.rank for group in groups), NO_GROUP], np.intp),
         parents=np.array(
-            [*(NONE if group.parent is None else group.parent for group in groups), NONE], np.intp
+            [*(NO_GROUP if group.parent is None else group.parent for group in groups), NO_GROUP],
+            np.intp,
         ),
     )
 
 
 def _column(found: Mapping[int, int], size: int) -> Index:
-    column = np.full(size, NONE)
+    column = np.full(size, NO_GROUP)
     column[list(found)] = list(found.values())
     return column

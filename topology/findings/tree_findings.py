@@ -1,7 +1,7 @@
 """What is in no place of the tree or in none for sure: ties, islands, switches set aside.
 
 Decides nothing about the tree, only what people are told of it. What is odd about its tiers is
-found in `tier_findings`, cables in the wrong port in `symmetry`, missing ones in `shortfalls`.
+found in `find_tier_problems`, cables in the wrong port in `symmetry`, missing ones in `shortfalls`.
 """
 
 from __future__ import annotations
@@ -15,52 +15,52 @@ from topology.model.tree import TopologyTree
 from topology.planes.plane import Plane
 from topology.tiers.group_membership import Tie
 from topology.tiers.ranks import Ranks
-from topology.tiers.tier_groups import Group, Grouping
+from topology.tiers.tier_groups import TierGroup, TierGroups
 
 NEAR_TIE_MARGIN = 0.1
 """A domain whose closest decision had less than this share to spare is said to be near a tie."""
 FIRM_MARGIN = 0.5  # three of four links
-_SHOWN = 4  # names listed in one message
+_MAX_NAMES_SHOWN = 4  # names listed in one message
 
 
-def tree_findings(
-    fabric: Fabric, plane: Plane, *, ranks: Ranks, grouping: Grouping, tree: TopologyTree
+def find_tree_problems(
+    fabric: Fabric, plane: Plane, *, ranks: Ranks, grouping: TierGroups, tree: TopologyTree
 ) -> Iterator[Finding]:
     """Yield what is odd about a tree. Cost: O(links)."""
-    yield from _near_ties(tree)
-    yield from _host_on_spine(fabric, ranks)
-    yield from _set_aside(fabric, grouping)
-    yield from _undecidable(fabric, plane, grouping)
-    yield from _islands(tree)
+    yield from _find_near_ties(tree)
+    yield from _find_hosts_on_spines(fabric, ranks)
+    yield from _find_set_aside(fabric, grouping)
+    yield from _find_undecidable(fabric, plane, grouping)
+    yield from _find_islands(tree)
 
 
-def tie_reason(fabric: Fabric, tie: Tie) -> str:
+def explain_tie(fabric: Fabric, tie: Tie) -> str:
     """Return why a unit is nowhere: between what it hangs, and by how many links."""
-    groups = [list_names(fabric.devices[at].name for at in group) for group in tie.groups]
+    groups = [format_names(fabric.devices[at].name for at in group) for group in tie.groups]
     if len(set(tie.counts)) == 1:
-        return f"undecided: {_links(tie.counts[0])} each to {' and to '.join(groups)}"
-    ways = (f"{_links(count)} to {to}" for count, to in zip(tie.counts, groups, strict=True))
+        return f"undecided: {_format_links(tie.counts[0])} each to {' and to '.join(groups)}"
+    ways = (f"{_format_links(count)} to {to}" for count, to in zip(tie.counts, groups, strict=True))
     return f"undecided: {', '.join(ways)}"
 
 
-def _links(count: int) -> str:
+def _format_links(count: int) -> str:
     return f"{count} link{'s' if count > 1 else ''}"
 
 
-def list_names(names: Iterable[str]) -> str:
+def format_names(names: Iterable[str]) -> str:
     """Return names in natural order as a message lists them, cut after the fourth."""
     ordered = sorted(names, key=natural_key)
-    more = len(ordered) - _SHOWN
-    shown = ", ".join(ordered[:_SHOWN])
+    more = len(ordered) - _MAX_NAMES_SHOWN
+    shown = ", ".join(ordered[:_MAX_NAMES_SHOWN])
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def switch_names(fabric: Fabric, group: Group) -> list[str]:
+def switch_names(fabric: Fabric, group: TierGroup) -> list[str]:
     """Return the names of a group's switches, in their order."""
     return [fabric.devices[at].name for at in group.switches]
 
 
-def _host_on_spine(fabric: Fabric, ranks: Ranks) -> Iterator[Finding]:
+def _find_hosts_on_spines(fabric: Fabric, ranks: Ranks) -> Iterator[Finding]:
     for host, switch in ranks.hosts_on_spines:
         names = fabric.devices[host].name, fabric.devices[switch].name
         yield finding_about(
@@ -74,9 +74,9 @@ def _host_on_spine(fabric: Fabric, ranks: Ranks) -> Iterator[Finding]:
         )
 
 
-def _set_aside(fabric: Fabric, grouping: Grouping) -> Iterator[Finding]:
+def _find_set_aside(fabric: Fabric, grouping: TierGroups) -> Iterator[Finding]:
     for _, switches in grouping.set_aside:
-        names = list_names(fabric.devices[at].name for at in switches)
+        names = format_names(fabric.devices[at].name for at in switches)
         yield Finding(
             kind=FindingKind.AUX_SWITCH,
             device=fabric.devices[switches[0]].name,
@@ -91,7 +91,7 @@ def _set_aside(fabric: Fabric, grouping: Grouping) -> Iterator[Finding]:
         )
 
 
-def _undecidable(fabric: Fabric, plane: Plane, grouping: Grouping) -> Iterator[Finding]:
+def _find_undecidable(fabric: Fabric, plane: Plane, grouping: TierGroups) -> Iterator[Finding]:
     for tie in grouping.host_ties:
         name = fabric.devices[tie.unit].name
         ends = {
@@ -123,14 +123,14 @@ def _tie_finding(
         port=None,
         severity=Severity.ERROR,
         message=(
-            f"{name} is {tie_reason(fabric, tie)}. {effect} until a cable decides it; check which "
+            f"{name} is {explain_tie(fabric, tie)}. {effect} until a cable decides it; check which "
             "of them are meant."
         ),
         ports=tuple(sorted(ends)),
     )
 
 
-def _near_ties(tree: TopologyTree) -> Iterator[Finding]:
+def _find_near_ties(tree: TopologyTree) -> Iterator[Finding]:
     for domain in tree.domains:
         if domain.margin < NEAR_TIE_MARGIN:
             yield Finding(
@@ -146,7 +146,7 @@ def _near_ties(tree: TopologyTree) -> Iterator[Finding]:
             )
 
 
-def _islands(tree: TopologyTree) -> Iterator[Finding]:
+def _find_islands(tree: TopologyTree) -> Iterator[Finding]:
     roots = [domain for domain in tree.domains if domain.parent is None]
     if len(roots) < 2:  # noqa: PLR2004 - one root is a tree
         return

@@ -7,13 +7,13 @@ from typing import Final, overload
 
 from topology.model.claims import Claim
 from topology.model.ids import Id
-from topology.model.lazy_rows import ActsAsTuple
+from topology.model.lazy_rows import LazyTuple
 
-_FEW: Final = 6
+_MAX_STORED_IDS: Final = 6
 """Ids that a device keeps: a switch has two or three, a host of eight HCAs has thirty-four."""
 
 
-class ClaimedIds(ActsAsTuple[Id]):
+class ClaimedIds(LazyTuple[Id]):
     """The sorted ids that claims tell of a device."""
 
     __slots__ = ("_claims", "_told")
@@ -26,10 +26,10 @@ class ClaimedIds(ActsAsTuple[Id]):
             told: ids that others tell of it.
         """
         self._claims = tuple(claims)
-        self._told = frozenset(told)
+        self._heard_ids = frozenset(told)
 
     def _all(self) -> tuple[Id, ...]:
-        return tuple(sorted(self._told.union(*(claim.device.ids for claim in self._claims))))
+        return tuple(sorted(self._heard_ids.union(*(claim.device.ids for claim in self._claims))))
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -48,7 +48,7 @@ class ClaimedIds(ActsAsTuple[Id]):
         return repr(self._all())
 
 
-def keep_ids(
+def store_ids(
     ids: Iterable[Id], claims: Sequence[Claim], told: Collection[Id]
 ) -> tuple[Id, ...] | ClaimedIds:
     """Return the ids of a device, sorted: those themselves, or who tells them.
@@ -59,4 +59,4 @@ def keep_ids(
         told: what others tell of it.
     """
     found = tuple(sorted(ids))
-    return found if len(found) <= _FEW else ClaimedIds(claims, told)
+    return found if len(found) <= _MAX_STORED_IDS else ClaimedIds(claims, told)

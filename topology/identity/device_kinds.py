@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.identity.device_names import Named
+from topology.identity.device_names import DeviceDraft
 from topology.identity.device_resolution import Entity
 from topology.model.claims import Origin, strong_key
 from topology.model.errors import show
@@ -22,15 +22,15 @@ from topology.model.fabric_columns import Codes, Index
 from topology.model.facts import DeviceKind, Finding, FindingKind, Severity
 from topology.model.ids import parse_node_name
 
-SWITCH_VIEWERS = 3  # a device that so many others hear is a switch
+MIN_SWITCH_VIEWERS = 3  # a device that so many others hear is a switch
 
 
-UNTOLD, BY_MAC, BY_NAME = range(3)
+UNKNOWN_STYLE, BY_MAC, BY_NAME = range(3)
 """How a device names its port to others: nothing that means anything, its MAC, as lldpd on a host
 does, or its name, as switches do."""
 
 
-class Heard(NamedTuple):
+class PeerColumns(NamedTuple):
     """Who hears whom, one entry per neighbor entry."""
 
     device: Index
@@ -42,7 +42,7 @@ class Heard(NamedTuple):
     """How the peer names its port."""
 
 
-def settle_kinds(entities: Sequence[Entity], heard: Heard) -> frozenset[int]:
+def resolve_kinds(entities: Sequence[Entity], heard: PeerColumns) -> frozenset[int]:
     """Give every device a kind.
 
     A device of unknown kind is a switch when a node hears it, alone on its port or beside other
@@ -57,8 +57,8 @@ def settle_kinds(entities: Sequence[Entity], heard: Heard) -> frozenset[int]:
     Returns:
         The devices that are heard on one port with others.
     """
-    views = _view(entities, heard)
-    shared = _sharing(heard)
+    views = _gather_evidence(entities, heard)
+    shared = _find_shared_port_devices(heard)
     has_nodes = any(entity.node for entity in entities)
     for entity in entities:
         if entity.node is not None:
@@ -68,22 +68,22 @@ def settle_kinds(entities: Sequence[Entity], heard: Heard) -> frozenset[int]:
             seen = views.viewers[at]
             by_node = has_nodes and any(entities[one].node for one in seen)
             is_leaf = by_node and (len(seen) > 1 or at not in shared)
-            is_switch = is_leaf or len(seen) >= views.needed(at, has_nodes=has_nodes)
+            is_switch = is_leaf or len(seen) >= views.min_viewers(at, has_nodes=has_nodes)
             entity.kind = DeviceKind.SWITCH if is_switch else DeviceKind.HOST
     return shared
 
 
-def _view(entities: Sequence[Entity], heard: Heard) -> _View:
+def _gather_evidence(entities: Sequence[Entity], heard: PeerColumns) -> _KindEvidence:
     is_unknown = np.array([one.kind is DeviceKind.UNKNOWN for one in entities], np.bool_)
     asked = np.flatnonzero(is_unknown[heard.peer] & (heard.device != heard.peer))
     viewers: defaultdict[int, set[int]] = defaultdict(set)
     for peer, device in zip(heard.peer[asked].tolist(), heard.device[asked].tolist(), strict=True):
         viewers[peer].add(device)
     by_mac, by_name = (set(heard.peer[heard.style == way].tolist()) for way in (BY_MAC, BY_NAME))
-    return _View(viewers, by_mac, by_name)
+    return _KindEvidence(viewers, by_mac, by_name)
 
 
-def _sharing(heard: Heard) -> frozenset[int]:
+def _find_shared_port_devices(heard: PeerColumns) -> frozenset[int]:
     """Return the devices that are heard on a port with another one."""
     order = np.lexsort((heard.peer, heard.port))
     ports, peers = heard.port[order], heard.peer[order]
@@ -92,22 +92,22 @@ def _sharing(heard: Heard) -> frozenset[int]:
 
 
 @dataclass(slots=True)
-class _View:
+class _KindEvidence:
     viewers: defaultdict[int, set[int]]
     """By device of unknown kind, who hears it."""
     by_mac: set[int]
     by_name: set[int]
 
-    def needed(self, at: int, *, has_nodes: bool) -> float:
+    def min_viewers(self, at: int, *, has_nodes: bool) -> float:
         """Return how many must hear a device for it to be a switch."""
         has_both = bool(self.by_mac - self.by_name and self.by_name - self.by_mac)
         if has_both and at in self.by_mac - self.by_name:
             return inf
         is_named = has_both and at in self.by_name - self.by_mac
-        return SWITCH_VIEWERS - 1 if is_named and has_nodes else SWITCH_VIEWERS
+        return MIN_SWITCH_VIEWERS - 1 if is_named and has_nodes else MIN_SWITCH_VIEWERS
 
 
-def settle_nodes(entities: Sequence[Named]) -> list[Finding]:
+def resolve_nodes(entities: Sequence[DeviceDraft]) -> list[Finding]:
     """Name the hosts after their nodes; without an inventory a host's own name is its node's.
 
     Returns:
@@ -116,7 +116,7 @@ def settle_nodes(entities: Sequence[Named]) -> list[Finding]:
     origins = {origin for entity in entities for origin in entity.origins}
     is_listed = Origin.INVENTORY in origins
     if is_listed:
-        _forget_unlisted(entities)
+        _clear_unlisted_nodes(entities)
     findings: list[Finding] = []
     carriers = Counter(
         entity.node or next((name.lower() for name in entity.names), "")
@@ -128,22 +128,22 @@ def settle_nodes(entities: Sequence[Named]) -> list[Finding]:
             continue
         name = parse_node_name(entity.names[0].lower()) if entity.names else None
         if name is None or carriers[name] > 1:  # two hosts called localhost are two unknowns
-            findings.append(_unresolved(entity))
+            findings.append(_unresolved_finding(entity))
         elif not is_listed:
             entity.node = name
     if origins == {Origin.CAPTURE}:
-        findings.append(_guessed(entities))
+        findings.append(_guessed_finding(entities))
     return findings
 
 
-def _forget_unlisted(entities: Sequence[Named]) -> None:
+def _clear_unlisted_nodes(entities: Sequence[DeviceDraft]) -> None:
     """Take the node away from hosts that the inventory lacks: they are no cluster nodes."""
     for entity in entities:
         if entity.node and Origin.INVENTORY not in entity.origins:
             entity.node = None
 
 
-def _unresolved(entity: Named) -> Finding:
+def _unresolved_finding(entity: DeviceDraft) -> Finding:
     strong = sorted(found.value for found in entity.ids if strong_key(found))
     name = next((show(name) for name in entity.names), "")
     model = show(entity.model)
@@ -161,7 +161,7 @@ def _unresolved(entity: Named) -> Finding:
     )
 
 
-def _guessed(entities: Sequence[Named]) -> Finding:
+def _guessed_finding(entities: Sequence[DeviceDraft]) -> Finding:
     switches = sum(entity.kind is DeviceKind.SWITCH for entity in entities)
     return Finding(
         kind=FindingKind.GUESSED_KIND,
@@ -169,7 +169,7 @@ def _guessed(entities: Sequence[Named]) -> Finding:
         port=None,
         severity=Severity.INFO,
         message=(
-            f"Which devices are switches was guessed: the {switches} that {SWITCH_VIEWERS} or "
+            f"Which devices are switches was guessed: the {switches} that {MIN_SWITCH_VIEWERS} or "
             "more others hear and that do not name their ports by MACs as hosts do; the other "
             f"{len(entities) - switches} count as hosts. List the nodes to be sure."
         ),

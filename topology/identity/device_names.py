@@ -13,7 +13,7 @@ from topology.model.facts import DeviceKind
 from topology.model.ids import Id, natural_key
 
 
-class Named(Protocol):
+class DeviceDraft(Protocol):
     """A device while it is put together, as far as its kind and names are to be settled."""
 
     kind: DeviceKind
@@ -33,7 +33,7 @@ class Named(Protocol):
         """What it is, as the first source that says it says it; empty if none does."""
 
 
-def display_names(entities: Sequence[Named]) -> list[str]:
+def display_names(entities: Sequence[DeviceDraft]) -> list[str]:
     """Return a unique name per device: node, else its name, else its lowest id."""
     titles = [entity.node or next(map(show, entity.names), "") for entity in entities]
     counts = Counter(titles)
@@ -48,7 +48,7 @@ def display_names(entities: Sequence[Named]) -> list[str]:
     ]
 
 
-def _with_id(title: str, entity: Named, at: int) -> str:
+def _with_id(title: str, entity: DeviceDraft, at: int) -> str:
     strong = sorted(found.value for found in entity.ids if strong_key(found))
     weak = sorted(found.value for found in entity.ids)
     lowest = show(next(iter(strong or weak), f"device-{at}"), 64)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from topology.model.claims import Claim, Key, Origin, claim_keys, same_name, strong_key
+from topology.model.claims import Claim, Key, Origin, claim_keys, duplicate_name_finding, strong_key
 from topology.model.errors import show
 from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Severity
 from topology.model.ids import Id, IdKind, parse_node_name, short_name
@@ -26,7 +26,7 @@ class Entity:
     kind: DeviceKind = DeviceKind.UNKNOWN
     node: str | None = None
     names: list[str] = field(default_factory=list)
-    told: set[Id] = field(default_factory=set)
+    heard_ids: set[Id] = field(default_factory=set)
     """Ids that others tell of it."""
     claims: list[Claim] = field(default_factory=list)
     is_mention: bool = False
@@ -46,7 +46,7 @@ class Entity:
     @property
     def ids(self) -> set[Id]:
         """All its ids. Cost: that of spelling out its claims."""
-        return self.told.union(*(claim.device.ids for claim in self.claims))
+        return self.heard_ids.union(*(claim.device.ids for claim in self.claims))
 
     @property
     def origins(self) -> set[Origin]:
@@ -112,7 +112,7 @@ def _add_anchor(found: Identities, claim: Claim) -> None:
     device = claim.device
     keys = claim_keys(device)
     owned = {key: at for key in keys if (at := found.owner.get(hash(key))) is not None}
-    home = _home(found, Claim(device, claim.origin), owned)
+    home = _find_entity(found, Claim(device, claim.origin), owned)
     at = _new_entity(found) if home is None else home
     found.entities[at].absorb(claim, device)
     for key in keys:
@@ -120,10 +120,10 @@ def _add_anchor(found: Identities, claim: Claim) -> None:
         if other == at:
             found.owner[hash(key)] = at
         else:
-            _refuse(found, key, claim, (at, other))
+            _record_disputed_id(found, key, claim, (at, other))
 
 
-def _home(found: Identities, claim: Claim, owned: Mapping[Key, int]) -> int | None:
+def _find_entity(found: Identities, claim: Claim, owned: Mapping[Key, int]) -> int | None:
     """Return the device that a claim belongs to, None for a new one.
 
     The node's name decides. A claim without one (a file that people collected) is of the one
@@ -141,7 +141,7 @@ def _home(found: Identities, claim: Claim, owned: Mapping[Key, int]) -> int | No
     return None if is_twin else home
 
 
-def _refuse(found: Identities, key: Key, claim: Claim, rivals: tuple[int, int]) -> None:
+def _record_disputed_id(found: Identities, key: Key, claim: Claim, rivals: tuple[int, int]) -> None:
     """Record that two devices claim one id; the inventory's word stands, else nobody has it.
 
     Args:
@@ -158,12 +158,12 @@ def _refuse(found: Identities, key: Key, claim: Claim, rivals: tuple[int, int]) 
     )
     if not is_listed:
         found.owner[hash(key)] = AMBIGUOUS
-    names = sorted(_title(found.entities[one]) for one in rivals if one != AMBIGUOUS)
+    names = sorted(_display_name(found.entities[one]) for one in rivals if one != AMBIGUOUS)
     who = f"{' and '.join(names)} both claim" if len(names) > 1 else f"{names[0]} also claims"
     found.findings.append(
         Finding(
             kind=FindingKind.DUPLICATE_ID,
-            device=_title(found.entities[at]),
+            device=_display_name(found.entities[at]),
             port=None,
             severity=Severity.ERROR,
             message=(
@@ -190,7 +190,7 @@ def _new_entity(found: Identities) -> int:
     return len(found.entities) - 1
 
 
-def _title(entity: Entity) -> str:
+def _display_name(entity: Entity) -> str:
     return entity.node or next((show(name) for name in entity.names), "unnamed device")
 
 
@@ -206,7 +206,7 @@ def _join_names(found: Identities) -> None:
     gone: dict[int, int] = {}
     for name in sorted(named):
         gone.update(_join_one_name(found, name, named[name], listed.get(name, [])))
-    _merge(found, gone)
+    _merge_entities(found, gone)
 
 
 def _join_one_name(
@@ -220,7 +220,7 @@ def _join_one_name(
         strong_key(one) for one in entities[nodes[0]].ids if one.kind != IdKind.NODE_NAME
     )
     if not is_one_host or len(nodes) > 1 or has_objection:
-        _refuse_name(found, name, parts)
+        _record_shared_name(found, name, parts)
         return
     home = nodes[0] if nodes else parts[0]
     yield from ((at, home) for at in parts if at != home)
@@ -235,14 +235,14 @@ def _hca_labels(entity: Entity) -> list[str]:
     ]
 
 
-def _refuse_name(found: Identities, name: str, parts: Sequence[int]) -> None:
-    found.findings.append(same_name(name, len(parts)))
+def _record_shared_name(found: Identities, name: str, parts: Sequence[int]) -> None:
+    found.findings.append(duplicate_name_finding(name, len(parts)))
     for at in parts:
         if any(claim.origin is Origin.SWEEP for claim in found.entities[at].claims):
             found.entities[at].names.clear()
 
 
-def _merge(found: Identities, gone: Mapping[int, int]) -> None:
+def _merge_entities(found: Identities, gone: Mapping[int, int]) -> None:
     for at, home in gone.items():
         for claim in found.entities[at].claims:
             found.entities[home].absorb(claim, claim.device)

@@ -24,19 +24,19 @@ _Hashes = NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class _Rows:
+class _IdRows:
     """Ids by the hash of their key, and who speaks of them, as a number of 64 bits."""
 
     keys: array[int] = field(default_factory=lambda: array("q"))
-    speakers: array[int] = field(default_factory=lambda: array("q"))
+    claimants: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, key: Key, speaker: int) -> None:
         self.keys.append(hash(key))
-        self.speakers.append(speaker)
+        self.claimants.append(speaker)
 
-    def repeated(self) -> _Hashes:
+    def find_repeated(self) -> _Hashes:
         """Return the ids that two or more speak of."""
-        keys, speakers = np.array(self.keys, np.int64), np.array(self.speakers, np.int64)
+        keys, speakers = np.array(self.keys, np.int64), np.array(self.claimants, np.int64)
         order = np.lexsort((speakers, keys))
         keys, speakers = keys[order], speakers[order]
         is_shared = (keys[1:] == keys[:-1]) & (speakers[1:] != speakers[:-1])
@@ -44,13 +44,13 @@ class _Rows:
         return found
 
 
-def find_suspects(claims: Sequence[Claim]) -> frozenset[int]:
+def find_disputed_hashes(claims: Sequence[Claim]) -> frozenset[int]:
     """Return the hashes of the keys that may be contested, and some more.
 
     Those that two claim, that a host and a swept switch have, that a host hears itself, and those
     of hosts that two nodes hear. Cost: O(n log n) in ids and neighbors, 2 µs each; 16 bytes each.
     """
-    claimed, heard, of_hosts, swept, own = _Rows(), _Rows(), array("q"), array("q"), set[int]()
+    claimed, heard, of_hosts, swept, own = _IdRows(), _IdRows(), array("q"), array("q"), set[int]()
     for at, claim in enumerate(claims):
         device = claim.device
         if claim.origin is Origin.SWEEP:
@@ -69,9 +69,9 @@ def find_suspects(claims: Sequence[Claim]) -> frozenset[int]:
             of_hosts.extend(map(hash, keys))
         for key in near if node_of(device) is not None else ():
             heard.add(key, at)
-    contested = np.concatenate([heard.repeated(), np.array(swept, np.int64)])
+    contested = np.concatenate([heard.find_repeated(), np.array(swept, np.int64)])
     mixed = np.intersect1d(np.array(of_hosts, np.int64), contested)
-    return frozenset(np.concatenate([claimed.repeated(), mixed]).tolist()) | own
+    return frozenset(np.concatenate([claimed.find_repeated(), mixed]).tolist()) | own
 
 
 def claimant_of(device: Device, at: int) -> str | None:

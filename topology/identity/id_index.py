@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from topology.model.claims import Claim, Key, claim_keys
 from topology.model.fabric_columns import Index
 
-NOBODY: Final = -1
-SEVERAL: Final = -2
+NO_DEVICE: Final = -1
+SEVERAL_DEVICES: Final = -2
 """Several devices claim it."""
 
 
@@ -37,16 +37,16 @@ class KeyTable:
         wanted = hash(key)
         at = int(np.searchsorted(self.hashes, wanted))
         if at == len(self.hashes) or self.hashes[at] != wanted:
-            return NOBODY
+            return NO_DEVICE
         device = int(self.devices[at])
-        is_own = device == SEVERAL or any(
+        is_own = device == SEVERAL_DEVICES or any(
             key in claim_keys(claim.device) for claim in self.claims[device]
         )
-        return device if is_own else NOBODY
+        return device if is_own else NO_DEVICE
 
 
 @dataclass(slots=True)
-class KeyPairs:
+class KeyTableBuilder:
     """Ids of devices while they are gathered."""
 
     hashes: array[int] = field(default_factory=lambda: array("q"))
@@ -57,7 +57,7 @@ class KeyPairs:
         self.hashes.extend(map(hash, keys))
         self.devices.extend([device] * len(keys))
 
-    def table(self, claims: Sequence[Sequence[Claim]]) -> KeyTable:
+    def build(self, claims: Sequence[Sequence[Claim]]) -> KeyTable:
         """Return who has which id, given the claims about each device. Cost: O(n log n) in ids."""
         hashes, devices = np.array(self.hashes, np.int64), np.array(self.devices, np.intp)
         order = np.lexsort((devices, hashes))
@@ -66,5 +66,5 @@ class KeyPairs:
         last = np.append(starts[1:], len(hashes)) - 1
         owners = devices[starts]
         if len(starts):
-            owners[devices[last] != owners] = SEVERAL
+            owners[devices[last] != owners] = SEVERAL_DEVICES
         return KeyTable(claims, hashes[starts], owners)

@@ -17,13 +17,13 @@ from topology.model.fabric import Fabric
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
+class IdOwners:
     """The node that has an id, for ids that one node alone has."""
 
     nodes: tuple[str, ...]
     hashes: NDArray[np.int64]
     """Of the keys, ascending."""
-    places: NDArray[np.int32]
+    node_indices: NDArray[np.int32]
     """Of each the node."""
 
     def get(self, key: Key) -> str | None:
@@ -31,10 +31,10 @@ class Owners:
         wanted = hash(key)
         at = int(np.searchsorted(self.hashes, wanted))
         is_known = at < len(self.hashes) and int(self.hashes[at]) == wanted
-        return self.nodes[int(self.places[at])] if is_known else None
+        return self.nodes[int(self.node_indices[at])] if is_known else None
 
 
-def owners_of(fabric: Fabric) -> Owners:
+def index_id_owners(fabric: Fabric) -> IdOwners:
     """Return who has which id. Cost: O(n log n) in ids, and that of spelling out what hosts say."""
     nodes: dict[str, int] = {}
     hashes, places = array("q"), array("i")
@@ -44,13 +44,15 @@ def owners_of(fabric: Fabric) -> Owners:
         keys = [key for one in device.ids if (key := strong_key(one))]
         hashes.extend(map(hash, keys))
         places.extend([nodes.setdefault(device.node, len(nodes))] * len(keys))
-    return _owners(tuple(nodes), np.array(hashes, np.int64), np.array(places, np.int32))
+    return _build_owners(tuple(nodes), np.array(hashes, np.int64), np.array(places, np.int32))
 
 
-def _owners(nodes: tuple[str, ...], hashes: NDArray[np.int64], places: NDArray[np.int32]) -> Owners:
+def _build_owners(
+    nodes: tuple[str, ...], hashes: NDArray[np.int64], places: NDArray[np.int32]
+) -> IdOwners:
     order = np.lexsort((places, hashes))
     hashes, places = hashes[order], places[order]
     starts = np.flatnonzero(np.diff(hashes, prepend=hashes[:1] - 1)) if len(hashes) else order
     stops = np.append(starts[1:], len(hashes)) - 1
     is_single = places[starts] == places[stops[: len(starts)]]
-    return Owners(nodes, hashes[starts][is_single], places[starts][is_single])
+    return IdOwners(nodes, hashes[starts][is_single], places[starts][is_single])

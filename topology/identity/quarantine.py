@@ -16,36 +16,36 @@ from typing import Final
 from topology.identity.disputed_ids import (
     MIN_HOSTS,
     claimant_of,
-    find_suspects,
+    find_disputed_hashes,
     neighbor_keys,
     node_of,
 )
-from topology.model.claims import Claim, FirstOwners, Key, Origin, claim_keys, strong_key
+from topology.model.claims import Claim, PreviousOwners, Key, Origin, claim_keys, strong_key
 from topology.model.errors import show
 from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Neighbor, Port, Severity
 from topology.model.ids import Id, IdKind, short_name
 
 
 @dataclass(frozen=True, slots=True)
-class Undisputed:
+class UndisputedClaims:
     """Claims without the ids that they lost."""
 
     claims: tuple[Claim, ...]
     findings: tuple[Finding, ...]
-    doubtful: frozenset[Key] = frozenset()
+    contested_keys: frozenset[Key] = frozenset()
     """Ids that several claim, or that others than their claimant's neighbors hear: another cable
     may give them to somebody else."""
 
 
 @dataclass(slots=True)
-class _Evidence:
+class _DisputeEvidence:
     """What all claims tell, by number of the claim."""
 
     claims: Mapping[int, Claim]
     """Those that have to do with an id in question, with their devices."""
     claimants: Mapping[Key, dict[str, list[int]]]
     """By key who claims it: a node by its name, a switch that is none by its number."""
-    heard: Mapping[Key, list[tuple[int, Port]]]
+    hearing_ports: Mapping[Key, list[tuple[int, Port]]]
     """By key the ports that hear it, and whose they are."""
     swept: Mapping[Key, Device]
 
@@ -55,8 +55,9 @@ class _Evidence:
             near for at in own for port in self.claims[at].device.ports for near in port.neighbors
         ]
         return any(
-            at not in own and any(_names(near, self.claims[at].device, port) for near in entries)
-            for at, port in self.heard.get(key, ())
+            at not in own
+            and any(_refers_to(near, self.claims[at].device, port) for near in entries)
+            for at, port in self.hearing_ports.get(key, ())
         )
 
     def is_swept_as(self, key: Key, who: str) -> bool:
@@ -71,12 +72,12 @@ class _Evidence:
         """
         if self._is_swept_switch(key):
             return True
-        hearing = {at for at, _ in self.heard.get(key, ())}
+        hearing = {at for at, _ in self.hearing_ports.get(key, ())}
         others = hearing.difference(own)
         nodes = sum(node_of(self.claims[at].device) is not None for at in others)
         return nodes >= MIN_HOSTS or 0 < len(others) < len(hearing)
 
-    def is_of_a_switch(self, key: Key, own: Sequence[int]) -> bool:
+    def is_switch_key(self, key: Key, own: Sequence[int]) -> bool:
         """Return whether a contested key belongs to a switch: the host does not hear who hears it.
 
         What a sweep says of it stands.
@@ -88,7 +89,7 @@ class _Evidence:
         return found is not None and found.kind is DeviceKind.SWITCH
 
 
-def settle_disputes(claims: Iterable[Claim], first_owners: FirstOwners) -> Undisputed:
+def resolve_disputes(claims: Iterable[Claim], first_owners: PreviousOwners) -> UndisputedClaims:
     """Take ids away from those that claim them against the evidence. Cost: O(ids + neighbors).
 
     Args:
@@ -96,26 +97,26 @@ def settle_disputes(claims: Iterable[Claim], first_owners: FirstOwners) -> Undis
         first_owners: by id the node that had it in the last generation.
     """
     ordered = tuple(claims)
-    suspects = find_suspects(ordered)
-    evidence = _gather(ordered, suspects) if suspects else _NO_EVIDENCE
+    suspects = find_disputed_hashes(ordered)
+    evidence = _gather_evidence(ordered, suspects) if suspects else _NO_EVIDENCE
     lost: dict[int, set[Key]] = defaultdict(set)
     findings: list[Finding] = []
-    doubtful = {key for key in evidence.claimants if _is_doubtful(evidence, key)}
+    doubtful = {key for key in evidence.claimants if _is_contested(evidence, key)}
     for key in sorted(doubtful):
         claimants = evidence.claimants[key]
-        winner = _winner(evidence, key, first_owners)
+        winner = _find_rightful_owner(evidence, key, first_owners)
         for who in sorted(set(claimants) - {winner}) if winner is not None else ():
             findings.append(_finding(key, who, winner))
             for at in claimants[who]:
                 lost[at].add(key)
     kept = (
-        Claim(_without(claim.device, lost[at]), claim.origin) if at in lost else claim
+        Claim(_remove_ids(claim.device, lost[at]), claim.origin) if at in lost else claim
         for at, claim in enumerate(ordered)
     )
-    return Undisputed(tuple(kept), tuple(findings), frozenset(doubtful))
+    return UndisputedClaims(tuple(kept), tuple(findings), frozenset(doubtful))
 
 
-def _is_doubtful(evidence: _Evidence, key: Key) -> bool:
+def _is_contested(evidence: _DisputeEvidence, key: Key) -> bool:
     """Return whether an id may be another's: several claim it, or a host what looks a switch's.
 
     What the inventory says of it stands.
@@ -130,12 +131,14 @@ def _is_doubtful(evidence: _Evidence, key: Key) -> bool:
     return is_host and evidence.is_contested(key, own)
 
 
-def _winner(evidence: _Evidence, key: Key, first_owners: FirstOwners) -> str | None:
+def _find_rightful_owner(
+    evidence: _DisputeEvidence, key: Key, first_owners: PreviousOwners
+) -> str | None:
     """Return whose a key is, empty for a switch that makes no claim; None where nothing tells."""
     claimants = evidence.claimants[key]
     if len(claimants) == 1:
         (own,) = claimants.values()
-        return "" if evidence.is_of_a_switch(key, own) else None
+        return "" if evidence.is_switch_key(key, own) else None
     tests: tuple[Callable[[str], bool], ...] = (
         lambda who: evidence.confirms(key, claimants[who]),
         lambda who: evidence.is_swept_as(key, who),
@@ -148,10 +151,10 @@ def _winner(evidence: _Evidence, key: Key, first_owners: FirstOwners) -> str | N
     return None
 
 
-_NO_EVIDENCE: Final = _Evidence({}, {}, {}, {})
+_NO_EVIDENCE: Final = _DisputeEvidence({}, {}, {}, {})
 
 
-def _gather(ordered: Sequence[Claim], suspects: Collection[int]) -> _Evidence:
+def _gather_evidence(ordered: Sequence[Claim], suspects: Collection[int]) -> _DisputeEvidence:
     """Return what claims tell of some ids, given by the hashes of their keys."""
     claims: dict[int, Claim] = {}
     claimants: dict[Key, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -176,10 +179,10 @@ def _gather(ordered: Sequence[Claim], suspects: Collection[int]) -> _Evidence:
     for rows in (heard, swept):
         for key in rows.keys() - claimants.keys():
             del rows[key]
-    return _Evidence(claims, claimants, heard, swept)
+    return _DisputeEvidence(claims, claimants, heard, swept)
 
 
-def _names(near: Neighbor, device: Device, port: Port) -> bool:
+def _refers_to(near: Neighbor, device: Device, port: Port) -> bool:
     """Return whether a neighbor entry speaks of this port of this device."""
     own = {key for one in device.ids if (key := strong_key(one))}
     is_device = any(key in own for key in neighbor_keys(near)) or (
@@ -190,12 +193,12 @@ def _names(near: Neighbor, device: Device, port: Port) -> bool:
     return is_device and (not told or not told.isdisjoint(known))
 
 
-def _without(device: Device, lost: Collection[Key]) -> Device:
-    ports = (port._replace(ids=_rest(port.ids, lost)) for port in device.ports)
-    return replace(device, ids=_rest(device.ids, lost), ports=tuple(ports))
+def _remove_ids(device: Device, lost: Collection[Key]) -> Device:
+    ports = (port._replace(ids=_filter_ids(port.ids, lost)) for port in device.ports)
+    return replace(device, ids=_filter_ids(device.ids, lost), ports=tuple(ports))
 
 
-def _rest(ids: Iterable[Id], lost: Collection[Key]) -> tuple[Id, ...]:
+def _filter_ids(ids: Iterable[Id], lost: Collection[Key]) -> tuple[Id, ...]:
     return tuple(one for one in ids if strong_key(one) not in lost)
 
 

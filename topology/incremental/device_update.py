@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.incremental.neighbor_update import Reheard
-from topology.join.claim_join import Joined, columns_of_ports, fabric_of
-from topology.join.link_pairs import confirms
-from topology.join.neighbor_links import HALF, NO_PORT, HeardRows, Numbers, pair_ends
+from topology.incremental.neighbor_update import NeighborUpdate
+from topology.join.claim_join import JoinedFabric, port_columns, assemble_fabric
+from topology.join.link_pairs import reported_media
+from topology.join.neighbor_links import HALF, NO_PORT, NeighborRows, Numbers, pair_ends
 from topology.join.port_numbers import far_port, port_row
 from topology.join.port_table import PortTable, splice
 from topology.model.claims import Claim
@@ -26,19 +26,19 @@ from topology.model.facts import Neighbor, Port, Source
 
 AnyT = TypeVar("AnyT", bound="np.generic[Any]")
 
-NEW: Final = -1
+NEW_ROW: Final = -1
 
 
-class Slot(NamedTuple):
+class NeighborSlot(NamedTuple):
     """An entry of the device, in the order of its rows."""
 
     row: int
     """Where it was; NEW where it was not."""
     port: Port
-    heard: Neighbor
+    neighbor: Neighbor
 
 
-class Ends(NamedTuple):
+class CableEnds(NamedTuple):
     """The cable of a new entry."""
 
     near: int
@@ -46,23 +46,23 @@ class Ends(NamedTuple):
     """NO_PORT where the entry adds the port."""
 
 
-class Redone(NamedTuple):
+class DeviceUpdate(NamedTuple):
     """One device anew."""
 
     device: int
     claims: tuple[Claim, ...]
-    facts: Sequence[FabricPort]
+    ports: Sequence[FabricPort]
     """Its ports."""
-    slots: Sequence[Slot]
+    slots: Sequence[NeighborSlot]
     """Its entries."""
-    ends: Sequence[Ends]
+    ends: Sequence[CableEnds]
     """The cables of the new ones."""
 
 
-class Rejoined(NamedTuple):
+class FabricUpdate(NamedTuple):
     """The new fabric, and where it differs."""
 
-    joined: Joined
+    joined: JoinedFabric
     device: int
     """Whose report it was."""
     before: Index
@@ -73,13 +73,15 @@ class Rejoined(NamedTuple):
     """By port its new number, NO_PORT where it is no more; None where all keep theirs."""
 
 
-def assemble(joined: Joined, redone: Redone, reheard: Reheard) -> Rejoined:
+def apply_device_update(
+    joined: JoinedFabric, redone: DeviceUpdate, reheard: NeighborUpdate
+) -> FabricUpdate:
     """Return the fabric with one device anew. Cost: copies of the arrays."""
-    return _Assembly(joined, redone, reheard).make()
+    return _DeviceUpdater(joined, redone, reheard).build()
 
 
 @dataclass(slots=True)
-class _Tail:
+class _AddedPorts:
     """The ports that only entries speak of."""
 
     first: int
@@ -93,28 +95,26 @@ class _Tail:
 
 
 @dataclass(frozen=True, slots=True)
-class _Assembly:
-    joined: Joined
-    redone: Redone
-    reheard: Reheard
+class _DeviceUpdater:
+    joined: JoinedFabric
+    redone: DeviceUpdate
+    reheard: NeighborUpdate
 
-    def make(self) -> Rejoined:
+    def build(self) -> FabricUpdate:
         joined, redone = self.joined, self.redone
-        tail = self._tail()
+        tail = self._added_ports()
         numbers = self._numbers(tail)
         rows = self._rows(tail, numbers)
         places = np.array(self.reheard.gone, np.intp)
-        gone = np.concatenate([joined.rows.near[places], joined.rows.far[places]])
+        gone = np.concatenate([joined.fetch_rows.near[places], joined.fetch_rows.far[places]])
         touched = self._touched_rows(rows)
         # A rate is of the cable, too, so every cable of the device is paired anew.
-        before = _ports_among(gone, self._old_ends())
-        after = _ports_among(before if numbers is None else numbers[before], touched)
+        before = _unique_ports(gone, self._old_ends())
+        after = _unique_ports(before if numbers is None else numbers[before], touched)
         table = self._table(tail)
         is_confirmed, links = self._links(rows, after, numbers, table.size)
-        columns = columns_of(joined.fabric)._replace(
-            **columns_of_ports(table)._asdict(), links=links
-        )
-        fabric = fabric_of(columns, joined.fabric.devices, table, joined.fabric.findings)
+        columns = columns_of(joined.fabric)._replace(**port_columns(table)._asdict(), links=links)
+        fabric = assemble_fabric(columns, joined.fabric.devices, table, joined.fabric.findings)
         by = joined.added_by
         own = np.full(len(tail.kept), redone.device, np.intp)
         added_by = [by[: tail.first], own, by[tail.stop :]]
@@ -127,51 +127,53 @@ class _Assembly:
                 redone.claims,
                 *joined.claims[redone.device + 1 :],
             ),
-            rows=rows,
+            fetch_rows=rows,
             added=(*joined.added[: tail.first], *tail.entries, *joined.added[tail.stop :]),
             added_by=np.concatenate(added_by),
             is_confirmed=is_confirmed,
         )
-        return Rejoined(again, redone.device, before, after, numbers)
+        return FabricUpdate(again, redone.device, before, after, numbers)
 
     def _segment(self) -> tuple[int, int]:
-        order = self.joined.orders[self.redone.device]
-        start, stop = np.searchsorted(self.joined.rows.order, [order, order + 1])
+        order = self.joined.entity_numbers[self.redone.device]
+        start, stop = np.searchsorted(self.joined.fetch_rows.order, [order, order + 1])
         return int(start), int(stop)
 
     def _old_ends(self) -> Index:
         start, stop = self._segment()
-        rows = self.joined.rows
+        rows = self.joined.fetch_rows
         return np.concatenate([rows.near[start:stop], rows.far[start:stop]])
 
-    def _touched_rows(self, rows: HeardRows) -> Index:
+    def _touched_rows(self, rows: NeighborRows) -> Index:
         start, _ = self._segment()
         stop = start + len(self.redone.slots)
         return np.concatenate([rows.near[start:stop], rows.far[start:stop]])
 
-    def _tail(self) -> _Tail:
+    def _added_ports(self) -> _AddedPorts:
         """Return the added ports of the device, in the order of its entries."""
         joined, device, base = self.joined, self.redone.device, self.joined.num_claimed
         own = np.flatnonzero(joined.added_by == device)
-        at = int(np.searchsorted(joined.orders[joined.added_by], joined.orders[device]))
+        at = int(
+            np.searchsorted(joined.entity_numbers[joined.added_by], joined.entity_numbers[device])
+        )
         first, stop = (int(own[0]), int(own[-1]) + 1) if len(own) else (at, at)
-        tail = _Tail(first, stop, [], [], [])
+        tail = _AddedPorts(first, stop, [], [], [])
         new = zip(self.redone.ends, self.reheard.peers, strict=True)
         for slot in self.redone.slots:
-            if slot.row == NEW:
+            if slot.row == NEW_ROW:
                 ends, owner = next(new)
-                is_added, old = ends.far == NO_PORT, NEW
+                is_added, old = ends.far == NO_PORT, NEW_ROW
             else:
-                old = int(joined.rows.far[slot.row])
-                owner = int(joined.rows.peer[slot.row])
+                old = int(joined.fetch_rows.far[slot.row])
+                owner = int(joined.fetch_rows.peer[slot.row])
                 is_added = first <= old - base < stop and old not in tail.kept
             if is_added:
                 tail.kept.append(old)
-                tail.entries.append(slot.heard)
+                tail.entries.append(slot.neighbor)
                 tail.owners.append(owner)
         return tail
 
-    def _numbers(self, tail: _Tail) -> Index | None:
+    def _numbers(self, tail: _AddedPorts) -> Index | None:
         base, size = self.joined.num_claimed, len(self.joined.is_confirmed)
         if tail.kept == list(range(base + tail.first, base + tail.stop)):
             return None
@@ -179,41 +181,41 @@ class _Assembly:
         numbers[base + tail.stop :] += len(tail.kept) - (tail.stop - tail.first)
         numbers[base + tail.first : base + tail.stop] = NO_PORT
         for at, old in enumerate(tail.kept, base + tail.first):
-            if old != NEW:
+            if old != NEW_ROW:
                 numbers[old] = at
         return numbers
 
-    def _rows(self, tail: _Tail, numbers: Index | None) -> HeardRows:
-        rows, device = self.joined.rows, self.redone.device
+    def _rows(self, tail: _AddedPorts, numbers: Index | None) -> NeighborRows:
+        rows, device = self.joined.fetch_rows, self.redone.device
         start, stop = self._segment()
         old = rows if numbers is None else rows._replace(far=_renumber(rows.far, numbers))
         added = iter(
             self.joined.num_claimed + tail.first + at
             for at, old_number in enumerate(tail.kept)
-            if old_number == NEW
+            if old_number == NEW_ROW
         )
         ends = iter(zip(self.redone.ends, self.reheard.peers, self.reheard.styles, strict=True))
         own: list[tuple[int, ...]] = []
         for slot in self.redone.slots:
-            if slot.row != NEW:
+            if slot.row != NEW_ROW:
                 own.append(tuple(int(column[slot.row]) for column in old[:-1]))
                 continue
             end, peer, style = next(ends)
             far = next(added) if end.far == NO_PORT else end.far
-            order = int(self.joined.orders[device])
-            can = confirms(self.joined.claims[peer])[slot.heard.source is Source.IB]
+            order = int(self.joined.entity_numbers[device])
+            can = reported_media(self.joined.claims[peer])[slot.neighbor.source is Source.IB]
             is_told = end.far != NO_PORT
             own.append((order, device, peer, end.near, far, True, is_told, can, style))
         table = np.array(own, np.intp).reshape(-1, len(old) - 1).T
         rates = rate_column([slot.port.rate_bps for slot in self.redone.slots])
         columns: tuple[NDArray[Any], ...] = old
-        return HeardRows._make(
+        return NeighborRows._make(
             splice(column, (start, stop), fresh)
             for column, fresh in zip(columns, (*table, rates), strict=True)
         )
 
     def _links(
-        self, rows: HeardRows, after: Index, numbers: Index | None, num_ports: int
+        self, rows: NeighborRows, after: Index, numbers: Index | None, num_ports: int
     ) -> tuple[Flags, LinkColumns]:
         """Return which ports are on confirmed cables, and all links."""
         joined = self.joined
@@ -234,34 +236,34 @@ class _Assembly:
         is_confirmed[found[is_touched[found]]] = True
         fresh = cables.links(is_confirmed)
         is_old = is_touched[links.a] | is_touched[links.b]
-        return is_confirmed, _with_links(links, np.flatnonzero(is_old), fresh)
+        return is_confirmed, _replace_links(links, np.flatnonzero(is_old), fresh)
 
-    def _table(self, tail: _Tail) -> PortTable:
+    def _table(self, tail: _AddedPorts) -> PortTable:
         table, base = self.joined.table, self.joined.num_claimed
         start, stop = self._span()
-        if self.joined.fabric.ports[start:stop] != tuple(self.redone.facts):
-            table = table.spliced((start, stop), self.redone.facts)
-        if not self._has_new_tail(tail):
+        if self.joined.fabric.ports[start:stop] != tuple(self.redone.ports):
+            table = table.replace_ports((start, stop), self.redone.ports)
+        if not self._has_new_added_ports(tail):
             return table
         own = [
             port_row(owner, far_port(heard))
             for owner, heard in zip(tail.owners, tail.entries, strict=True)
         ]
-        return table.spliced((base + tail.first, base + tail.stop), own)
+        return table.replace_ports((base + tail.first, base + tail.stop), own)
 
     def _span(self) -> tuple[int, int]:
         """Return where the device's own ports start and end."""
         start = int(np.searchsorted(self._owners()[: self.joined.num_claimed], self.redone.device))
-        return start, start + len(self.redone.facts)
+        return start, start + len(self.redone.ports)
 
-    def _has_new_tail(self, tail: _Tail) -> bool:
-        return len(tail.kept) != tail.stop - tail.first or NEW in tail.kept
+    def _has_new_added_ports(self, tail: _AddedPorts) -> bool:
+        return len(tail.kept) != tail.stop - tail.first or NEW_ROW in tail.kept
 
     def _owners(self) -> Index:
         return columns_of(self.joined.fabric).port_devices
 
 
-def _with_links(links: LinkColumns, gone: Index, fresh: LinkColumns) -> LinkColumns:
+def _replace_links(links: LinkColumns, gone: Index, fresh: LinkColumns) -> LinkColumns:
     """Return links without some and with others, sorted; the very same where those are equal."""
     if all(np.array_equal(was[gone], now) for was, now in zip(links, fresh, strict=True)):
         return links
@@ -276,7 +278,7 @@ def _with_links(links: LinkColumns, gone: Index, fresh: LinkColumns) -> LinkColu
     )
 
 
-def _ports_among(*numbers: Index) -> Index:
+def _unique_ports(*numbers: Index) -> Index:
     """Return those that are ports, each once, ascending."""
     found = np.unique(np.concatenate(numbers))
     are_ports: Index = found[found != NO_PORT]

@@ -6,21 +6,21 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from topology.incremental.partial_plane import PlanePart, part_of
+from topology.incremental.partial_plane import PlanePart, cut_part
 from topology.model.fabric import Fabric
 from topology.model.fabric_columns import Index
 from topology.planes.plane import Plane
 from topology.tiers.group_membership import Tie
 from topology.tiers.ranks import Ranks
-from topology.tiers.tier_groups import SPINE_RANK, Grouping, group_switches
+from topology.tiers.tier_groups import SPINE_RANK, TierGroups, group_switches
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedPart:
+class GroupedPart:
     """A part of a plane, and its leaves in groups."""
 
     part: PlanePart
-    grouping: Grouping
+    grouping: TierGroups
     """Of leaves alone, by the part's numbers."""
     ranks: Ranks
     """Of nothing but its hosts on spines, by the part's numbers."""
@@ -28,28 +28,28 @@ class JudgedPart:
     def groups(self) -> dict[tuple[int, ...], tuple[tuple[int, ...], float]]:
         """Return switches to hosts and margin of each group, by numbers of the whole."""
         return {
-            self._whole(group.switches): (self._whole(group.hosts), group.margin)
+            self._to_whole(group.switches): (self._to_whole(group.hosts), group.margin)
             for group in self.grouping.groups
         }
 
     def set_aside(self) -> set[tuple[int, tuple[int, ...]]]:
         """Return what is set aside, by numbers of the whole."""
-        return {(rank, self._whole(switches)) for rank, switches in self.grouping.set_aside}
+        return {(rank, self._to_whole(switches)) for rank, switches in self.grouping.set_aside}
 
     def ties(self) -> list[Tie]:
         """Return the undecided hosts, by numbers of the whole."""
         return [
-            Tie(self._whole((tie.unit,))[0], tuple(map(self._whole, tie.groups)), tie.counts)
+            Tie(self._to_whole((tie.unit,))[0], tuple(map(self._to_whole, tie.groups)), tie.counts)
             for tie in self.grouping.host_ties
         ]
 
-    def _whole(self, devices: Iterable[int]) -> tuple[int, ...]:
+    def _to_whole(self, devices: Iterable[int]) -> tuple[int, ...]:
         return tuple(self.part.devices[list(devices)].tolist())
 
 
-def judge_part(
+def group_part(
     fabric: Fabric, plane: Plane, ranks: Ranks, devices: tuple[Index, Index]
-) -> JudgedPart:
+) -> GroupedPart:
     """Return a part of a plane with its leaves in groups.
 
     Args:
@@ -59,15 +59,15 @@ def judge_part(
         devices: hosts and switches that stand alone, see `plane_part.find_part`.
     """
     hosts, switches = devices
-    part = part_of(fabric, plane, hosts, switches)
-    leaves = part.own(at for at in switches.tolist() if ranks.rank.get(at) == 1)
+    part = cut_part(fabric, plane, hosts, switches)
+    leaves = part.to_part_numbers(at for at in switches.tolist() if ranks.rank.get(at) == 1)
     grouping = group_switches(part.plane, Ranks(dict.fromkeys(leaves, 1), ()))
     own = set(hosts.tolist())
-    strays = [part.own(pair) for pair in ranks.hosts_on_spines if pair[0] in own]
-    return JudgedPart(part, grouping, Ranks({}, tuple((host, leaf) for host, leaf in strays)))
+    strays = [part.to_part_numbers(pair) for pair in ranks.hosts_on_spines if pair[0] in own]
+    return GroupedPart(part, grouping, Ranks({}, tuple((host, leaf) for host, leaf in strays)))
 
 
-def regroup(last: Grouping, old: JudgedPart, new: JudgedPart) -> Grouping | None:
+def update_groups(last: TierGroups, old: GroupedPart, new: GroupedPart) -> TierGroups | None:
     """Return the groups of a plane of which a part changed; None where more than hosts moved.
 
     Args:
@@ -93,11 +93,11 @@ def regroup(last: Grouping, old: JudgedPart, new: JudgedPart) -> Grouping | None
     for switches, at in places.items():
         hosts, margin = now[switches]
         groups[at] = replace(groups[at], hosts=hosts, margin=margin)
-    ties = _regroup_ties(last.host_ties, old.ties(), new.ties())
+    ties = _update_ties(last.host_ties, old.ties(), new.ties())
     return None if ties is None else replace(last, groups=tuple(groups), host_ties=ties)
 
 
-def _regroup_ties(
+def _update_ties(
     last: Sequence[Tie], old: Sequence[Tie], new: Sequence[Tie]
 ) -> tuple[Tie, ...] | None:
     known = {tie.unit: tie for tie in last}
@@ -106,7 +106,7 @@ def _regroup_ties(
     return tuple(sorted([*known.values(), *new], key=lambda tie: tie.unit))
 
 
-def _may_be_thin(grouping: Grouping) -> bool:
+def _may_be_thin(grouping: TierGroups) -> bool:
     """Return whether the number of hosts of a leaf group may decide about a top above it."""
     groups = grouping.groups
     children = Counter(group.parent for group in groups)

@@ -19,19 +19,19 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from topology.incremental.device_update import Rejoined
-from topology.incremental.fabric_update import Change, rejoin
-from topology.incremental.plane_update import has_switches_like, replane, resplit
-from topology.incremental.tree_update import Extent, Site, reinfer
-from topology.inference.tree_inference import Inferred, infer_all
-from topology.join.claim_join import Joined, join_claims
+from topology.incremental.device_update import FabricUpdate
+from topology.incremental.fabric_update import ClaimChange, update_fabric
+from topology.incremental.plane_update import has_switches_like, update_plane, update_planes
+from topology.incremental.tree_update import InferenceScope, ChangedPlane, update_inference
+from topology.inference.tree_inference import InferenceState, build_inference_state
+from topology.join.claim_join import JoinedFabric, join_claims
 from topology.join.fabric_join import build_fabric
 from topology.join.neighbor_links import NO_PORT
-from topology.model.claims import Claim, FirstOwners, SweptClaims
+from topology.model.claims import Claim, PreviousOwners, SweptClaims
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import DeviceKind
 from topology.model.tree import TopologyTree
-from topology.planes.plane import Plane, Split, split_planes
+from topology.planes.plane import Plane, PlaneSplit, split_planes
 from topology.planes.policy import COMPUTE, PlanePolicy
 
 MAX_CHANGES: Final = 64
@@ -40,7 +40,7 @@ MAX_CHANGES: Final = 64
 AnyClaim: TypeAlias = Claim | SweptClaims
 
 
-class Path(StrEnum):
+class RebuildScope(StrEnum):
     """How much was done anew."""
 
     WHOLE = "whole"
@@ -53,7 +53,7 @@ class Path(StrEnum):
     """No cable moved."""
 
 
-class Wanted(NamedTuple):
+class TreeOptions(NamedTuple):
     """What is to be made of claims."""
 
     plane: str = COMPUTE
@@ -61,37 +61,37 @@ class Wanted(NamedTuple):
     names_of_tiers: tuple[str, ...] = ()
 
 
-class Context(NamedTuple):
+class PreviousGeneration(NamedTuple):
     """What is known from the last generation."""
 
     previous: TopologyTree | None = None
     """Whose names are carried over."""
-    first_owners: FirstOwners = MappingProxyType({})
+    previous_owners: PreviousOwners = MappingProxyType({})
     """By id the node that had it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TreeState:
     """All that was made of claims, to go on from."""
 
     claims: tuple[AnyClaim, ...]
-    wanted: Wanted
-    joined: Joined | None
+    options: TreeOptions
+    joined: JoinedFabric | None
     """None where all claims are of one sweep, which is joined at once."""
     fabric: Fabric
-    split: Split
+    split: PlaneSplit
     plane: Plane
-    inferred: Inferred
-    path: Path
+    inference_state: InferenceState
+    scope: RebuildScope
 
 
-def learn(
+def build_tree_state(
     claims: Sequence[AnyClaim],
     *,
-    wanted: Wanted = Wanted(),  # noqa: B008 - frozen
-    context: Context = Context(),  # noqa: B008 - frozen
-    last: Known | None = None,
-) -> Known:
+    options: TreeOptions = TreeOptions(),  # noqa: B008 - frozen
+    context: PreviousGeneration = PreviousGeneration(),  # noqa: B008 - frozen
+    last: TreeState | None = None,
+) -> TreeState:
     """Return what claims tell, in any order; equal to what they tell without `last`.
 
     Cost: that of `build_fabric`, `split_planes` and `infer`, or where few reports changed a
@@ -104,100 +104,114 @@ def learn(
         last: what was known before.
     """
     claims = tuple(claims)
-    changes = _changes(last, claims, wanted) if last is not None else None
+    changes = _find_changes(last, claims, options) if last is not None else None
     if last is None or changes is None or not _has_same_owners(last, context):
-        return _learn_all(claims, wanted, context)
-    return _Learning(last, wanted, context).learn(claims, changes)
+        return _build_all(claims, options, context)
+    return _TreeUpdater(last, options, context).update(claims, changes)
 
 
-def _learn_all(claims: tuple[AnyClaim, ...], wanted: Wanted, context: Context) -> Known:
+def _build_all(
+    claims: tuple[AnyClaim, ...], wanted: TreeOptions, context: PreviousGeneration
+) -> TreeState:
     if all(isinstance(claim, SweptClaims) for claim in claims):
-        joined, fabric = None, build_fabric(claims, first_owners=context.first_owners)
+        joined, fabric = None, build_fabric(claims, previous_owners=context.previous_owners)
     else:
-        joined = join_claims(claims, first_owners=context.first_owners)
+        joined = join_claims(claims, previous_owners=context.previous_owners)
         fabric = joined.fabric
-    return _infer_all(_Basis(claims, joined, fabric), wanted, context, path=Path.WHOLE)
+    return _infer_state(
+        _JoinedClaims(claims, joined, fabric), wanted, context, scope=RebuildScope.WHOLE
+    )
 
 
-class _Basis(NamedTuple):
+class _JoinedClaims(NamedTuple):
     claims: tuple[AnyClaim, ...]
-    joined: Joined | None
+    joined: JoinedFabric | None
     fabric: Fabric
 
 
-def _infer_all(basis: _Basis, wanted: Wanted, context: Context, *, path: Path) -> Known:
+def _infer_state(
+    basis: _JoinedClaims, wanted: TreeOptions, context: PreviousGeneration, *, scope: RebuildScope
+) -> TreeState:
     split = split_planes(basis.fabric, wanted.policies)
     plane = split.plane(wanted.plane)
-    inferred = infer_all(
+    inferred = build_inference_state(
         basis.fabric,
         plane=plane,
         previous=context.previous,
         names_of_tiers=wanted.names_of_tiers,
     )
-    return Known(basis.claims, wanted, basis.joined, basis.fabric, split, plane, inferred, path)
+    return TreeState(
+        basis.claims, wanted, basis.joined, basis.fabric, split, plane, inferred, scope
+    )
 
 
-def _changes(last: Known, claims: tuple[AnyClaim, ...], wanted: Wanted) -> list[Change] | None:
+def _find_changes(
+    last: TreeState, claims: tuple[AnyClaim, ...], wanted: TreeOptions
+) -> list[ClaimChange] | None:
     """Return the reports that changed; None where more is different, or too many are."""
-    if last.joined is None or last.wanted != wanted or len(last.claims) != len(claims):
+    if last.joined is None or last.options != wanted or len(last.claims) != len(claims):
         return None
-    found: list[Change] = []
+    found: list[ClaimChange] = []
     pairs = zip(last.claims, claims, strict=True)
     for old, new in compress(pairs, map(is_not, last.claims, claims)):
         if old == new:
             continue
         if isinstance(old, SweptClaims) or isinstance(new, SweptClaims):
             return None
-        found.append(Change(old, new))
+        found.append(ClaimChange(old, new))
     return found if len(found) <= MAX_CHANGES else None
 
 
-def _has_same_owners(last: Known, context: Context) -> bool:
+def _has_same_owners(last: TreeState, context: PreviousGeneration) -> bool:
     """Return whether ids that two claim were the same nodes' before."""
-    asked = last.joined.first_owners if last.joined is not None else {}
-    return all(context.first_owners.get(key) == node for key, node in asked.items())
+    asked = last.joined.previous_owners if last.joined is not None else {}
+    return all(context.previous_owners.get(key) == node for key, node in asked.items())
 
 
 @dataclass(slots=True)
-class _Learning:
-    last: Known
-    wanted: Wanted
-    context: Context
+class _TreeUpdater:
+    last: TreeState
+    options: TreeOptions
+    context: PreviousGeneration
 
-    def learn(self, claims: tuple[AnyClaim, ...], changes: Sequence[Change]) -> Known:
+    def update(self, claims: tuple[AnyClaim, ...], changes: Sequence[ClaimChange]) -> TreeState:
         joined = self.last.joined
-        split: Split | None = None if self.wanted.policies else self.last.split
+        split: PlaneSplit | None = None if self.options.policies else self.last.split
         plane, ends = self.last.plane, set[int]()
         for change in changes:
-            found = rejoin(joined, change) if joined is not None else None
+            found = update_fabric(joined, change) if joined is not None else None
             if joined is None or found is None:
-                return _learn_all(claims, self.wanted, self.context)
-            ends |= _ends_of_moved(joined.fabric, found)
+                return _build_all(claims, self.options, self.context)
+            ends |= _find_moved_devices(joined.fabric, found)
             joined = found.joined
-            resplit_now = resplit(split, found) if split is not None else None
+            resplit_now = update_planes(split, found) if split is not None else None
             split = resplit_now.split if resplit_now is not None else None
             if resplit_now is not None:
-                plane = replane(plane, resplit_now, found)
+                plane = update_plane(plane, resplit_now, found)
         fabric = joined.fabric if joined is not None else self.last.fabric
-        basis = _Basis(claims, joined, fabric)
+        basis = _JoinedClaims(claims, joined, fabric)
         if split is None or not has_switches_like(self.last.plane, plane):
-            return _infer_all(basis, self.wanted, self.context, path=Path.JOINED)
+            return _infer_state(basis, self.options, self.context, scope=RebuildScope.JOINED)
         hosts = (at for at in ends if fabric.devices[at].kind is DeviceKind.HOST)
-        site = Site(fabric, plane, frozenset(hosts), keeps_links=not ends)
-        found_tree = reinfer(
-            self.last.inferred,
+        site = ChangedPlane(fabric, plane, frozenset(hosts), keeps_links=not ends)
+        found_tree = update_inference(
+            self.last.inference_state,
             site,
             previous=self.context.previous,
-            names_of_tiers=self.wanted.names_of_tiers,
+            names_of_tiers=self.options.names_of_tiers,
         )
-        path = _PATHS[found_tree.extent]
-        return Known(claims, self.wanted, joined, fabric, split, plane, found_tree.inferred, path)
+        path = _SCOPES[found_tree.scope]
+        return TreeState(claims, self.options, joined, fabric, split, plane, found_tree.state, path)
 
 
-_PATHS: Final = {Extent.ALL: Path.JOINED, Extent.PART: Path.PART, Extent.NOTHING: Path.NOTHING}
+_SCOPES: Final = {
+    InferenceScope.ALL: RebuildScope.JOINED,
+    InferenceScope.PART: RebuildScope.PART,
+    InferenceScope.NOTHING: RebuildScope.NOTHING,
+}
 
 
-def _ends_of_moved(before: Fabric, found: Rejoined) -> set[int]:
+def _find_moved_devices(before: Fabric, found: FabricUpdate) -> set[int]:
     """Return the devices at the ends of links that are gone, new, or of another rate or standing.
 
     Those of a port that is no more have another end.

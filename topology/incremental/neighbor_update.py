@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.identity.id_index import NOBODY, SEVERAL
-from topology.join.claim_join import Joined
-from topology.join.neighbor_resolution import mention_of, style_code, style_of
+from topology.identity.id_index import NO_DEVICE, SEVERAL_DEVICES
+from topology.join.claim_join import JoinedFabric
+from topology.join.neighbor_resolution import build_mention, encode_style, port_name_style
 from topology.model.claims import Claim, Key, Origin, strong_key
 from topology.model.fabric_columns import Index
 from topology.model.facts import DeviceKind, Neighbor
 from topology.model.ids import IdKind, parse_node_name
 
 
-class Reheard(NamedTuple):
+class NeighborUpdate(NamedTuple):
     """The entries of one device that changed."""
 
     device: int
@@ -33,15 +33,15 @@ class Reheard(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearing:
+class NeighborUpdater:
     """A fabric in which entries of one device change."""
 
-    joined: Joined
+    joined: JoinedFabric
     device: int
 
-    def hear(
+    def resolve(
         self, gone: Sequence[int], olds: Iterable[Neighbor], news: Sequence[Neighbor]
-    ) -> Reheard | None:
+    ) -> NeighborUpdate | None:
         """Return whom new entries speak of; None where more than their cables may change.
 
         Args:
@@ -49,51 +49,54 @@ class Rehearing:
             olds: these entries.
             news: those that come.
         """
-        rows = self.joined.rows
-        if not all(rows.is_plain[at] and int(rows.peer[at]) not in self.joined.odd for at in gone):
+        rows = self.joined.fetch_rows
+        if not all(
+            rows.is_independent[at] and int(rows.peer[at]) not in self.joined.inconsistent_mentions
+            for at in gone
+        ):
             return None
-        if any(key in self.joined.doubtful for heard in olds for key in strong_keys(heard)):
+        if any(key in self.joined.contested_keys for heard in olds for key in strong_keys(heard)):
             return None
         peers = [self._peer(heard) for heard in news]
         found = [peer for peer in peers if peer is not None]
         if len(found) < len(peers):
             return None
-        styles = tuple(style_code(style_of(heard)) for heard in news)
-        reheard = Reheard(self.device, tuple(gone), tuple(found), styles)
+        styles = tuple(encode_style(port_name_style(heard)) for heard in news)
+        reheard = NeighborUpdate(self.device, tuple(gone), tuple(found), styles)
         return reheard if self._keeps_devices(reheard) else None
 
     def _peer(self, heard: Neighbor) -> int | None:
         keys = [key for one in heard.device_ids if (key := strong_key(one))]
-        if not all(self._is_free(key) for key in strong_keys(heard)):
+        if not all(self._is_uncontested(key) for key in strong_keys(heard)):
             return None
-        peer = self.joined.keys.find(keys[0]) if keys else NOBODY
-        if peer == NOBODY:
+        peer = self.joined.keys.find(keys[0]) if keys else NO_DEVICE
+        if peer == NO_DEVICE:
             is_by_port = not keys and any(map(strong_key, heard.port_ids))
-            mention = self.joined.mentions.get(mention_of(heard))
+            mention = self.joined.mentions.get(build_mention(heard))
             return None if mention is None or is_by_port else mention
-        return None if peer in (SEVERAL, self.device) else peer
+        return None if peer in (SEVERAL_DEVICES, self.device) else peer
 
-    def _is_free(self, key: Key) -> bool:
+    def _is_uncontested(self, key: Key) -> bool:
         """Return whether hearing an id says nothing about whose it is.
 
         Where nodes hear what a host claims, it may be that of a switch.
         """
-        if key in self.joined.doubtful:
+        if key in self.joined.contested_keys:
             return False
         owner = self.joined.keys.find(key)
-        if owner == SEVERAL:
+        if owner == SEVERAL_DEVICES:
             return False
         is_switch = _is_switch(self.joined.claims[self.device])
-        return owner == NOBODY or is_switch or _is_switch(self.joined.claims[owner])
+        return owner == NO_DEVICE or is_switch or _is_switch(self.joined.claims[owner])
 
-    def _keeps_devices(self, reheard: Reheard) -> bool:
+    def _keeps_devices(self, reheard: NeighborUpdate) -> bool:
         """Return whether all devices stay, of the same kinds and names."""
-        rows = self.joined.rows
+        rows = self.joined.fetch_rows
         touched = {*reheard.peers, *(int(rows.peer[at]) for at in reheard.gone)}
-        return all(self._keeps(peer, reheard) for peer in touched)
+        return all(self._keeps_device(peer, reheard) for peer in touched)
 
-    def _keeps(self, peer: int, reheard: Reheard) -> bool:
-        rows = self.joined.rows
+    def _keeps_device(self, peer: int, reheard: NeighborUpdate) -> bool:
+        rows = self.joined.fetch_rows
         before = np.flatnonzero(rows.peer == peer)
         kept = before[~np.isin(before, reheard.gone)]
         come = [
@@ -101,12 +104,12 @@ class Rehearing:
         ]
         if not self.joined.claims[peer] and not self._keeps_mention(before, kept, bool(come)):
             return False
-        if not self.joined.is_guessed.any():
+        if not self.joined.is_kind_guessed.any():
             return True
         styles = set(rows.style[before].tolist()) - {0}
         if styles != (set(rows.style[kept].tolist()) | set(come)) - {0}:
             return False
-        if not self.joined.is_guessed[peer]:
+        if not self.joined.is_kind_guessed[peer]:
             return True
         was = set(rows.device[before].tolist())
         now = set(rows.device[kept].tolist()) | ({self.device} if come else set())
@@ -115,18 +118,18 @@ class Rehearing:
     def _keeps_mention(self, before: Index, kept: Index, comes: bool) -> bool:  # noqa: FBT001 - one of two counts
         if not len(kept) and not comes:
             return False
-        first = int(self.joined.rows.order[before[0]])
-        is_later = int(self.joined.orders[self.device]) > first
+        first = int(self.joined.fetch_rows.order[before[0]])
+        is_later = int(self.joined.entity_numbers[self.device]) > first
         is_first_kept = len(kept) > 0 and kept[0] == before[0]
         if is_first_kept and (not comes or is_later):
             return True
         # Who is heard of first has a lower number, of which a name may be made.
-        return not any("#" in name or "device-" in name for name in _names(self.joined))
+        return not any("#" in name or "device-" in name for name in _device_names(self.joined))
 
     def _is_leaf(self, peer: int, viewers: Collection[int]) -> bool:
         """Return whether who hears a device makes a switch of it whatever else is known."""
         by_node = any(_has_node(self.joined.claims[one]) for one in viewers)
-        return by_node and (len(viewers) > 1 or peer not in self.joined.shared)
+        return by_node and (len(viewers) > 1 or peer not in self.joined.on_shared_ports)
 
 
 def strong_keys(heard: Neighbor) -> Iterator[Key]:
@@ -151,6 +154,6 @@ def _has_node(claims: Sequence[Claim]) -> bool:
     )
 
 
-def _names(joined: Joined) -> Sequence[str]:
+def _device_names(joined: JoinedFabric) -> Sequence[str]:
     columns = joined.fabric.columns
     return columns.names if columns is not None else ()

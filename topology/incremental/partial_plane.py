@@ -30,7 +30,7 @@ class PlanePart:
     devices: Index
     """By its own number of a device the one in the whole."""
 
-    def own(self, devices: Iterable[int]) -> list[int]:
+    def to_part_numbers(self, devices: Iterable[int]) -> list[int]:
         """Return the part's numbers of devices of the whole that are in it."""
         found: list[int] = np.searchsorted(self.devices, list(devices)).tolist()
         return found
@@ -62,7 +62,7 @@ def find_part(planes: Sequence[Plane], hosts: Iterable[int]) -> tuple[Index, Ind
     return np.flatnonzero(is_host), np.flatnonzero(is_switch)
 
 
-def part_of(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> PlanePart:
+def cut_part(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> PlanePart:
     """Return a part of a plane; `find_part` tells which parts stand alone. Cost: O(links)."""
     columns, links = columns_of(fabric), columns_of(fabric).links
     is_host = np.zeros(len(columns.kinds), np.bool_)
@@ -74,7 +74,7 @@ def part_of(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> Plan
     is_port[links.b[chosen]] = True
     ports = np.flatnonzero(is_port)
     devices = np.unique(np.concatenate([hosts, switches, columns.port_devices[ports]]))
-    cut = _Cut(fabric, devices, ports)
+    cut = _FabricCut(fabric, devices, ports)
     ends = edge_columns(plane.host_edges)
     edges = np.flatnonzero(is_host[ends.a])
     part = Plane(
@@ -83,13 +83,15 @@ def part_of(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> Plan
         switches=tuple(np.searchsorted(devices, switches).tolist()),
         host_edges=cut.edges(EdgeColumns(*(column[edges] for column in ends))),
         switch_edges=EdgeRows(EdgeColumns(*(np.zeros(0, np.intp) for _ in ends))),
-        ports=PortSet((is_own & plane.ports.are_in)[ports]),
+        ports=PortSet((is_own & plane.ports.is_member)[ports]),
     )
-    return PlanePart(cut.make(LinkColumns._make(column[chosen] for column in links)), part, devices)
+    return PlanePart(
+        cut.build(LinkColumns._make(column[chosen] for column in links)), part, devices
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _FabricCut:
     """Some devices and ports of a fabric, numbered anew in their order."""
 
     fabric: Fabric
@@ -108,7 +110,7 @@ class _Cut:
             )
         )
 
-    def make(self, links: LinkColumns) -> Fabric:
+    def build(self, links: LinkColumns) -> Fabric:
         """Return the fabric of these devices and ports, with some of its links."""
         columns, ports, devices = columns_of(self.fabric), self.ports, self.devices
         links = links._replace(a=np.searchsorted(ports, links.a), b=np.searchsorted(ports, links.b))
@@ -121,7 +123,7 @@ class _Cut:
             media=columns.media[ports],
             states=columns.states[ports],
             rates=columns.rates[ports],
-            is_placed=columns.is_placed[ports],
+            has_gpu_distance=columns.has_gpu_distance[ports],
             links=links,
         )
         return Fabric(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.incremental.device_update import Rejoined
+from topology.incremental.device_update import FabricUpdate
 from topology.join.neighbor_links import HALF, NO_PORT
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Flags, Index
@@ -23,40 +23,40 @@ from topology.planes.cables import (
     EdgeRows,
     edge_columns,
     find_cables,
-    pairs_around,
+    pairs_both_ways,
     pairs_of,
     ports_of_hosts,
 )
-from topology.planes.default_policy import WEAK, plane_in_name, share_host
-from topology.planes.plane import Plane, Split
-from topology.planes.policy import COMPUTE, Share, Why
-from topology.planes.port_planes import PortShares
+from topology.planes.default_policy import WEAK_REASONS, plane_in_name, assign_host
+from topology.planes.plane import Plane, PlaneSplit
+from topology.planes.policy import COMPUTE, PortPlane, PlaneReason
+from topology.planes.port_planes import PortPlanes
 from topology.planes.port_set import PortSet
 
-_BY_NAME = frozenset({Why.SWITCH_NAME, Why.FELLOWS})
+_BY_NAME = frozenset({PlaneReason.SWITCH_NAME, PlaneReason.SAME_PORT})
 
 
-class Resplit(NamedTuple):
+class PlaneUpdate(NamedTuple):
     """The planes of the new fabric."""
 
-    split: Split
-    edges: Moves
+    split: PlaneSplit
+    edges: EdgeChanges
 
 
-class Moves(NamedTuple):
+class EdgeChanges(NamedTuple):
     """Cables between hosts and switches that are no more, and that are new."""
 
-    gone: EdgeColumns
+    removed: EdgeColumns
     """By the new numbers of ports, NO_PORT for ports that are no more."""
-    come: EdgeColumns
+    added: EdgeColumns
 
     @property
     def hosts(self) -> set[int]:
         """The hosts at their ends."""
-        return {*self.gone.a.tolist(), *self.come.a.tolist()}
+        return {*self.removed.a.tolist(), *self.added.a.tolist()}
 
 
-def resplit(split: Split, rejoined: Rejoined) -> Resplit | None:
+def update_planes(split: PlaneSplit, rejoined: FabricUpdate) -> PlaneUpdate | None:
     """Return the planes of a fabric in which one report changed; None where others matter.
 
     Cables between switches stay as they are. Equal to telling all planes apart anew. Cost: O(its
@@ -68,32 +68,34 @@ def resplit(split: Split, rejoined: Rejoined) -> Resplit | None:
     """
     numbers = rejoined.numbers
     old = split.cables
-    managed = old.managed_by if numbers is None else _renumber_set(old.managed_by, numbers)
+    managed = (
+        old.management_ports if numbers is None else _renumber_set(old.management_ports, numbers)
+    )
     fabric = rejoined.joined.fabric
-    cables = find_cables(fabric, managed_by=managed)
+    cables = find_cables(fabric, management_ports=managed)
     if not _has_same_switches(old, cables, numbers):
         return None
-    if not isinstance(split.shares, PortShares):
+    if not isinstance(split.port_planes, PortPlanes):
         return None
-    shares = split.shares
+    shares = split.port_planes
     num_ports = len(rejoined.joined.is_confirmed)
     if numbers is not None:
-        shares = shares.renumbered(numbers, num_ports)
-    moves = _moves(old, cables, rejoined)
-    work = _Resplitting(replace(split, fabric=fabric, cables=cables), shares, moves)
+        shares = shares.renumber(numbers, num_ports)
+    moves = _find_edge_changes(old, cables, rejoined)
+    work = _PlaneUpdater(replace(split, fabric=fabric, cables=cables), shares, moves)
     hosts = moves.hosts | _hosts_of_other_rates(fabric, old, cables)
     hosts |= {rejoined.device} & set(cables.hosts)
-    found = work.shares_of(hosts) if work.keeps_names() else None
+    found = work.assign_hosts(hosts) if work.keeps_names() else None
     if found is None:
         return None
     changed = [(at, share) for at, share in found.items() if shares.get(at) != share]
     if changed:
-        shares = shares.renumbered(None, num_ports)
+        shares = shares.renumber(None, num_ports)
         shares.put_each(changed)
-    return Resplit(replace(split, fabric=fabric, cables=cables, shares=shares), moves)
+    return PlaneUpdate(replace(split, fabric=fabric, cables=cables, port_planes=shares), moves)
 
 
-def replane(plane: Plane, found: Resplit, rejoined: Rejoined) -> Plane:
+def update_plane(plane: Plane, found: PlaneUpdate, rejoined: FabricUpdate) -> Plane:
     """Return a plane of the new fabric, made of what it was where its own cables alone moved.
 
     Args:
@@ -103,14 +105,14 @@ def replane(plane: Plane, found: Resplit, rejoined: Rejoined) -> Plane:
     """
     split, moves = found
     numbers, num_ports = rejoined.numbers, len(rejoined.joined.is_confirmed)
-    is_own = plane.ports.are_in
+    is_own = plane.ports.is_member
     if numbers is not None:
         now = numbers[plane.ports.numbers]
         is_own = np.zeros(num_ports, np.bool_)
         is_own[now[now != NO_PORT]] = True
     edges = split.cables.host_edges
     edges = edges.where(is_own[edges.columns.a_port])
-    moved = np.concatenate([moves.gone.a_port, moves.come.a_port])
+    moved = np.concatenate([moves.removed.a_port, moves.added.a_port])
     if not is_own[moved].all() or not _has_same_leaves(plane, edges):
         return split.plane(plane.name)
     switch_edges = plane.switch_edges
@@ -133,7 +135,7 @@ def _renumbered(edges: Sequence[Edge], numbers: Index) -> EdgeRows:
     """Return cables by the new numbers of ports; which devices they join is counted already."""
     ends = edge_columns(edges)
     found = EdgeRows(ends._replace(a_port=numbers[ends.a_port], b_port=numbers[ends.b_port]))
-    found.pairs, found.around = pairs_of(edges), pairs_around(edges)
+    found.pairs, found.pairs_both_ways = pairs_of(edges), pairs_both_ways(edges)
     return found
 
 
@@ -170,7 +172,7 @@ def _hosts_of_other_rates(fabric: Fabric, old: Cables, new: Cables) -> set[int]:
     return set(columns_of(fabric).port_devices[new.host_ports[is_other]].tolist())
 
 
-def _moves(old: Cables, new: Cables, rejoined: Rejoined) -> Moves:
+def _find_edge_changes(old: Cables, new: Cables, rejoined: FabricUpdate) -> EdgeChanges:
     """Return what moved; only cables at the ports that the report touches can have."""
     numbers, was, now = rejoined.numbers, old.host_edges.columns, new.host_edges.columns
     if numbers is not None:
@@ -179,39 +181,42 @@ def _moves(old: Cables, new: Cables, rejoined: Rejoined) -> Moves:
     is_touched[rejoined.after] = True
     is_touched[NO_PORT] = True
     was, now = (
-        _where(edges, is_touched[edges.a_port] | is_touched[edges.b_port]) for edges in (was, now)
+        _select_edges(edges, is_touched[edges.a_port] | is_touched[edges.b_port])
+        for edges in (was, now)
     )
     one, other = (edges.a_port << HALF | edges.b_port for edges in (was, now))
-    return Moves(_where(was, ~np.isin(one, other)), _where(now, ~np.isin(other, one)))
+    return EdgeChanges(
+        _select_edges(was, ~np.isin(one, other)), _select_edges(now, ~np.isin(other, one))
+    )
 
 
-def _where(edges: EdgeColumns, is_chosen: Flags) -> EdgeColumns:
+def _select_edges(edges: EdgeColumns, is_chosen: Flags) -> EdgeColumns:
     return EdgeColumns(*(column[is_chosen] for column in edges))
 
 
 @dataclass(frozen=True, slots=True)
-class _Resplitting:
-    split: Split
+class _PlaneUpdater:
+    split: PlaneSplit
     """The new cables."""
-    shares: PortShares
+    port_planes: PortPlanes
     """As they were, by the new numbers."""
-    moves: Moves
+    edge_changes: EdgeChanges
 
     def keeps_names(self) -> bool:
         """Return whether names of switches tell the same as before of every port."""
         names = self.split.fabric.devices
-        ends = {*self.moves.gone.b.tolist(), *self.moves.come.b.tolist()}
+        ends = {*self.edge_changes.removed.b.tolist(), *self.edge_changes.added.b.tolist()}
         told = {at: plane_in_name(names[at].name) for at in ends}
         gone, come = (
             {
                 port: told[at]
                 for port, at in zip(edges.a_port.tolist(), edges.b.tolist(), strict=True)
             }
-            for edges in self.moves
+            for edges in self.edge_changes
         )
-        return gone == come or not (self.split.named or any(told.values()))
+        return gone == come or not (self.split.plane_by_switch_name or any(told.values()))
 
-    def shares_of(self, hosts: Collection[int]) -> dict[int, Share] | None:
+    def assign_hosts(self, hosts: Collection[int]) -> dict[int, PortPlane] | None:
         """Return the shares of some hosts' ports; None where a port changes its plane."""
         split, cables = self.split, self.split.cables
         ends = cables.host_edges.columns
@@ -219,69 +224,69 @@ class _Resplitting:
         linked = dict(zip(ends.a_port[is_theirs].tolist(), ends.b[is_theirs].tolist(), strict=True))
         owners = self._owners(cables.host_ports)
         places = cables.host_ports[np.isin(owners, list(hosts))]
-        kept = {at: self.shares[at] for at in places.tolist() if at in self.shares}
-        is_left = [at not in kept or kept[at].why not in _BY_NAME for at in places.tolist()]
-        found = {at: share for at, share in kept.items() if share.why in _BY_NAME}
+        kept = {at: self.port_planes[at] for at in places.tolist() if at in self.port_planes}
+        is_left = [at not in kept or kept[at].reason not in _BY_NAME for at in places.tolist()]
+        found = {at: share for at, share in kept.items() if share.reason in _BY_NAME}
         if len(kept) < len(places):
             return None
         for ports in ports_of_hosts(
             split.fabric, cables, places[np.array(is_left, np.bool_)]
         ).values():
-            found.update(share_host(ports, linked))
-        if any(_before(kept[at]) != share.plane for at, share in found.items()):
+            found.update(assign_host(ports, linked))
+        if any(_host_plane(kept[at]) != share.plane for at, share in found.items()):
             return None
-        return self._like_others(found, kept)
+        return self._assign_by_peers(found, kept)
 
     def _owners(self, ports: Index) -> Index:
         return columns_of(self.split.fabric).port_devices[ports]
 
-    def _like_others(
-        self, found: Mapping[int, Share], kept: Mapping[int, Share]
-    ) -> dict[int, Share] | None:
+    def _assign_by_peers(
+        self, found: Mapping[int, PortPlane], kept: Mapping[int, PortPlane]
+    ) -> dict[int, PortPlane] | None:
         """Return shares after the ports of plain hosts are told by their fellows on the switch.
 
         None where fellows may tell now what they did not, or no longer what they did.
         """
-        if self.shares.planes() <= {COMPUTE}:
+        if self.port_planes.planes() <= {COMPUTE}:
             return dict(found)
-        if self._serve_others():
+        if self._lead_to_other_planes():
             return None
-        told: dict[int, Share] = {}
+        told: dict[int, PortPlane] = {}
         for at, share in found.items():
-            is_told = kept[at].why is Why.NEIGHBORS
-            if not (share.why in WEAK if is_told else share.why is kept[at].why):
+            is_told = kept[at].reason is PlaneReason.NEIGHBORS
+            if not (share.reason in WEAK_REASONS if is_told else share.reason is kept[at].reason):
                 return None
             told[at] = kept[at] if is_told else share
         return told
 
-    def _serve_others(self) -> bool:
+    def _lead_to_other_planes(self) -> bool:
         """Return whether a switch that cables moved to or from is, or was, for another plane."""
         now = self.split.cables.host_edges.columns
-        switches = {*self.moves.gone.b.tolist(), *self.moves.come.b.tolist()}
+        switches = {*self.edge_changes.removed.b.tolist(), *self.edge_changes.added.b.tolist()}
         is_near = np.isin(now.b, list(switches))
-        votes = self._votes(_where(now, is_near))
-        gone, come = self._votes(self.moves.gone), self._votes(self.moves.come)
+        votes = self._votes(_select_edges(now, is_near))
+        gone, come = self._votes(self.edge_changes.removed), self._votes(self.edge_changes.added)
         for switch in switches:
             after = votes[switch]
             before = after - come[switch] + gone[switch]
-            if _is_for_others(before) or _is_for_others(after):
+            if _is_for_other_planes(before) or _is_for_other_planes(after):
                 return True
         return False
 
     def _votes(self, edges: EdgeColumns) -> dict[int, Counter[str]]:
         votes: dict[int, Counter[str]] = defaultdict(Counter)
         for port, switch in zip(edges.a_port.tolist(), edges.b.tolist(), strict=True):
-            share = self.shares.get(port)
+            share = self.port_planes.get(port)
             if share:
-                votes[switch][_before(share)] += 1
+                votes[switch][_host_plane(share)] += 1
         return votes
 
 
-def _is_for_others(votes: Counter[str]) -> bool:
+def _is_for_other_planes(votes: Counter[str]) -> bool:
     """Return whether most ports on a switch are for another plane than compute."""
     return any(plane != COMPUTE and 2 * num > votes.total() for plane, num in votes.items())
 
 
-def _before(share: Share) -> str:
+def _host_plane(share: PortPlane) -> str:
     """Return the plane of a port as its host alone tells."""
-    return COMPUTE if share.why is Why.NEIGHBORS else share.plane
+    return COMPUTE if share.reason is PlaneReason.NEIGHBORS else share.plane

@@ -16,11 +16,11 @@ from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import rows_at
 from topology.planes.cables import Edge
 from topology.planes.plane import Plane
-from topology.tiers.ranks import are_leaves
+from topology.tiers.ranks import mark_leaves
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedPlane:
     """A plane in which the rest of each director is one switch."""
 
     plane: Plane
@@ -33,29 +33,29 @@ class Folded:
         return [chip for at in switches for chip in self.members.get(at, (at,))]
 
 
-def fold_directors(fabric: Fabric, plane: Plane) -> Folded:
+def fold_directors(fabric: Fabric, plane: Plane) -> FoldedPlane:
     """Return a plane with one switch for the rest of each director. Cost: O(links)."""
-    boxes = _boxes(fabric, plane)
+    boxes = _find_boxes(fabric, plane)
     if not boxes:
-        return Folded(plane, {})
+        return FoldedPlane(plane, {})
     members: dict[int, tuple[int, ...]] = {}
     stands_for: dict[int, int] = {}
-    for chips in _inner_chips(plane, boxes):
+    for chips in _find_inner_chips(plane, boxes):
         members[chips[0]] = tuple(chips)
         stands_for.update(dict.fromkeys(chips, chips[0]))
     folded = replace(
         plane,
         switches=tuple(at for at in plane.switches if stands_for.get(at, at) == at),
-        host_edges=tuple(_fold(plane.host_edges, stands_for)),
-        switch_edges=tuple(_fold(plane.switch_edges, stands_for)),
+        host_edges=tuple(_fold_edges(plane.host_edges, stands_for)),
+        switch_edges=tuple(_fold_edges(plane.switch_edges, stands_for)),
     )
-    return Folded(folded, members)
+    return FoldedPlane(folded, members)
 
 
-def _boxes(fabric: Fabric, plane: Plane) -> dict[Id, list[int]]:
+def _find_boxes(fabric: Fabric, plane: Plane) -> dict[Id, list[int]]:
     """Return the chips of each box that has several; never of hosts, whose cards share it too."""
     boxes: dict[Id, list[int]] = defaultdict(list)
-    are_boxed = columns_of(fabric).are_boxed
+    are_boxed = columns_of(fabric).has_shared_image
     switches = [at for at in plane.switches if are_boxed is None or are_boxed[at]]
     for at, device in zip(switches, rows_at(fabric.devices, switches), strict=True):
         for found in device.ids:
@@ -64,7 +64,7 @@ def _boxes(fabric: Fabric, plane: Plane) -> dict[Id, list[int]]:
     return {box: chips for box, chips in boxes.items() if len(chips) > 1}
 
 
-def _inner_chips(plane: Plane, boxes: Mapping[Id, Sequence[int]]) -> Iterator[list[int]]:
+def _find_inner_chips(plane: Plane, boxes: Mapping[Id, Sequence[int]]) -> Iterator[list[int]]:
     """Yield the chips of each director that are no leaves, ascending.
 
     A director's chips are cabled to each other. Boxes of a chip per lane have no such cables.
@@ -76,14 +76,14 @@ def _inner_chips(plane: Plane, boxes: Mapping[Id, Sequence[int]]) -> Iterator[li
         if edge.a in box_of and box_of[edge.a] == box_of.get(edge.b)
         for end in (edge.a, edge.b)
     }
-    is_leaf = are_leaves(plane)
+    is_leaf = mark_leaves(plane)
     for _, chips in sorted(boxes.items()):
         inner = [chip for chip in chips if not is_leaf[chip]]
         if len(inner) > 1 and 2 * len(cabled.intersection(inner)) > len(inner):
             yield inner
 
 
-def _fold(edges: Sequence[Edge], stands_for: Mapping[int, int]) -> Iterator[Edge]:
+def _fold_edges(edges: Sequence[Edge], stands_for: Mapping[int, int]) -> Iterator[Edge]:
     for edge in edges:
         a, b = stands_for.get(edge.a, edge.a), stands_for.get(edge.b, edge.b)
         if a != b:

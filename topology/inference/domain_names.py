@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"\d+|[a-z]+|[^a-z\d]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Nameless:
+class UnnamedDomain:
     """A domain before it has a name."""
 
     tier: int
@@ -35,7 +35,7 @@ class Nameless:
     """Lowest id of its switches, or its first node without any."""
 
 
-def assign_names(domains: Sequence[Nameless], previous: TopologyTree | None) -> list[str]:
+def assign_names(domains: Sequence[UnnamedDomain], previous: TopologyTree | None) -> list[str]:
     """Return one unique name per domain, in the order given.
 
     Deterministic in the set of domains. Cost: O(nodes · tiers + domains log domains).
@@ -46,20 +46,20 @@ def assign_names(domains: Sequence[Nameless], previous: TopologyTree | None) -> 
         (at for at in range(len(domains)) if at not in names),
         key=lambda at: (domains[at].tier, sorted(domains[at].nodes)),
     )
-    wanted = {at: _new_name(domains[at]) for at in order}
+    wanted = {at: _derive_name(domains[at]) for at in order}
     counts = Counter(wanted.values())
     for at in order:
         name = wanted[at]
         if counts[name] > 1 or name in taken:
-            name = _with_hash(name, domains[at])
+            name = _append_hash(name, domains[at])
         while name in taken:  # two domains of one tier cannot hash alike, a kept name could
-            name = _with_hash(name, domains[at])
+            name = _append_hash(name, domains[at])
         names[at] = name
         taken.add(name)
     return [names[at] for at in range(len(domains))]
 
 
-def _carry_over(domains: Sequence[Nameless], previous: TopologyTree | None) -> dict[int, str]:
+def _carry_over(domains: Sequence[UnnamedDomain], previous: TopologyTree | None) -> dict[int, str]:
     """Match domains to the last generation's by the nodes they share, tier by tier."""
     if previous is None:
         return {}
@@ -89,13 +89,15 @@ def _carry_over(domains: Sequence[Nameless], previous: TopologyTree | None) -> d
     return names
 
 
-def _new_name(domain: Nameless) -> str:
-    common = common_part(domain.switches)
+def _derive_name(domain: UnnamedDomain) -> str:
+    common = derive_common_name(domain.switches)
     name = common or f"{domain.tier_name}-{domain.lowest_id}"
-    return _label(name) or _label(f"{domain.tier_name}-{domain.lowest_id}") or "domain"
+    return (
+        _to_dns_label(name) or _to_dns_label(f"{domain.tier_name}-{domain.lowest_id}") or "domain"
+    )
 
 
-def common_part(names: Iterable[str]) -> str:
+def derive_common_name(names: Iterable[str]) -> str:
     """Return what names share, with the range of each number in which they differ.
 
     leaf-p01-r0 … leaf-p01-r7 give `leaf-p01-r0-7`, rail-01-07 … rail-04-07 `rail-01-04-07`;
@@ -115,13 +117,13 @@ def common_part(names: Iterable[str]) -> str:
     return shared if re.search(r"[a-z]", shared) else ""
 
 
-def _label(name: str) -> str:
+def _to_dns_label(name: str) -> str:
     """Return a name as a DNS-1123 label, cut to length; empty when nothing usable is left."""
     folded = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     return folded[:MAX_NAME].strip("-")
 
 
-def _with_hash(name: str, domain: Nameless) -> str:
+def _append_hash(name: str, domain: UnnamedDomain) -> str:
     seed = "\0".join([name, str(domain.tier), domain.lowest_id, *sorted(domain.nodes)])
     suffix = hashlib.sha256(seed.encode()).hexdigest()[:_HASH_CHARS]
     return f"{name[: MAX_NAME - _HASH_CHARS - 1].rstrip('-')}-{suffix}"

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from topology.findings.tree_findings import list_names
+from topology.findings.tree_findings import format_names
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import MEDIUM_CODES
 from topology.model.facts import (
@@ -26,11 +26,11 @@ from topology.model.facts import (
     finding_about,
 )
 from topology.model.lazy_rows import rows_at
-from topology.tiers.tier_groups import Group
+from topology.tiers.tier_groups import TierGroup
 
-RANK = 0
+CLIQUE_RANK = 0
 """Of a domain of NVLink: below the leaves."""
-Cliques = Mapping[int, int]
+CliqueByHost = Mapping[int, int]
 """Host to the device that stands for its clique."""
 
 
@@ -50,7 +50,7 @@ def find_cliques(fabric: Fabric) -> dict[int, int]:
     return {host: min(devices) for host, devices in found.items() if len(devices) == 1}
 
 
-def nest_cliques(groups: Sequence[Group], cliques: Cliques) -> tuple[Group, ...]:
+def add_clique_tier(groups: Sequence[TierGroup], cliques: CliqueByHost) -> tuple[TierGroup, ...]:
     """Return the groups with a tier of cliques below the leaves, as they are where none nests.
 
     The new groups stand after the others, by leaf group and then by clique. A host without a
@@ -58,7 +58,7 @@ def nest_cliques(groups: Sequence[Group], cliques: Cliques) -> tuple[Group, ...]
     """
     if not _has_tier(groups, cliques):
         return tuple(groups)
-    nested: list[Group] = []
+    nested: list[TierGroup] = []
     for at, group in enumerate(groups):
         members: dict[tuple[bool, int], list[int]] = defaultdict(list)
         for host in group.hosts:
@@ -66,17 +66,19 @@ def nest_cliques(groups: Sequence[Group], cliques: Cliques) -> tuple[Group, ...]
             members[(clique is None, host if clique is None else clique)].append(host)
         for (is_alone, number), hosts in sorted(members.items()):
             switches = () if is_alone else (number,)
-            nested.append(Group(RANK, switches, tuple(hosts), 1.0, parent=at))
+            nested.append(TierGroup(CLIQUE_RANK, switches, tuple(hosts), 1.0, parent=at))
     return (*(replace(group, hosts=()) for group in groups), *nested)
 
 
-def _has_tier(groups: Sequence[Group], cliques: Cliques) -> bool:
+def _has_tier(groups: Sequence[TierGroup], cliques: CliqueByHost) -> bool:
     """Return whether more than half of the cliques lie in one leaf group each."""
-    places = _places(groups, cliques)
+    places = _groups_by_clique(groups, cliques)
     return 2 * sum(len(leaves) == 1 for leaves in places.values()) > len(places)
 
 
-def _unknown(fabric: Fabric, groups: Sequence[Group], cliques: Cliques) -> Iterator[Finding]:
+def _find_unknown_cliques(
+    fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost
+) -> Iterator[Finding]:
     """Yield a finding of the hosts of which nobody can know the clique: only they can tell it."""
     names = sorted(
         fabric.devices[host].name
@@ -90,13 +92,13 @@ def _unknown(fabric: Fabric, groups: Sequence[Group], cliques: Cliques) -> Itera
             names,
             severity=Severity.WARNING,
             message=(
-                f"No agent tells the NVLink domain of {list_names(names)}, so each stands alone "
+                f"No agent tells the NVLink domain of {format_names(names)}, so each stands alone "
                 "in that tier. See that the agent runs there."
             ),
         )
 
 
-def _places(groups: Sequence[Group], cliques: Cliques) -> dict[int, set[int]]:
+def _groups_by_clique(groups: Sequence[TierGroup], cliques: CliqueByHost) -> dict[int, set[int]]:
     """Return clique to the leaf groups that its hosts are in."""
     places: dict[int, set[int]] = defaultdict(set)
     for at, group in enumerate(groups):
@@ -106,16 +108,18 @@ def _places(groups: Sequence[Group], cliques: Cliques) -> dict[int, set[int]]:
     return places
 
 
-def clique_findings(fabric: Fabric, groups: Sequence[Group], cliques: Cliques) -> Iterator[Finding]:
+def find_clique_problems(
+    fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost
+) -> Iterator[Finding]:
     """Yield a finding per clique in several leaf groups, and one of hosts that say nothing."""
     if _has_tier(groups, cliques):
-        yield from _unknown(fabric, groups, cliques)
-    for clique, leaves in sorted(_places(groups, cliques).items()):
+        yield from _find_unknown_cliques(fabric, groups, cliques)
+    for clique, leaves in sorted(_groups_by_clique(groups, cliques).items()):
         if len(leaves) == 1:
             continue
         name = fabric.devices[clique].name
         parts = [_hosts_of(fabric, groups[at], clique, cliques) for at in sorted(leaves)]
-        shown = " and ".join(list_names(part) for part in parts)
+        shown = " and ".join(format_names(part) for part in parts)
         yield Finding(
             kind=FindingKind.TIER_MISMATCH,
             device=name,
@@ -129,5 +133,5 @@ def clique_findings(fabric: Fabric, groups: Sequence[Group], cliques: Cliques) -
         )
 
 
-def _hosts_of(fabric: Fabric, group: Group, clique: int, cliques: Cliques) -> list[str]:
+def _hosts_of(fabric: Fabric, group: TierGroup, clique: int, cliques: CliqueByHost) -> list[str]:
     return [fabric.devices[host].name for host in group.hosts if cliques.get(host) == clique]

@@ -11,20 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from topology.findings.one_sided_links import link_findings
-from topology.findings.slow_links import slow_links
-from topology.findings.swapped_cables import symmetry_findings
-from topology.findings.tier_findings import tier_findings
-from topology.findings.tree_findings import list_names, tie_reason, tree_findings
-from topology.findings.treeness import treeness_findings
+from topology.findings.one_sided_links import find_one_sided_links
+from topology.findings.slow_links import find_slow_links
+from topology.findings.swapped_cables import find_asymmetries
+from topology.findings.tier_findings import find_tier_problems
+from topology.findings.tree_findings import format_names, explain_tie, find_tree_problems
+from topology.findings.treeness import find_non_tree_wiring
 from topology.inference.directors import fold_directors
-from topology.inference.domain_names import Nameless, assign_names
+from topology.inference.domain_names import UnnamedDomain, assign_names
 from topology.inference.nvlink_domains import (
-    RANK,
-    Cliques,
-    clique_findings,
+    CLIQUE_RANK,
+    CliqueByHost,
+    find_clique_problems,
     find_cliques,
-    nest_cliques,
+    add_clique_tier,
 )
 from topology.model.errors import ConfigError, show
 from topology.model.fabric import Fabric, columns_of
@@ -32,11 +32,11 @@ from topology.model.facts import Finding, sort_findings
 from topology.model.ids import IdKind
 from topology.model.lazy_rows import rows_at
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
-from topology.planes.plane import Plane, select_compute
+from topology.planes.plane import Plane, select_compute_plane
 from topology.planes.policy import COMPUTE
-from topology.tiers.domain_links import Ways, find_ways
+from topology.tiers.domain_links import DomainLinks, find_domain_links
 from topology.tiers.ranks import Ranks, rank_switches
-from topology.tiers.tier_groups import Group, Grouping, group_switches
+from topology.tiers.tier_groups import TierGroup, TierGroups, group_switches
 
 _TIER_NAMES = ("leaf", "spine", "core")
 
@@ -70,7 +70,7 @@ def tier_names(
     return (*lowest, *_TIER_NAMES, *later)[:num_tiers]
 
 
-def infer(
+def infer_tree(
     fabric: Fabric,
     *,
     plane: Plane | None = None,
@@ -85,7 +85,9 @@ def infer(
         previous: the last generation, whose domain names are carried over.
         names_of_tiers: bottom-up; the usual ones when empty.
     """
-    found = infer_all(fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers)
+    found = build_inference_state(
+        fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers
+    )
     return found.inference
 
 
@@ -102,7 +104,7 @@ class FindingsBySource(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Inferred:
+class InferenceState:
     """An inference, and all that led to it: what is made of it again when little changes."""
 
     fabric: Fabric
@@ -110,11 +112,11 @@ class Inferred:
     """Directors as one switch each."""
     has_directors: bool
     ranks: Ranks
-    grouping: Grouping
-    ways: Ways
-    cliques: Cliques
+    grouping: TierGroups
+    domain_links: DomainLinks
+    cliques: CliqueByHost
     tree: TopologyTree
-    titles: Mapping[int, str]
+    group_names: Mapping[int, str]
     """Name of each group's domain; groups without nodes are missing."""
     previous: TopologyTree | None
     """Whose names were carried over."""
@@ -127,63 +129,67 @@ class Inferred:
         return Inference(self.tree, sort_findings(found))
 
 
-def infer_all(
+def build_inference_state(
     fabric: Fabric,
     *,
     plane: Plane | None = None,
     previous: TopologyTree | None = None,
     names_of_tiers: Sequence[str] = (),
-) -> Inferred:
+) -> InferenceState:
     """Return what `infer` does, and all that led to it."""
-    folded = fold_directors(fabric, plane or select_compute(fabric))
+    folded = fold_directors(fabric, plane or select_compute_plane(fabric))
     plane = folded.plane
     ranks = rank_switches(plane)
     grouping = group_switches(plane, ranks)
-    ways = find_ways(plane, grouping)
+    ways = find_domain_links(plane, grouping)
     cliques = find_cliques(fabric) if plane.name == COMPUTE else {}
     unfolded = [
         replace(group, switches=tuple(folded.unfold(group.switches))) for group in grouping.groups
     ]
-    nested = replace(grouping, groups=nest_cliques(unfolded, cliques))
-    tree, titles = build_named(
+    nested = replace(grouping, groups=add_clique_tier(unfolded, cliques))
+    tree, titles = build_named_tree(
         fabric, plane, nested, ranks=ranks, previous=previous, names=names_of_tiers
     )
-    found = Inferred(
+    found = InferenceState(
         fabric=fabric,
         plane=plane,
         has_directors=bool(folded.members),
         ranks=ranks,
         grouping=grouping,
-        ways=ways,
+        domain_links=ways,
         cliques=cliques,
         tree=tree,
-        titles=titles,
+        group_names=titles,
         previous=previous,
         findings=FindingsBySource(),
     )
-    return replace(found, findings=_findings(found))
+    return replace(found, findings=_collect_findings(found))
 
 
-def _findings(found: Inferred) -> FindingsBySource:
-    fabric, plane, grouping, ways = found.fabric, found.plane, found.grouping, found.ways
+def _collect_findings(found: InferenceState) -> FindingsBySource:
+    fabric, plane, grouping, ways = found.fabric, found.plane, found.grouping, found.domain_links
     ranks = found.ranks
     return FindingsBySource(
-        links=frozenset(link_findings(fabric)),
-        symmetry=frozenset(symmetry_findings(fabric, plane, grouping=grouping, ways=ways)),
-        rates=frozenset(slow_links(fabric, plane, grouping)),
+        links=frozenset(find_one_sided_links(fabric)),
+        symmetry=frozenset(find_asymmetries(fabric, plane, grouping=grouping, domain_links=ways)),
+        rates=frozenset(find_slow_links(fabric, plane, grouping)),
         tree=frozenset(
-            tree_findings(fabric, plane, ranks=ranks, grouping=grouping, tree=found.tree)
+            find_tree_problems(fabric, plane, ranks=ranks, grouping=grouping, tree=found.tree)
         ),
-        tiers=frozenset(tier_findings(fabric, plane, ranks=ranks, grouping=grouping, ways=ways)),
-        treeness=frozenset(treeness_findings(fabric, plane, grouping=grouping, ways=ways)),
-        cliques=frozenset(clique_findings(fabric, grouping.groups, found.cliques)),
+        tiers=frozenset(
+            find_tier_problems(fabric, plane, ranks=ranks, grouping=grouping, domain_links=ways)
+        ),
+        treeness=frozenset(
+            find_non_tree_wiring(fabric, plane, grouping=grouping, domain_links=ways)
+        ),
+        cliques=frozenset(find_clique_problems(fabric, grouping.groups, found.cliques)),
     )
 
 
-def build_named(
+def build_named_tree(
     fabric: Fabric,
     plane: Plane,
-    grouping: Grouping,
+    grouping: TierGroups,
     *,
     ranks: Ranks,
     previous: TopologyTree | None,
@@ -194,9 +200,9 @@ def build_named(
     nodes = _nodes_below(columns.nodes, grouping.groups)
     kept = [at for at in range(len(grouping.groups)) if nodes[at]]
     levels = sorted({grouping.groups[at].rank for at in kept})
-    tiers = tier_names(len(levels), names, has_cliques=RANK in levels)
+    tiers = tier_names(len(levels), names, has_cliques=CLIQUE_RANK in levels)
     rows = [
-        _nameless(fabric, grouping.groups[at], tier=tier, tiers=tiers, nodes=nodes[at])
+        _unnamed_domain(fabric, grouping.groups[at], tier=tier, tiers=tiers, nodes=nodes[at])
         for at in kept
         for tier in (levels.index(grouping.groups[at].rank) + 1,)
     ]
@@ -213,15 +219,15 @@ def build_named(
         for at, row in zip(kept, rows, strict=True)
     ]
     placed = {node for spec in specs for node in spec.nodes}
-    unplaced = _unplaced(fabric, plane, grouping, ranks=ranks, placed=placed)
+    unplaced = _find_unplaced(fabric, plane, grouping, ranks=ranks, placed=placed)
     return build_tree(specs, tiers=tiers, plane=plane.name, unplaced=unplaced), title
 
 
-def _own_nodes(nodes: Sequence[str | None], group: Group) -> Iterator[str]:
+def _own_nodes(nodes: Sequence[str | None], group: TierGroup) -> Iterator[str]:
     return (node for host in group.hosts if (node := nodes[host]))
 
 
-def _nodes_below(nodes: Sequence[str | None], groups: Sequence[Group]) -> list[list[str]]:
+def _nodes_below(nodes: Sequence[str | None], groups: Sequence[TierGroup]) -> list[list[str]]:
     below: list[list[str]] = [[] for _ in groups]
     for at, group in enumerate(groups):
         own = list(_own_nodes(nodes, group))
@@ -232,9 +238,9 @@ def _nodes_below(nodes: Sequence[str | None], groups: Sequence[Group]) -> list[l
     return below
 
 
-def _nameless(
-    fabric: Fabric, group: Group, *, tier: int, tiers: Sequence[str], nodes: Sequence[str]
-) -> Nameless:
+def _unnamed_domain(
+    fabric: Fabric, group: TierGroup, *, tier: int, tiers: Sequence[str], nodes: Sequence[str]
+) -> UnnamedDomain:
     devices = rows_at(fabric.devices, group.switches)
     ids = {
         found.value
@@ -245,7 +251,7 @@ def _nameless(
     named = tuple(device.name for device in devices if device.name not in ids)
     others = (device.name for device in devices or rows_at(fabric.devices, group.hosts))
     lowest = min(ids) if ids else min(others, default="all")
-    return Nameless(
+    return UnnamedDomain(
         tier=tier,
         tier_name=tiers[tier - 1],
         nodes=frozenset(nodes),
@@ -254,13 +260,13 @@ def _nameless(
     )
 
 
-def _parent_name(groups: Sequence[Group], at: int, title: dict[int, str]) -> str | None:
+def _parent_name(groups: Sequence[TierGroup], at: int, title: dict[int, str]) -> str | None:
     parent = groups[at].parent
     return None if parent is None else title[parent]
 
 
-def _unplaced(
-    fabric: Fabric, plane: Plane, grouping: Grouping, *, ranks: Ranks, placed: set[str]
+def _find_unplaced(
+    fabric: Fabric, plane: Plane, grouping: TierGroups, *, ranks: Ranks, placed: set[str]
 ) -> Iterator[Unplaced]:
     nodes = columns_of(fabric).nodes
     left = [(at, node) for at in plane.hosts if (node := nodes[at]) and node not in placed]
@@ -270,9 +276,9 @@ def _unplaced(
         links[edge.a].append(edge.b)
     for host, node in left:
         if host in ties:
-            yield Unplaced(node, tie_reason(fabric, ties[host]))
+            yield Unplaced(node, explain_tie(fabric, ties[host]))
         elif links[host]:
-            where = list_names(fabric.devices[at].name for at in set(links[host]))
+            where = format_names(fabric.devices[at].name for at in set(links[host]))
             is_spine = any(ranks.rank.get(at) != 1 for at in links[host])
             what = "no leaf" if is_spine else "a switch without hosts of its own"
             yield Unplaced(node, f"cabled to {where}, which is {what}")

@@ -12,23 +12,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.identity.device_kinds import Heard, settle_kinds, settle_nodes
+from topology.identity.device_kinds import PeerColumns, resolve_kinds, resolve_nodes
 from topology.identity.device_names import display_names, sort_names
 from topology.identity.device_resolution import Entity, resolve_claims
 from topology.identity.id_index import KeyTable
-from topology.identity.quarantine import settle_disputes
-from topology.join.link_pairs import Paired, pair_entries
-from topology.join.neighbor_links import HeardRows
-from topology.join.neighbor_resolution import Entries, Hearing, Mention
+from topology.identity.quarantine import resolve_disputes
+from topology.join.link_pairs import PairingResult, pair_entries
+from topology.join.neighbor_links import NeighborRows
+from topology.join.neighbor_resolution import NeighborEntries, NeighborResolver, Mention
 from topology.join.port_table import PortTable
 from topology.model.claims import (
     Claim,
-    FirstOwners,
+    PreviousOwners,
     Key,
     Origin,
     SweptClaims,
     sort_claims,
-    spell_out,
+    expand_claims,
 )
 from topology.model.fabric import Fabric, FabricDevice, Link
 from topology.model.fabric_columns import (
@@ -40,7 +40,7 @@ from topology.model.fabric_columns import (
     LinkColumns,
     PortNames,
     Rates,
-    known_rate,
+    rate_or_none,
 )
 from topology.model.facts import DeviceKind, Finding, Neighbor, sort_findings
 from topology.model.ids import Id
@@ -48,7 +48,7 @@ from topology.model.lazy_rows import LazyRows
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedFabric:
     """A fabric, and how it was joined; by device number where nothing else is said."""
 
     fabric: Fabric
@@ -58,9 +58,9 @@ class Joined:
     """Those about each device, without the ids that they lost; empty where it is only heard of."""
     keys: KeyTable
     """Who has which id; the same whatever cables move."""
-    orders: Index
+    entity_numbers: Index
     """Its number while it was put together, which orders the entries."""
-    rows: HeardRows
+    fetch_rows: NeighborRows
     num_claimed: int
     """Ports that claims tell; those that only entries speak of have higher numbers."""
     added: tuple[Neighbor, ...]
@@ -69,69 +69,74 @@ class Joined:
     """The device that hears that entry."""
     is_confirmed: Flags
     """By port, whether it is on a cable that both ends report."""
-    is_guessed: Flags
+    is_kind_guessed: Flags
     """Whether its kind is told by who hears it."""
-    shared: frozenset[int]
+    on_shared_ports: frozenset[int]
     """Devices heard on one port with others."""
     mentions: Mapping[Mention, int]
     """Devices that are only heard of, where all entries tell the same."""
-    odd: frozenset[int]
+    inconsistent_mentions: frozenset[int]
     """The others that are only heard of."""
-    doubtful: frozenset[Key]
+    contested_keys: frozenset[Key]
     """Ids that another cable may give to somebody else."""
-    first_owners: Mapping[Key, str | None]
+    previous_owners: Mapping[Key, str | None]
     """By doubtful id the node that had it before."""
 
 
-def join_claims(claims: Iterable[Claim | SweptClaims], *, first_owners: FirstOwners) -> Joined:
+def join_claims(
+    claims: Iterable[Claim | SweptClaims], *, previous_owners: PreviousOwners
+) -> JoinedFabric:
     """Join claims to one fabric; the same whatever their order.
 
     Cost: O(n log n) in ports and neighbors, 40 µs each, and 150 bytes each while it lasts: claims
     are spelled out one by one, some five times each.
     """
-    settled = settle_disputes(sort_claims(spell_out(claims)), first_owners)
+    settled = resolve_disputes(sort_claims(expand_claims(claims)), previous_owners)
     identities = resolve_claims(settled.claims)
-    hearing = Hearing(identities, len(identities.entities))
-    entries = hearing.listen()
+    hearing = NeighborResolver(identities, len(identities.entities))
+    entries = hearing.resolve_all()
     entities = identities.entities
     identities.forget_keys()
     is_guessed = [one.node is None and one.kind is DeviceKind.UNKNOWN for one in entities]
-    shared = settle_kinds(entities, _view(entries))
-    findings = settle_nodes(entities)
+    shared = resolve_kinds(entities, _peer_columns(entries))
+    findings = resolve_nodes(entities)
     names = display_names(entities)
     order = sort_names(names)
     place = {at: number for number, at in enumerate(order)}
     found = pair_entries(entities, entries, order)
     settled_findings = [*settled.findings, *identities.findings, *findings]
     devices = tuple(
-        _device(entities[at], names[at], ids) for at, ids in zip(order, found.ids, strict=True)
+        _build_device(entities[at], names[at], ids)
+        for at, ids in zip(order, found.ids, strict=True)
     )
-    columns = _columns(devices, found)
+    columns = _build_columns(devices, found)
     own_claims = tuple(tuple(entities[at].claims) for at in order)
-    return Joined(
-        fabric=fabric_of(columns, devices, found.table, sort_findings(settled_findings)),
+    return JoinedFabric(
+        fabric=assemble_fabric(columns, devices, found.table, sort_findings(settled_findings)),
         table=found.table,
         claims=own_claims,
-        keys=found.keys.table(own_claims),
-        orders=np.array(order, np.intp),
-        rows=found.rows,
+        keys=found.keys.build(own_claims),
+        entity_numbers=np.array(order, np.intp),
+        fetch_rows=found.fetch_rows,
         num_claimed=found.num_claimed,
         added=found.added,
         added_by=found.added_by,
         is_confirmed=found.is_confirmed,
-        is_guessed=np.array([is_guessed[at] for at in order], np.bool_),
-        shared=frozenset(place[at] for at in shared),
+        is_kind_guessed=np.array([is_guessed[at] for at in order], np.bool_),
+        on_shared_ports=frozenset(place[at] for at in shared),
         mentions={
-            told: place[at] for at, told in hearing.mentions.items() if at not in hearing.odd
+            told: place[at]
+            for at, told in hearing.mentions.items()
+            if at not in hearing.inconsistent
         },
-        odd=frozenset(place[at] for at in hearing.odd),
-        doubtful=settled.doubtful,
-        first_owners={key: first_owners.get(key) for key in settled.doubtful},
+        inconsistent_mentions=frozenset(place[at] for at in hearing.inconsistent),
+        contested_keys=settled.contested_keys,
+        previous_owners={key: previous_owners.get(key) for key in settled.contested_keys},
     )
 
 
-def _view(entries: Entries) -> Heard:
-    return Heard(
+def _peer_columns(entries: NeighborEntries) -> PeerColumns:
+    return PeerColumns(
         np.array(entries.devices, np.intp),
         np.array(entries.ports, np.intp),
         np.array(entries.peers, np.intp),
@@ -139,19 +144,19 @@ def _view(entries: Entries) -> Heard:
     )
 
 
-def _device(entity: Entity, name: str, ids: Sequence[Id]) -> FabricDevice:
+def _build_device(entity: Entity, name: str, ids: Sequence[Id]) -> FabricDevice:
     has_report = Origin.REPORT in entity.origins
     return FabricDevice(name, entity.kind, entity.node, ids, entity.is_reporting, has_report)
 
 
-def _columns(devices: Sequence[FabricDevice], found: Paired) -> FabricColumns:
+def _build_columns(devices: Sequence[FabricDevice], found: PairingResult) -> FabricColumns:
     return FabricColumns(
         names=[device.name for device in devices],
         nodes=[device.node for device in devices],
         kinds=np.array([KIND_CODES[device.kind] for device in devices], np.uint8),
-        **columns_of_ports(found.table)._asdict(),
+        **port_columns(found.table)._asdict(),
         links=found.links,
-        are_boxed=found.are_boxed,
+        has_shared_image=found.has_shared_image,
     )
 
 
@@ -163,10 +168,10 @@ class PortColumns(NamedTuple):
     media: Codes
     states: Codes
     rates: Rates
-    is_placed: Flags
+    has_gpu_distance: Flags
 
 
-def columns_of_ports(table: PortTable) -> PortColumns:
+def port_columns(table: PortTable) -> PortColumns:
     """Return a table as a fabric has it; its arrays are the same."""
     return PortColumns(
         port_devices=table.devices,
@@ -174,11 +179,11 @@ def columns_of_ports(table: PortTable) -> PortColumns:
         media=table.media,
         states=table.states,
         rates=table.rates,
-        is_placed=table.is_placed,
+        has_gpu_distance=table.has_gpu_distance,
     )
 
 
-def fabric_of(
+def assemble_fabric(
     columns: FabricColumns,
     devices: Sequence[FabricDevice],
     table: PortTable,
@@ -187,7 +192,7 @@ def fabric_of(
     """Return a fabric of arrays, and rows for whoever looks at them."""
     return Fabric(
         devices=devices,
-        ports=table.rows(),
+        ports=table.fetch_rows(),
         links=link_rows(columns.links),
         findings=findings,
         columns=columns,
@@ -200,6 +205,6 @@ def link_rows(links: LinkColumns) -> LazyRows[Link]:
     def make(places: Sequence[int]) -> Iterator[Link]:
         chosen = np.fromiter(places, np.intp, len(places))
         a, b, one_sided, disputed, rates = (column[chosen].tolist() for column in links)
-        return map(Link, a, b, one_sided, disputed, map(known_rate, rates))
+        return map(Link, a, b, one_sided, disputed, map(rate_or_none, rates))
 
     return LazyRows(len(links.a), make)

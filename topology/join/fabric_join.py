@@ -7,15 +7,15 @@ from types import MappingProxyType
 from typing import Final
 
 from topology.join.claim_join import join_claims
-from topology.join.sweep_join import build_swept
-from topology.model.claims import Claim, FirstOwners, SweptClaims
+from topology.join.sweep_join import build_sweep_fabric
+from topology.model.claims import Claim, PreviousOwners, SweptClaims
 from topology.model.fabric import Fabric
 
-_NOBODY: Final[FirstOwners] = MappingProxyType({})
+_NO_OWNERS: Final[PreviousOwners] = MappingProxyType({})
 
 
 def build_fabric(
-    claims: Iterable[Claim | SweptClaims], *, first_owners: FirstOwners = _NOBODY
+    claims: Iterable[Claim | SweptClaims], *, previous_owners: PreviousOwners = _NO_OWNERS
 ) -> Fabric:
     """Join claims to one fabric. The order of claims does not matter.
 
@@ -29,7 +29,7 @@ def build_fabric(
     claims = list(claims)
     swept = [claim for claim in claims if isinstance(claim, SweptClaims)]
     if swept and len(swept) == len(claims):
-        found = build_swept(swept)
+        found = build_sweep_fabric(swept)
         if found is not None:
             return found
-    return join_claims(claims, first_owners=first_owners).fabric
+    return join_claims(claims, previous_owners=previous_owners).fabric

@@ -14,19 +14,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from topology.identity.device_ids import ClaimedIds, keep_ids
+from topology.identity.device_ids import ClaimedIds, store_ids
 from topology.identity.device_resolution import Entity
-from topology.identity.id_index import KeyPairs
-from topology.join.neighbor_links import NO_PORT, HeardRows, Numbers, pair_ends
-from topology.join.neighbor_resolution import Entries, entries_of
+from topology.identity.id_index import KeyTableBuilder
+from topology.join.neighbor_links import NO_PORT, NeighborRows, Numbers, pair_ends
+from topology.join.neighbor_resolution import NeighborEntries, neighbor_entries
 from topology.join.port_numbers import (
-    SEVERAL,
-    Known,
+    SEVERAL_PORTS,
+    PortIndex,
     PortNumbers,
     far_port,
-    find_near,
+    find_own_port,
     find_port,
-    learn_port,
+    index_port,
     port_keys,
     port_row,
 )
@@ -38,13 +38,13 @@ from topology.model.ids import Id, IdKind
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairingResult:
     """All ports and cables."""
 
     table: PortTable
     num_claimed: int
     """Ports that claims tell."""
-    rows: HeardRows
+    fetch_rows: NeighborRows
     links: LinkColumns
     is_confirmed: Flags
     added: tuple[Neighbor, ...]
@@ -52,12 +52,14 @@ class Paired:
     added_by: Index
     ids: Sequence[Sequence[Id]]
     """Of each device, sorted."""
-    are_boxed: Flags
+    has_shared_image: Flags
     """Per device whether another one has the same system image."""
-    keys: KeyPairs
+    keys: KeyTableBuilder
 
 
-def pair_entries(entities: Sequence[Entity], entries: Entries, order: Sequence[int]) -> Paired:
+def pair_entries(
+    entities: Sequence[Entity], entries: NeighborEntries, order: Sequence[int]
+) -> PairingResult:
     """Return the ports of all devices, and the cables between them.
 
     Cost: O(n log n) in ports and entries, 15 µs each; 60 bytes of each stay.
@@ -67,30 +69,30 @@ def pair_entries(entities: Sequence[Entity], entries: Entries, order: Sequence[i
         entries: of all of them.
         order: the devices as a fabric numbers them.
     """
-    work = _Pairing(entities, entries, np.array(order, np.intp))
+    work = _EntryPairer(entities, entries, np.array(order, np.intp))
     work.number_ports()
     entries.forget_names()
     num_claimed = len(work.table)
-    rows = work.rows(work.find_far_ends())
-    table = work.table.table()
+    rows = work.fetch_rows(work.find_far_ends())
+    table = work.table.build()
     cables = pair_ends(rows)
     is_confirmed = np.zeros(table.size, np.bool_)
     is_confirmed[cables.confirmed_ports] = True
-    return Paired(
+    return PairingResult(
         table=table,
         num_claimed=num_claimed,
-        rows=rows,
+        fetch_rows=rows,
         links=cables.links(is_confirmed),
         is_confirmed=is_confirmed,
         added=tuple(work.added),
         added_by=np.array(work.added_by, np.intp),
         ids=work.ids,
-        are_boxed=work.boxes.shared(len(order)),
+        has_shared_image=work.system_images.find_shared(len(order)),
         keys=work.keys,
     )
 
 
-def confirms(claims: Iterable[Claim]) -> tuple[bool, bool]:
+def reported_media(claims: Iterable[Claim]) -> tuple[bool, bool]:
     """Return whether a device would report an Ethernet cable of its own, and an InfiniBand one.
 
     What an HCA is cabled to only a sweep tells, not the host's own report.
@@ -100,7 +102,7 @@ def confirms(claims: Iterable[Claim]) -> tuple[bool, bool]:
 
 
 @dataclass(slots=True)
-class _Boxes:
+class _SystemImages:
     """System images of devices, by their hashes."""
 
     images: array[int] = field(default_factory=lambda: array("q"))
@@ -112,7 +114,7 @@ class _Boxes:
                 self.images.append(hash(one.value))
                 self.devices.append(device)
 
-    def shared(self, num_devices: int) -> Flags:
+    def find_shared(self, num_devices: int) -> Flags:
         """Tell which devices share an image with another one."""
         images, devices = np.array(self.images, np.int64), np.array(self.devices, np.intp)
         rank = np.lexsort((devices, images))
@@ -123,11 +125,11 @@ class _Boxes:
         return are_boxed
 
 
-class _Pairing:
-    def __init__(self, entities: Sequence[Entity], entries: Entries, order: Index) -> None:
+class _EntryPairer:
+    def __init__(self, entities: Sequence[Entity], entries: NeighborEntries, order: Index) -> None:
         size = np.arange(len(entities) + 1, dtype=np.int32)
         self.table = PortTableBuilder()
-        self.boxes, self.keys = _Boxes(), KeyPairs()
+        self.system_images, self.keys = _SystemImages(), KeyTableBuilder()
         self.ids: list[tuple[Id, ...] | ClaimedIds] = []
         self.added: list[Neighbor] = []
         self.added_by: list[int] = []
@@ -154,31 +156,31 @@ class _Pairing:
             numbers = PortNumbers()
             known = numbers.add_device(device, claimed)
             self._first_ports[at] = len(self.table)
-            self._find_own(at, claimed, known)
-            self._find_told(at, known)
-            self.table.extend(numbers.facts)
+            self._find_near_ports(at, claimed, known)
+            self._find_far_ports(at, known)
+            self.table.extend(numbers.ports)
             ids = entity.told.union(*(one.ids for one in claimed))
-            self.ids.append(keep_ids(ids, entity.claims, entity.told))
-            self.boxes.add(device, ids)
+            self.ids.append(store_ids(ids, entity.claims, entity.told))
+            self.system_images.add(device, ids)
             for one in claimed:
                 self.keys.add(device, claim_keys(one))
         self._told[self._near == NO_PORT] = NO_PORT
 
-    def _find_own(self, at: int, claimed: Sequence[Device], known: Known) -> None:
+    def _find_near_ports(self, at: int, claimed: Sequence[Device], known: PortIndex) -> None:
         """Find the ports that hear the entries of a device."""
         found: list[int] = []
         first = int(self._first_ports[at])
-        for port, heard in entries_of(claimed):
+        for port, heard in neighbor_entries(claimed):
             if heard:
-                number = find_near(known, port)
+                number = find_own_port(known, port)
                 found += [NO_PORT if number is None else first + number] * len(heard)
         self._near[self._starts[at] : self._starts[at + 1]] = found
 
-    def _find_told(self, at: int, known: Known) -> None:
+    def _find_far_ports(self, at: int, known: PortIndex) -> None:
         """Find the ports that entries about a device speak of."""
         rows = self._by_peer[self._peer_starts[at] : self._peer_starts[at + 1]]
         first = int(self._first_ports[at])
-        numbers = {hash(key): number for key, number in known.items() if number != SEVERAL}
+        numbers = {hash(key): number for key, number in known.items() if number != SEVERAL_PORTS}
         found = [
             next((first + numbers[key] for key in self._entries.keys_of(row) if key in numbers), -1)
             for row in rows.tolist()
@@ -189,8 +191,8 @@ class _Pairing:
         """Return the port that each entry speaks of; those that nobody tells are added."""
         far = self._told.copy()
         missing = np.flatnonzero((self._told == NO_PORT) & (self._near != NO_PORT))
-        answers = self._answers(missing)
-        known: dict[int, Known] = {}
+        answers = self._find_answers(missing)
+        known: dict[int, PortIndex] = {}
         for at in missing.tolist():
             peer, neighbor = int(self._peers[at]), self._neighbor(at)
             if peer not in known:
@@ -202,7 +204,7 @@ class _Pairing:
                 (end,) = heard_by
             if end is None:
                 end = self._add(at, neighbor)
-                learn_port(known[peer], end, keys)
+                index_port(known[peer], end, keys)
             far[at] = end
         return far
 
@@ -213,7 +215,7 @@ class _Pairing:
         self.added_by.append(int(self._place[self._devices[at]]))
         return end
 
-    def _answers(self, missing: Index) -> dict[tuple[int, int], set[int]]:
+    def _find_answers(self, missing: Index) -> dict[tuple[int, int], set[int]]:
         """Return by device and far port the ports of the device that hear it.
 
         Only for far ports of which an entry does not tell who hears: a port that sends an id
@@ -229,28 +231,33 @@ class _Pairing:
         device = int(self._devices[at])
         if self._heard[0] != device:
             claimed = (claim.device for claim in self._entities[device].claims)
-            self._heard = (device, [one for _, heard in entries_of(claimed) for one in heard])
+            self._heard = (device, [one for _, heard in neighbor_entries(claimed) for one in heard])
         return self._heard[1][at - int(self._starts[device])]
 
-    def _known(self, at: int) -> Known:
+    def _known(self, at: int) -> PortIndex:
         """Return the keys of all ports that claims tell of a device."""
         claims, first = self._entities[at].claims, int(self._first_ports[at])
         own = PortNumbers().add_device(int(self._place[at]), (claim.device for claim in claims))
-        return {key: SEVERAL if port == SEVERAL else first + port for key, port in own.items()}
+        return {
+            key: SEVERAL_PORTS if port == SEVERAL_PORTS else first + port
+            for key, port in own.items()
+        }
 
-    def rows(self, far: Numbers) -> HeardRows:
+    def fetch_rows(self, far: Numbers) -> NeighborRows:
         """Return all entries, given the ports that they speak of."""
         entries, place = self._entries, self._place
-        are_swept = np.array(entries.are_swept, np.uint8)
-        can_confirm = np.array([confirms(entity.claims) for entity in self._entities], np.bool_)
-        return HeardRows(
+        are_swept = np.array(entries.is_swept, np.uint8)
+        can_confirm = np.array(
+            [reported_media(entity.claims) for entity in self._entities], np.bool_
+        )
+        return NeighborRows(
             order=self._devices,
             device=place[self._devices],
             peer=place[self._peers],
             near=self._near,
             far=far,
-            is_plain=np.array(entries.are_plain, np.bool_),
-            is_told=self._told != NO_PORT,
+            is_independent=np.array(entries.is_independent, np.bool_),
+            is_far_claimed=self._told != NO_PORT,
             can_confirm=can_confirm.reshape(-1, 2)[self._peers, are_swept],
             style=np.array(entries.styles, np.uint8),
             rates=np.array(entries.rates, np.int64),

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from topology.identity.device_kinds import BY_MAC, BY_NAME, UNTOLD
+from topology.identity.device_kinds import BY_MAC, BY_NAME, UNKNOWN_STYLE
 from topology.identity.device_resolution import AMBIGUOUS, Entity, Identities
-from topology.join.port_numbers import best_source, in_order, port_keys
+from topology.join.port_numbers import select_best_source, sort_ports, port_keys
 from topology.model.claims import Key, strong_key
 from topology.model.errors import show
 from topology.model.fabric_columns import UNKNOWN_RATE
@@ -26,7 +26,7 @@ Mention: TypeAlias = tuple[tuple[Id, ...], str, DeviceKind]
 
 
 @dataclass(slots=True)
-class Entries:
+class NeighborEntries:
     """All neighbor entries that count, in the order of those who hear; one row each.
 
     Numbers alone: what an entry says is asked of its claim again where it matters.
@@ -40,8 +40,8 @@ class Entries:
     """The entity heard."""
     rates: array[int] = field(default_factory=lambda: array("q"))
     """Of the hearing port by its claim."""
-    are_plain: bytearray = field(default_factory=bytearray)
-    are_swept: bytearray = field(default_factory=bytearray)
+    is_independent: bytearray = field(default_factory=bytearray)
+    is_swept: bytearray = field(default_factory=bytearray)
     """Whether a sweep tells them."""
     styles: bytearray = field(default_factory=bytearray)
     """How the peer names its port."""
@@ -54,16 +54,16 @@ class Entries:
         """Return how many there are."""
         return len(self.devices)
 
-    def add(self, heard: Heard, peer: int, *, is_plain: bool) -> None:
+    def add(self, heard: PortNeighbor, peer: int, *, is_plain: bool) -> None:
         """Take in an entry that speaks of a device."""
         neighbor, rate = heard.neighbor, heard.rate_bps
         self.devices.append(heard.device)
         self.ports.append(heard.port)
         self.peers.append(peer)
         self.rates.append(UNKNOWN_RATE if rate is None else rate)
-        self.are_plain.append(is_plain)
-        self.are_swept.append(neighbor.source is Source.IB)
-        self.styles.append(style_code(style_of(neighbor)))
+        self.is_independent.append(is_plain)
+        self.is_swept.append(neighbor.source is Source.IB)
+        self.styles.append(encode_style(port_name_style(neighbor)))
         self.keys.extend(map(hash, port_keys(neighbor.port_ids, neighbor.port_name)))
         self.key_stops.append(len(self.keys))
 
@@ -76,7 +76,7 @@ class Entries:
         return self.keys[self.key_stops[at - 1] if at else 0 : self.key_stops[at]]
 
 
-class Heard(NamedTuple):
+class PortNeighbor(NamedTuple):
     """One entry as its port has it."""
 
     device: int
@@ -85,86 +85,88 @@ class Heard(NamedTuple):
     neighbor: Neighbor
 
 
-def entries_of(devices: Iterable[Device]) -> Iterator[tuple[Port, Sequence[Neighbor]]]:
+def neighbor_entries(devices: Iterable[Device]) -> Iterator[tuple[Port, Sequence[Neighbor]]]:
     """Yield the ports of what claims say of a device, and the entries of each that count."""
     for device in devices:
-        for port in in_order(device.ports):
-            yield port, best_source(port.neighbors)
+        for port in sort_ports(device.ports):
+            yield port, select_best_source(port.neighbors)
 
 
-def style_of(heard: Neighbor) -> str:
+def port_name_style(heard: Neighbor) -> str:
     """Return how a neighbor names its port."""
     return next((one.subtype for one in heard.port_ids if one.kind is IdKind.PORT_ID), "")
 
 
-def style_code(style: str) -> int:
+def encode_style(style: str) -> int:
     """Return how a device names its port as a number, see `kinds`."""
-    return UNTOLD if not style else BY_MAC if style == "mac" else BY_NAME
+    return UNKNOWN_STYLE if not style else BY_MAC if style == "mac" else BY_NAME
 
 
 @dataclass(slots=True)
-class Hearing:
+class NeighborResolver:
     """All entries of a fabric, resolved in the order of the devices that make claims."""
 
-    found: Identities
+    identities: Identities
     num_claimed: int
     """Entities that make claims; later ones are only heard of."""
-    learned: set[Key] = field(default_factory=set)
+    mentioned_keys: set[Key] = field(default_factory=set)
     """Keys that an entry added to a device which makes claims."""
     mentions: dict[int, Mention] = field(default_factory=dict)
     """By entity that is only heard of what the first entry told."""
-    odd: set[int] = field(default_factory=set)
+    inconsistent: set[int] = field(default_factory=set)
     """Entities only heard of, of which entries tell different things."""
 
-    def listen(self) -> Entries:
+    def resolve_all(self) -> NeighborEntries:
         """Return every entry that counts; LLDP wins over CDP and the like."""
-        found = Entries()
+        found = NeighborEntries()
         number = 0
         for at in range(self.num_claimed):
-            claims = self.found.entities[at].claims
-            for port, entries in entries_of(claim.device for claim in claims):
+            claims = self.identities.entities[at].claims
+            for port, entries in neighbor_entries(claim.device for claim in claims):
                 number += 1
                 for heard in entries:
                     peer, is_plain = self._resolve(heard)
-                    found.add(Heard(at, number, port.rate_bps, heard), peer, is_plain=is_plain)
+                    found.add(
+                        PortNeighbor(at, number, port.rate_bps, heard), peer, is_plain=is_plain
+                    )
         return found
 
     def _resolve(self, heard: Neighbor) -> tuple[int, bool]:
-        owner = self.found.owner
+        owner = self.identities.owner
         keys = [key for one in heard.device_ids if (key := strong_key(one))]
         for key in keys:
             at = owner.get(hash(key), AMBIGUOUS)
             if at != AMBIGUOUS:
                 if at >= self.num_claimed:
                     return at, self._is_like_first(at, heard)
-                return at, key is keys[0] and key not in self.learned
+                return at, key is keys[0] and key not in self.mentioned_keys
         for one in heard.port_ids:
             port_key = strong_key(one)
             at = owner.get(hash(port_key), AMBIGUOUS) if port_key else AMBIGUOUS
             if at != AMBIGUOUS:
                 return self._learn(at, keys, heard), False
-        named = self.found.by_name.get(short_name(heard.device_name), AMBIGUOUS)
+        named = self.identities.by_name.get(short_name(heard.device_name), AMBIGUOUS)
         if named != AMBIGUOUS and (not keys or not self._has_strong_id(named)):
             return self._learn(named, keys, heard), False
         return self._mention(keys, heard)
 
     def _is_like_first(self, at: int, heard: Neighbor) -> bool:
-        if self.mentions.get(at) == mention_of(heard):
+        if self.mentions.get(at) == build_mention(heard):
             return True
-        self.odd.add(at)
+        self.inconsistent.add(at)
         return False
 
     def _learn(self, at: int, keys: Sequence[Key], heard: Neighbor) -> int:
         for key in keys:
-            self.found.owner.setdefault(hash(key), at)
-        self.learned.update(keys)
-        self.found.entities[at].told.update(heard.device_ids)
+            self.identities.owner.setdefault(hash(key), at)
+        self.mentioned_keys.update(keys)
+        self.identities.entities[at].heard_ids.update(heard.device_ids)
         if at >= self.num_claimed:
-            self.odd.add(at)
+            self.inconsistent.add(at)
         return at
 
     def _mention(self, keys: Sequence[Key], heard: Neighbor) -> tuple[int, bool]:
-        owner = self.found.owner
+        owner = self.identities.owner
         name = show(heard.device_name)
         weak = [("chassis", f"{one.subtype}:{one.value}") for one in heard.device_ids]
         known = list(keys) or weak or [("name", short_name(name))]
@@ -176,22 +178,22 @@ class Hearing:
             if at is not None and at != AMBIGUOUS:
                 return at, self._is_like_first(at, heard) and not is_shared
         entity = Entity(kind=heard.kind, names=[name] if name else [], is_mention=True)
-        entity.told.update(heard.device_ids)
-        self.found.entities.append(entity)
-        at = len(self.found.entities) - 1
+        entity.heard_ids.update(heard.device_ids)
+        self.identities.entities.append(entity)
+        at = len(self.identities.entities) - 1
         for key in known:
             owner.setdefault(hash(key), at)
-        self.mentions[at] = mention_of(heard)
+        self.mentions[at] = build_mention(heard)
         return at, not is_shared
 
     def _has_strong_id(self, at: int) -> bool:
         return any(
             strong_key(one)
-            for one in self.found.entities[at].ids
+            for one in self.identities.entities[at].ids
             if one.kind is not IdKind.NODE_NAME
         )
 
 
-def mention_of(heard: Neighbor) -> Mention:
+def build_mention(heard: Neighbor) -> Mention:
     """Return all that an entry tells of the device that it speaks of."""
     return heard.device_ids, heard.device_name, heard.kind

@@ -16,42 +16,42 @@ from topology.model.facts import Device, Medium, Neighbor, Port, PortState, Sour
 from topology.model.ids import Id, IdKind
 
 PortKey: TypeAlias = tuple[str, str]
-Known: TypeAlias = dict[PortKey, int]
+PortIndex: TypeAlias = dict[PortKey, int]
 """Key to port; SEVERAL where ports share the key."""
-SEVERAL: Final = -1
+SEVERAL_PORTS: Final = -1
 
 
 @dataclass(slots=True)
 class PortNumbers:
     """All ports so far, one device after the other, and what far ends of cables added."""
 
-    facts: list[FabricPort] = field(default_factory=list)
+    ports: list[FabricPort] = field(default_factory=list)
 
-    def add_device(self, device: int, claimed: Iterable[Device]) -> Known:
+    def add_device(self, device: int, claimed: Iterable[Device]) -> PortIndex:
         """Number the ports that claims say a device has, and return their keys."""
-        known: Known = {}
+        known: PortIndex = {}
         for number, one in enumerate(claimed):
-            for port in in_order(one.ports):
+            for port in sort_ports(one.ports):
                 keys = port_keys(port.ids, port.name)
                 old = find_port(known, keys) if number else None
                 if old is None:
                     self.add(device, port, known, keys)
                 else:
-                    learn_port(known, old, keys)
-                    self._refine(old, port)
+                    index_port(known, old, keys)
+                    self._fill_in(old, port)
         return known
 
-    def add(self, device: int, port: Port, known: Known, keys: Iterable[PortKey]) -> int:
+    def add(self, device: int, port: Port, known: PortIndex, keys: Iterable[PortKey]) -> int:
         """Number one more port of a device whose keys are known so far."""
-        at = len(self.facts)
-        self.facts.append(port_row(device, port))
-        learn_port(known, at, keys)
+        at = len(self.ports)
+        self.ports.append(port_row(device, port))
+        index_port(known, at, keys)
         return at
 
-    def _refine(self, at: int, port: Port) -> None:
+    def _fill_in(self, at: int, port: Port) -> None:
         """Fill in what an earlier claim about the same port left open."""
-        old = self.facts[at]
-        self.facts[at] = old._replace(
+        old = self.ports[at]
+        self.ports[at] = old._replace(
             rate_bps=old.rate_bps if old.rate_bps is not None else port.rate_bps,
             state=old.state if old.state is not PortState.UNKNOWN else port.state,
         )
@@ -79,7 +79,7 @@ def far_port(neighbor: Neighbor) -> Port:
     return Port(name=name or "unknown", medium=medium)
 
 
-def in_order(ports: Sequence[Port]) -> Sequence[Port]:
+def sort_ports(ports: Sequence[Port]) -> Sequence[Port]:
     """Return ports in an order that their facts alone decide, in nearly all cases the natural one.
 
     Sources give them in natural order; where one does not, nothing may depend on it.
@@ -87,7 +87,7 @@ def in_order(ports: Sequence[Port]) -> Sequence[Port]:
     return sorted(ports, key=lambda port: (len(port.name), port.name, port.ids))
 
 
-def best_source(neighbors: Sequence[Neighbor]) -> Sequence[Neighbor]:
+def select_best_source(neighbors: Sequence[Neighbor]) -> Sequence[Neighbor]:
     """Return the entries of a port that count: LLDP wins over CDP and the like."""
     if len(neighbors) < 2:  # noqa: PLR2004 - one neighbor needs no choice
         return neighbors
@@ -95,27 +95,27 @@ def best_source(neighbors: Sequence[Neighbor]) -> Sequence[Neighbor]:
     return sorted(best or neighbors, key=repr)
 
 
-def find_port(known: Known, keys: Iterable[PortKey]) -> int | None:
+def find_port(known: PortIndex, keys: Iterable[PortKey]) -> int | None:
     """Return the port that the first key with a port of its own names."""
     for key in keys:
         at = known.get(key)
-        if at is not None and at != SEVERAL:
+        if at is not None and at != SEVERAL_PORTS:
             return at
     return None
 
 
-def find_near(known: Known, port: Port) -> int | None:
+def find_own_port(known: PortIndex, port: Port) -> int | None:
     """Return the number of a port by its own claim: by its name, else by its other keys."""
     at = known.get(("name", port.name))
-    if at is not None and at != SEVERAL:
+    if at is not None and at != SEVERAL_PORTS:
         return at
     return find_port(known, port_keys(port.ids, port.name))
 
 
-def learn_port(known: Known, at: int, keys: Iterable[PortKey]) -> None:
+def index_port(known: PortIndex, at: int, keys: Iterable[PortKey]) -> None:
     """Remember the keys of a port."""
     for key in keys:
-        known[key] = at if known.get(key, at) == at else SEVERAL
+        known[key] = at if known.get(key, at) == at else SEVERAL_PORTS
 
 
 def port_keys(ids: Iterable[Id], name: str) -> list[PortKey]:

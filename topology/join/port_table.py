@@ -26,7 +26,7 @@ from topology.model.fabric_columns import (
     NameCodes,
     PortNames,
     Rates,
-    known_rate,
+    rate_or_none,
 )
 from topology.model.facts import GpuDistance
 from topology.model.lazy_rows import LazyRows
@@ -35,8 +35,8 @@ _Numbers = NDArray[np.int32]
 
 _DISTANCES: Final[tuple[GpuDistance | None, ...]] = (None, *GpuDistance)
 _DISTANCE_CODES: Final = {distance: code for code, distance in enumerate(_DISTANCES)}
-_EATS: Final = (None, False, True)
-_EATS_CODES: Final = {eats: code for code, eats in enumerate(_EATS)}
+_FIRMWARE_LLDP_VALUES: Final = (None, False, True)
+_FIRMWARE_LLDP_CODES: Final = {eats: code for code, eats in enumerate(_FIRMWARE_LLDP_VALUES)}
 
 
 class PortTable(NamedTuple):
@@ -49,7 +49,7 @@ class PortTable(NamedTuple):
     rates: Rates
     rdma: _Numbers
     distances: Codes
-    eats: Codes
+    firmware_lldp: Codes
     subnets: _Numbers
     texts: tuple[str, ...]
     """Different ones."""
@@ -65,12 +65,12 @@ class PortTable(NamedTuple):
         return len(self.devices)
 
     @property
-    def is_placed(self) -> Flags:
+    def has_gpu_distance(self) -> Flags:
         """Whether the distance of each to a GPU is told."""
         placed: Flags = self.distances > 0
         return placed
 
-    def rows(self) -> LazyRows[FabricPort]:
+    def fetch_rows(self) -> LazyRows[FabricPort]:
         """Return the ports as rows, made when somebody looks."""
         return LazyRows(self.size, self._rows_at)
 
@@ -78,11 +78,11 @@ class PortTable(NamedTuple):
         """Return their names, made when somebody looks."""
         return PortNames(self.size, self._names_at, self._name_codes)
 
-    def spliced(self, span: tuple[int, int], ports: Sequence[FabricPort]) -> PortTable:
+    def replace_ports(self, span: tuple[int, int], ports: Sequence[FabricPort]) -> PortTable:
         """Return the table with other ports in a span. Cost: copies of the arrays that change."""
         builder = PortTableBuilder(self.texts)
         builder.extend(ports)
-        fresh = builder.table()
+        fresh = builder.build()
         pairs = zip(self.columns, fresh.columns, strict=True)
         return PortTable._make((*(splice(was, span, now) for was, now in pairs), fresh.texts))
 
@@ -97,10 +97,10 @@ class PortTable(NamedTuple):
                 texts[name - 1],
                 MEDIA[medium],
                 STATES[state],
-                known_rate(bps),
+                rate_or_none(bps),
                 texts[rdma - 1] if rdma else None,
                 _DISTANCES[distance],
-                _EATS[eats],
+                _FIRMWARE_LLDP_VALUES[eats],
                 texts[subnet - 1] if subnet else None,
             )
 
@@ -122,7 +122,7 @@ class PortTableBuilder:
         self._devices, self._rates = array("q"), array("q")
         self._names, self._rdma, self._subnets = array("i"), array("i"), array("i")
         self._media, self._states = bytearray(), bytearray()
-        self._distances, self._eats = bytearray(), bytearray()
+        self._distances, self._firmware_lldp = bytearray(), bytearray()
 
     def __len__(self) -> int:
         """Return how many there are by now."""
@@ -133,18 +133,18 @@ class PortTableBuilder:
         for port in ports:
             self._devices.append(port.device)
             self._rates.append(UNKNOWN_RATE if port.rate_bps is None else port.rate_bps)
-            self._names.append(self._number(port.name))
-            self._rdma.append(self._number(port.rdma_device))
-            self._subnets.append(self._number(port.subnet))
+            self._names.append(self._intern(port.name))
+            self._rdma.append(self._intern(port.rdma_device))
+            self._subnets.append(self._intern(port.subnet))
             self._media.append(MEDIUM_CODES[port.medium])
             self._states.append(STATE_CODES[port.state])
             self._distances.append(_DISTANCE_CODES[port.gpu_distance])
-            self._eats.append(_EATS_CODES[port.firmware_lldp])
+            self._firmware_lldp.append(_FIRMWARE_LLDP_CODES[port.firmware_lldp])
 
-    def _number(self, text: str | None) -> int:
+    def _intern(self, text: str | None) -> int:
         return 0 if text is None else self._texts.setdefault(text, len(self._texts) + 1)
 
-    def table(self) -> PortTable:
+    def build(self) -> PortTable:
         """Return all of them."""
         return PortTable(
             devices=np.array(self._devices, np.intp),
@@ -154,7 +154,7 @@ class PortTableBuilder:
             rates=np.array(self._rates, np.int64),
             rdma=np.array(self._rdma, np.int32),
             distances=np.array(self._distances, np.uint8),
-            eats=np.array(self._eats, np.uint8),
+            firmware_lldp=np.array(self._firmware_lldp, np.uint8),
             subnets=np.array(self._subnets, np.int32),
             texts=tuple(self._texts),
         )

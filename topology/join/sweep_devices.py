@@ -16,14 +16,14 @@ from typing import cast
 
 import numpy as np
 
-from topology.identity.device_kinds import settle_nodes
+from topology.identity.device_kinds import resolve_nodes
 from topology.identity.device_names import display_names, sort_names
-from topology.model.claims import Origin, same_name
+from topology.model.claims import Origin, duplicate_name_finding
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import DeviceKind, Finding
 from topology.model.ids import Id, IdKind, short_name
 from topology.model.pair_counts import count_pairs
-from topology.sources.ibnetdiscover.columns import HCA, NOBODY, ROUTER, SWITCH, SweepColumns
+from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, ROUTER, SWITCH, SweepColumns
 from topology.sources.infiniband.node_names import host_names, switch_name
 
 _new_id = cast("Callable[[Iterable[object]], Id]", partial(tuple.__new__, Id))
@@ -48,7 +48,7 @@ class SweptDevice:
         found = self.sweep.columns
         own = {Id(IdKind.NODE_GUID, f"{found.guids[at]:016x}") for at in self.parts}
         images = (found.images[at] for at in self.parts)
-        boxes = {Id(IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}") for guid in images if guid != NOBODY}
+        boxes = {Id(IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}") for guid in images if guid != NO_GUID}
         return own | boxes
 
     def sorted_ids(self) -> tuple[Id, ...]:
@@ -62,7 +62,7 @@ class SweptDevice:
         own += [
             _new_id((IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}", ""))
             for guid in sorted(images)
-            if guid != NOBODY
+            if guid != NO_GUID
         ]
         return tuple(own)
 
@@ -73,7 +73,7 @@ class SweptDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class HcaLabels:
     """The RDMA names of CAs."""
 
     codes: Index
@@ -87,14 +87,14 @@ class Labels:
 
 
 @dataclass(slots=True)
-class SweptDevices:
+class JoinedSweep:
     """The devices of a sweep, in the order in which a fabric numbers them."""
 
     devices: list[SweptDevice]
     names: list[str]
     """Unique, one entry per device."""
-    labels: Labels
-    age: list[int]
+    labels: HcaLabels
+    claim_order: list[int]
     """One entry per device: its place in the order of claims."""
     findings: list[Finding] = field(default_factory=list)
 
@@ -104,7 +104,7 @@ class SweptDevices:
         return np.fromiter(chain.from_iterable(parts), np.intp)
 
 
-def join_nodes(sweep: SweepColumns) -> SweptDevices | None:
+def join_sweep_nodes(sweep: SweepColumns) -> JoinedSweep | None:
     """Return the devices of a sweep; None where an id stands for two, or is no node GUID.
 
     Cost: O(nodes log nodes), 2 µs each.
@@ -117,25 +117,25 @@ def join_nodes(sweep: SweepColumns) -> SweptDevices | None:
     for at in np.flatnonzero(is_host).tolist():
         by_name[names[at]].append(at)
     alone = [*np.flatnonzero(~is_host).tolist(), *by_name.pop("", ())]
-    found = list(_singles(sweep, alone, names))
+    found = list(_build_single_devices(sweep, alone, names))
     findings: list[Finding] = []
     hosts = _by_short_name(by_name)
-    several = _are_several(sweep, list(hosts.values()), labels).tolist()
+    several = _find_shared_names(sweep, list(hosts.values()), labels).tolist()
     for (name, parts), is_several in zip(hosts.items(), several, strict=True):
         if is_several:
-            findings.append(same_name(name, len(parts)))
+            findings.append(duplicate_name_finding(name, len(parts)))
             found += (SweptDevice(sweep, DeviceKind.HOST, [], [at]) for at in parts)
         else:
             found.append(SweptDevice(sweep, DeviceKind.HOST, [names[parts[0]]], parts))
     found.sort(key=lambda device: (names[device.parts[0]], device.parts[0]))
-    findings += settle_nodes(found)
+    findings += resolve_nodes(found)
     titles = display_names(found)
     order = sort_names(titles)
-    return SweptDevices(
+    return JoinedSweep(
         devices=[found[at] for at in order],
         names=[titles[at] for at in order],
         labels=labels,
-        age=order,
+        claim_order=order,
         findings=findings,
     )
 
@@ -143,13 +143,13 @@ def join_nodes(sweep: SweepColumns) -> SweptDevices | None:
 def _is_plain(sweep: SweepColumns) -> bool:
     """Return whether every node has a node GUID, and every GUID of a node or port has one node."""
     found = sweep.columns
-    told = np.sort(found.own_guids[found.own_guids != NOBODY])
+    told = np.sort(found.own_guids[found.own_guids != NO_GUID])
     is_whole = np.isin(found.letters, (SWITCH, HCA, ROUTER)).all()
     is_unique = (found.guids[1:] > found.guids[:-1]).all()
     return bool(is_whole and is_unique and (told[1:] > told[:-1]).all())
 
 
-def _describe(sweep: SweepColumns) -> tuple[list[str], Labels]:
+def _describe(sweep: SweepColumns) -> tuple[list[str], HcaLabels]:
     """Return the name of every node, and the RDMA names of CAs."""
     texts = sweep.descriptions()
     is_ca = sweep.columns.letters == HCA
@@ -162,10 +162,10 @@ def _describe(sweep: SweepColumns) -> tuple[list[str], Labels]:
         codes[at] = known.setdefault(label, len(known))
     for at in np.flatnonzero(~is_ca).tolist():
         names[at] = switch_name(texts[at])
-    return names, Labels(codes, list(known))
+    return names, HcaLabels(codes, list(known))
 
 
-def _singles(
+def _build_single_devices(
     sweep: SweepColumns, nodes: Iterable[int], names: Sequence[str]
 ) -> Iterator[SweptDevice]:
     """Yield the devices that are one node each."""
@@ -184,7 +184,9 @@ def _by_short_name(by_name: Mapping[str, list[int]]) -> Mapping[str, list[int]]:
     return dict(sorted(found.items()))
 
 
-def _are_several(sweep: SweepColumns, hosts: Sequence[Sequence[int]], labels: Labels) -> Flags:
+def _find_shared_names(
+    sweep: SweepColumns, hosts: Sequence[Sequence[int]], labels: HcaLabels
+) -> Flags:
     """Tell which names are those of several hosts: some CAs there share their own names, too.
 
     Those without a name of their own go by their GUIDs; those without ports tell nothing.
@@ -201,6 +203,6 @@ def _are_several(sweep: SweepColumns, hosts: Sequence[Sequence[int]], labels: La
     is_named = tells & (labels.codes[nodes] > 0)
     shared = count_pairs(owners[is_named], labels.codes[nodes[is_named]])
     are_several: Flags = np.bincount(owners[tells], minlength=len(hosts)) == 0
-    are_several[shared.ones[shared.counts > 1]] = True
+    are_several[shared.left[shared.counts > 1]] = True
     are_several[sizes == 1] = False
     return are_several

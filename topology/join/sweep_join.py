@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from topology.join.sweep_devices import SweptDevices, join_nodes
-from topology.join.unmatched_ports import AddedPort, Places, place_strays
+from topology.join.sweep_devices import JoinedSweep, join_sweep_nodes
+from topology.join.unmatched_ports import AddedPort, PortLines, place_unmatched
 from topology.model.claims import SweptClaims
 from topology.model.fabric import Fabric, FabricDevice, FabricPort, Link
 from topology.model.fabric_columns import (
@@ -31,19 +31,19 @@ from topology.model.fabric_columns import (
     PortNames,
     Rates,
     code_names,
-    known_rate,
+    rate_or_none,
     rate_column,
 )
 from topology.model.facts import Medium, PortState, sort_findings
 from topology.model.lazy_rows import LazyRows
-from topology.sources.ibnetdiscover.columns import HCA, NOBODY, RATES, SweepColumns
+from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, RATES, SweepColumns
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices as SweptClaimDevices
 
 _HALF = 32
 """Bits for one of two numbers."""
 
 
-def build_swept(claims: Sequence[SweptClaims]) -> Fabric | None:
+def build_sweep_fabric(claims: Sequence[SweptClaims]) -> Fabric | None:
     """Return the fabric of one sweep; None where it takes the careful way.
 
     Cost: O(n log n) in nodes and port lines, 0.5 µs each.
@@ -52,18 +52,18 @@ def build_swept(claims: Sequence[SweptClaims]) -> Fabric | None:
     if len(claims) > 1 or not isinstance(devices, SweptClaimDevices):
         return None
     sweep = devices.sweep
-    joined = join_nodes(sweep)
+    joined = join_sweep_nodes(sweep)
     if joined is None:
         return None
     ports = _number_ports(sweep, joined)
     far = _find_far_ends(sweep, ports)
     if far is None:
         return None
-    added = place_strays(sweep, joined, ports, far)
-    return _assemble(sweep, joined, ports, far=far, added=added)
+    added = place_unmatched(sweep, joined, ports, far)
+    return _assemble_fabric(sweep, joined, ports, far=far, added=added)
 
 
-def _number_ports(sweep: SweepColumns, joined: SweptDevices) -> Places:
+def _number_ports(sweep: SweepColumns, joined: JoinedSweep) -> PortLines:
     """Number all port lines: one device after the other, nodes in the order of their claims."""
     nodes = joined.nodes()
     counts = sweep.columns.num_rows[nodes]
@@ -76,12 +76,12 @@ def _number_ports(sweep: SweepColumns, joined: SweptDevices) -> Places:
     )
     device_of_node = np.empty(len(sweep), np.intp)
     device_of_node[nodes] = device_of
-    return Places(
+    return PortLines(
         lines, number, np.repeat(nodes, counts), np.repeat(device_of, counts), device_of_node
     )
 
 
-def _find_far_ends(sweep: SweepColumns, ports: Places) -> Index | None:
+def _find_far_ends(sweep: SweepColumns, ports: PortLines) -> Index | None:
     """Return the port that each port hears, -1 where its node does not tell it or nobody is.
 
     None where a peer has no record.
@@ -89,7 +89,7 @@ def _find_far_ends(sweep: SweepColumns, ports: Places) -> Index | None:
     found = sweep.columns
     peers, numbers = found.peers[ports.lines], found.far_numbers[ports.lines].astype(np.intp)
     nodes = np.minimum(np.searchsorted(found.guids, peers), len(found.guids) - 1)
-    is_heard = found.peer_letters[ports.lines] != NOBODY
+    is_heard = found.peer_letters[ports.lines] != NO_GUID
     if (is_heard & (found.guids[nodes] != peers)).any():
         return None
     starts, sizes = sweep.row_starts[nodes], found.num_rows[nodes]
@@ -100,11 +100,11 @@ def _find_far_ends(sweep: SweepColumns, ports: Places) -> Index | None:
     is_there &= found.numbers[line] == numbers
     gaps = np.flatnonzero(~is_there & is_heard & (sizes > 0))
     if len(gaps):
-        line[gaps], is_there[gaps] = _search(sweep, nodes[gaps], numbers[gaps])
+        line[gaps], is_there[gaps] = _find_lines(sweep, nodes[gaps], numbers[gaps])
     return np.where(is_there, ports.number[line], -1)
 
 
-def _search(sweep: SweepColumns, nodes: Index, numbers: Index) -> tuple[Index, Flags]:
+def _find_lines(sweep: SweepColumns, nodes: Index, numbers: Index) -> tuple[Index, Flags]:
     """Return the lines of some ports by node and number, and whether there is one."""
     found = sweep.columns
     owners = sweep.row_nodes()
@@ -116,12 +116,12 @@ def _search(sweep: SweepColumns, nodes: Index, numbers: Index) -> tuple[Index, F
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _FabricRows:
     """Makes the rows of a fabric out of its columns."""
 
     sweep: SweepColumns
-    joined: SweptDevices
-    ports: Places
+    joined: JoinedSweep
+    ports: PortLines
     added: Sequence[AddedPort]
 
     def devices(self, places: Sequence[int]) -> Iterator[FabricDevice]:
@@ -139,7 +139,7 @@ class _Rows:
             strict=True,
         )
         for (name, rdma), device, state, bps in rows:
-            yield FabricPort(device, name, Medium.INFINIBAND, state, known_rate(bps), rdma, None)
+            yield FabricPort(device, name, Medium.INFINIBAND, state, rate_or_none(bps), rdma, None)
 
     def port_names(self, places: Sequence[int]) -> Iterator[str]:
         return (name for name, _ in self._names(np.fromiter(places, np.intp, len(places))))
@@ -183,26 +183,26 @@ class _Rows:
 
     def links(self, columns: LinkColumns, places: Sequence[int]) -> Iterator[Link]:
         chosen = np.fromiter(places, np.intp, len(places))
-        rates = [known_rate(rate) for rate in columns.rates[chosen].tolist()]
-        flags = columns.one_sided[chosen].tolist(), columns.disputed[chosen].tolist()
+        rates = [rate_or_none(rate) for rate in columns.rates[chosen].tolist()]
+        flags = columns.is_one_sided[chosen].tolist(), columns.is_disputed[chosen].tolist()
         ends = columns.a[chosen].tolist(), columns.b[chosen].tolist()
         return map(Link, *ends, *flags, rates)
 
 
-def _assemble(
+def _assemble_fabric(
     sweep: SweepColumns,
-    joined: SweptDevices,
-    ports: Places,
+    joined: JoinedSweep,
+    ports: PortLines,
     *,
     far: Index,
     added: Sequence[AddedPort],
 ) -> Fabric:
     num_added = len(added)
     own_rates = rate_column(RATES)[sweep.columns.rates[ports.lines]]
-    is_up = sweep.columns.peer_letters[ports.lines] != NOBODY
+    is_up = sweep.columns.peer_letters[ports.lines] != NO_GUID
     up, down = STATE_CODES[PortState.UP], STATE_CODES[PortState.DOWN]
     unknown = STATE_CODES[PortState.UNKNOWN]
-    rows = _Rows(sweep, joined, ports, added)
+    rows = _FabricRows(sweep, joined, ports, added)
     columns = FabricColumns(
         names=joined.names,
         nodes=[device.node for device in joined.devices],
@@ -212,9 +212,9 @@ def _assemble(
         media=np.full(len(far) + num_added, MEDIUM_CODES[Medium.INFINIBAND], np.uint8),
         states=np.append(np.where(is_up, up, down), [unknown] * num_added).astype(np.uint8),
         rates=np.append(own_rates, [UNKNOWN_RATE] * num_added).astype(np.int64),
-        is_placed=np.zeros(len(far) + num_added, np.bool_),
-        links=_pair(far, own_rates, len(far) + num_added),
-        are_boxed=_are_boxed(sweep, ports.device_of_node, len(joined.devices)),
+        has_gpu_distance=np.zeros(len(far) + num_added, np.bool_),
+        links=_pair_links(far, own_rates, len(far) + num_added),
+        has_shared_image=_find_shared_images(sweep, ports.device_of_node, len(joined.devices)),
     )
     return Fabric(
         devices=LazyRows(len(joined.devices), rows.devices),
@@ -225,9 +225,9 @@ def _assemble(
     )
 
 
-def _are_boxed(sweep: SweepColumns, device_of_node: Index, num_devices: int) -> Flags:
+def _find_shared_images(sweep: SweepColumns, device_of_node: Index, num_devices: int) -> Flags:
     """Tell which devices share a system image with another one."""
-    is_told = sweep.columns.images != NOBODY
+    is_told = sweep.columns.images != NO_GUID
     images, owners = sweep.columns.images[is_told], device_of_node[is_told]
     order = np.lexsort((owners, images))
     images, owners = images[order], owners[order]
@@ -237,7 +237,7 @@ def _are_boxed(sweep: SweepColumns, device_of_node: Index, num_devices: int) -> 
     return are_boxed
 
 
-def _pair(far: Index, rates: Rates, num_ports: int) -> LinkColumns:
+def _pair_links(far: Index, rates: Rates, num_ports: int) -> LinkColumns:
     """Return the links: both ends agree, or one end tells it alone."""
     near = np.arange(len(far))
     tells = (far >= 0) & (far != near)

@@ -13,15 +13,15 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from topology.join.sweep_devices import SweptDevices
+from topology.join.sweep_devices import JoinedSweep
 from topology.model.fabric_columns import Index
-from topology.sources.ibnetdiscover.columns import HCA, NOBODY, SweepColumns
+from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, SweepColumns
 from topology.sources.infiniband.node_names import host_name
 
 _Key: TypeAlias = tuple[str, str]
 
 
-class Places(NamedTuple):
+class PortLines(NamedTuple):
     """Where the port lines of a sweep went; one entry per port but for the last."""
 
     lines: Index
@@ -39,8 +39,8 @@ class AddedPort(NamedTuple):
     name: str
 
 
-def place_strays(
-    sweep: SweepColumns, joined: SweptDevices, ports: Places, far: Index
+def place_unmatched(
+    sweep: SweepColumns, joined: JoinedSweep, ports: PortLines, far: Index
 ) -> list[AddedPort]:
     """Fill in the far ends that are -1 although the port hears one.
 
@@ -53,52 +53,52 @@ def place_strays(
     Returns:
         The ports that had to be added; they are numbered after all others.
     """
-    is_heard = sweep.columns.peer_letters[ports.lines] != NOBODY
+    is_heard = sweep.columns.peer_letters[ports.lines] != NO_GUID
     strays = np.flatnonzero((far < 0) & is_heard)
     if not len(strays):
         return []
-    placing = _Placing(sweep, joined, ports, far)
-    ordered = sorted(strays.tolist(), key=placing.turn)
+    placing = _UnmatchedPlacer(sweep, joined, ports, far)
+    ordered = sorted(strays.tolist(), key=placing.sort_key)
     left = [at for at in ordered if not placing.find(at)]
-    answers = {at: placing.answers(at) for at in left}
+    answers = {at: placing.find_answers(at) for at in left}
     for at in left:
         placing.place(at, answers[at])
     return placing.added
 
 
 @dataclass(slots=True)
-class _Placing:
+class _UnmatchedPlacer:
     sweep: SweepColumns
-    joined: SweptDevices
-    ports: Places
+    joined: JoinedSweep
+    ports: PortLines
     far: Index
     added: list[AddedPort] = field(default_factory=list)
     known: dict[int, dict[_Key, int]] = field(default_factory=dict)
     """By device: key to port, -1 where several share it."""
 
-    def turn(self, at: int) -> tuple[int, int]:
+    def sort_key(self, at: int) -> tuple[int, int]:
         """Return when a port's turn is: in the order of devices' claims, then of their ports."""
-        return self.joined.age[int(self.ports.devices[at])], at
+        return self.joined.claim_order[int(self.ports.devices[at])], at
 
     def find(self, at: int) -> bool:
         """Fill in the far end where its keys tell it."""
-        device, keys, _ = self._heard(at)
+        device, keys, _ = self._far_keys(at)
         known = self._known(device)
         found = next((known[key] for key in keys if known.get(key, -1) >= 0), None)
         if found is not None:
             self.far[at] = found
         return found is not None
 
-    def answers(self, at: int) -> Index:
+    def find_answers(self, at: int) -> Index:
         """Return the ports of the peer that hear this port."""
-        device, _, _ = self._heard(at)
+        device, _, _ = self._far_keys(at)
         hearing = np.flatnonzero(self.far == at)
         answers: Index = hearing[self.ports.devices[hearing] == device]
         return answers
 
     def place(self, at: int, answers: Index) -> None:
         """Fill in the far end by its answer, else by a port that is added."""
-        device, keys, name = self._heard(at)
+        device, keys, name = self._far_keys(at)
         if self.find(at):
             return
         if len(answers) == 1:
@@ -106,9 +106,9 @@ class _Placing:
             return
         self.added.append(AddedPort(device, name))
         self.far[at] = len(self.far) + len(self.added) - 1
-        self._learn(self._known(device), int(self.far[at]), keys)
+        self._add_keys(self._known(device), int(self.far[at]), keys)
 
-    def _heard(self, at: int) -> tuple[int, list[_Key], str]:
+    def _far_keys(self, at: int) -> tuple[int, list[_Key], str]:
         """Return the device that a port hears, the keys of the port there, and its name."""
         found, line = self.sweep.columns, int(self.ports.lines[at])
         peer = int(np.searchsorted(found.guids, found.peers[line]))
@@ -126,7 +126,7 @@ class _Placing:
             known = self.known[device] = {}
             for node in self.joined.devices[device].parts:
                 for port, keys in self._own_ports(node):
-                    self._learn(known, port, keys)
+                    self._add_keys(known, port, keys)
         return known
 
     def _own_ports(self, node: int) -> Iterator[tuple[int, list[_Key]]]:
@@ -140,7 +140,7 @@ class _Placing:
             keys = _keys((guid, number), int(found.own_guids[line]), name)
             yield int(self.ports.number[line]), list(keys)
 
-    def _learn(self, known: dict[_Key, int], port: int, keys: list[_Key]) -> None:
+    def _add_keys(self, known: dict[_Key, int], port: int, keys: list[_Key]) -> None:
         for key in keys:
             known[key] = port if known.get(key, port) == port else -1
 
@@ -148,6 +148,6 @@ class _Placing:
 def _keys(end: tuple[str, str], guid: int, name: str) -> Iterator[_Key]:
     """Yield what a port is known by within its device, strongest first."""
     yield "guid", "/".join(end)
-    if guid != NOBODY:
+    if guid != NO_GUID:
         yield "port-guid", f"{guid:016x}"
     yield "name", name

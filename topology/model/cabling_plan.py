@@ -40,7 +40,7 @@ class CablingPlan:
     """File name or the like."""
 
 
-def refuse_cable(cable: PlannedCable, problem: str, *, form: str, source: str) -> ParseError:
+def cable_error(cable: PlannedCable, problem: str, *, form: str, source: str) -> ParseError:
     """Return why a cable of a plan cannot count, with its place: a line, or its number in JSON."""
     is_numbered = form == JSON_FORM
     return ParseError(

@@ -22,7 +22,7 @@ from topology.model.ids import Id, IdKind
 Key = tuple[str, str]
 
 
-class FirstOwners(Protocol):
+class PreviousOwners(Protocol):
     """Who had which id in the last generation."""
 
     def get(self, key: Key, /) -> str | None:
@@ -56,7 +56,7 @@ class Claim:
         return self.device.name
 
 
-class MadeClaim(Claim):
+class LazyClaim(Claim):
     """A claim whose device is made for each who asks; it equals one that has this device."""
 
     __slots__ = ("_name",)
@@ -84,7 +84,7 @@ class MadeClaim(Claim):
         return hash((self.device, self.origin))
 
 
-class SweptClaim(MadeClaim):
+class SweptClaim(LazyClaim):
     """One device of a sweep."""
 
     __slots__ = ("_at", "_devices")
@@ -129,7 +129,7 @@ class SweptClaims:
         return (SweptClaim(self.devices, at, name) for at, name in enumerate(names))
 
 
-def spell_out(claims: Iterable[Claim | SweptClaims]) -> Iterator[Claim]:
+def expand_claims(claims: Iterable[Claim | SweptClaims]) -> Iterator[Claim]:
     """Yield all claims, those of sweeps one by one."""
     for claim in claims:
         yield from claim if isinstance(claim, SweptClaims) else (claim,)
@@ -185,7 +185,7 @@ def _sort_namesakes(claims: Iterable[Claim]) -> Iterator[Claim]:
         yield from group if len(group) == 1 else sorted(group, key=lambda one: repr(one.device))
 
 
-def same_name(name: str, num_devices: int) -> Finding:
+def duplicate_name_finding(name: str, num_devices: int) -> Finding:
     """Return the finding about devices that their name cannot tell apart."""
     kept = show(name)
     return Finding(

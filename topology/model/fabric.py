@@ -81,7 +81,7 @@ class Fabric:
     """Sorted by ports."""
     findings: tuple[Finding, ...]
     columns: FabricColumns | None = field(default=None, compare=False, repr=False)
-    """The same as arrays, where it was made of arrays; see `columns_of`."""
+    """The same as arrays, where it was made of arrays; see `build_columns`."""
 
     def port_name(self, port: int) -> PortName:
         """Return a port as people find it."""
@@ -107,12 +107,14 @@ def columns_of(fabric: Fabric) -> FabricColumns:
         media=np.array([MEDIUM_CODES[port.medium] for port in fabric.ports], np.uint8),
         states=np.array([STATE_CODES[port.state] for port in fabric.ports], np.uint8),
         rates=rate_column([port.rate_bps for port in fabric.ports]),
-        is_placed=np.array([port.gpu_distance is not None for port in fabric.ports], np.bool_),
+        has_gpu_distance=np.array(
+            [port.gpu_distance is not None for port in fabric.ports], np.bool_
+        ),
         links=LinkColumns(
             a=np.array([link.a for link in fabric.links], np.intp),
             b=np.array([link.b for link in fabric.links], np.intp),
-            one_sided=np.array([link.is_one_sided for link in fabric.links], np.bool_),
-            disputed=np.array([link.is_disputed for link in fabric.links], np.bool_),
+            is_one_sided=np.array([link.is_one_sided for link in fabric.links], np.bool_),
+            is_disputed=np.array([link.is_disputed for link in fabric.links], np.bool_),
             rates=rate_column([link.rate_bps for link in fabric.links]),
         ),
     )

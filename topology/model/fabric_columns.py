@@ -34,8 +34,8 @@ class LinkColumns(NamedTuple):
     a: Index
     """The lower port."""
     b: Index
-    one_sided: Flags
-    disputed: Flags
+    is_one_sided: Flags
+    is_disputed: Flags
     rates: Rates
     """The lower of what the two ends say."""
 
@@ -84,10 +84,10 @@ class FabricColumns(NamedTuple):
     states: Codes
     rates: Rates
     """Bits per second; UNKNOWN_RATE where nothing tells."""
-    is_placed: Flags
+    has_gpu_distance: Flags
     """Whether its distance to a GPU is told."""
     links: LinkColumns
-    are_boxed: Flags | None = None
+    has_shared_image: Flags | None = None
     """Per device whether another one has the same system image; None where nobody looked."""
 
 
@@ -107,7 +107,7 @@ def code_names(names: Iterable[str]) -> NameCodes:
     return NameCodes(np.array(codes, np.intp), list(known))
 
 
-def known_rate(rate: int) -> int | None:
+def rate_or_none(rate: int) -> int | None:
     """Return a rate of a column as rows have it."""
     return None if rate == UNKNOWN_RATE else rate
 

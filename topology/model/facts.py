@@ -116,7 +116,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParseResult:
     """What a parser made of an input: every good line's facts, and an error per bad one."""
 
     devices: Sequence[Device] = ()

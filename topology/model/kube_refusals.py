@@ -52,11 +52,11 @@ def error_of_status(
         f"{what}: {status} {message}".rstrip(),
         status=status,
         reason=show(str(found.get("reason", ""))),
-        retry_after_s=_seconds(retry_after or hint),
+        retry_after_s=_parse_retry_after(retry_after or hint),
     )
 
 
-def error_of_silence(what: str, error: Exception) -> KubeUnavailable:
+def error_of_no_answer(what: str, error: Exception) -> KubeUnavailable:
     """Return the error of a request that got no answer."""
     text = " ".join(str(error).split())
     return KubeUnavailable(f"{what}: {show(text, MESSAGE_CHARS) or type(error).__name__}")
@@ -73,7 +73,7 @@ def _decode(body: bytes) -> Mapping[str, Any]:
     return {"message": body[:MESSAGE_CHARS].decode("utf-8", "replace")}
 
 
-def _seconds(asked: object) -> float | None:
+def _parse_retry_after(asked: object) -> float | None:
     """Return how long to wait; a date, which the API server never sends, is not understood."""
     try:
         seconds = float(str(asked))

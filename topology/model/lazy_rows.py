@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar, overload
 
 _Row = TypeVar("_Row")
-_MANY: Final = 8
+_MAX_SINGLE_REQUESTS: Final = 8
 """One row in so many asked for singly: then all are made, because the rest will be, too."""
 
 
-class ActsAsTuple(Sequence[_Row]):
+class LazyTuple(Sequence[_Row]):
     """A sequence that makes its rows when asked; compares and hashes as the tuple of them."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ class ActsAsTuple(Sequence[_Row]):
         return hash(self._all())
 
 
-class LazyRows(ActsAsTuple[_Row]):
+class LazyRows(LazyTuple[_Row]):
     """Rows of which some may be made alone, and all are kept once they are made."""
 
     def __init__(self, size: int, make: Callable[[Sequence[int]], Iterator[_Row]]) -> None:
@@ -46,7 +46,7 @@ class LazyRows(ActsAsTuple[_Row]):
         self._size = size
         self._make = make
         self._rows: tuple[_Row, ...] | None = None
-        self._num_asked = 0
+        self._num_requests = 0
 
     def _all(self) -> tuple[_Row, ...]:
         if self._rows is None:
@@ -68,9 +68,11 @@ class LazyRows(ActsAsTuple[_Row]):
         places = range(self._size)[at]
         if isinstance(places, range):
             return tuple(self._make(places))
-        self._num_asked += 1
+        self._num_requests += 1
         return (
-            self._all()[at] if self._num_asked * _MANY > self._size else next(self._make((places,)))
+            self._all()[at]
+            if self._num_requests * _MAX_SINGLE_REQUESTS > self._size
+            else next(self._make((places,)))
         )
 
     def at(self, places: Sequence[int]) -> Sequence[_Row]:

@@ -17,16 +17,16 @@ _HALF: Final = 32
 _LOWER_HALF: Final = (1 << _HALF) - 1
 
 
-class Pairs(NamedTuple):
+class PairCounts(NamedTuple):
     """Pairs and how often each is there, one entry per pair; sorted by one, then by the other."""
 
-    ones: Index
-    others: Index
+    left: Index
+    right: Index
     counts: Index
 
-    def where(self, chosen: Flags | Index) -> Pairs:
+    def where(self, chosen: Flags | Index) -> PairCounts:
         """Return some of the pairs, given by a flag for each or by their places."""
-        return Pairs(*(column[chosen] for column in self))
+        return PairCounts(*(column[chosen] for column in self))
 
     def count_to(self, is_chosen: Flags) -> Index:
         """Return how often each number is a pair with one of the chosen others.
@@ -34,23 +34,23 @@ class Pairs(NamedTuple):
         Args:
             is_chosen: one entry per number, as is what is returned.
         """
-        weights = self.counts * is_chosen[self.others]
-        return np.bincount(self.ones, weights, len(is_chosen)).astype(np.intp)
+        weights = self.counts * is_chosen[self.right]
+        return np.bincount(self.left, weights, len(is_chosen)).astype(np.intp)
 
-    def by_one(self) -> dict[int, dict[int, int]]:
+    def by_left(self) -> dict[int, dict[int, int]]:
         """Return one to other to count, all ascending. Cost: O(pairs)."""
-        starts = np.flatnonzero(np.diff(self.ones, prepend=-1))
-        stops = np.append(starts, len(self.ones))[1:]
-        others, counts = self.others.tolist(), self.counts.tolist()
+        starts = np.flatnonzero(np.diff(self.left, prepend=-1))
+        stops = np.append(starts, len(self.left))[1:]
+        others, counts = self.right.tolist(), self.counts.tolist()
         return {
             one: dict(zip(others[start:stop], counts[start:stop], strict=True))
             for one, start, stop in zip(
-                self.ones[starts].tolist(), starts.tolist(), stops.tolist(), strict=True
+                self.left[starts].tolist(), starts.tolist(), stops.tolist(), strict=True
             )
         }
 
 
-def count_pairs(ones: Index, others: Index, times: Index | None = None) -> Pairs:
+def count_pairs(ones: Index, others: Index, times: Index | None = None) -> PairCounts:
     """Return which numbers are pairs, and how often. Cost: O(n log n).
 
     Args:
@@ -70,4 +70,4 @@ def count_pairs(ones: Index, others: Index, times: Index | None = None) -> Pairs
         counts = np.diff(places, append=len(keys))
     else:
         counts = np.add.reduceat(times, places)
-    return Pairs(found >> _HALF, found & _LOWER_HALF, counts)
+    return PairCounts(found >> _HALF, found & _LOWER_HALF, counts)

@@ -112,7 +112,7 @@ def build_tree(
         children.setdefault(spec.parent, []).append(spec.name)
     for spec in by_name.values():
         _check_parent(spec, by_name)
-    order = _walk(by_name, children)
+    order = _walk_domains(by_name, children)
     return _index(order, by_name, tiers=tiers, plane=plane, unplaced=unplaced)
 
 
@@ -125,7 +125,7 @@ def _check_parent(spec: DomainSpec, by_name: Mapping[str, DomainSpec]) -> None:
         raise InvariantError(f"{spec.parent} is not above its child {spec.name}")
 
 
-def _walk(
+def _walk_domains(
     by_name: Mapping[str, DomainSpec], children: Mapping[str | None, list[str]]
 ) -> list[tuple[str, int, int]]:
     """Return (name, start, stop) of every domain, parents after their children."""

@@ -28,7 +28,7 @@ _EXPECTED: Final = {
 """Texts by pydantic's error type; its own text for the others."""
 
 
-def object_of(document: object, kind: str, version: str) -> Mapping[str, Any] | str:
+def check_object(document: object, kind: str, version: str) -> Mapping[str, Any] | str:
     """Return a document that is an object of a kind and version, else why it is none."""
     if not isinstance(document, Mapping):
         return f"expected a {kind} object, got {type(document).__name__}"
@@ -41,7 +41,7 @@ def object_of(document: object, kind: str, version: str) -> Mapping[str, Any] | 
     return f"expected {kind} of {version}, got {seen}"
 
 
-def expectation(fault: ErrorDetails) -> str:
+def describe_fault(fault: ErrorDetails) -> str:
     """Return what a value should have been, or why it is refused."""
     kind, context = fault["type"], fault.get("ctx", {})
     if kind == "value_error":
@@ -66,4 +66,4 @@ def describe_validation(error: ValidationError, limit: int = 5) -> list[str]:
 
 def _line(fault: ErrorDetails) -> str:
     path = ".".join(str(part) for part in fault["loc"])
-    return show(f"{path}: {expectation(fault)}" if path else expectation(fault))
+    return show(f"{path}: {describe_fault(fault)}" if path else describe_fault(fault))

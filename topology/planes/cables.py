@@ -20,11 +20,11 @@ from topology.model.fabric_columns import (
     Flags,
     Index,
     Rates,
-    known_rate,
+    rate_or_none,
 )
 from topology.model.facts import DeviceKind, Medium
 from topology.model.lazy_rows import LazyRows, rows_at
-from topology.model.pair_counts import Pairs, count_pairs
+from topology.model.pair_counts import PairCounts, count_pairs
 
 # How makers of switches call the port that leads to the management network, and to no host.
 _MANAGEMENT_PORT = re.compile(
@@ -65,12 +65,12 @@ class EdgeRows(LazyRows[Edge]):
         return EdgeRows(EdgeColumns(*(column[is_kept] for column in self.columns)))
 
     @cached_property
-    def pairs(self) -> Pairs:
+    def pairs(self) -> PairCounts:
         """`a` to `b` to number of links."""
         return count_pairs(self.columns.a, self.columns.b)
 
     @cached_property
-    def around(self) -> Pairs:
+    def pairs_both_ways(self) -> PairCounts:
         """Either end to the other to number of links."""
         a, b, _, _ = self.columns
         return count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
@@ -89,7 +89,7 @@ def edge_columns(edges: Sequence[Edge]) -> EdgeColumns:
     return EdgeColumns(*table.T)
 
 
-def pairs_of(edges: Sequence[Edge]) -> Pairs:
+def pairs_of(edges: Sequence[Edge]) -> PairCounts:
     """Return `a` to `b` to number of links. Cost: O(links log links), once for arrays."""
     if isinstance(edges, EdgeRows):
         return edges.pairs
@@ -97,10 +97,10 @@ def pairs_of(edges: Sequence[Edge]) -> Pairs:
     return count_pairs(a, b)
 
 
-def pairs_around(edges: Sequence[Edge]) -> Pairs:
+def pairs_both_ways(edges: Sequence[Edge]) -> PairCounts:
     """Return either end to the other to number of links. Cost: as `pairs_of`."""
     if isinstance(edges, EdgeRows):
-        return edges.around
+        return edges.pairs_both_ways
     a, b, _, _ = edge_columns(edges)
     return count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
 
@@ -112,7 +112,7 @@ class Cables:
     host_edges: EdgeRows
     """`a` is the host, `b` the switch."""
     switch_edges: EdgeRows
-    managed_by: frozenset[int]
+    management_ports: frozenset[int]
     """Ports of switches by which people manage them; cables there lead to no network for jobs."""
     hosts: tuple[int, ...]
     """Ascending; every host, also those without ports."""
@@ -122,7 +122,7 @@ class Cables:
     """By port of the fabric; what only the other end of a host's cable tells is filled in."""
 
 
-def find_cables(fabric: Fabric, *, managed_by: frozenset[int] | None = None) -> Cables:
+def find_cables(fabric: Fabric, *, management_ports: frozenset[int] | None = None) -> Cables:
     """Return the cables but disputed ones, loop-backs, NVLink, and those of other devices.
 
     Cost: O(ports + links), 0.5 µs each, a tenth of it where names need not be looked at.
@@ -135,7 +135,7 @@ def find_cables(fabric: Fabric, *, managed_by: frozenset[int] | None = None) -> 
     links, ends = columns.links, (columns.links.a, columns.links.b)
     a, b = (columns.port_devices[port] for port in ends)
     is_nvlink = columns.media == MEDIUM_CODES[Medium.NVLINK]
-    is_used = ~(links.disputed | (a == b))
+    is_used = ~(links.is_disputed | (a == b))
     if is_nvlink.any():
         is_used &= ~(is_nvlink[links.a] | is_nvlink[links.b])
     is_switch = columns.kinds == KIND_CODES[DeviceKind.SWITCH]
@@ -151,16 +151,18 @@ def find_cables(fabric: Fabric, *, managed_by: frozenset[int] | None = None) -> 
     return Cables(
         host_edges=EdgeRows(EdgeColumns(low[0], high[0], low[1], high[1])),
         switch_edges=EdgeRows(EdgeColumns(*(column[between] for column in (a, b, *ends)))),
-        managed_by=(
-            _management_ports(fabric, columns, between) if managed_by is None else managed_by
+        management_ports=(
+            _management_ports(fabric, columns, between)
+            if management_ports is None
+            else management_ports
         ),
         hosts=tuple(np.flatnonzero(is_host).tolist()),
         host_ports=np.flatnonzero(is_host[columns.port_devices] & ~is_nvlink),
-        rates=_told_rates(columns, np.flatnonzero(is_used & ~between)),
+        rates=_reported_rates(columns, np.flatnonzero(is_used & ~between)),
     )
 
 
-def _told_rates(columns: FabricColumns, links: Index) -> Rates:
+def _reported_rates(columns: FabricColumns, links: Index) -> Rates:
     """Return the rates of ports; what only these links tell is filled in, which is rare."""
     cables = columns.links
     links = links[cables.rates[links] != UNKNOWN_RATE]
@@ -197,13 +199,13 @@ def ports_of_hosts(
     """
     found: dict[int, dict[int, FabricPort]] = defaultdict(dict)
     rows = rows_at(fabric.ports, places.tolist())
-    told = map(known_rate, cables.rates[places].tolist())
+    told = map(rate_or_none, cables.rates[places].tolist())
     for at, port, rate in zip(places.tolist(), rows, told, strict=True):
         found[port.device][at] = port if port.rate_bps == rate else port._replace(rate_bps=rate)
     return found
 
 
-def reach(starts: Iterable[int], edges: Sequence[Edge]) -> set[int]:
+def find_reachable(starts: Iterable[int], edges: Sequence[Edge]) -> set[int]:
     """Return the devices that edges lead to from some, which are among them.
 
     Cost: O(links) per step away from them.
@@ -221,7 +223,7 @@ def reach(starts: Iterable[int], edges: Sequence[Edge]) -> set[int]:
     return set(np.flatnonzero(is_reached).tolist())
 
 
-def subnets_of_switches(fabric: Fabric, cables: Cables) -> dict[int, frozenset[str]]:
+def subnets_by_switch(fabric: Fabric, cables: Cables) -> dict[int, frozenset[str]]:
     """Return the InfiniBand subnet of switches, as the hosts that are cabled there report it.
 
     Routers end a subnet and are no switches, so what switches reach among each other is one.
@@ -239,6 +241,6 @@ def subnets_of_switches(fabric: Fabric, cables: Cables) -> dict[int, frozenset[s
             starts[subnet].add(edge.b)
     found: dict[int, set[str]] = defaultdict(set)
     for subnet, switches in starts.items():
-        for switch in reach(switches, edges):
+        for switch in find_reachable(switches, edges):
             found[switch].add(subnet)
     return {switch: frozenset(told) for switch, told in found.items()}

@@ -24,8 +24,15 @@ from topology.model.fabric_columns import (
 )
 from topology.model.facts import Medium, PortState
 from topology.planes.cables import Cables, Edge, ports_of_hosts
-from topology.planes.policy import COMPUTE, MANAGEMENT, NEARNESS, STORAGE, Share, Why
-from topology.planes.port_planes import PortShares
+from topology.planes.policy import (
+    COMPUTE,
+    MANAGEMENT,
+    DISTANCE_ORDER,
+    STORAGE,
+    PortPlane,
+    PlaneReason,
+)
+from topology.planes.port_planes import PortPlanes
 
 SLOWEST_SHARE: Final = 4
 """A compute port has at least a quarter of the fastest rate on its node."""
@@ -37,16 +44,16 @@ _WORDS: Final = (
 Ports = Mapping[int, FabricPort]
 """Ports by number."""
 
-WEAK: Final = frozenset({Why.RDMA, Why.FAST})
+WEAK_REASONS: Final = frozenset({PlaneReason.RDMA, PlaneReason.FAST})
 """Reasons that tell little on a host whose ports are all alike."""
 _LETTERS = re.compile(r"[a-z]+")
-_TELLING = re.compile("|".join(sorted(word for _, words in _WORDS for word in words)))
+_PLANE_WORD = re.compile("|".join(sorted(word for _, words in _WORDS for word in words)))
 
 
 def plane_in_name(name: str) -> str | None:
     """Return the plane that a switch's name tells by a word of its own, such as `stor-leaf-3`."""
     folded = name.lower()
-    if not _TELLING.search(folded):
+    if not _PLANE_WORD.search(folded):
         return None  # nearly always
     words = set(_LETTERS.findall(folded))
     if COMPUTE in words:
@@ -54,7 +61,7 @@ def plane_in_name(name: str) -> str | None:
     return next((plane for plane, known in _WORDS if words & known), None)
 
 
-def names_tell(named: Mapping[int, str | None]) -> bool:
+def has_plane_names(named: Mapping[int, str | None]) -> bool:
     """Return whether the names of switches tell planes.
 
     Where all of them tell one, nobody would have a network for jobs: then they tell nothing.
@@ -65,14 +72,16 @@ def names_tell(named: Mapping[int, str | None]) -> bool:
     return any(named.values()) and not all(named.values())
 
 
-def share_by_names(hosts: Iterable[Ports], named: Mapping[int, str | None]) -> dict[int, Share]:
+def assign_by_switch_names(
+    hosts: Iterable[Ports], named: Mapping[int, str | None]
+) -> dict[int, PortPlane]:
     """Return the ports whose switch's name tells a plane, and dark ports that are like them.
 
     Args:
         hosts: the ports of each host.
         named: per port with a link to a switch the plane in the switch's name.
     """
-    told = {at: Share(plane, Why.SWITCH_NAME) for at, plane in named.items() if plane}
+    told = {at: PortPlane(plane, PlaneReason.SWITCH_NAME) for at, plane in named.items() if plane}
     fellows: dict[str, Counter[str | None]] = defaultdict(Counter)
     unlinked: dict[int, str] = {}
     for at, port in (item for ports in hosts for item in ports.items()):
@@ -84,17 +93,17 @@ def share_by_names(hosts: Iterable[Ports], named: Mapping[int, str | None]) -> d
         votes = fellows.get(name)
         plane = max(votes, key=lambda one: (votes[one], one or "")) if votes else None
         if plane:
-            told[at] = Share(plane, Why.FELLOWS)
+            told[at] = PortPlane(plane, PlaneReason.SAME_PORT)
     return told
 
 
-def share_hosts(
+def assign_hosts(
     fabric: Fabric, cables: Cables, places: Index, linked: Index
-) -> Iterator[tuple[Share, Index]]:
+) -> Iterator[tuple[PortPlane, Index]]:
     """Yield planes and ports that are in them, each judged among those of its host.
 
     Hosts whose ports are all InfiniBand, near to no GPU that anybody tells of, are judged all at
-    once; others by `share_host`. Cost: O(ports), 20 ns each of those, 10 µs each of others.
+    once; others by `assign_host`. Cost: O(ports), 20 ns each of those, 10 µs each of others.
 
     Args:
         fabric: all ports.
@@ -103,23 +112,23 @@ def share_hosts(
         linked: ports with a link to a switch.
     """
     columns = columns_of(fabric)
-    is_other = (columns.media != MEDIUM_CODES[Medium.INFINIBAND]) | columns.is_placed
+    is_other = (columns.media != MEDIUM_CODES[Medium.INFINIBAND]) | columns.has_gpu_distance
     owners = columns.port_devices[places]
     has_other = np.zeros(len(columns.kinds), np.bool_)
     has_other[owners[is_other[places]]] = True
-    yield from _share_alike(columns, cables.rates, places[~has_other[owners]], linked)
-    found: dict[Share, list[int]] = defaultdict(list)
+    yield from _assign_uniform_hosts(columns, cables.rates, places[~has_other[owners]], linked)
+    found: dict[PortPlane, list[int]] = defaultdict(list)
     among = set(linked.tolist()) if has_other.any() else set[int]()
     for ports in ports_of_hosts(fabric, cables, places[has_other[owners]]).values():
-        for at, share in share_host(ports, among):
+        for at, share in assign_host(ports, among):
             found[share].append(at)
     yield from ((share, np.array(ports, np.intp)) for share, ports in found.items())
 
 
-def _share_alike(
+def _assign_uniform_hosts(
     columns: FabricColumns, rates: Rates, places: Index, linked: Index
-) -> Iterator[tuple[Share, Index]]:
-    """Yield what `share_host` says of hosts that have InfiniBand ports and no others."""
+) -> Iterator[tuple[PortPlane, Index]]:
+    """Yield what `assign_host` says of hosts that have InfiniBand ports and no others."""
     owners, own = columns.port_devices[places], rates[places]
     is_linked = np.zeros(len(rates), np.bool_)
     is_linked[linked] = True
@@ -129,12 +138,12 @@ def _share_alike(
     is_dark = (columns.states[places] == STATE_CODES[PortState.DOWN]) | (own == UNKNOWN_RATE)
     is_fast = is_dark | (own * SLOWEST_SHARE >= fastest[owners])
     has_link = fastest[owners] != UNKNOWN_RATE
-    yield Share(STORAGE, Why.FARTHER), places[~is_fast]
-    yield Share(COMPUTE, Why.FAST), places[is_fast & ~has_link]
-    yield Share(COMPUTE, Why.RDMA), places[is_fast & has_link]
+    yield PortPlane(STORAGE, PlaneReason.FARTHER), places[~is_fast]
+    yield PortPlane(COMPUTE, PlaneReason.FAST), places[is_fast & ~has_link]
+    yield PortPlane(COMPUTE, PlaneReason.RDMA), places[is_fast & has_link]
 
 
-def share_host(ports: Ports, linked: Collection[int]) -> Iterator[tuple[int, Share]]:
+def assign_host(ports: Ports, linked: Collection[int]) -> Iterator[tuple[int, PortPlane]]:
     """Yield the plane of each of a host's ports.
 
     The ports nearest to a GPU, where its report tells; of these (of all, where it does not) the
@@ -146,14 +155,14 @@ def share_host(ports: Ports, linked: Collection[int]) -> Iterator[tuple[int, Sha
     fastest = max((ports[at].rate_bps or 0 for at in chosen), default=0)
     for at, port in ports.items():
         if at in chosen:
-            yield at, Share(COMPUTE, why)
+            yield at, PortPlane(COMPUTE, why)
         elif _is_rdma(port) or (port.rate_bps or 0) * SLOWEST_SHARE >= fastest > 0:
-            yield at, Share(STORAGE, Why.FARTHER)
+            yield at, PortPlane(STORAGE, PlaneReason.FARTHER)
         else:
-            yield at, Share(MANAGEMENT, Why.SLOW)
+            yield at, PortPlane(MANAGEMENT, PlaneReason.SLOW)
 
 
-def share_by_switch(edges: Sequence[Edge], shares: PortShares) -> dict[int, Share]:
+def assign_by_switch_use(edges: Sequence[Edge], shares: PortPlanes) -> dict[int, PortPlane]:
     """Return the ports of plain hosts that are for what most others on their switch are for.
 
     A plain host is one whose ports are all alike, as a storage server's are: by itself each of
@@ -179,24 +188,24 @@ def share_by_switch(edges: Sequence[Edge], shares: PortShares) -> dict[int, Shar
         if plane != COMPUTE and 2 * most > count.total()
     }
     return {
-        edge.a_port: Share(purpose[edge.b], Why.NEIGHBORS)
+        edge.a_port: PortPlane(purpose[edge.b], PlaneReason.NEIGHBORS)
         for edge in edges
         if edge.b in purpose and told[edge.a] == {COMPUTE}
-        if edge.a_port in shares and shares[edge.a_port].why in WEAK
+        if edge.a_port in shares and shares[edge.a_port].reason in WEAK_REASONS
     }
 
 
-def _compute_ports(ports: Ports, linked: Collection[int]) -> tuple[set[int], Why]:
+def _compute_ports(ports: Ports, linked: Collection[int]) -> tuple[set[int], PlaneReason]:
     numbers = list(ports)
     near = {port.gpu_distance for port in ports.values()}
-    nearest = next((distance for distance in NEARNESS[:-1] if distance in near), None)
-    why = Why.FAST
+    nearest = next((distance for distance in DISTANCE_ORDER[:-1] if distance in near), None)
+    why = PlaneReason.FAST
     if nearest is not None:
         numbers = [at for at in numbers if ports[at].gpu_distance is nearest]
-        why = Why.NEAREST
+        why = PlaneReason.NEAREST
     capable = _of_one_medium(ports, [at for at in numbers if _is_rdma(ports[at])])
     if any(at in linked for at in capable):
-        numbers, why = capable, (Why.RDMA if nearest is None else why)
+        numbers, why = capable, (PlaneReason.RDMA if nearest is None else why)
     fastest = max((ports[at].rate_bps or 0 for at in numbers if at in linked), default=0)
     return {at for at in numbers if _is_fast(ports[at], fastest)}, why
 

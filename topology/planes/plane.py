@@ -21,15 +21,15 @@ from topology.planes.cables import (
     EdgeRows,
     find_cables,
     ports_of_hosts,
-    reach,
-    subnets_of_switches,
+    find_reachable,
+    subnets_by_switch,
 )
 from topology.planes.default_policy import (
-    names_tell,
+    has_plane_names,
     plane_in_name,
-    share_by_names,
-    share_by_switch,
-    share_hosts,
+    assign_by_switch_names,
+    assign_by_switch_use,
+    assign_hosts,
 )
 from topology.planes.policy import (
     COMPUTE,
@@ -37,10 +37,10 @@ from topology.planes.policy import (
     STORAGE,
     PlanePolicy,
     PortView,
-    Share,
-    share_of,
+    PortPlane,
+    match_policies,
 )
-from topology.planes.port_planes import PortShares
+from topology.planes.port_planes import PortPlanes
 from topology.planes.port_set import PortSet
 
 _USUAL = (COMPUTE, STORAGE, MANAGEMENT)
@@ -63,44 +63,44 @@ class Plane:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class PlaneSplit:
     """A fabric, told apart into planes."""
 
     fabric: Fabric
     cables: Cables
-    shares: Mapping[int, Share]
-    """By port; those of hosts that are in a plane. Quicker where it is a `PortShares`."""
-    named: Mapping[int, str]
+    port_planes: Mapping[int, PortPlane]
+    """By port; those of hosts that are in a plane. Quicker where it is a `PortPlanes`."""
+    plane_by_switch_name: Mapping[int, str]
     """By switch the plane that its name tells, where names tell planes apart."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The planes that have ports: compute, storage, management, then others by name."""
-        found = self._table().planes()
+        found = self._port_planes_table().planes()
         return (*(name for name in _USUAL if name in found), *sorted(found.difference(_USUAL)))
 
     def plane(self, name: str) -> Plane:
         """Return a plane, empty where no port is in it. Cost: O(ports + links)."""
-        are_own = self._table().are_in(name)
+        are_own = self._port_planes_table().is_in(name)
         host_edges = self.cables.host_edges
         host_edges = host_edges.where(are_own[host_edges.columns.a_port])
         leaves = set(host_edges.columns.b.tolist())
         switch_edges = self._switch_edges(name, leaves)
-        reached = reach(leaves, switch_edges)
+        reached = find_reachable(leaves, switch_edges)
         return Plane(
             name=name,
             hosts=self.cables.hosts,
             switches=tuple(sorted(reached)),
             host_edges=host_edges,
-            switch_edges=switch_edges.where(_are_in(switch_edges.columns.a, reached)),
+            switch_edges=switch_edges.where(_is_member(switch_edges.columns.a, reached)),
             ports=PortSet(are_own),
         )
 
-    def _table(self) -> PortShares:
-        if isinstance(self.shares, PortShares):
-            return self.shares
-        table = PortShares(len(self.fabric.ports))
-        table.put_each(self.shares.items())
+    def _port_planes_table(self) -> PortPlanes:
+        if isinstance(self.port_planes, PortPlanes):
+            return self.port_planes
+        table = PortPlanes(len(self.fabric.ports))
+        table.put_each(self.port_planes.items())
         return table
 
     def _switch_edges(self, name: str, leaves: Collection[int]) -> EdgeRows:
@@ -109,37 +109,39 @@ class Split:
         Not those by which switches are managed, and none of a switch that is there for the hosts
         of another plane: without its hosts it would look like a spine.
         """
-        foreign = self._foreign(name, leaves)
-        managed_by = self.cables.managed_by if name != MANAGEMENT else frozenset[int]()
+        foreign = self._find_other_switches(name, leaves)
+        managed_by = self.cables.management_ports if name != MANAGEMENT else frozenset[int]()
         a, b, a_port, b_port = self.cables.switch_edges.columns
-        is_foreign = _are_in(a, foreign) | _are_in(b, foreign)
-        is_managing = _are_in(a_port, managed_by) | _are_in(b_port, managed_by)
+        is_foreign = _is_member(a, foreign) | _is_member(b, foreign)
+        is_managing = _is_member(a_port, managed_by) | _is_member(b_port, managed_by)
         return self.cables.switch_edges.where(~(is_foreign | is_managing))
 
-    def _foreign(self, name: str, leaves: Collection[int]) -> set[int]:
+    def _find_other_switches(self, name: str, leaves: Collection[int]) -> set[int]:
         _, b, a_port, _ = self.cables.host_edges.columns
-        hosts = Counter(b[~_are_in(b, leaves) & self._table().are_known()[a_port]].tolist())
-        if not hosts and not self.named:
+        hosts = Counter(
+            b[~_is_member(b, leaves) & self._port_planes_table().is_assigned()[a_port]].tolist()
+        )
+        if not hosts and not self.plane_by_switch_name:
             return set()
         columns = self.cables.switch_edges.columns
         links = Counter([*columns.a.tolist(), *columns.b.tolist()])
         crowded = {switch for switch, count in hosts.items() if count >= links[switch]}
-        named = {switch for switch, plane in self.named.items() if plane != name}
+        named = {switch for switch, plane in self.plane_by_switch_name.items() if plane != name}
         return crowded | (named - set(leaves))
 
 
-def _are_in(numbers: Index, chosen: Collection[int]) -> Flags:
+def _is_member(numbers: Index, chosen: Collection[int]) -> Flags:
     """Tell which numbers are among some."""
     found = np.fromiter(chosen, np.intp, len(chosen))
     return np.isin(numbers, found) if len(found) else np.zeros(len(numbers), np.bool_)
 
 
-def select_compute(fabric: Fabric) -> Plane:
+def select_compute_plane(fabric: Fabric) -> Plane:
     """Return the compute plane by the default policy, see `plane_default`."""
     return split_planes(fabric).plane(COMPUTE)
 
 
-def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> Split:
+def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> PlaneSplit:
     """Tell the networks of a fabric apart. Cost: O(ports + links).
 
     Args:
@@ -149,36 +151,36 @@ def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> Split:
     """
     cables = find_cables(fabric)
     defined = {policy.name for policy in policies}
-    shares = PortShares(len(fabric.ports))
-    shares.put_each(_shares_by_policy(fabric, cables, policies) if policies else ())
-    in_name = _planes_in_names(fabric, cables, defined)
+    shares = PortPlanes(len(fabric.ports))
+    shares.put_each(_assign_by_policy(fabric, cables, policies) if policies else ())
+    in_name = _find_named_planes(fabric, cables, defined)
     ends = cables.host_edges.columns
-    linked = ends.a_port[~shares.are_known()[ends.a_port]]
-    by_name = _shares_by_names(fabric, cables, shares, in_name) if in_name else {}
+    linked = ends.a_port[~shares.is_assigned()[ends.a_port]]
+    by_name = _assign_by_names(fabric, cables, shares, in_name) if in_name else {}
     shares.put_each(by_name.items())
-    left = cables.host_ports[~shares.are_known()[cables.host_ports]]
-    for share, ports in share_hosts(fabric, cables, left, linked):
+    left = cables.host_ports[~shares.is_assigned()[cables.host_ports]]
+    for share, ports in assign_hosts(fabric, cables, left, linked):
         if share.plane not in defined:
             shares.put(share, ports)
-    like_others = share_by_switch(cables.host_edges, shares)
+    like_others = assign_by_switch_use(cables.host_edges, shares)
     shares.put_each(row for row in like_others.items() if row[1].plane not in defined)
-    return Split(fabric, cables, shares, in_name if by_name else {})
+    return PlaneSplit(fabric, cables, shares, in_name if by_name else {})
 
 
-def _shares_by_names(
-    fabric: Fabric, cables: Cables, shares: PortShares, in_name: Mapping[int, str]
-) -> Mapping[int, Share]:
+def _assign_by_names(
+    fabric: Fabric, cables: Cables, shares: PortPlanes, in_name: Mapping[int, str]
+) -> Mapping[int, PortPlane]:
     """Return what the names of switches tell of the ports that no policy has."""
     ends = cables.host_edges.columns
     links = zip(ends.a_port.tolist(), ends.b.tolist(), strict=True)
     named = {port: in_name.get(switch) for port, switch in links if port not in shares}
-    if not names_tell(named):
+    if not has_plane_names(named):
         return {}
-    left = cables.host_ports[~shares.are_known()[cables.host_ports]]
-    return share_by_names(ports_of_hosts(fabric, cables, left).values(), named)
+    left = cables.host_ports[~shares.is_assigned()[cables.host_ports]]
+    return assign_by_switch_names(ports_of_hosts(fabric, cables, left).values(), named)
 
 
-def _planes_in_names(fabric: Fabric, cables: Cables, defined: Collection[str]) -> dict[int, str]:
+def _find_named_planes(fabric: Fabric, cables: Cables, defined: Collection[str]) -> dict[int, str]:
     """Return by switch the plane that its name tells, but planes that a policy names."""
     columns = cables.switch_edges.columns
     names = columns_of(fabric).names
@@ -189,14 +191,14 @@ def _planes_in_names(fabric: Fabric, cables: Cables, defined: Collection[str]) -
     return {at: plane for at, plane in told if plane and plane not in defined}
 
 
-def _shares_by_policy(
+def _assign_by_policy(
     fabric: Fabric, cables: Cables, policies: Sequence[PlanePolicy]
-) -> Iterator[tuple[int, Share]]:
+) -> Iterator[tuple[int, PortPlane]]:
     near: dict[int, set[int]] = defaultdict(set)
     for edge in cables.host_edges:
         near[edge.a_port].add(edge.b)
     is_asked = any(rule.subnets for policy in policies for rule in policy.rules)
-    subnets = subnets_of_switches(fabric, cables) if is_asked else {}
+    subnets = subnets_by_switch(fabric, cables) if is_asked else {}
     for host, ports in ports_of_hosts(fabric, cables, cables.host_ports).items():
         for at, port in ports.items():
             switches = near.get(at, set())
@@ -207,6 +209,6 @@ def _shares_by_policy(
                 switches=tuple(fabric.devices[one].name for one in switches),
                 subnets=frozenset([port.subnet] if port.subnet else heard),
             )
-            share = share_of(view, policies)
+            share = match_policies(view, policies)
             if share:
                 yield at, share

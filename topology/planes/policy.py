@@ -20,16 +20,16 @@ from topology.model.facts import GpuDistance, Medium
 COMPUTE: Final = "compute"
 STORAGE: Final = "storage"
 MANAGEMENT: Final = "management"
-NEARNESS: Final = (GpuDistance.SWITCH, GpuDistance.NUMA, GpuDistance.OTHER)
+DISTANCE_ORDER: Final = (GpuDistance.SWITCH, GpuDistance.NUMA, GpuDistance.OTHER)
 """The nearest first."""
 
 
-class Why(StrEnum):
+class PlaneReason(StrEnum):
     """What puts a port into its plane."""
 
     POLICY = "a rule of the plane's policy"
     SWITCH_NAME = "the name of its switch"
-    FELLOWS = "where the same port of other hosts is cabled to"
+    SAME_PORT = "where the same port of other hosts is cabled to"
     NEIGHBORS = "what most ports on its switch are for"
     NEAREST = "nearest to a GPU"
     RDMA = "InfiniBand or RDMA"
@@ -38,11 +38,11 @@ class Why(StrEnum):
     SLOW = "slower than a quarter of the node's fastest, and without RDMA"
 
 
-class Share(NamedTuple):
+class PortPlane(NamedTuple):
     """The plane of one port."""
 
     plane: str
-    why: Why
+    reason: PlaneReason
 
 
 class PortView(NamedTuple):
@@ -76,7 +76,7 @@ class PortRule:
     gpu: GpuDistance | None = None
     """The farthest from the nearest GPU; ports of unknown place do not fit."""
 
-    def fits(self, view: PortView) -> bool:
+    def matches(self, view: PortView) -> bool:
         """Return whether a port is what the rule says."""
         port, rate = view.port, view.port.rate_bps
         return (
@@ -100,16 +100,16 @@ class PlanePolicy:
     """A port that fits one of them belongs."""
 
 
-def share_of(view: PortView, policies: Sequence[PlanePolicy]) -> Share | None:
+def match_policies(view: PortView, policies: Sequence[PlanePolicy]) -> PortPlane | None:
     """Return the first policy's plane that the port fits, None where it fits none."""
     for policy in policies:
-        if any(rule.fits(view) for rule in policy.rules):
-            return Share(policy.name, Why.POLICY)
+        if any(rule.matches(view) for rule in policy.rules):
+            return PortPlane(policy.name, PlaneReason.POLICY)
     return None
 
 
 def _is_within(distance: GpuDistance | None, farthest: GpuDistance) -> bool:
-    return distance is not None and NEARNESS.index(distance) <= NEARNESS.index(farthest)
+    return distance is not None and DISTANCE_ORDER.index(distance) <= DISTANCE_ORDER.index(farthest)
 
 
 def _any_match(patterns: Iterable[str], names: Iterable[str]) -> bool:

@@ -21,7 +21,7 @@ class PortSet(AbstractSet[int]):
         Args:
             are_in: one entry per port of the fabric; nobody may write to it any more.
         """
-        self.are_in = are_in
+        self.is_member = are_in
         """Which ports are in it, one entry per port of the fabric."""
         self._num = int(np.count_nonzero(are_in))
 
@@ -35,7 +35,7 @@ class PortSet(AbstractSet[int]):
         if not isinstance(port, int | np.integer):
             return False
         at = int(port)
-        return 0 <= at < len(self.are_in) and bool(self.are_in[at])
+        return 0 <= at < len(self.is_member) and bool(self.is_member[at])
 
     def __iter__(self) -> Iterator[int]:
         """Yield the ports."""
@@ -48,4 +48,4 @@ class PortSet(AbstractSet[int]):
     @property
     def numbers(self) -> Index:
         """The ports. Cost: O(ports of the fabric)."""
-        return np.flatnonzero(self.are_in)
+        return np.flatnonzero(self.is_member)

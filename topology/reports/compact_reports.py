@@ -17,13 +17,13 @@ from topology.reports.neighbor_report import (
     ReportStatus,
     SweepPart,
     SweptPort,
-    report_of,
+    build_report,
     swept_ports_of,
 )
 from topology.reports.packed_devices import pack_device, unpack_device
 
 
-class Named(Protocol):
+class NamedObject(Protocol):
     """What carries the name of an object."""
 
     @property
@@ -36,7 +36,7 @@ class Report(Protocol):
     """One reporter's facts, however they are kept."""
 
     @property
-    def metadata(self) -> Named:
+    def metadata(self) -> NamedObject:
         """The object's name."""
         ...
 
@@ -61,7 +61,7 @@ class Report(Protocol):
         ...
 
     @property
-    def said(self) -> Hashable:
+    def content(self) -> Hashable:
         """All that it says, but not how and when that was found out; only for comparing."""
         ...
 
@@ -70,12 +70,12 @@ class Report(Protocol):
         """The ports of a host that are in an InfiniBand subnet and up."""
         ...
 
-    def spelled_out(self) -> NeighborReport:
+    def to_wire(self) -> NeighborReport:
         """Return it as it is on the wire."""
         ...
 
 
-class _Name(NamedTuple):
+class _ObjectName(NamedTuple):
     name: str
 
 
@@ -91,7 +91,7 @@ class PackedFacts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptReport:
+class CompactReport:
     """A report in a twentieth of the memory. Those of equal facts and status are equal."""
 
     name: str
@@ -101,9 +101,9 @@ class KeptReport:
     sweep: SweepPart | None
 
     @property
-    def metadata(self) -> _Name:
+    def metadata(self) -> _ObjectName:
         """The object's name."""
-        return _Name(self.name)
+        return _ObjectName(self.name)
 
     @property
     def device_kind(self) -> DeviceKind | None:
@@ -116,7 +116,7 @@ class KeptReport:
         return None if self.facts is None else unpack_device(self.facts.packed)
 
     @property
-    def said(self) -> Hashable:
+    def content(self) -> Hashable:
         """All that it says, but not how and when that was found out."""
         return self.name, self.facts, self.sweep
 
@@ -125,11 +125,11 @@ class KeptReport:
         """The ports of a host that are in an InfiniBand subnet and up."""
         return () if self.facts is None else self.facts.swept_ports
 
-    def spelled_out(self) -> NeighborReport:
+    def to_wire(self) -> NeighborReport:
         """Return it as it is on the wire."""
         device = self.device
         if device is not None:
-            return report_of(device, name=self.name, status=self.status)
+            return build_report(device, name=self.name, status=self.status)
         return NeighborReport(
             metadata=ReportMetadata(name=self.name),
             spec=ReportSpec(sweep=self.sweep),
@@ -137,11 +137,11 @@ class KeptReport:
         )
 
 
-def keep_report(report: NeighborReport) -> KeptReport:
+def compact_report(report: NeighborReport) -> CompactReport:
     """Return a report as it is kept."""
     device = report.device
     facts = None
     if device is not None:
         swept = swept_ports_of(device)
         facts = PackedFacts(device.kind, device.name, pack_device(device), swept)
-    return KeptReport(report.metadata.name, report.status, facts, report.sweep)
+    return CompactReport(report.metadata.name, report.status, facts, report.sweep)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError
 
 from topology.model.errors import ConfigError
-from topology.model.validation import describe_validation, object_of
+from topology.model.validation import describe_validation, check_object
 from topology.model.wire_model import WireModel
 from topology.reports.neighbor_report import (
     API_VERSION,
@@ -88,7 +88,7 @@ def parse_fabric(document: object) -> FabricStatus:
     Raises:
         ConfigError: another kind or version, or a field that is wrong; the message names it.
     """
-    found = object_of(document, FABRIC_KIND, API_VERSION)
+    found = check_object(document, FABRIC_KIND, API_VERSION)
     if isinstance(found, str):
         raise ConfigError(found)
     try:

@@ -1,6 +1,6 @@
 """NeighborReport: the versioned message from agent to generator, `neighborreports.toponaut.io`.
 
-pydantic lives at this edge only: `report_of` and `device_of` translate to and from facts. A spec
+pydantic lives at this edge only: `build_report` and `extract_device` translate to and from facts. A spec
 holds facts alone, sorted and capped, so equal facts give equal bytes; times and outcomes are in
 the status. A sweep of an InfiniBand subnet is a numbered set of reports of the sweeping node.
 """
@@ -24,7 +24,7 @@ from topology.model.facts import (
     Source,
 )
 from topology.model.ids import Id, IdKind, natural_key, parse_guid, parse_mac
-from topology.model.validation import describe_validation, object_of
+from topology.model.validation import describe_validation, check_object
 from topology.model.wire_model import WireModel
 
 API_VERSION: Final = "toponaut.io/v1alpha1"
@@ -189,21 +189,21 @@ class NeighborReport(WireModel):
         return self.spec.sweep
 
     @property
-    def said(self) -> Hashable:
+    def content(self) -> Hashable:
         """All that it says, but not how and when that was found out."""
         return self.metadata.name, self.spec
 
     @property
     def device(self) -> Device | None:
         """The facts, None for a part of a sweep."""
-        return device_of(self)
+        return extract_device(self)
 
     @property
     def swept_ports(self) -> tuple[SweptPort, ...]:
         """The ports of a host that are in a subnet and up."""
         return swept_ports_of(self.device)
 
-    def spelled_out(self) -> NeighborReport:
+    def to_wire(self) -> NeighborReport:
         """Return itself."""
         return self
 
@@ -215,7 +215,7 @@ def parse_report(document: object) -> NeighborReport:
         ReportError: another version, an unknown or missing field, a value out of range; the
             message names every field that is wrong.
     """
-    found = object_of(document, REPORT_KIND, API_VERSION)
+    found = check_object(document, REPORT_KIND, API_VERSION)
     if isinstance(found, str):
         raise ReportError(found)
     try:
@@ -235,21 +235,23 @@ def render_report(report: NeighborReport) -> dict[str, Any]:
     }
 
 
-def report_of(device: Device, *, name: str, status: ReportStatus | None = None) -> NeighborReport:
+def build_report(
+    device: Device, *, name: str, status: ReportStatus | None = None
+) -> NeighborReport:
     """Return the report of a device; ids, ports and neighbors sorted, foreign text capped."""
     ports = sorted(device.ports, key=lambda port: (natural_key(port.name), port.name))
     kind = DeviceKind.SWITCH if device.kind is DeviceKind.SWITCH else DeviceKind.HOST
     return NeighborReport(
         metadata=ReportMetadata(name=name),
         spec=ReportSpec(
-            device=ReportDevice(kind=kind, name=_cap(device.name), ids=_ids_out(device.ids)),
-            ports=tuple(_port_out(port) for port in ports),
+            device=ReportDevice(kind=kind, name=_cap(device.name), ids=_render_ids(device.ids)),
+            ports=tuple(_render_port(port) for port in ports),
         ),
         status=status or ReportStatus(),
     )
 
 
-def device_of(report: NeighborReport) -> Device | None:
+def extract_device(report: NeighborReport) -> Device | None:
     """Return the facts of a report, None for a part of a sweep."""
     device = report.spec.device
     if device is None:
@@ -257,8 +259,8 @@ def device_of(report: NeighborReport) -> Device | None:
     return Device(
         kind=device.kind,
         name=device.name,
-        ids=_ids_in(device.ids),
-        ports=tuple(_port_in(port) for port in report.spec.ports),
+        ids=_parse_ids(device.ids),
+        ports=tuple(_parse_port(port) for port in report.spec.ports),
     )
 
 
@@ -266,23 +268,23 @@ def _cap(text: str) -> str:
     return text[:MAX_TEXT]
 
 
-def _cap_known(text: str | None) -> str | None:
+def _cap_optional(text: str | None) -> str | None:
     return None if text is None else _cap(text)
 
 
-def _within(number: int | None, limit: int) -> int | None:
+def _drop_if_above(number: int | None, limit: int) -> int | None:
     """Return a number, None where it is too large to be true."""
     return None if number is None or number > limit else number
 
 
-def _ids_out(ids: Iterable[Id]) -> tuple[ReportId, ...]:
+def _render_ids(ids: Iterable[Id]) -> tuple[ReportId, ...]:
     return tuple(
         ReportId(type=found.kind, value=_cap(found.value), subtype=_cap(found.subtype) or None)
         for found in sorted(ids)
     )
 
 
-def _ids_in(ids: Iterable[ReportId]) -> tuple[Id, ...]:
+def _parse_ids(ids: Iterable[ReportId]) -> tuple[Id, ...]:
     """Return ids in canonical form; those that identify nothing, such as MAC 0, are dropped."""
     values = ((one, _canonical(one)) for one in ids)
     found = {Id(one.type, value, one.subtype or "") for one, value in values if value is not None}
@@ -301,12 +303,12 @@ def _canonical(found: ReportId) -> str | None:
             return found.value
 
 
-def _port_out(port: Port) -> ReportPort:
+def _render_port(port: Port) -> ReportPort:
     neighbors = [
         ReportNeighbor(
-            ids=_ids_out(heard.device_ids),
+            ids=_render_ids(heard.device_ids),
             name=_cap(heard.device_name),
-            port_ids=_ids_out(heard.port_ids),
+            port_ids=_render_ids(heard.port_ids),
             port_name=_cap(heard.port_name),
             source=heard.source,
             kind=heard.kind,
@@ -316,25 +318,25 @@ def _port_out(port: Port) -> ReportPort:
     ]
     return ReportPort(
         name=_cap(port.name),
-        ids=_ids_out(port.ids),
+        ids=_render_ids(port.ids),
         medium=port.medium,
         state=port.state,
-        rate_bps=_within(port.rate_bps, MAX_RATE_BPS),
-        bond_master=_cap_known(port.bond_master),
-        rdma_device=_cap_known(port.rdma_device),
-        pci_address=_cap_known(port.pci_address),
+        rate_bps=_drop_if_above(port.rate_bps, MAX_RATE_BPS),
+        bond_master=_cap_optional(port.bond_master),
+        rdma_device=_cap_optional(port.rdma_device),
+        pci_address=_cap_optional(port.pci_address),
         gpu_distance=port.gpu_distance,
-        numa_node=_within(port.numa_node, MAX_NUMA_NODE),
+        numa_node=_drop_if_above(port.numa_node, MAX_NUMA_NODE),
         firmware_lldp=port.firmware_lldp,
         subnet=port.subnet,
         neighbors=tuple(neighbors),
     )
 
 
-def _port_in(port: ReportPort) -> Port:
+def _parse_port(port: ReportPort) -> Port:
     return Port(
         name=port.name,
-        ids=_ids_in(port.ids),
+        ids=_parse_ids(port.ids),
         medium=port.medium,
         state=port.state,
         rate_bps=port.rate_bps,
@@ -347,9 +349,9 @@ def _port_in(port: ReportPort) -> Port:
         subnet=port.subnet,
         neighbors=tuple(
             Neighbor(
-                device_ids=_ids_in(heard.ids),
+                device_ids=_parse_ids(heard.ids),
                 device_name=heard.name,
-                port_ids=_ids_in(heard.port_ids),
+                port_ids=_parse_ids(heard.port_ids),
                 port_name=heard.port_name,
                 source=heard.source,
                 kind=heard.kind,

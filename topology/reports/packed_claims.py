@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from topology.model.claims import MadeClaim, Origin
+from topology.model.claims import LazyClaim, Origin
 from topology.model.facts import Device
 from topology.model.ids import Id, IdKind
 from topology.reports.packed_devices import unpack_device
 
 
-class PackedClaim(MadeClaim):
+class PackedClaim(LazyClaim):
     """What a device reports of itself."""
 
     __slots__ = ("_node", "packed")
@@ -35,7 +35,7 @@ class PackedClaim(MadeClaim):
     def device(self) -> Device:
         """The device, made anew. Cost: that of `unpack_device`."""
         device = unpack_device(self.packed)
-        return device if self._node is None else bound_to(device, self._node)
+        return device if self._node is None else bind_to_node(device, self._node)
 
     def __eq__(self, other: object) -> bool:
         """Compare with any claim; with another of this kind without spelling them out."""
@@ -43,10 +43,10 @@ class PackedClaim(MadeClaim):
             return (self._node, self.packed) == (other._node, other.packed)
         return super().__eq__(other)
 
-    __hash__ = MadeClaim.__hash__
+    __hash__ = LazyClaim.__hash__
 
 
-def bound_to(device: Device, node: str) -> Device:
+def bind_to_node(device: Device, node: str) -> Device:
     """Return a device under the name of one node, whatever nodes it says it is."""
     ids = {one for one in device.ids if one.kind is not IdKind.NODE_NAME}
     return replace(device, ids=tuple(sorted({*ids, Id(IdKind.NODE_NAME, node)})))

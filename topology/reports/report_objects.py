@@ -39,10 +39,10 @@ def parse_stored_report(document: object) -> NeighborReport:
         unknown = _unknown_fields(error.__cause__)
         if not unknown:
             raise
-    return parse_report(_without(document, unknown))
+    return parse_report(_remove_fields(document, unknown))
 
 
-def withdrawn_part(name: str, subnet: str) -> NeighborReport:
+def build_withdrawn_part(name: str, subnet: str) -> NeighborReport:
     """Return what a part of a sweep becomes when it says nothing any more.
 
     It is never whole, so that a reader which knows nothing of withdrawing does not count it.
@@ -65,7 +65,7 @@ def _unknown_fields(cause: BaseException | None) -> list[tuple[int | str, ...]]:
     return [one["loc"] for one in found if one["type"] == "extra_forbidden"]
 
 
-def _without(document: object, paths: Sequence[tuple[int | str, ...]]) -> Any:  # noqa: ANN401 - JSON
+def _remove_fields(document: object, paths: Sequence[tuple[int | str, ...]]) -> Any:  # noqa: ANN401 - JSON
     kept: Any = deepcopy(document)
     for *path, field in paths:
         owner = kept

@@ -15,9 +15,9 @@ from topology.model.facts import (
     Source,
 )
 from topology.model.ids import Id, IdKind
-from topology.sources.host.nvidia_smi import Clique, port_of
-from topology.synthetic.device_views import Sight, hca_description, hca_port_ids, subnet_of
-from topology.synthetic.faults import Damaged
+from topology.sources.host.nvidia_smi import Clique, build_clique_port
+from topology.synthetic.device_views import DeviceViews, hca_description, hca_port_ids, subnet_of
+from topology.synthetic.faults import DamagedFabric
 from topology.synthetic.wiring import Host, Nic, Switch
 
 SWITCH_MODEL = "MQM9700"
@@ -25,7 +25,7 @@ TTL_S = 120
 NVLINK_CLUSTER = "5c000000-0000-4000-8000-000000000000"
 
 
-class Reported(NamedTuple):
+class ReportedDevice(NamedTuple):
     """What one report says."""
 
     report: str
@@ -33,32 +33,34 @@ class Reported(NamedTuple):
     device: Device
 
 
-def report_claims(damaged: Damaged) -> list[Reported]:
+def report_claims(damaged: DamagedFabric) -> list[ReportedDevice]:
     """Return what the reports of hosts, and of Ethernet switches, say; silent hosts say nothing.
 
     An InfiniBand host knows its own HCAs only: what is at the far ends is the sweep's to tell.
     """
-    sight = Sight(damaged)
+    sight = DeviceViews(damaged)
     is_ethernet = sight.medium is Medium.ETHERNET
     claims = [
-        Reported(host.name, _ethernet_host(sight, host) if is_ethernet else _ib_host(sight, host))
+        ReportedDevice(
+            host.name, _ethernet_host(sight, host) if is_ethernet else _ib_host(sight, host)
+        )
         for host in damaged.wiring.hosts
         if host.name not in damaged.silent
     ]
     if is_ethernet:
         claims.extend(
-            Reported(f"switch-{switch.mac.replace(':', '')}", _ethernet_switch(sight, switch))
+            ReportedDevice(f"switch-{switch.mac.replace(':', '')}", _ethernet_switch(sight, switch))
             for switch in sight.switches.values()
         )
     return claims
 
 
-def sweep_devices(damaged: Damaged, plane: int | None = None) -> list[Device]:
+def sweep_devices(damaged: DamagedFabric, plane: int | None = None) -> list[Device]:
     """Return what ibnetdiscover tells of an InfiniBand fabric, or of one of its planes.
 
     Sorted by GUID. Only ports with a cable are printed, so an HCA that lost its own is missing.
     """
-    sight = Sight(damaged)
+    sight = DeviceViews(damaged)
     planes = range(damaged.wiring.spec.num_planes) if plane is None else (plane,)
     switches = [
         _swept_switch(sight, switch) for switch in sight.switches.values() if switch.plane in planes
@@ -89,7 +91,7 @@ def chassis_id(mac: str) -> Id:
     return Id(IdKind.CHASSIS_ID, mac, "mac")
 
 
-def _ib_host(sight: Sight, host: Host) -> Device:
+def _ib_host(sight: DeviceViews, host: Host) -> Device:
     ports = []
     for nic in host.nics:
         is_up = sight.far_end(host.name, nic.port) is not None
@@ -108,7 +110,7 @@ def _ib_host(sight: Sight, host: Host) -> Device:
     return Device(DeviceKind.HOST, host.name, host_ids(host, sight.medium), tuple(ports))
 
 
-def _ethernet_host(sight: Sight, host: Host) -> Device:
+def _ethernet_host(sight: DeviceViews, host: Host) -> Device:
     ports = tuple(
         _ethernet_port(
             sight,
@@ -122,10 +124,10 @@ def _ethernet_host(sight: Sight, host: Host) -> Device:
 
 
 def _nvlink_ports(host: Host) -> tuple[Port, ...]:
-    return () if host.clique is None else (port_of(Clique(NVLINK_CLUSTER, host.clique)),)
+    return () if host.clique is None else (build_clique_port(Clique(NVLINK_CLUSTER, host.clique)),)
 
 
-def _ethernet_switch(sight: Sight, switch: Switch) -> Device:
+def _ethernet_switch(sight: DeviceViews, switch: Switch) -> Device:
     ports = tuple(
         _ethernet_port(sight, PortName(switch.name, port), (Id(IdKind.IFNAME, port),))
         for port in sight.ports_of(switch)
@@ -134,7 +136,7 @@ def _ethernet_switch(sight: Sight, switch: Switch) -> Device:
     return Device(DeviceKind.SWITCH, switch.name, ids, ports)
 
 
-def _ethernet_port(sight: Sight, port: PortName, ids: tuple[Id, ...]) -> Port:
+def _ethernet_port(sight: DeviceViews, port: PortName, ids: tuple[Id, ...]) -> Port:
     far = sight.far_end(*port)
     return Port(
         name=port.port,
@@ -145,7 +147,7 @@ def _ethernet_port(sight: Sight, port: PortName, ids: tuple[Id, ...]) -> Port:
     )
 
 
-def _lldp_neighbor(sight: Sight, far: PortName) -> Neighbor:
+def _lldp_neighbor(sight: DeviceViews, far: PortName) -> Neighbor:
     """Return what an LLDP frame of the far port says.
 
     A Linux host sends a port's MAC as its id, a switch the port's name.
@@ -165,7 +167,7 @@ def _lldp_neighbor(sight: Sight, far: PortName) -> Neighbor:
     )
 
 
-def _swept_switch(sight: Sight, switch: Switch) -> Device:
+def _swept_switch(sight: DeviceViews, switch: Switch) -> Device:
     ends = (PortName(switch.name, port) for port in sight.ports_of(switch))
     cabled = ((end, sight.far_end(*end)) for end in ends)
     ports = tuple(_swept_port(sight, end, far) for end, far in cabled if far)
@@ -173,7 +175,7 @@ def _swept_switch(sight: Sight, switch: Switch) -> Device:
     return Device(DeviceKind.SWITCH, switch.name, _swept_ids(switch.guid), ports, model)
 
 
-def _swept_hca(sight: Sight, host: Host, nic: Nic) -> Device:
+def _swept_hca(sight: DeviceViews, host: Host, nic: Nic) -> Device:
     end = PortName(host.name, nic.port)
     far = sight.far_end(*end)
     ports = (_swept_port(sight, end, far),) if far else ()
@@ -185,9 +187,9 @@ def _swept_ids(guid: str) -> tuple[Id, ...]:
     return (Id(IdKind.NODE_GUID, guid), Id(IdKind.SYSTEM_IMAGE_GUID, guid))
 
 
-def _swept_port(sight: Sight, end: PortName, far: PortName) -> Port:
+def _swept_port(sight: DeviceViews, end: PortName, far: PortName) -> Port:
     nic = sight.nics.get(end)
-    peer = sight.swept(far)
+    peer = sight.sweep_names(far)
     neighbor = Neighbor(
         device_ids=peer.node_ids,
         device_name=far.device,
@@ -196,7 +198,7 @@ def _swept_port(sight: Sight, end: PortName, far: PortName) -> Port:
         source=Source.IB,
         kind=DeviceKind.HOST if far in sight.nics else DeviceKind.SWITCH,
     )
-    own = sight.swept(end)
+    own = sight.sweep_names(end)
     return Port(
         name=own.port_name,
         ids=own.port_ids,

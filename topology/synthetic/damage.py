@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from topology.model.errors import ConfigError, show
 from topology.model.facts import PortName
-from topology.synthetic.faults import Damaged, Fault, FaultKind, FaultSpec, RandomSource
+from topology.synthetic.faults import DamagedFabric, Fault, FaultKind, FaultSpec, RandomSource
 from topology.synthetic.swaps import draw_swaps
-from topology.synthetic.visible_faults import Symmetry
+from topology.synthetic.visible_faults import SymmetryIndex
 from topology.synthetic.wiring import Cable, Wiring
 
 
-def damage(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Damaged:
+def damage_fabric(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> DamagedFabric:
     """Return the fabric after its faults: switches and hosts go, then cables, then ends swap.
 
     Equal arguments and an equally seeded source give the same damage. Cost: O(cables), and as
@@ -25,8 +25,8 @@ def damage(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Damaged:
     """
     _check(wiring, faults)
     if faults.shuffle:
-        wiring = _shuffled(wiring, rng)
-    lost_switches = _drawn_switches(wiring, faults, rng)
+        wiring = _shuffle_hosts(wiring, rng)
+    lost_switches = _draw_switches(wiring, faults, rng)
     hosts = [host.name for host in wiring.hosts]
     drawn = rng.sample(hosts, faults.lose_hosts)
     lost_hosts = frozenset(faults.lost).intersection(hosts).union(drawn)
@@ -42,8 +42,8 @@ def damage(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Damaged:
     swapped = {at: cable for pair in pairs for at, cable in _exchange(alive, pair)}
     silent = lost_hosts | frozenset(rng.sample(hosts, _share(faults.silent, len(hosts))))
     cables = tuple((alive | swapped).values())
-    bare = Damaged(wiring, cables, silent, lost_switches, lost_hosts)
-    symmetry = Symmetry(bare)
+    bare = DamagedFabric(wiring, cables, silent, lost_switches, lost_hosts)
+    symmetry = SymmetryIndex(bare)
     found = (
         *_lost_switches(bare, symmetry),
         *(Fault(FaultKind.LOST_LINK, cable, symmetry.shows_missing(cable)) for cable in lost),
@@ -84,13 +84,13 @@ def _switches_to_lose(wiring: Wiring, faults: FaultSpec) -> list[str]:
     return [switch.name for switch in wiring.switches if switch.rank in wanted]
 
 
-def _drawn_switches(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> frozenset[str]:
+def _draw_switches(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> frozenset[str]:
     drawn = rng.sample(_switches_to_lose(wiring, faults), faults.lose_switches)
     names = {switch.name for switch in wiring.switches}
     return frozenset(faults.lost).intersection(names).union(drawn)
 
 
-def _shuffled(wiring: Wiring, rng: RandomSource) -> Wiring:
+def _shuffle_hosts(wiring: Wiring, rng: RandomSource) -> Wiring:
     """Return the fabric with every host, its HCAs included, in the place of a random one.
 
     What NVLink domain it is in is a matter of its place.
@@ -129,12 +129,12 @@ def _exchange(cables: dict[int, Cable], pair: tuple[int, int]) -> Iterator[tuple
     yield second, Cable(cables[second].low, cables[first].high)
 
 
-def _swap(symmetry: Symmetry, cables: list[Cable]) -> Fault:
+def _swap(symmetry: SymmetryIndex, cables: list[Cable]) -> Fault:
     is_seen = any(symmetry.shows_misplaced(cable) for cable in cables)
     return Fault(FaultKind.SWAPPED_CABLE, _ends(cables), is_seen)
 
 
-def _lost_switches(damaged: Damaged, symmetry: Symmetry) -> Iterator[Fault]:
+def _lost_switches(damaged: DamagedFabric, symmetry: SymmetryIndex) -> Iterator[Fault]:
     for name in sorted(damaged.lost_switches):
         cables = [
             cable
@@ -144,14 +144,14 @@ def _lost_switches(damaged: Damaged, symmetry: Symmetry) -> Iterator[Fault]:
         yield Fault(FaultKind.LOST_SWITCH, _ends(cables), symmetry.shows_lost(name))
 
 
-def _silent_hosts(damaged: Damaged) -> Iterator[Fault]:
+def _silent_hosts(damaged: DamagedFabric) -> Iterator[Fault]:
     """Yield a fault per host without a report; the inventory betrays each."""
     for host in damaged.wiring.hosts:
         if host.name in damaged.silent:
             is_lost = host.name in damaged.lost_hosts
             kind = FaultKind.LOST_HOST if is_lost else FaultKind.SILENT_NODE
             ports = tuple(PortName(host.name, nic.port) for nic in host.nics)
-            yield Fault(kind, ports, detectable=True)
+            yield Fault(kind, ports, is_detectable=True)
 
 
 def _ends(cables: Iterable[Cable]) -> tuple[PortName, ...]:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from topology.model.facts import PortName
 from topology.model.ids import Id, IdKind
-from topology.synthetic.faults import Damaged
+from topology.synthetic.faults import DamagedFabric
 from topology.synthetic.wiring import Host, Nic, Switch, switch_port
 
 FIRST_SUBNET = 0xFE80_0000_0000_0000
 
 
-class Swept(NamedTuple):
+class SweptPortNames(NamedTuple):
     """How a sweep names one port, whichever end of its cable tells."""
 
     node_ids: tuple[Id, ...]
@@ -21,10 +21,10 @@ class Swept(NamedTuple):
     port_name: str
 
 
-class Sight:
+class DeviceViews:
     """A damaged fabric, indexed for those who look at it port by port."""
 
-    def __init__(self, damaged: Damaged) -> None:
+    def __init__(self, damaged: DamagedFabric) -> None:
         """Index the cables by both of their ends."""
         self.damaged = damaged
         self.medium = damaged.wiring.spec.medium
@@ -35,7 +35,7 @@ class Sight:
             for switch in damaged.wiring.switches
             if switch.name not in damaged.lost_switches
         }
-        self._swept: dict[PortName, Swept] = {}
+        self._sweep_names: dict[PortName, SweptPortNames] = {}
         self._far = dict(damaged.cables) | {cable.high: cable.low for cable in damaged.cables}
 
     def ports_of(self, switch: Switch) -> list[str]:
@@ -51,18 +51,18 @@ class Sight:
         host = self.hosts.get(device)
         return host.nics[0].mac if host else self.switches[device].mac
 
-    def swept(self, port: PortName) -> Swept:
+    def sweep_names(self, port: PortName) -> SweptPortNames:
         """Return how a sweep names a port; one value per port, which both ends share."""
-        found = self._swept.get(port)
-        return found or self._swept.setdefault(port, self._sweep(port))
+        found = self._sweep_names.get(port)
+        return found or self._sweep_names.setdefault(port, self._build_sweep_names(port))
 
-    def _sweep(self, port: PortName) -> Swept:
+    def _build_sweep_names(self, port: PortName) -> SweptPortNames:
         nic = self.nics.get(port)
         if nic is None:
             guid = self.switches[port.device].guid
             port_ids = (Id(IdKind.NODE_GUID, guid, port.port),)
-            return Swept((Id(IdKind.NODE_GUID, guid),), port_ids, port.port)
-        return Swept((Id(IdKind.NODE_GUID, nic.guid),), hca_port_ids(nic), port.port)
+            return SweptPortNames((Id(IdKind.NODE_GUID, guid),), port_ids, port.port)
+        return SweptPortNames((Id(IdKind.NODE_GUID, nic.guid),), hca_port_ids(nic), port.port)
 
     @cached_property
     def nics(self) -> dict[PortName, Nic]:

@@ -64,12 +64,12 @@ class Fault:
     ports: tuple[PortName, ...]
     """The port ends concerned: both of a lost cable, all four of two swapped ones, each end of
     every cable of a lost switch, the ports of a silent or lost host."""
-    detectable: bool
+    is_detectable: bool
     """Whether a reader of the damaged fabric who knows nothing but its symmetry can see it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Damaged:
+class DamagedFabric:
     """A fabric after its faults."""
 
     wiring: Wiring
@@ -85,6 +85,6 @@ class Damaged:
     faults: tuple[Fault, ...] = ()
 
 
-def undamaged(wiring: Wiring) -> Damaged:
+def build_undamaged(wiring: Wiring) -> DamagedFabric:
     """Return a fabric in which nothing is wrong."""
-    return Damaged(wiring, wiring.cables)
+    return DamagedFabric(wiring, wiring.cables)

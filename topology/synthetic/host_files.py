@@ -9,7 +9,7 @@ from topology.model.ids import IdKind
 from topology.sources.infiniband.node_names import RATES_BPS
 from topology.synthetic.claims import host_ids
 from topology.synthetic.device_views import hca_description, subnet_of
-from topology.synthetic.faults import Damaged
+from topology.synthetic.faults import DamagedFabric
 from topology.synthetic.wiring import GUID_STEP, Host, Nic
 
 SLOTS = 8
@@ -18,7 +18,7 @@ _INVENTORY_KINDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.
 _TOKENS: Final = {rate: token for token, rate in reversed(RATES_BPS.items())}
 
 
-def sysfs_files(damaged: Damaged, host: str) -> dict[str, str]:
+def sysfs_files(damaged: DamagedFabric, host: str) -> dict[str, str]:
     """Return a host's files by their paths below the root of sysfs. Cost: O(cables).
 
     Raises:
@@ -36,7 +36,7 @@ def sysfs_files(damaged: Damaged, host: str) -> dict[str, str]:
     return {path: f"{text}\n" for path, text in files.items()}
 
 
-def inventory(damaged: Damaged) -> dict[str, Any]:
+def render_inventory(damaged: DamagedFabric) -> dict[str, Any]:
     """Return the list of cluster nodes with the ids of their ports: all hosts, silent ones too."""
     medium = damaged.wiring.spec.medium
     return {
@@ -55,7 +55,9 @@ def inventory(damaged: Damaged) -> dict[str, Any]:
     }
 
 
-def _infiniband_files(damaged: Damaged, host: Host, nic: Nic, *, is_up: bool) -> dict[str, str]:
+def _infiniband_files(
+    damaged: DamagedFabric, host: Host, nic: Nic, *, is_up: bool
+) -> dict[str, str]:
     guid = _colons(nic.guid)
     # A LID is a number that the subnet manager hands out; it names nothing.
     lid = int(nic.guid, 16) // GUID_STEP % NUM_LIDS + 1
@@ -75,7 +77,7 @@ def _infiniband_files(damaged: Damaged, host: Host, nic: Nic, *, is_up: bool) ->
     return {f"class/infiniband/{nic.device}/{name}": text for name, text in files.items()}
 
 
-def _net_files(damaged: Damaged, nic: Nic, *, is_up: bool) -> dict[str, str]:
+def _net_files(damaged: DamagedFabric, nic: Nic, *, is_up: bool) -> dict[str, str]:
     files = {
         "address": nic.mac,
         "addr_assign_type": "0",

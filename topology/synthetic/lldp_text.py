@@ -12,21 +12,21 @@ from typing import Any
 
 from topology.model.facts import PortName
 from topology.synthetic.claims import TTL_S
-from topology.synthetic.device_views import Sight
-from topology.synthetic.faults import Damaged
+from topology.synthetic.device_views import DeviceViews
+from topology.synthetic.faults import DamagedFabric
 
 HOST_SYSTEM = "Ubuntu 22.04.5 LTS Linux 5.15.0-122-generic #132-Ubuntu SMP x86_64"
 SWITCH_SYSTEM = "Cumulus Linux version 5.9.1 running on Mellanox switch"
 AGE = "12 days, 03:04:05"
 
 
-def lldpcli_captures(damaged: Damaged) -> Iterator[tuple[str, str]]:
+def render_lldpcli(damaged: DamagedFabric) -> Iterator[tuple[str, str]]:
     """Yield (file name, text) of what each device hears and of what it is, one file at a time.
 
     Names are `<device>.neighbors.json0` and `<device>.chassis.json0`. Nobody collected a silent
     host's, yet its neighbors hear it.
     """
-    sight = Sight(damaged)
+    sight = DeviceViews(damaged)
     for host in damaged.wiring.hosts:
         if host.name not in damaged.silent:
             yield from _files(sight, host.name, [nic.port for nic in host.nics])
@@ -34,7 +34,7 @@ def lldpcli_captures(damaged: Damaged) -> Iterator[tuple[str, str]]:
         yield from _files(sight, name, sight.ports_of(switch))
 
 
-def _files(sight: Sight, device: str, ports: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _files(sight: DeviceViews, device: str, ports: Sequence[str]) -> Iterator[tuple[str, str]]:
     heard: list[dict[str, Any]] = []
     numbers: dict[str, int] = {}
     for port in ports:
@@ -47,7 +47,7 @@ def _files(sight: Sight, device: str, ports: Sequence[str]) -> Iterator[tuple[st
     yield f"{device}.chassis.json0", _print(chassis)
 
 
-def _interface(sight: Sight, port: str, far: PortName, remote: int) -> dict[str, Any]:
+def _interface(sight: DeviceViews, port: str, far: PortName, remote: int) -> dict[str, Any]:
     return {
         "name": port,
         "via": "LLDP",
@@ -58,7 +58,7 @@ def _interface(sight: Sight, port: str, far: PortName, remote: int) -> dict[str,
     }
 
 
-def _chassis(sight: Sight, device: str) -> dict[str, Any]:
+def _chassis(sight: DeviceViews, device: str) -> dict[str, Any]:
     is_switch = device in sight.switches
     return {
         "id": [{"type": "mac", "value": sight.chassis_mac(device)}],
@@ -73,7 +73,7 @@ def _chassis(sight: Sight, device: str) -> dict[str, Any]:
     }
 
 
-def _port(sight: Sight, port: PortName) -> dict[str, Any]:
+def _port(sight: DeviceViews, port: PortName) -> dict[str, Any]:
     nic = sight.nics.get(port)
     own = {"type": "mac", "value": nic.mac} if nic else {"type": "ifname", "value": port.port}
     return {"id": [own], "descr": [{"value": port.port}], "ttl": [{"value": str(TTL_S)}]}

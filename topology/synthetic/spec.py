@@ -50,7 +50,7 @@ class NamePolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FabricSpec:
+class SyntheticSpec:
     """A fabric in a few numbers."""
 
     kind: FabricKind
@@ -95,18 +95,18 @@ class FabricSpec:
         return self.num_planes * self.ports_per_plane
 
     @property
-    def ups(self) -> int:
+    def num_uplinks(self) -> int:
         """Cables up from every leaf."""
-        return self.half if self.uplinks is None else self.uplinks
+        return self.num_half_ports if self.uplinks is None else self.uplinks
 
     @property
-    def half(self) -> int:
+    def num_half_ports(self) -> int:
         """Ports of a switch below the top that look down, and that look up."""
         return self.radix // 2
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class NetworkShape:
     """The network of a spec."""
 
     num_groups: int
@@ -137,7 +137,7 @@ class Shape:
         return tuple(reversed(steps))
 
 
-def derive_shape(spec: FabricSpec) -> Shape:
+def derive_shape(spec: SyntheticSpec) -> NetworkShape:
     """Return the smallest network for a spec, non-blocking but for the leaves' up-links.
 
     There are as few switches at the top as its ports allow, but two, hence parallel cables.
@@ -148,14 +148,14 @@ def derive_shape(spec: FabricSpec) -> Shape:
         ConfigError: a number is out of range, or the hosts do not fit.
     """
     _check(spec)
-    num_groups = -(-spec.num_hosts // spec.half)
+    num_groups = -(-spec.num_hosts // spec.num_half_ports)
     if spec.kind is FabricKind.DRAGONFLY_PLUS:
         return _dragonfly(spec, num_groups)
     wanted = (spec.tiers,) if spec.tiers else range(MIN_TIERS, len(TIER_NAMES) + 1)
     for num_tiers in wanted:
         fan_outs = _fan_outs(spec, num_groups, num_tiers)
         if fan_outs:
-            return Shape(num_groups, fan_outs, _widths(spec, fan_outs))
+            return NetworkShape(num_groups, fan_outs, _widths(spec, fan_outs))
     limit = spec.tiers or len(TIER_NAMES)
     raise ConfigError(
         f"{spec.num_hosts} hosts with {spec.ports_per_host} ports do not fit into {limit} tiers "
@@ -163,26 +163,26 @@ def derive_shape(spec: FabricSpec) -> Shape:
     )
 
 
-def _dragonfly(spec: FabricSpec, num_leaves: int) -> Shape:
+def _dragonfly(spec: SyntheticSpec, num_leaves: int) -> NetworkShape:
     """Return groups with as many spines as leaves, half of whose ports lead to other groups."""
-    fan_out = min(spec.half, max(1, num_leaves // 2))
+    fan_out = min(spec.num_half_ports, max(1, num_leaves // 2))
     num_groups = -(-num_leaves // fan_out)
-    width = _width(fan_out, spec.ups, down=spec.half)
-    if num_groups - 1 > width * spec.half:
+    width = _width(fan_out, spec.num_uplinks, down=spec.num_half_ports)
+    if num_groups - 1 > width * spec.num_half_ports:
         raise ConfigError(
-            f"{num_groups} groups of {width} spines with {spec.half} ports to other groups do not "
+            f"{num_groups} groups of {width} spines with {spec.num_half_ports} ports to other groups do not "
             "reach each other: take a larger radix"
         )
-    return Shape(num_leaves, (fan_out, num_groups), (width, 0))
+    return NetworkShape(num_leaves, (fan_out, num_groups), (width, 0))
 
 
-def _check(spec: FabricSpec) -> None:
+def _check(spec: SyntheticSpec) -> None:
     for is_wrong, problem in chain(_problems(spec), _odd_problems(spec)):
         if is_wrong:
             raise ConfigError(problem)
 
 
-def _problems(spec: FabricSpec) -> Iterator[tuple[bool, str]]:
+def _problems(spec: SyntheticSpec) -> Iterator[tuple[bool, str]]:
     """Yield what can be wrong with a spec: whether it is, and the message."""
     yield spec.num_hosts < 1, f"expected at least one host, got {spec.num_hosts}"
     yield (
@@ -209,11 +209,11 @@ def _problems(spec: FabricSpec) -> Iterator[tuple[bool, str]]:
     )
 
 
-def _odd_problems(spec: FabricSpec) -> Iterator[tuple[bool, str]]:
+def _odd_problems(spec: SyntheticSpec) -> Iterator[tuple[bool, str]]:
     """Yield what can be wrong with the parts that a regular Clos has not."""
     yield (
-        not 1 <= spec.ups <= spec.half,
-        f"expected 1 to {spec.half} up-links of a leaf, got {spec.uplinks}",
+        not 1 <= spec.num_uplinks <= spec.num_half_ports,
+        f"expected 1 to {spec.num_half_ports} up-links of a leaf, got {spec.uplinks}",
     )
     yield (
         not 0 <= spec.storage_leaves < spec.ports_per_host,
@@ -224,17 +224,18 @@ def _odd_problems(spec: FabricSpec) -> Iterator[tuple[bool, str]]:
         f"only MLAG pairs have peer links, got {spec.peer_links}",
     )
     yield (
-        spec.nvlink_hosts < 0 or (spec.nvlink_hosts > 0 and spec.half % spec.nvlink_hosts > 0),
-        f"expected NVLink domains that divide {spec.half} hosts evenly, got {spec.nvlink_hosts}",
+        spec.nvlink_hosts < 0
+        or (spec.nvlink_hosts > 0 and spec.num_half_ports % spec.nvlink_hosts > 0),
+        f"expected NVLink domains that divide {spec.num_half_ports} hosts evenly, got {spec.nvlink_hosts}",
     )
 
 
-def _fan_outs(spec: FabricSpec, num_groups: int, num_tiers: int) -> tuple[int, ...]:
+def _fan_outs(spec: SyntheticSpec, num_groups: int, num_tiers: int) -> tuple[int, ...]:
     """Return the units joined at each rank from 2; empty where the groups do not fit."""
     fan_outs: list[int] = []
     units = num_groups
     for rank in range(2, num_tiers + 1):
-        room = _room(spec, rank, num_tiers)
+        room = _max_lower_units(spec, rank, num_tiers)
         # No unit is larger than what leaves two units for every rank above.
         fan_out = min(room, max(1, units >> (num_tiers - rank)))
         if fan_out < 1 or (rank == num_tiers and fan_out < units):
@@ -244,19 +245,21 @@ def _fan_outs(spec: FabricSpec, num_groups: int, num_tiers: int) -> tuple[int, .
     return tuple(fan_outs)
 
 
-def _room(spec: FabricSpec, rank: int, num_tiers: int) -> int:
+def _max_lower_units(spec: SyntheticSpec, rank: int, num_tiers: int) -> int:
     """Return how many lower units the downward ports of a rank's switches can join."""
-    ports = spec.radix if rank == num_tiers else spec.half
+    ports = spec.radix if rank == num_tiers else spec.num_half_ports
     return ports // spec.ports_per_plane if rank == SPINE_RANK else ports
 
 
-def _widths(spec: FabricSpec, fan_outs: tuple[int, ...]) -> tuple[int, ...]:
+def _widths(spec: SyntheticSpec, fan_outs: tuple[int, ...]) -> tuple[int, ...]:
     widths = []
     for rank, fan_out in enumerate(fan_outs, 2):
-        down = spec.radix if rank == 1 + len(fan_outs) else spec.half
+        down = spec.radix if rank == 1 + len(fan_outs) else spec.num_half_ports
         is_spine = rank == SPINE_RANK
         members = fan_out * (spec.ports_per_plane if is_spine else 1)
-        widths.append(_width(members, spec.ups if is_spine else spec.half, down=down))
+        widths.append(
+            _width(members, spec.num_uplinks if is_spine else spec.num_half_ports, down=down)
+        )
     return tuple(widths)
 
 

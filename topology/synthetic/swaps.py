@@ -11,7 +11,7 @@ from topology.synthetic.spec import SPINE_RANK, STORAGE_RANK
 from topology.synthetic.wiring import Cable, Switch, Wiring
 
 
-class SwapSort(StrEnum):
+class SwapKind(StrEnum):
     """What two cables that exchange an end have in common."""
 
     MOVED_HOST = "moved-host"
@@ -38,8 +38,8 @@ def draw_swaps(
     pools = _pools(cables, switches, rng)
     if wiring.spec.ports_per_host == 1:
         # No group has two leaves; to look for such pairs would take the square of the cables.
-        pools[SwapSort.WRONG_RAIL] = []
-    sorts = list(SwapSort)
+        pools[SwapKind.WRONG_RAIL] = []
+    sorts = list(SwapKind)
     taken: set[int] = set()
     pairs: list[tuple[int, int]] = []
     for turn in range(num_swaps):
@@ -52,12 +52,12 @@ def draw_swaps(
     return pairs
 
 
-_Fits = Callable[[SwapSort, int, int], bool]
+_Fits = Callable[[SwapKind, int, int], bool]
 
 
 def _pools(
     cables: Mapping[int, Cable], switches: Mapping[str, Switch], rng: RandomSource
-) -> dict[SwapSort, list[int]]:
+) -> dict[SwapKind, list[int]]:
     """Return the cables that each sort of swap draws from, each in a random order."""
     of_hosts = [
         at
@@ -72,30 +72,30 @@ def _pools(
     uplinks = [at for at, ranks in upper.items() if ranks == (1, SPINE_RANK)]
     trunks = [at for at, (low, _) in upper.items() if low >= SPINE_RANK]
     return {
-        SwapSort.MOVED_HOST: rng.sample(of_hosts, len(of_hosts)),
-        SwapSort.WRONG_RAIL: rng.sample(of_hosts, len(of_hosts)),
-        SwapSort.UPLINK: rng.sample(uplinks, len(uplinks)),
-        SwapSort.TRUNK: rng.sample(trunks, len(trunks)),
+        SwapKind.MOVED_HOST: rng.sample(of_hosts, len(of_hosts)),
+        SwapKind.WRONG_RAIL: rng.sample(of_hosts, len(of_hosts)),
+        SwapKind.UPLINK: rng.sample(uplinks, len(uplinks)),
+        SwapKind.TRUNK: rng.sample(trunks, len(trunks)),
     }
 
 
 def _fits(cables: Mapping[int, Cable], switches: Mapping[str, Switch]) -> _Fits:
-    def fits(sort: SwapSort, first: int, second: int) -> bool:
+    def fits(sort: SwapKind, first: int, second: int) -> bool:
         one, other = cables[first], cables[second]
         if one.high.device == other.high.device:
             return False
-        if sort in {SwapSort.UPLINK, SwapSort.TRUNK}:
+        if sort in {SwapKind.UPLINK, SwapKind.TRUNK}:
             is_one_rank = switches[one.low.device].rank == switches[other.low.device].rank
             return is_one_rank and one.low.device != other.low.device
         is_one_group = switches[one.high.device].path == switches[other.high.device].path
-        return is_one_group == (sort is SwapSort.WRONG_RAIL)
+        return is_one_group == (sort is SwapKind.WRONG_RAIL)
 
     return fits
 
 
 def _first_pair(
-    sorts: Iterable[SwapSort],
-    pools: Mapping[SwapSort, Sequence[int]],
+    sorts: Iterable[SwapKind],
+    pools: Mapping[SwapKind, Sequence[int]],
     taken: set[int],
     fits: _Fits,
 ) -> tuple[int, int] | None:

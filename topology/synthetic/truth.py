@@ -15,22 +15,28 @@ from itertools import permutations
 from typing import Any
 
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree, render_tree
-from topology.synthetic.faults import Damaged, Fault
-from topology.synthetic.membership import Attachments, Unit, count_attachments, most_held, unit_of
+from topology.synthetic.faults import DamagedFabric, Fault
+from topology.synthetic.membership import (
+    Attachments,
+    SwitchUnit,
+    count_attachments,
+    find_plurality,
+    unit_of,
+)
 from topology.synthetic.spec import TIER_NAMES
 from topology.synthetic.wiring import unit_name
 
 NVLINK_TIER = "nvlink"
 
 
-def derive_truth(damaged: Damaged) -> TopologyTree:
+def derive_truth(damaged: DamagedFabric) -> TopologyTree:
     """Return the true tree; silent hosts stay where their cables are. Cost: O(cables)."""
     attachments = count_attachments(damaged)
-    members: dict[Unit, list[str]] = {}
+    members: dict[SwitchUnit, list[str]] = {}
     unplaced = []
     for host in damaged.wiring.hosts:
         held = attachments.hosts.get(host.name, Counter())
-        home = most_held(held)
+        home = find_plurality(held)
         if home is None:
             unplaced.append(Unplaced(host.name, _reason(held)))
         else:
@@ -53,7 +59,7 @@ def derive_truth(damaged: Damaged) -> TopologyTree:
     return build_tree(specs, tiers=tiers, unplaced=unplaced)
 
 
-def _with_cliques(damaged: Damaged, specs: Iterable[DomainSpec]) -> Iterator[DomainSpec]:
+def _with_cliques(damaged: DamagedFabric, specs: Iterable[DomainSpec]) -> Iterator[DomainSpec]:
     """Yield domains a tier up, and those of NVLink below the leaf groups, by what is in each."""
     cliques = {host.name: host.clique for host in damaged.wiring.hosts}
     for spec in specs:
@@ -69,14 +75,14 @@ def render_truth(tree: TopologyTree, faults: Iterable[Fault]) -> dict[str, Any]:
         {
             "kind": fault.kind.value,
             "ports": [{"device": end.device, "port": end.port} for end in fault.ports],
-            "detectable": fault.detectable,
+            "detectable": fault.is_detectable,
         }
         for fault in faults
     ]
     return render_tree(tree) | {"faults": rows}
 
 
-def _reason(held: Mapping[Unit, int]) -> str:
+def _reason(held: Mapping[SwitchUnit, int]) -> str:
     if not held:
         return "none of its ports has a link"
     most = max(held.values())
@@ -85,34 +91,36 @@ def _reason(held: Mapping[Unit, int]) -> str:
 
 
 def _parents(
-    members: Mapping[Unit, list[str]], attachments: Attachments
-) -> dict[Unit, Unit | None]:
+    members: Mapping[SwitchUnit, list[str]], attachments: Attachments
+) -> dict[SwitchUnit, SwitchUnit | None]:
     """Return the parent of every unit that has hosts below it."""
-    parents: dict[Unit, Unit | None] = {}
+    parents: dict[SwitchUnit, SwitchUnit | None] = {}
     below = list(members)
     while below:
         for unit in below:
-            parents[unit] = most_held(attachments.units.get(unit, Counter()))
+            parents[unit] = find_plurality(attachments.units.get(unit, Counter()))
         below = sorted({home for unit in below if (home := parents[unit])} - parents.keys())
     roots = {unit for unit, parent in parents.items() if parent is None}
     joined = _joined_by_peers(roots, attachments)
     for tops in joined:
-        above = Unit(tops[0].rank + 1, tops[0].path if len(joined) > 1 else ())
+        above = SwitchUnit(tops[0].rank + 1, tops[0].path if len(joined) > 1 else ())
         parents.update(dict.fromkeys(tops, above))
         parents[above] = None
     return parents
 
 
-def _joined_by_peers(units: AbstractSet[Unit], attachments: Attachments) -> list[list[Unit]]:
+def _joined_by_peers(
+    units: AbstractSet[SwitchUnit], attachments: Attachments
+) -> list[list[SwitchUnit]]:
     """Return the units that cables between equals join, set by set, each sorted."""
-    around: dict[Unit, set[Unit]] = {}
+    around: dict[SwitchUnit, set[SwitchUnit]] = {}
     for pair in attachments.peers:
         if units >= set(pair):
             for one, other in permutations(pair):
                 around.setdefault(one, set()).add(other)
     joined = []
     while around:
-        found: set[Unit] = set()
+        found: set[SwitchUnit] = set()
         frontier = {min(around)}
         while frontier:
             found |= frontier
@@ -121,9 +129,9 @@ def _joined_by_peers(units: AbstractSet[Unit], attachments: Attachments) -> list
     return joined
 
 
-def _switches_by_unit(damaged: Damaged) -> dict[Unit, tuple[str, ...]]:
+def _switches_by_unit(damaged: DamagedFabric) -> dict[SwitchUnit, tuple[str, ...]]:
     """Return the names of the switches that each unit has left, sorted."""
-    names: dict[Unit, list[str]] = {}
+    names: dict[SwitchUnit, list[str]] = {}
     for switch in damaged.wiring.switches:
         held = names.setdefault(unit_of(switch), [])
         if switch.name not in damaged.lost_switches:

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections import Counter
 
-from topology.synthetic.faults import Damaged
+from topology.synthetic.faults import DamagedFabric
 from topology.synthetic.membership import (
-    Unit,
+    SwitchUnit,
     count_attachments,
     is_host_cable,
-    majority,
+    find_majority,
     unit_of,
 )
 from topology.synthetic.wiring import Cable, Switch
 
 
-class Symmetry:
+class SymmetryIndex:
     """A damaged fabric, indexed by what its devices have in common."""
 
-    def __init__(self, damaged: Damaged) -> None:
+    def __init__(self, damaged: DamagedFabric) -> None:
         """Index the cables. Cost: O(cables)."""
         self._damaged = damaged
         self._switches = {switch.name: switch for switch in damaged.wiring.switches}
@@ -29,7 +29,7 @@ class Symmetry:
         self._nic_indices = {
             nic.port: index for index, nic in enumerate(damaged.wiring.hosts[0].nics)
         }
-        self._leaves_by_rail: dict[tuple[Unit, int], Counter[str]] = {}
+        self._leaves_by_rail: dict[tuple[SwitchUnit, int], Counter[str]] = {}
         self._uppers: dict[str, Counter[str]] = {}
         self._lowers: dict[str, Counter[str]] = {}
         for cable in damaged.cables:
@@ -61,9 +61,9 @@ class Symmetry:
             return False
         if not is_host_cable(cable, self._switches):
             below = unit_of(self._switches[cable.low.device])
-            home = majority(self._attachments.units[below])
+            home = find_majority(self._attachments.units[below])
             return home is not None and home != unit_of(high)
-        home = majority(self._attachments.hosts[cable.low.device])
+        home = find_majority(self._attachments.hosts[cable.low.device])
         if home is None:
             return False
         return home != unit_of(high) or self._shows_wrong_rail(cable, high)
@@ -71,7 +71,7 @@ class Symmetry:
     def _shows_wrong_rail(self, cable: Cable, leaf: Switch) -> bool:
         """Return whether most hosts of the group have this port on another leaf."""
         rail = (unit_of(leaf), self._nic_indices[cable.low.port])
-        usual = majority(self._leaves_by_rail[rail])
+        usual = find_majority(self._leaves_by_rail[rail])
         return usual is not None and usual != leaf.name
 
     def shows_missing(self, cable: Cable) -> bool:
@@ -110,8 +110,8 @@ class Symmetry:
         below = {cable.low.device for cable in cables if cable.high.device == switch}
         above = {cable.high.device for cable in cables if cable.low.device == switch}
         fewer = [
-            *self._have_fewer(below & self._switches.keys() - lost, self._uppers),
-            *self._have_fewer(above - lost, self._lowers),
+            *self._find_fewer(below & self._switches.keys() - lost, self._uppers),
+            *self._find_fewer(above - lost, self._lowers),
         ]
         return 2 * sum(fewer) > len(fewer)
 
@@ -120,7 +120,7 @@ class Symmetry:
         host = cable.low.device
         return is_host_cable(cable, self._switches) and host not in self._damaged.silent
 
-    def _have_fewer(self, names: set[str], towards: dict[str, Counter[str]]) -> list[bool]:
+    def _find_fewer(self, names: set[str], towards: dict[str, Counter[str]]) -> list[bool]:
         """Return for switches of one rank whether each has fewer cables than most, one way."""
         ranks = {self._switches[name].rank for name in names}
         counts = Counter(

@@ -14,9 +14,9 @@ from topology.synthetic.spec import (
     STORAGE_RANK,
     TIER_NAMES,
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     NamePolicy,
-    Shape,
+    NetworkShape,
     derive_shape,
 )
 
@@ -92,7 +92,7 @@ class Cable(NamedTuple):
 class Wiring:
     """A whole fabric."""
 
-    spec: FabricSpec
+    spec: SyntheticSpec
     switches: tuple[Switch, ...]
     """By rank, then by position; storage leaves come last."""
     hosts: tuple[Host, ...]
@@ -107,7 +107,7 @@ class Wiring:
         return max(switch.rank for switch in self.switches)
 
 
-def build_wiring(spec: FabricSpec) -> Wiring:
+def build_wiring(spec: SyntheticSpec) -> Wiring:
     """Return the wiring of a spec; equal specs give equal wirings. Cost: O(cables).
 
     Raises:
@@ -144,7 +144,7 @@ def port_number(port: str) -> int:
     return int(port.removeprefix("swp"))
 
 
-def _hosts(spec: FabricSpec) -> Iterator[Host]:
+def _hosts(spec: SyntheticSpec) -> Iterator[Host]:
     digits = max(MIN_HOST_DIGITS, len(str(spec.num_hosts)))
     numbers = list(range(spec.num_hosts))
     if spec.names is NamePolicy.OPAQUE:
@@ -152,23 +152,23 @@ def _hosts(spec: FabricSpec) -> Iterator[Host]:
     num_ports = spec.ports_per_host + spec.storage_leaves
     for at, number in enumerate(numbers):
         nics = (_nic(spec, index, at * num_ports + index) for index in range(num_ports))
-        clique = _shown(spec, at // spec.nvlink_hosts) if spec.nvlink_hosts else None
+        clique = _displayed_number(spec, at // spec.nvlink_hosts) if spec.nvlink_hosts else None
         yield Host(f"node-{number + 1:0{digits}}", tuple(nics), clique)
 
 
-def _nic(spec: FabricSpec, index: int, serial: int) -> Nic:
+def _nic(spec: SyntheticSpec, index: int, serial: int) -> Nic:
     is_ethernet = spec.medium is Medium.ETHERNET
     device = f"eth{index}" if is_ethernet else f"mlx5_{index}"
     return Nic(
         device=device,
         port=device if is_ethernet else f"{device}/1",
-        guid=_guid(HCA_GUIDS, _shown(spec, serial)),
-        mac=_mac(NIC_MACS, _shown(spec, serial)),
+        guid=_guid(HCA_GUIDS, _displayed_number(spec, serial)),
+        mac=_mac(NIC_MACS, _displayed_number(spec, serial)),
         plane=index // spec.ports_per_plane if index < spec.ports_per_host else 0,
     )
 
 
-def _leaf_groups(spec: FabricSpec, shape: Shape) -> list[list[Switch]]:
+def _leaf_groups(spec: SyntheticSpec, shape: NetworkShape) -> list[list[Switch]]:
     """Return the leaves of every group, in the order of their hosts' ports."""
     width = spec.ports_per_host
     return [
@@ -187,23 +187,23 @@ def _leaf_groups(spec: FabricSpec, shape: Shape) -> list[list[Switch]]:
     ]
 
 
-def _leaf_label(spec: FabricSpec, index: int) -> str:
+def _leaf_label(spec: SyntheticSpec, index: int) -> str:
     if spec.kind is FabricKind.DUAL_HOMED:
         return "ab"[index]
     return f"r{index + 1}" if spec.ports_per_plane > 1 or spec.kind is FabricKind.RAIL else ""
 
 
 def _host_cables(
-    spec: FabricSpec, hosts: tuple[Host, ...], groups: list[list[Switch]]
+    spec: SyntheticSpec, hosts: tuple[Host, ...], groups: list[list[Switch]]
 ) -> Iterator[Cable]:
     for at, host in enumerate(hosts):
-        group, slot = divmod(at, spec.half)
+        group, slot = divmod(at, spec.num_half_ports)
         port = switch_port(spec.medium, slot + 1)
         for nic, leaf in zip(host.nics[: spec.ports_per_host], groups[group], strict=True):
             yield Cable(PortName(host.name, nic.port), PortName(leaf.name, port))
 
 
-def _storage_leaves(spec: FabricSpec, *, start: int) -> list[Switch]:
+def _storage_leaves(spec: SyntheticSpec, *, start: int) -> list[Switch]:
     """Return the storage leaves, each with a port for every host."""
     leaves = (
         _switch(spec, rank=STORAGE_RANK, path=(), plane=0, label=f"{at + 1:02}", serial=start + at)
@@ -213,7 +213,7 @@ def _storage_leaves(spec: FabricSpec, *, start: int) -> list[Switch]:
 
 
 def _storage_cables(
-    spec: FabricSpec, hosts: tuple[Host, ...], storage: list[Switch]
+    spec: SyntheticSpec, hosts: tuple[Host, ...], storage: list[Switch]
 ) -> Iterator[Cable]:
     for at, host in enumerate(hosts):
         port = switch_port(spec.medium, at + 1)
@@ -221,7 +221,7 @@ def _storage_cables(
             yield Cable(PortName(host.name, nic.port), PortName(leaf.name, port))
 
 
-def _peer_links(spec: FabricSpec, switches: list[Switch]) -> Iterator[Cable]:
+def _peer_links(spec: SyntheticSpec, switches: list[Switch]) -> Iterator[Cable]:
     """Yield the cables between the leaves of every pair."""
     leaves = [switch for switch in switches if switch.rank == 1]
     ports = [switch_port(spec.medium, spec.radix + at + 1) for at in range(spec.peer_links)]
@@ -229,7 +229,9 @@ def _peer_links(spec: FabricSpec, switches: list[Switch]) -> Iterator[Cable]:
         yield from (Cable(PortName(one.name, port), PortName(other.name, port)) for port in ports)
 
 
-def _without_bridges(spec: FabricSpec, switches: list[Switch], cables: list[Cable]) -> list[Cable]:
+def _without_bridges(
+    spec: SyntheticSpec, switches: list[Switch], cables: list[Cable]
+) -> list[Cable]:
     """Return the cables without those between an island and anything else.
 
     Raises:
@@ -248,16 +250,16 @@ def _without_bridges(spec: FabricSpec, switches: list[Switch], cables: list[Cabl
     return [cable for cable in cables if not is_bridge(cable)]
 
 
-_Set = tuple[list[Switch], list[Switch]]
+_SwitchSet = tuple[list[Switch], list[Switch]]
 
 
 def _next_rank(
-    spec: FabricSpec, shape: Shape, lower: list[list[Switch]], *, rank: int, start: int
-) -> tuple[list[list[Switch]], list[_Set]]:
+    spec: SyntheticSpec, shape: NetworkShape, lower: list[list[Switch]], *, rank: int, start: int
+) -> tuple[list[list[Switch]], list[_SwitchSet]]:
     """Return the switches of every unit of a rank, and which lower ones each set of them joins."""
     fan_out, width = shape.fan_outs[rank - 2], shape.widths[rank - 2]
     units: list[list[Switch]] = []
-    sets: list[_Set] = []
+    sets: list[_SwitchSet] = []
     for index in range(-(-len(lower) // fan_out)):
         children = lower[index * fan_out : (index + 1) * fan_out]
         members = _members_of_sets(spec, children, rank)
@@ -282,7 +284,7 @@ def _next_rank(
 
 
 def _members_of_sets(
-    spec: FabricSpec, children: list[list[Switch]], rank: int
+    spec: SyntheticSpec, children: list[list[Switch]], rank: int
 ) -> list[list[Switch]]:
     """Return the lower switches that each set of parallel switches joins, by plane."""
     if rank > SPINE_RANK:
@@ -293,19 +295,19 @@ def _members_of_sets(
     ]
 
 
-def _cables_up(spec: FabricSpec, lower: list[Switch], upper: list[Switch]) -> Iterator[Cable]:
+def _cables_up(spec: SyntheticSpec, lower: list[Switch], upper: list[Switch]) -> Iterator[Cable]:
     """Yield the cables of one set: every lower switch to every upper, all pairs alike."""
-    ups = spec.ups if lower[0].rank == 1 else spec.half
+    ups = spec.num_uplinks if lower[0].rank == 1 else spec.num_half_ports
     parallel = ups // len(upper)
     for place, low in enumerate(lower):
         for at in range(ups):
-            low_port = switch_port(spec.medium, spec.half + at + 1)
+            low_port = switch_port(spec.medium, spec.num_half_ports + at + 1)
             number = place * parallel + at % parallel + 1
             high = PortName(upper[at // parallel].name, switch_port(spec.medium, number))
             yield Cable(PortName(low.name, low_port), high)
 
 
-def _global_cables(spec: FabricSpec, groups: list[list[Switch]]) -> Iterator[Cable]:
+def _global_cables(spec: SyntheticSpec, groups: list[list[Switch]]) -> Iterator[Cable]:
     """Yield the cables between spines: as many between any two groups, dealt out in turn.
 
     Ports that do not go up evenly stay dark.
@@ -313,7 +315,7 @@ def _global_cables(spec: FabricSpec, groups: list[list[Switch]]) -> Iterator[Cab
     num_others = len(groups) - 1
     for first, group in enumerate(groups):
         for away in range(1, len(groups) - first):
-            for turn in range(len(group) * spec.half // num_others):
+            for turn in range(len(group) * spec.num_half_ports // num_others):
                 own = turn * num_others + away - 1
                 theirs = turn * num_others + num_others - away
                 yield Cable(
@@ -322,21 +324,21 @@ def _global_cables(spec: FabricSpec, groups: list[list[Switch]]) -> Iterator[Cab
                 )
 
 
-def _global_port(spec: FabricSpec, group: list[Switch], index: int) -> PortName:
+def _global_port(spec: SyntheticSpec, group: list[Switch], index: int) -> PortName:
     """Return the index-th port of a group that leads to others; neighbors are on other spines."""
     place, spine = divmod(index, len(group))
-    return PortName(group[spine].name, switch_port(spec.medium, spec.half + place + 1))
+    return PortName(group[spine].name, switch_port(spec.medium, spec.num_half_ports + place + 1))
 
 
 def _switch(
-    spec: FabricSpec, *, rank: int, path: tuple[int, ...], plane: int, label: str, serial: int
+    spec: SyntheticSpec, *, rank: int, path: tuple[int, ...], plane: int, label: str, serial: int
 ) -> Switch:
     letter = PLANE_LETTERS[plane] if spec.num_planes > 1 and rank != STORAGE_RANK else ""
     unit = unit_name(rank, path) if rank != STORAGE_RANK else "storage"
     name = "-".join(part for part in (unit, letter, label) if part)
     if spec.names is NamePolicy.OPAQUE:
         name = f"sw-{_digest(name)[:12]}"
-    shown = _shown(spec, serial)
+    shown = _displayed_number(spec, serial)
     return Switch(
         name=name,
         rank=rank,
@@ -348,7 +350,7 @@ def _switch(
     )
 
 
-def _shown(spec: FabricSpec, serial: int) -> int:
+def _displayed_number(spec: SyntheticSpec, serial: int) -> int:
     """Return the number that a serial's GUID and MAC show; opaque ones have no order either."""
     return serial * SCRAMBLE % NUM_SERIALS if spec.names is NamePolicy.OPAQUE else serial
 

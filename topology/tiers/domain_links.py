@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.model.fabric_columns import Flags, Index
-from topology.model.pair_counts import Pairs, count_pairs
-from topology.planes.cables import pairs_around
+from topology.model.pair_counts import PairCounts, count_pairs
+from topology.planes.cables import pairs_both_ways
 from topology.planes.plane import Plane
-from topology.tiers.tier_groups import Grouping
+from topology.tiers.tier_groups import TierGroups
 
-NOWHERE = -1
+NO_GROUP = -1
 """Group of a switch that is in none, and parent of a top."""
 
 
@@ -31,18 +31,18 @@ class Reach(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class DomainLinks:
     """Every pair of switches with cables, both ways, and every group."""
 
-    low: Index
+    near: Index
     """The switch at the near end, one entry per way, ascending; so are the next four."""
-    high: Index
+    far: Index
     """The switch at the far end, ascending for each near one."""
     counts: Index
     """How many cables it has."""
-    under: Index
+    near_group: Index
     """The group of the near end."""
-    over: Index
+    far_group: Index
     """The group of the far end."""
     parents: Index
     """One entry per group, and one more for NOWHERE; so is the next."""
@@ -52,25 +52,27 @@ class Ways:
     @property
     def is_up(self) -> Flags:
         """Whether a way leads from a group to the one above it."""
-        is_placed = (self.under >= 0) & (self.over >= 0)
-        is_up: Flags = is_placed & (self.parents[self.under] == self.over)
+        is_placed = (self.near_group >= 0) & (self.far_group >= 0)
+        is_up: Flags = is_placed & (self.parents[self.near_group] == self.far_group)
         return is_up
 
     @property
     def is_inside(self) -> Flags:
         """Whether a way stays in one group; of a pair's two ways the first counts."""
-        is_inside: Flags = (self.under >= 0) & (self.under == self.over) & self.is_first
+        is_inside: Flags = (
+            (self.near_group >= 0) & (self.near_group == self.far_group) & self.is_first
+        )
         return is_inside
 
     @property
     def is_first(self) -> Flags:
         """Whether a way is the first of its pair's two."""
-        is_first: Flags = self.low < self.high
+        is_first: Flags = self.near < self.far
         return is_first
 
     def tally(self, ones: Index, others: Index, chosen: Flags) -> Mapping[int, Mapping[int, int]]:
         """Return one to other to the number of cables of chosen ways; ascending."""
-        return count_pairs(ones[chosen], others[chosen], self.counts[chosen]).by_one()
+        return count_pairs(ones[chosen], others[chosen], self.counts[chosen]).by_left()
 
     def count(self, groups: Index, chosen: Flags) -> Index:
         """Return by group the number of cables of chosen ways."""
@@ -78,29 +80,29 @@ class Ways:
         return found.astype(np.intp)
 
 
-def find_ways(plane: Plane, grouping: Grouping) -> Ways:
+def find_domain_links(plane: Plane, grouping: TierGroups) -> DomainLinks:
     """Return the ways of a plane's cables. Cost: O(pairs of switches)."""
-    low, high, counts = pairs_around(plane.switch_edges)
-    group_of = np.full(max(plane.switches, default=0) + 1, NOWHERE)
+    low, high, counts = pairs_both_ways(plane.switch_edges)
+    group_of = np.full(max(plane.switches, default=0) + 1, NO_GROUP)
     for at, group in enumerate(grouping.groups):
         group_of[list(group.switches)] = at
-    tops = (NOWHERE if group.parent is None else group.parent for group in grouping.groups)
-    parents = np.array([*tops, NOWHERE], np.intp)
+    tops = (NO_GROUP if group.parent is None else group.parent for group in grouping.groups)
+    parents = np.array([*tops, NO_GROUP], np.intp)
     under, over = group_of[low], group_of[high]
     is_down = (under >= 0) & (over >= 0) & (parents[over] == under)
-    return Ways(
-        low=low,
-        high=high,
+    return DomainLinks(
+        near=low,
+        far=high,
         counts=counts,
-        under=under,
-        over=over,
+        near_group=under,
+        far_group=over,
         parents=parents,
         ranks=np.array([*(group.rank for group in grouping.groups), 0], np.intp),
         reach=find_reach(count_pairs(low[is_down], over[is_down], counts[is_down]), parents),
     )
 
 
-def find_reach(found: Pairs, parents: Index) -> Reach:
+def find_reach(found: PairCounts, parents: Index) -> Reach:
     """Return what groups reach. Cost: O(pairs).
 
     Args:
@@ -108,10 +110,10 @@ def find_reach(found: Pairs, parents: Index) -> Reach:
         parents: by group the one above it, and a last entry that counts for none.
     """
     size = len(parents) - 1
-    above = parents[found.others]
+    above = parents[found.right]
     is_reached = np.zeros(size, np.bool_)
-    is_reached[found.others] = True
-    num_switches = np.bincount(above[np.diff(found.ones, prepend=-1) > 0], minlength=size)
+    is_reached[found.right] = True
+    num_switches = np.bincount(above[np.diff(found.left, prepend=-1) > 0], minlength=size)
     num_units = np.bincount(parents[:-1][is_reached], minlength=size)
     shares = np.bincount(above, minlength=size) / np.maximum(1, num_switches * num_units)
     num_links = np.bincount(above, found.counts, size).astype(np.intp)

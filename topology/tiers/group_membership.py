@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from topology.tiers.switch_overlap import Weights
 
-MIN_WITNESSES = 2
+MIN_EVIDENCE_UNITS = 2
 """Units that must speak for an attachment: a single host on two leaves may as well be astray."""
 _FEWEST_GROUPS = 3  # one that is shared, and two that share it
 
@@ -37,10 +37,10 @@ class Tie:
 
 
 @dataclass(frozen=True, slots=True)
-class Homes:
+class UnitAssignment:
     """Where the units of a list of groups are at home."""
 
-    home: Mapping[int, int]
+    group_of_unit: Mapping[int, int]
     """Unit to the place of the group that holds most of its links."""
     margin: Mapping[int, float]
     """Unit to how far that was from a tie, 0 to 1."""
@@ -49,7 +49,7 @@ class Homes:
     def units(self) -> dict[int, list[int]]:
         """Return group to its units."""
         units: dict[int, list[int]] = defaultdict(list)
-        for unit, group in self.home.items():
+        for unit, group in self.group_of_unit.items():
             units[group].append(unit)
         return units
 
@@ -64,7 +64,7 @@ def links_by_unit(groups: Sequence[Switches], weights: Weights) -> dict[int, Cou
     return links
 
 
-def choose_homes(groups: Sequence[Switches], weights: Weights) -> Homes:
+def assign_units(groups: Sequence[Switches], weights: Weights) -> UnitAssignment:
     """Return where each unit is at home, unless that is a tie or may be one. Cost: O(links)."""
     links = links_by_unit(groups, weights)
     ranked = {
@@ -72,13 +72,13 @@ def choose_homes(groups: Sequence[Switches], weights: Weights) -> Homes:
         for unit, counts in links.items()
     }
     best = {unit: rows[0][0] for unit, rows in ranked.items() if not _is_tied(rows)}
-    idle = _idle(groups, weights, best)
+    idle = _find_idle_groups(groups, weights, best)
     home: dict[int, int] = {}
     margin: dict[int, float] = {}
     ties: list[Tie] = []
     for unit in sorted(links):
         rows = ranked[unit]
-        rivals = rows[: _num_tied(rows)] if unit not in best else _doubts(rows, idle)
+        rivals = rows[: _count_tied(rows)] if unit not in best else _find_possible_ties(rows, idle)
         if rivals:
             switches = tuple(groups[at] for at, _ in rivals)
             ties.append(Tie(unit, switches, tuple(count for _, count in rivals)))
@@ -86,22 +86,22 @@ def choose_homes(groups: Sequence[Switches], weights: Weights) -> Homes:
         home[unit] = best[unit]
         most, second = rows[0][1], rows[1][1] if len(rows) > 1 else 0
         margin[unit] = (most - second) / (most + second)
-    return Homes(home, margin, tuple(ties))
+    return UnitAssignment(home, margin, tuple(ties))
 
 
 _Row = tuple[int, int]
 """A group and a unit's links to it."""
 
 
-def _num_tied(rows: Sequence[_Row]) -> int:
+def _count_tied(rows: Sequence[_Row]) -> int:
     return sum(count == rows[0][1] for _, count in rows)
 
 
 def _is_tied(rows: Sequence[_Row]) -> bool:
-    return _num_tied(rows) > 1
+    return _count_tied(rows) > 1
 
 
-def _idle(
+def _find_idle_groups(
     groups: Sequence[Switches], weights: Weights, best: Mapping[int, int]
 ) -> dict[int, set[int]]:
     """Return the groups that no unit is at home in, and the groups that their units are in."""
@@ -113,7 +113,7 @@ def _idle(
     }
 
 
-def _doubts(rows: Sequence[_Row], idle: Mapping[int, set[int]]) -> list[_Row]:
+def _find_possible_ties(rows: Sequence[_Row], idle: Mapping[int, set[int]]) -> list[_Row]:
     """Return the rows that would be a tie if an idle group were part of a rival; else nothing.
 
     A switch without a home of its own, with as many links here as there, is part of one of the
@@ -127,7 +127,7 @@ def _doubts(rows: Sequence[_Row], idle: Mapping[int, set[int]]) -> list[_Row]:
     return []
 
 
-def shared_groups(groups: Sequence[Switches], weights: Weights) -> set[int]:
+def find_shared_groups(groups: Sequence[Switches], weights: Weights) -> set[int]:
     """Return groups that hosts of several others share: guests there, at home elsewhere.
 
     Two storage leaves next to pods of two leaves or more: most hosts of at least two groups have
@@ -146,11 +146,11 @@ def shared_groups(groups: Sequence[Switches], weights: Weights) -> set[int]:
         if len(best) == 1:
             own[best[0]] += 1
         for at, count in counts.items():
-            home = _home_without(at, counts)
+            home = _best_group_without(at, counts)
             if home is not None and counts[home] >= count:
                 guests[at][home] += 1
     nested = {
-        at: {o for o, count in found.items() if count >= MIN_WITNESSES and 2 * count > held[o]}
+        at: {o for o, count in found.items() if count >= MIN_EVIDENCE_UNITS and 2 * count > held[o]}
         for at, found in guests.items()
     }
     return {
@@ -162,7 +162,7 @@ def shared_groups(groups: Sequence[Switches], weights: Weights) -> set[int]:
     }
 
 
-def _home_without(at: int, counts: Mapping[int, int]) -> int | None:
+def _best_group_without(at: int, counts: Mapping[int, int]) -> int | None:
     """Return the group with most links but one that is left out, None for a tie or without any."""
     others = {other: count for other, count in counts.items() if other != at}
     most = max(others.values(), default=0)
@@ -170,7 +170,9 @@ def _home_without(at: int, counts: Mapping[int, int]) -> int | None:
     return best[0] if len(best) == 1 else None
 
 
-def attach(groups: Iterable[Switches], weights: Weights, *, min_owners: int = 1) -> list[Switches]:
+def absorb_minor_groups(
+    groups: Iterable[Switches], weights: Weights, *, min_owners: int = 1
+) -> list[Switches]:
     """Put groups that are home to less than half of their links into the group that is.
 
     A rail leaf that only some hosts of its group use overlaps the others by less than half, and
@@ -191,11 +193,11 @@ def attach(groups: Iterable[Switches], weights: Weights, *, min_owners: int = 1)
         size = Counter[int]()
         for counts in links.values():
             size.update(counts)
-        holds = _holds(links)
+        holds = _measure_ownership(links)
         target = {
             at: taker
             for at, hold in holds.items()
-            if (taker := _taker(at, hold, size, min_owners=min_owners)) is not None
+            if (taker := _find_absorber(at, hold, size, min_owners=min_owners)) is not None
         }
         moving = {at: taker for at, taker in target.items() if taker not in target}
         if not moving:
@@ -207,46 +209,50 @@ def attach(groups: Iterable[Switches], weights: Weights, *, min_owners: int = 1)
 
 
 @dataclass(slots=True)
-class _Hold:
+class _UnitOwnership:
     """Who holds the units that a group has links to."""
 
-    own: int = 0
+    own_links: int = 0
     """Links of units that are at home in the group itself."""
-    owners: int = 0
+    num_own_units: int = 0
     """How many units these are."""
-    held: Counter[int] = field(default_factory=Counter)
+    rival_links: Counter[int] = field(default_factory=Counter)
     """Links of units that another group holds at least as firmly, by that group."""
-    holders: Counter[int] = field(default_factory=Counter)
+    num_rival_units: Counter[int] = field(default_factory=Counter)
     """How many units these are."""
 
 
-def _holds(links: Links) -> dict[int, _Hold]:
-    holds: dict[int, _Hold] = defaultdict(_Hold)
+def _measure_ownership(links: Links) -> dict[int, _UnitOwnership]:
+    holds: dict[int, _UnitOwnership] = defaultdict(_UnitOwnership)
     for counts in links.values():
         ranked = sorted(counts.values(), reverse=True)
         for at, mine in counts.items():
             most = ranked[mine == ranked[0]] if len(ranked) > 1 else 0
             hold = holds[at]
             if mine > most:
-                hold.own += mine
-                hold.owners += 1
+                hold.own_links += mine
+                hold.num_own_units += 1
                 continue
             for other, count in counts.items():
                 if other != at and count == most:
-                    hold.held[other] += mine
-                    hold.holders[other] += 1
+                    hold.rival_links[other] += mine
+                    hold.num_rival_units[other] += 1
     return holds
 
 
-def _taker(at: int, hold: _Hold, size: Mapping[int, int], *, min_owners: int) -> int | None:
+def _find_absorber(
+    at: int, hold: _UnitOwnership, size: Mapping[int, int], *, min_owners: int
+) -> int | None:
     """Return the larger group that holds, at least as firmly, the units of half of the links."""
-    held = hold.held
+    held = hold.rival_links
     ranked = sorted(held, key=lambda other: (-held[other], -size[other], other))
-    is_home = 2 * hold.own > size[at] or (2 * hold.own == size[at] and hold.owners >= min_owners)
+    is_home = 2 * hold.own_links > size[at] or (
+        2 * hold.own_links == size[at] and hold.num_own_units >= min_owners
+    )
     if not ranked or is_home or 2 * held[ranked[0]] < size[at]:
         return None
     taker = ranked[0]
-    if hold.holders[taker] < MIN_WITNESSES or any(
+    if hold.num_rival_units[taker] < MIN_EVIDENCE_UNITS or any(
         held[other] == held[taker] for other in ranked[1:]
     ):
         return None

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from topology.model.fabric_columns import Flags, Index
-from topology.model.pair_counts import Pairs
-from topology.planes.cables import edge_columns, pairs_around, pairs_of
+from topology.model.pair_counts import PairCounts
+from topology.planes.cables import edge_columns, pairs_both_ways, pairs_of
 from topology.planes.plane import Plane
 
 STRONG_SHARE = 0.25
@@ -44,49 +44,49 @@ class Ranks:
 
 def rank_switches(plane: Plane) -> Ranks:
     """Return the ranks of a plane's switches. Cost: O(pairs of switches) per rank."""
-    around = pairs_around(plane.switch_edges)
+    around = pairs_both_ways(plane.switch_edges)
     ranks = np.zeros(max(plane.switches, default=0) + 1, np.intp)
-    ranks[are_leaves(plane)] = 1
+    ranks[mark_leaves(plane)] = 1
     level = 1
     while (is_next := _are_next(ranks, level, around)).any():
         level += 1
         ranks[is_next] = level
     ranked = np.flatnonzero(ranks)
     rank = dict(zip(ranked.tolist(), ranks[ranked].tolist(), strict=True))
-    return Ranks(rank, _hosts_elsewhere(plane, ranks == 1))
+    return Ranks(rank, _find_hosts_on_spines(plane, ranks == 1))
 
 
-def rerank(last: Ranks, plane: Plane) -> Ranks | None:
+def update_ranks(last: Ranks, plane: Plane) -> Ranks | None:
     """Return what `rank_switches` does where other hosts alone came to the same leaves, else None.
 
     Args:
         last: the ranks of a plane with the same switches and cables between them.
         plane: as it is now.
     """
-    is_leaf = are_leaves(plane)
+    is_leaf = mark_leaves(plane)
     if np.flatnonzero(is_leaf).tolist() != last.of_rank(1):
         return None
-    return Ranks(last.rank, _hosts_elsewhere(plane, is_leaf))
+    return Ranks(last.rank, _find_hosts_on_spines(plane, is_leaf))
 
 
-def _hosts_elsewhere(plane: Plane, is_leaf: Flags) -> tuple[tuple[int, int], ...]:
+def _find_hosts_on_spines(plane: Plane, is_leaf: Flags) -> tuple[tuple[int, int], ...]:
     hosts, switches, _ = pairs_of(plane.host_edges)
     astray = ~is_leaf[switches]
     return tuple(zip(hosts[astray].tolist(), switches[astray].tolist(), strict=True))
 
 
-def are_leaves(plane: Plane) -> Flags:
+def mark_leaves(plane: Plane) -> Flags:
     """Tell the switches that carry hosts as their purpose. Cost: O(links).
 
     A leaf has hosts on half of its links, or half as many as its fellows (the typical host's
     leaf). A switch with fewer is a leaf only if most of its cables lead to no leaf: the last
     leaf of a row, with one host and all its up-links, next to a spine with one stray host.
     """
-    around = pairs_around(plane.switch_edges)
+    around = pairs_both_ways(plane.switch_edges)
     size = max(plane.switches, default=0) + 1
     num_hosts = np.bincount(edge_columns(plane.host_edges).b, minlength=size)
     num_links = around.count_to(np.ones(size, np.bool_))
-    is_busy = (num_hosts >= num_links) | (2 * num_hosts >= _typical(num_hosts))
+    is_busy = (num_hosts >= num_links) | (2 * num_hosts >= _typical_num_hosts(num_hosts))
     is_leaf = (num_hosts > 0) & is_busy
     is_left = (num_hosts > 0) & ~is_leaf
     if is_left.any():
@@ -94,14 +94,14 @@ def are_leaves(plane: Plane) -> Flags:
     return is_leaf
 
 
-def _typical(num_hosts: Index) -> int:
+def _typical_num_hosts(num_hosts: Index) -> int:
     """Return how many hosts the leaf of the median host has."""
     counts = np.sort(num_hosts)
     seen = np.cumsum(counts)
     return int(counts[np.searchsorted(seen, seen[-1] / 2)])
 
 
-def _are_next(ranks: Index, level: int, around: Pairs) -> Flags:
+def _are_next(ranks: Index, level: int, around: PairCounts) -> Flags:
     """Tell which switches have no rank yet and stand on the given one.
 
     A switch with few links down (a core reached by one swapped cable) waits when most of its
@@ -124,14 +124,14 @@ def _are_next(ranks: Index, level: int, around: Pairs) -> Flags:
     return is_near if is_peering else is_near & ~is_waiting
 
 
-def _are_peers(is_firm: Flags, is_ranked: Flags, around: Pairs) -> bool:
+def _are_peers(is_firm: Flags, is_ranked: Flags, around: PairCounts) -> bool:
     """Return whether switches of the new rank are cabled to each other as a rule.
 
     So they are in a dragonfly+, where a spine has nothing above it: one with many global links
     and few leaves is no core, but the spine of a small group.
     """
-    own = around.where(is_firm[around.ones])
-    among = own.counts[is_firm[own.others]].sum() / 2
-    down = own.counts[is_ranked[own.others]].sum()
+    own = around.where(is_firm[around.left])
+    among = own.counts[is_firm[own.right]].sum() / 2
+    down = own.counts[is_ranked[own.right]].sum()
     on = own.counts.sum() - down - 2 * among
     return bool(among > PEER_SHARE * on)

@@ -25,7 +25,7 @@ class Side(Enum):
     """Above: cores that lost many links must not split. The partners then have to agree too."""
 
 
-JURY = 9
+MAX_COMPARED_MEMBERS = 9
 """Members of a group that judge a newcomer: its heaviest, which damage has touched least."""
 FEW_UNITS = 2
 """Of one switch's units, up to which one in common with a switch that has no other tells much."""
@@ -35,19 +35,19 @@ as the spines of a small network may be."""
 
 
 @dataclass(slots=True)
-class _Part:
+class _OverlapGroup:
     members: list[int]
     """Heaviest first."""
     units: set[int]
 
 
 @dataclass(slots=True)
-class _Parts:
+class _OverlapGroups:
     weights: Weights
     side: Side
     peers: Weights
     totals: dict[int, int] = field(default_factory=dict)
-    parts: dict[int, _Part] = field(default_factory=dict)
+    groups: dict[int, _OverlapGroup] = field(default_factory=dict)
     by_unit: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, switch: int) -> None:
@@ -57,45 +57,48 @@ class _Parts:
         not the majority: single overlaps, taken together, would fuse the two pods.
         """
         near = {part for unit in self.weights[switch] for part in self.by_unit.get(unit, ())}
-        votes = {part: self._votes([switch], part) for part in near}
+        votes = {part: self._overlap_share([switch], part) for part in near}
         best = max(sorted(votes), key=votes.__getitem__, default=None)
         if best is None or votes[best] <= 1 / 2:
             best = switch
-            self.parts[best] = _Part([], set())
-        self.parts[best].members.append(switch)
-        self.parts[best].units.update(self.weights[switch])
+            self.groups[best] = _OverlapGroup([], set())
+        self.groups[best].members.append(switch)
+        self.groups[best].units.update(self.weights[switch])
         for unit in self.weights[switch]:
             self.by_unit[unit].add(best)
 
-    def settle(self) -> None:
+    def merge_overlapping(self) -> None:
         """Merge parts whose juries overlap, until none do."""
-        for part in sorted(self.parts, key=lambda at: (len(self.parts[at].members), at)):
-            mine = self.parts[part]
+        for part in sorted(self.groups, key=lambda at: (len(self.groups[at].members), at)):
+            mine = self.groups[part]
             near = {other for unit in mine.units for other in self.by_unit[unit]} - {part}
-            votes = {other: self._votes(mine.members[:JURY], other) for other in near}
+            votes = {
+                other: self._overlap_share(mine.members[:MAX_COMPARED_MEMBERS], other)
+                for other in near
+            }
             best = max(sorted(votes), key=votes.__getitem__, default=None)
             if best is not None and votes[best] > 1 / 2:
                 for unit in mine.units:
                     self.by_unit[unit].discard(part)
                     self.by_unit[unit].add(best)
-                self.parts[best].members += mine.members
-                self.parts[best].units |= mine.units
-                del self.parts[part]
+                self.groups[best].members += mine.members
+                self.groups[best].units |= mine.units
+                del self.groups[part]
 
-    def _votes(self, candidates: Sequence[int], part: int) -> float:
+    def _overlap_share(self, candidates: Sequence[int], part: int) -> float:
         """Return the share of pairs of candidates and jury members that overlap.
 
         In an even jury its heaviest member counts twice, so that there is no tie.
         """
-        jury = self.parts[part].members[:JURY]
+        jury = self.groups[part].members[:MAX_COMPARED_MEMBERS]
         is_even = len(jury) % 2 == 0
         votes = 0
         for one in candidates:
-            found = [self._overlap(one, other) for other in jury]
+            found = [self._do_overlap(one, other) for other in jury]
             votes += sum(found) + (is_even and found[0])
         return votes / (len(candidates) * (len(jury) + is_even))
 
-    def _overlap(self, one: int, other: int) -> bool:
+    def _do_overlap(self, one: int, other: int) -> bool:
         mine, theirs = self.weights[one], self.weights[other]
         if mine == theirs:
             return True  # nearly always, and then every rule below says so
@@ -136,15 +139,15 @@ def join_switches(
             each other as down are peers of different groups, as in a dragonfly+, unless they
             serve nearly the same.
     """
-    parts = _Parts(weights, side, peers or {})
+    parts = _OverlapGroups(weights, side, peers or {})
     parts.totals = {switch: sum(units.values()) for switch, units in weights.items()}
     for switch in sorted(weights, key=lambda at: (-parts.totals[at], at)):
         parts.add(switch)
-    parts.settle()
-    return sorted(tuple(sorted(part.members)) for part in parts.parts.values())
+    parts.merge_overlapping()
+    return sorted(tuple(sorted(part.members)) for part in parts.groups.values())
 
 
-def find_alike(weights: Weights) -> list[tuple[int, ...]]:
+def find_equal_switches(weights: Weights) -> list[tuple[int, ...]]:
     """Return groups of switches that reach the same units, equally, and share none with others.
 
     So it is in most of a whole network, and about such groups all rules agree. Each is ascending

@@ -17,18 +17,18 @@ import numpy as np
 
 from topology.model.fabric_columns import Flags, Index
 from topology.model.pair_counts import count_pairs
-from topology.planes.cables import edge_columns, pairs_around
+from topology.planes.cables import edge_columns, pairs_both_ways
 from topology.planes.plane import Plane
 from topology.tiers.group_membership import (
-    MIN_WITNESSES,
-    Homes,
+    MIN_EVIDENCE_UNITS,
+    UnitAssignment,
     Tie,
-    attach,
-    choose_homes,
-    shared_groups,
+    absorb_minor_groups,
+    assign_units,
+    find_shared_groups,
 )
 from topology.tiers.ranks import Ranks
-from topology.tiers.switch_overlap import Side, Weights, find_alike, join_switches
+from topology.tiers.switch_overlap import Side, Weights, find_equal_switches, join_switches
 
 SPINE_RANK = 2
 THIN_SHARE = 0.25
@@ -37,7 +37,7 @@ wider than a domain below is such a domain's spines without leaves."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class TierGroup:
     """Switches of one rank that serve the same units: what becomes a domain."""
 
     rank: int
@@ -52,10 +52,10 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class TierGroups:
     """All groups of a plane."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[TierGroup, ...]
     """By rank, then by switches; a group's index is its number."""
     set_aside: tuple[tuple[int, tuple[int, ...]], ...]
     """(rank, switches) of groups that have no unit of their own, and of a thin top that joins
@@ -69,8 +69,8 @@ class Grouping:
 
 
 @dataclass(slots=True)
-class _Draft:
-    groups: list[Group] = field(default_factory=list)
+class _GroupDraft:
+    groups: list[TierGroup] = field(default_factory=list)
     num_links: list[int] = field(default_factory=list)
     """Links downwards, one entry per group."""
     widest: list[int] = field(default_factory=list)
@@ -82,14 +82,14 @@ class _Draft:
     group_ties: list[Tie] = field(default_factory=list)
 
 
-def group_switches(plane: Plane, ranks: Ranks) -> Grouping:
+def group_switches(plane: Plane, ranks: Ranks) -> TierGroups:
     """Return the groups of every rank. Cost: O(links) per rank on a Clos."""
-    draft = _Draft()
+    draft = _GroupDraft()
     _group_leaves(draft, plane, ranks)
     for rank in range(2, ranks.highest + 1):
-        _group_above(draft, plane, ranks, rank)
+        _group_rank(draft, plane, ranks, rank)
     _join_peers(draft, plane, ranks)
-    return Grouping(
+    return TierGroups(
         groups=tuple(draft.groups),
         set_aside=tuple(draft.set_aside),
         host_ties=tuple(draft.host_ties),
@@ -97,29 +97,29 @@ def group_switches(plane: Plane, ranks: Ranks) -> Grouping:
     )
 
 
-def _group_leaves(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
+def _group_leaves(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
     a, b, _, _ = edge_columns(plane.host_edges)
     is_leaf = np.isin(b, ranks.of_rank(1))
-    weights = count_pairs(b[is_leaf], a[is_leaf]).by_one()
-    alike, rest = _tell_apart(weights)
+    weights = count_pairs(b[is_leaf], a[is_leaf]).by_left()
+    alike, rest = _split_plain_groups(weights)
     joined = join_switches(rest, Side.BOTH)
-    shared = shared_groups(joined, rest)
+    shared = find_shared_groups(joined, rest)
     draft.set_aside += [(1, joined[at]) for at in sorted(shared)]
     groups = [switches for at, switches in enumerate(joined) if at not in shared]
-    groups = attach(groups, rest, min_owners=MIN_WITNESSES)
-    homes = choose_homes(groups, rest)
-    for switches, hosts, margin in sorted([*alike, *_held(groups, homes)]):
+    groups = absorb_minor_groups(groups, rest, min_owners=MIN_EVIDENCE_UNITS)
+    homes = assign_units(groups, rest)
+    for switches, hosts, margin in sorted([*alike, *_find_candidates(groups, homes)]):
         if not hosts:
             draft.set_aside.append((1, switches))
             continue
         draft.below[len(draft.groups)] = list(switches)
-        draft.groups.append(Group(1, switches, hosts, margin))
-        draft.num_links.append(_num_links(switches, weights))
+        draft.groups.append(TierGroup(1, switches, hosts, margin))
+        draft.num_links.append(_count_links(switches, weights))
         draft.widest.append(0)
     draft.host_ties += homes.ties
 
 
-class _Held(NamedTuple):
+class _CandidateGroup(NamedTuple):
     """Switches that are one group, if they hold any unit."""
 
     switches: tuple[int, ...]
@@ -128,67 +128,69 @@ class _Held(NamedTuple):
     margin: float
 
 
-def _tell_apart(weights: Weights) -> tuple[list[_Held], Weights]:
+def _split_plain_groups(weights: Weights) -> tuple[list[_CandidateGroup], Weights]:
     """Return the groups that are plain to see, and the switches that rules have to judge."""
-    alike = find_alike(weights)
+    alike = find_equal_switches(weights)
     known = {switch for switches in alike for switch in switches}
     rest = {switch: units for switch, units in weights.items() if switch not in known}
-    return [_Held(one, tuple(sorted(weights[one[0]])), 1.0) for one in alike], rest
+    return [_CandidateGroup(one, tuple(sorted(weights[one[0]])), 1.0) for one in alike], rest
 
 
-def _held(groups: Sequence[tuple[int, ...]], homes: Homes) -> Iterator[_Held]:
+def _find_candidates(
+    groups: Sequence[tuple[int, ...]], homes: UnitAssignment
+) -> Iterator[_CandidateGroup]:
     units = homes.units()
     for at, switches in enumerate(groups):
         own = tuple(sorted(units.get(at, ())))
-        yield _Held(switches, own, min((homes.margin[unit] for unit in own), default=1.0))
+        yield _CandidateGroup(switches, own, min((homes.margin[unit] for unit in own), default=1.0))
 
 
-def _group_above(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> None:
-    uppers, lowers, counts = pairs_around(plane.switch_edges)
-    roots = _roots(draft, lowers)
-    is_up = _are_of_rank(ranks, rank, uppers) & (roots >= 0)
-    weights = count_pairs(uppers[is_up], roots[is_up], counts[is_up]).by_one()
-    alike, rest = _tell_apart(weights)
-    groups = attach(join_switches(rest, Side.SMALLER, _peers(plane, rest)), rest)
-    homes = choose_homes(groups, rest)
-    held = sorted([*alike, *_held(groups, homes)])
-    peers = _num_peers(draft, plane, ranks, rank - 1)
+def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> None:
+    uppers, lowers, counts = pairs_both_ways(plane.switch_edges)
+    roots = _find_roots(draft, lowers)
+    is_up = _mark_rank(ranks, rank, uppers) & (roots >= 0)
+    weights = count_pairs(uppers[is_up], roots[is_up], counts[is_up]).by_left()
+    alike, rest = _split_plain_groups(weights)
+    groups = absorb_minor_groups(join_switches(rest, Side.SMALLER, _peer_links(plane, rest)), rest)
+    homes = assign_units(groups, rest)
+    held = sorted([*alike, *_find_candidates(groups, homes)])
+    peers = _count_peer_links(draft, plane, ranks, rank - 1)
     draft.set_aside += [(rank, (at,)) for at in ranks.of_rank(rank) if at not in weights]
     for switches, units, margin in held:
-        num_links = _num_links(switches, weights)
+        num_links = _count_links(switches, weights)
         is_lone = rank > SPINE_RANK and len(held) == 1 and len(units) == 1
         is_thin = is_lone and _is_thin(draft, units[0], num_links)
         if not units or is_thin or _is_bypassed(units, num_links, peers):
             draft.set_aside.append((rank, switches))
             continue
         number = len(draft.groups)
-        draft.groups.append(Group(rank, switches, (), margin))
+        draft.groups.append(TierGroup(rank, switches, (), margin))
         draft.num_links.append(num_links)
-        draft.widest.append(_widest(switches, units, weights))
-        _adopt(draft, number, units)
+        draft.widest.append(_max_links(switches, units, weights))
+        _set_parent(draft, number, units)
     draft.group_ties += homes.ties
 
 
-def _peers(plane: Plane, switches: Collection[int]) -> Weights:
+def _peer_links(plane: Plane, switches: Collection[int]) -> Weights:
     """Return the links between some switches, both ways."""
-    around = pairs_around(plane.switch_edges)
+    around = pairs_both_ways(plane.switch_edges)
     if not switches:
         return {}
     chosen = list(switches)
-    return around.where(np.isin(around.ones, chosen) & np.isin(around.others, chosen)).by_one()
+    return around.where(np.isin(around.left, chosen) & np.isin(around.right, chosen)).by_left()
 
 
-def _num_peers(draft: _Draft, plane: Plane, ranks: Ranks, rank: int) -> Counter[int]:
+def _count_peer_links(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> Counter[int]:
     """Return for each root its links to other roots between switches of a rank."""
-    ones, others, counts = pairs_around(plane.switch_edges)
-    is_peer = _are_of_rank(ranks, rank, ones) & _are_of_rank(ranks, rank, others)
-    roots, far = _roots(draft, ones[is_peer]), _roots(draft, others[is_peer])
+    ones, others, counts = pairs_both_ways(plane.switch_edges)
+    is_peer = _mark_rank(ranks, rank, ones) & _mark_rank(ranks, rank, others)
+    roots, far = _find_roots(draft, ones[is_peer]), _find_roots(draft, others[is_peer])
     is_between = (roots >= 0) & (far >= 0) & (roots != far)
     num_links = np.bincount(roots[is_between], counts[is_peer][is_between]).astype(np.intp)
     return Counter(dict(enumerate(num_links.tolist())))
 
 
-def _are_of_rank(ranks: Ranks, rank: int, switches: Index) -> Flags:
+def _mark_rank(ranks: Ranks, rank: int, switches: Index) -> Flags:
     """Tell which switches have a rank."""
     is_of_rank = np.zeros(int(switches.max(initial=0)) + 1, np.bool_)
     own = np.array(ranks.of_rank(rank), np.intp)
@@ -196,7 +198,7 @@ def _are_of_rank(ranks: Ranks, rank: int, switches: Index) -> Flags:
     return is_of_rank[switches]
 
 
-def _roots(draft: _Draft, switches: Index) -> Index:
+def _find_roots(draft: _GroupDraft, switches: Index) -> Index:
     """Return the root group above each switch, -1 where there is none."""
     highest = max((max(below) for below in draft.below.values()), default=0)
     root_of = np.full(max(highest, int(switches.max(initial=0))) + 1, -1)
@@ -215,11 +217,11 @@ def _is_bypassed(units: Sequence[int], num_links: int, peers: Mapping[int, int])
     return 2 * num_links < across or (len(units) == 1 and 2 * across >= num_links)
 
 
-def _is_thin(draft: _Draft, below: int, num_links: int) -> bool:
+def _is_thin(draft: _GroupDraft, below: int, num_links: int) -> bool:
     return num_links <= max(draft.widest[below], THIN_SHARE * draft.num_links[below])
 
 
-def _widest(switches: Sequence[int], units: Sequence[int], weights: Weights) -> int:
+def _max_links(switches: Sequence[int], units: Sequence[int], weights: Weights) -> int:
     """Return the most links to one of several units, 0 where there is but one."""
     if len(units) == 1:
         return 0
@@ -229,14 +231,14 @@ def _widest(switches: Sequence[int], units: Sequence[int], weights: Weights) -> 
     return max(sum(weights[switch].get(unit, 0) for switch in switches) for unit in units)
 
 
-def _join_peers(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
+def _join_peers(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
     """Put a group without switches above roots that switches of equal rank join.
 
     So a dragonfly+ is leaf, group, all, and a full mesh of leaves is leaf and all.
     """
     around: dict[int, set[int]] = defaultdict(set)
-    low, high, _ = pairs_around(plane.switch_edges)
-    ones, others = _roots(draft, low), _roots(draft, high)
+    low, high, _ = pairs_both_ways(plane.switch_edges)
+    ones, others = _find_roots(draft, low), _find_roots(draft, high)
     is_between = (ones >= 0) & (others >= 0) & (ones != others)
     ends = zip(*(column[is_between].tolist() for column in (low, high, ones, others)), strict=True)
     for switch, peer, one, other in ends:
@@ -249,17 +251,17 @@ def _join_peers(draft: _Draft, plane: Plane, ranks: Ranks) -> None:
             root = frontier.pop()
             joined.add(root)
             frontier.extend(around.pop(root, set()) - joined)
-        draft.groups.append(Group(ranks.highest + 1, (), (), 1.0))
+        draft.groups.append(TierGroup(ranks.highest + 1, (), (), 1.0))
         draft.num_links.append(0)
         draft.widest.append(0)
-        _adopt(draft, len(draft.groups) - 1, sorted(joined))
+        _set_parent(draft, len(draft.groups) - 1, sorted(joined))
 
 
-def _num_links(switches: Iterable[int], weights: Weights) -> int:
+def _count_links(switches: Iterable[int], weights: Weights) -> int:
     return sum(sum(weights[switch].values()) for switch in switches)
 
 
-def _adopt(draft: _Draft, number: int, units: Iterable[int]) -> None:
+def _set_parent(draft: _GroupDraft, number: int, units: Iterable[int]) -> None:
     """Make a group the root above some units."""
     for unit in units:
         draft.groups[unit] = replace(draft.groups[unit], parent=number)

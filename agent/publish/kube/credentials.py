@@ -19,13 +19,13 @@ from urllib.parse import urlsplit
 from runtime.values import Address
 from topology.model.errors import ConfigError, KubeForbidden, KubeUnavailable, show
 
-ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its own token and the authority."""
 _MAX_TOKEN_CHARS: Final = 64 << 10
 _HTTPS_PORT: Final = 443
 
 
-class OwnNode(NamedTuple):
+class TokenNode(NamedTuple):
     """The Node object that the token is bound to."""
 
     name: str
@@ -33,7 +33,7 @@ class OwnNode(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class ApiCredentials:
     """How to reach the API server."""
 
     address: Address
@@ -67,7 +67,7 @@ class Credentials:
             raise KubeUnavailable(f"authority {self.ca_file}: {_reason(error)}") from error
 
 
-def address_in_cluster(environ: Mapping[str, str]) -> Address:
+def read_cluster_address(environ: Mapping[str, str]) -> Address:
     """Return the address at which pods reach the API server.
 
     Raises:
@@ -97,7 +97,7 @@ def parse_api_url(url: str) -> Address:
     return Address(host, port or _HTTPS_PORT)
 
 
-def node_of_token(token: str) -> OwnNode | None:
+def parse_token_node(token: str) -> TokenNode | None:
     """Return the Node that a service account's token is bound to by its pod.
 
     None where it is bound to none: one made by hand, or another kind of token. Its signature is
@@ -112,7 +112,7 @@ def node_of_token(token: str) -> OwnNode | None:
     except (IndexError, KeyError, TypeError, ValueError, RecursionError, binascii.Error):
         return None
     is_known = isinstance(name, str) and isinstance(uid, str) and name and uid
-    return OwnNode(name, uid) if is_known else None
+    return TokenNode(name, uid) if is_known else None
 
 
 def _reason(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from agent.publish.kube.https_client import Api, Request
+from agent.publish.kube.https_client import ApiClient, ApiRequest
 from topology.model.errors import ConfigError, KubeError, KubeNotFound
 from topology.reports.fabric_status import FABRIC_NAME, FabricStatus, parse_fabric
 from topology.reports.neighbor_report import API_VERSION
@@ -16,10 +16,10 @@ log = logging.getLogger(__name__)
 _PATH: Final = f"/apis/{API_VERSION}/fabrics/{FABRIC_NAME}?resourceVersion=0"
 
 
-class FabricObject:
+class FabricReader:
     """Who sweeps, as it was when it could last be read."""
 
-    def __init__(self, server: Api) -> None:
+    def __init__(self, server: ApiClient) -> None:
         """Read nothing yet."""
         self._server = server
         self._last = FabricStatus()
@@ -27,11 +27,11 @@ class FabricObject:
 
     def latest(self) -> FabricStatus:
         """Return what it says now; why it cannot be read is logged once."""
-        if self._server.waits_for is not None:
+        if self._server.blocking_error is not None:
             return self._last
         problem = None
         try:
-            self._last = parse_fabric(self._server.ask(Request("GET", _PATH)))
+            self._last = parse_fabric(self._server.call(ApiRequest("GET", _PATH)))
         except KubeNotFound:
             self._last = FabricStatus()
         except (KubeError, ConfigError) as error:

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final, Protocol
 
-from agent.publish.kube.credentials import Credentials, OwnNode, node_of_token
+from agent.publish.kube.credentials import ApiCredentials, TokenNode, parse_token_node
 from runtime.retry import Cooldown
 from topology.model.errors import KubeError, KubeForbidden, KubeUnavailable
-from topology.model.kube_refusals import error_of_silence, error_of_status
+from topology.model.kube_refusals import error_of_no_answer, error_of_status
 
 APPLY: Final = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""
@@ -34,7 +34,7 @@ MAX_ANSWER_BYTES: Final = 4 << 20
 """etcd takes objects of 1.5 MiB."""
 _UNAUTHORIZED: Final = 401
 _OK: Final = range(200, 300)
-_NO_USE_LATER: Final = (
+_PERMANENT_REFUSALS: Final = (
     "field not declared in schema",
     "request is too large",
     "message larger than max",
@@ -46,7 +46,7 @@ OnAnswer = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     """What to ask."""
 
     method: str
@@ -61,15 +61,15 @@ class Request:
         return f"{self.method} {self.path.partition('?')[0]}"
 
 
-class Api(Protocol):
+class ApiClient(Protocol):
     """The requests that publishing makes of an API server."""
 
     @property
-    def waits_for(self) -> KubeError | None:
+    def blocking_error(self) -> KubeError | None:
         """The failure that the cooldown follows; None where a request may be sent."""
         ...
 
-    def ask(self, request: Request) -> dict[str, Any]:
+    def call(self, request: ApiRequest) -> dict[str, Any]:
         """Return the object of an answer that grants the request.
 
         Raises:
@@ -78,17 +78,17 @@ class Api(Protocol):
         """
         ...
 
-    def own_node(self) -> OwnNode | None:
+    def own_node(self) -> TokenNode | None:
         """Return the Node that the agent is on, None where that is not known."""
         ...
 
 
-class ApiServer:
+class HttpsApiClient:
     """The API server that credentials lead to."""
 
     def __init__(
         self,
-        credentials: Credentials,
+        credentials: ApiCredentials,
         cooldown: Cooldown,
         *,
         deadline_s: float = DEADLINE_S,
@@ -102,11 +102,11 @@ class ApiServer:
         self._user_agent = f"toponaut-agent/{version('toponaut')}"
 
     @property
-    def waits_for(self) -> KubeError | None:
+    def blocking_error(self) -> KubeError | None:
         """The failure that the cooldown follows; None where a request may be sent."""
         return self._cooldown.error
 
-    def ask(self, request: Request) -> dict[str, Any]:
+    def call(self, request: ApiRequest) -> dict[str, Any]:
         """Return the object of an answer that grants the request.
 
         A token that is not known is read again, and used where it is another one by now.
@@ -118,7 +118,7 @@ class ApiServer:
         if (waited := self._cooldown.error) is not None:
             raise waited
         try:
-            found = self._ask_as_known(request)
+            found = self._call_with_fresh_token(request)
         except KubeUnavailable as error:
             self._cooldown.fail(error)
             raise
@@ -128,14 +128,14 @@ class ApiServer:
         self._cooldown.succeed()
         return found
 
-    def own_node(self) -> OwnNode | None:
+    def own_node(self) -> TokenNode | None:
         """Return the Node that the token is bound to, None also while it cannot be read."""
         try:
-            return node_of_token(self.credentials.read_token())
+            return parse_token_node(self.credentials.read_token())
         except KubeForbidden:
             return None
 
-    def _ask_as_known(self, request: Request) -> dict[str, Any]:
+    def _call_with_fresh_token(self, request: ApiRequest) -> dict[str, Any]:
         token = self.credentials.read_token()
         try:
             return self._exchange(request, token)
@@ -145,7 +145,7 @@ class ApiServer:
                 raise
         return self._exchange(request, fresh)
 
-    def _exchange(self, request: Request, token: str) -> dict[str, Any]:
+    def _exchange(self, request: ApiRequest, token: str) -> dict[str, Any]:
         """Send a request once and return what the answer says."""
         code = "none"
         try:
@@ -153,7 +153,7 @@ class ApiServer:
                 status, retry_after, body = self._send(connection, request, token)
             code = str(status)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise error_of_silence(str(request), error) from error
+            raise error_of_no_answer(str(request), error) from error
         finally:
             if self._on_answer is not None:
                 self._on_answer(code)
@@ -162,7 +162,7 @@ class ApiServer:
         return _decode(str(request), body)
 
     def _send(
-        self, connection: http.client.HTTPConnection, request: Request, token: str
+        self, connection: http.client.HTTPConnection, request: ApiRequest, token: str
     ) -> tuple[int, str | None, bytes]:
         headers = {
             "Authorization": f"Bearer {token}",
@@ -186,7 +186,7 @@ class ApiServer:
         try:
             plain = socket.create_connection((host, port), timeout=self._deadline_s)
         except TimeoutError as error:
-            raise self._late() from error
+            raise self._timeout_error() from error
         try:
             tls = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
         except (OSError, ValueError):
@@ -204,15 +204,15 @@ class ApiServer:
         except (OSError, http.client.HTTPException) as error:
             if not is_late.is_set() and not isinstance(error, TimeoutError):
                 raise
-            raise self._late() from error
+            raise self._timeout_error() from error
         else:
             if is_late.is_set():
-                raise self._late()  # what was read may end anywhere
+                raise self._timeout_error()  # what was read may end anywhere
         finally:
             guard.cancel()
             tls.close()
 
-    def _late(self) -> OSError:
+    def _timeout_error(self) -> OSError:
         return OSError(f"no whole answer within {self._deadline_s:g} s")
 
 
@@ -227,7 +227,7 @@ def _break(tls: ssl.SSLSocket, is_late: threading.Event) -> None:
 def _refusal(error: KubeError) -> KubeError:
     """Return the error of a refusal, as one that lasts where it will."""
     text = str(error)
-    if isinstance(error, KubeUnavailable) and any(sign in text for sign in _NO_USE_LATER):
+    if isinstance(error, KubeUnavailable) and any(sign in text for sign in _PERMANENT_REFUSALS):
         return KubeError(text, status=error.status, reason=error.reason)
     return error
 
@@ -236,7 +236,7 @@ def _decode(what: str, body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise error_of_silence(what, error) from error
+        raise error_of_no_answer(what, error) from error
     if not isinstance(found, dict):
         raise KubeUnavailable(f"{what}: expected an object, got {type(found).__name__}")
     return found

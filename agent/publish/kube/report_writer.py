@@ -18,8 +18,8 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from agent.publish.destination import Change
-from agent.publish.kube.https_client import APPLY, METADATA_ONLY, Api, Request
+from agent.publish.destination import PublishOutcome
+from agent.publish.kube.https_client import APPLY, METADATA_ONLY, ApiClient, ApiRequest
 from agent.publish.size_limit import MAX_OBJECT_BYTES, fit_report
 from runtime.clock import Clock
 from runtime.retry import Cooldown, Uniform
@@ -39,7 +39,7 @@ from topology.reports.neighbor_report import (
     SweepPart,
     render_report,
 )
-from topology.reports.report_objects import is_withdrawn, parse_stored_report, withdrawn_part
+from topology.reports.report_objects import is_withdrawn, parse_stored_report, build_withdrawn_part
 
 log = logging.getLogger(__name__)
 
@@ -48,28 +48,28 @@ REPORTS_PATH: Final = f"/apis/{API_VERSION}/neighborreports"
 STATUS_AGE_S: Final = 6 * 3600.0
 """A status in which only times differ is renewed no sooner, and within an hour more."""
 STATUS_SPREAD_S: Final = 3600.0
-CHECK_S: Final = 600.0
+CHECK_INTERVAL_S: Final = 600.0
 """So often at most, and within half as much more, it is looked whether our objects are as left."""
-WRITING_S: Final = 20.0
+WRITE_DEADLINE_S: Final = 20.0
 """What of a large sweep is not written by then waits for the next round."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spacing:
+class WriteIntervals:
     """How rarely to do what need not be done at once."""
 
     status_s: float = STATUS_AGE_S
     status_spread_s: float = STATUS_SPREAD_S
-    check_s: float = CHECK_S
+    check_s: float = CHECK_INTERVAL_S
 
 
 @dataclass(slots=True)
-class _Held:
+class _PublishedReport:
     """What the server holds under one name."""
 
     spec: str
     """Hash of the facts."""
-    outcomes: str = ""
+    comparable_status: str = ""
     """What its status says, but for times and messages; empty where that is not known."""
     status_due_s: float = 0.0
     check_due_s: float = 0.0
@@ -81,18 +81,18 @@ class _Held:
     """Without its facts; None for a device, and for a part that was withdrawn."""
 
 
-class ReportObjects:
+class ReportWriter:
     """The NeighborReports of one node: `N`, and `N.sweep.<i>` of its sweeps."""
 
     def __init__(
         self,
-        server: Api,
+        server: ApiClient,
         node_name: str,
         clock: Clock,
         uniform: Uniform,
         *,
         cooldown: Cooldown,
-        spacing: Spacing | None = None,
+        intervals: WriteIntervals | None = None,
     ) -> None:
         """Ask nothing yet.
 
@@ -109,8 +109,8 @@ class ReportObjects:
         self._clock = clock
         self._uniform = uniform
         self._cooldown = cooldown
-        self._spacing = spacing or Spacing()
-        self._held: dict[str, _Held] = {}
+        self._intervals = intervals or WriteIntervals()
+        self._published: dict[str, _PublishedReport] = {}
         self._are_parts_known = False
         self._crowded: dict[str, tuple[str, ...]] = {}
 
@@ -118,25 +118,27 @@ class ReportObjects:
         """Return the published report, as the protocol says."""
         return self._read(self._node_name)
 
-    def parts(self) -> Mapping[int, SweepPart | None]:
+    def read_parts(self) -> Mapping[int, SweepPart | None]:
         """Return the parts without their facts, read once up to the first number not taken."""
         if not self._are_parts_known:
             for number in range(MAX_PARTS):
                 self._read(self._part_name(number))
-                if self._part_name(number) not in self._held:
+                if self._part_name(number) not in self._published:
                     break
             self._are_parts_known = True
         names = ((number, self._part_name(number)) for number in range(MAX_PARTS))
-        held = ((number, self._held[name]) for number, name in names if name in self._held)
+        held = (
+            (number, self._published[name]) for number, name in names if name in self._published
+        )
         return {number: one.part for number, one in held if one.part is not None}
 
-    def publish(self, reports: Iterable[NeighborReport]) -> Mapping[str, Change]:
+    def publish(self, reports: Iterable[NeighborReport]) -> Mapping[str, PublishOutcome]:
         """Write what changed, as the protocol says; what has to wait is deferred.
 
         Raises:
             KubeError: there was no answer, or a refusal; it is patient from then on.
         """
-        until_s = self._clock.monotonic() + WRITING_S
+        until_s = self._clock.monotonic() + WRITE_DEADLINE_S
         changes = {}
         for report in reports:
             name = report.metadata.name
@@ -147,21 +149,21 @@ class ReportObjects:
     def withdraw(self, names: Iterable[str]) -> None:
         """Empty parts, as the protocol says."""
         for name in names:
-            held = self._held.get(name)
+            held = self._published.get(name)
             if held is not None and held.part is not None:
-                self._publish(withdrawn_part(name, held.part.subnet), is_late=False)
+                self._publish(build_withdrawn_part(name, held.part.subnet), is_late=False)
 
-    def _publish(self, report: NeighborReport, *, is_late: bool) -> Change:
+    def _publish(self, report: NeighborReport, *, is_late: bool) -> PublishOutcome:
         """Write one report if that is needed and may be tried now."""
         try:
-            report = self._fitted(report)
+            report = self._fit(report)
             if not self._is_waiting:
                 self._check(report.metadata.name)
-            wanted = self._wanted(report)
-            if wanted is Change.NONE:
-                return Change.NONE
+            wanted = self._needed_change(report)
+            if wanted is PublishOutcome.NONE:
+                return PublishOutcome.NONE
             if is_late or self._is_waiting:
-                return Change.DEFERRED
+                return PublishOutcome.DEFERRED
             self._write(report, wanted)
         except KubeUnavailable:
             raise  # the server's own cooldown has noted it
@@ -171,7 +173,7 @@ class ReportObjects:
         self._cooldown.succeed()
         return wanted
 
-    def _fitted(self, report: NeighborReport) -> NeighborReport:
+    def _fit(self, report: NeighborReport) -> NeighborReport:
         """Return the report as it is sent; tell once what is left out of it.
 
         Raises:
@@ -191,34 +193,34 @@ class ReportObjects:
 
     @property
     def _is_waiting(self) -> bool:
-        return self._server.waits_for is not None or self._cooldown.error is not None
+        return self._server.blocking_error is not None or self._cooldown.error is not None
 
-    def _wanted(self, report: NeighborReport) -> Change:
-        held = self._held.get(report.metadata.name)
+    def _needed_change(self, report: NeighborReport) -> PublishOutcome:
+        held = self._published.get(report.metadata.name)
         owner = self._owner_uid()
         if held is None or held.spec != _hash_of_spec(report):
-            return Change.SPEC
+            return PublishOutcome.SPEC
         if owner and owner not in held.owners:
-            return Change.SPEC
+            return PublishOutcome.SPEC
         is_due = self._clock.monotonic() >= held.status_due_s
-        is_new = held.outcomes != _outcomes(report.status)
-        return Change.STATUS if is_due or is_new else Change.NONE
+        is_new = held.comparable_status != _comparable_status(report.status)
+        return PublishOutcome.STATUS if is_due or is_new else PublishOutcome.NONE
 
-    def _write(self, report: NeighborReport, wanted: Change) -> None:
+    def _write(self, report: NeighborReport, wanted: PublishOutcome) -> None:
         """Apply spec and status, each alone as the server keeps them; later tries go on here."""
         name, rendered = report.metadata.name, render_report(report)
-        if wanted is Change.SPEC:
+        if wanted is PublishOutcome.SPEC:
             owner = self._owner_uid()
             metadata = {"ownerReferences": [_owner(self._node_name, owner)]} if owner else {}
             answer = self._apply(name, {"metadata": metadata, "spec": rendered["spec"]})
-            self._note(report, answer)
-        held = self._held[name]
+            self._record_published(report, answer)
+        held = self._published[name]
         try:
             self._apply(name, {"status": rendered.get("status", {})}, subresource="/status")
         except KubeNotFound:
-            del self._held[name]  # deleted meanwhile: the next round makes it anew
+            del self._published[name]  # deleted meanwhile: the next round makes it anew
             raise
-        held.outcomes = _outcomes(report.status)
+        held.comparable_status = _comparable_status(report.status)
         held.status_due_s = self._next_status_s(age_s=0.0)
 
     def _apply(
@@ -231,47 +233,47 @@ class ReportObjects:
         metadata = {"name": name, **fields.get("metadata", {})}
         body = {"apiVersion": API_VERSION, "kind": REPORT_KIND, **fields, "metadata": metadata}
 
-        def request(force: str) -> Request:
+        def request(force: str) -> ApiRequest:
             query = urlencode({"fieldManager": FIELD_MANAGER, "force": force})
             path = f"{REPORTS_PATH}/{name}{subresource}?{query}"
-            return Request("PATCH", path, body, {"Content-Type": APPLY})
+            return ApiRequest("PATCH", path, body, {"Content-Type": APPLY})
 
         try:
-            return self._server.ask(request("false"))
+            return self._server.call(request("false"))
         except KubeConflict as error:
             log.warning("own report was changed by another", extra={"error": str(error)})
-        return self._server.ask(request("true"))
+        return self._server.call(request("true"))
 
     def _read(self, name: str) -> NeighborReport | None:
         """Read one object and note what the server holds; None where there is none to go by."""
         try:
-            answer = self._server.ask(Request("GET", f"{REPORTS_PATH}/{name}"))
+            answer = self._server.call(ApiRequest("GET", f"{REPORTS_PATH}/{name}"))
         except KubeNotFound:
-            self._held.pop(name, None)
+            self._published.pop(name, None)
             return None
         try:
             report = parse_stored_report(answer)
         except ReportError as error:
             log.warning("own report unreadable", extra={"report": name, "error": str(error)})
-            self._held[name] = _Held(spec="", check_due_s=self._next_check_s())
+            self._published[name] = _PublishedReport(spec="", check_due_s=self._next_check_s())
             return None
-        self._note(report, answer)
-        held = self._held[name]
-        held.outcomes = _outcomes(report.status)
+        self._record_published(report, answer)
+        held = self._published[name]
+        held.comparable_status = _comparable_status(report.status)
         held.status_due_s = self._next_status_s(age_s=self._age_s(report.status))
         return report
 
     def _check(self, name: str) -> None:
         """Look, now and then, whether an object is as we left it; if not, it is written again."""
-        held = self._held.get(name)
+        held = self._published.get(name)
         if held is None or self._clock.monotonic() < held.check_due_s:
             return
         accept = {"Accept": METADATA_ONLY}
         try:
-            answer = self._server.ask(Request("GET", f"{REPORTS_PATH}/{name}", headers=accept))
+            answer = self._server.call(ApiRequest("GET", f"{REPORTS_PATH}/{name}", headers=accept))
         except KubeNotFound:
             log.warning("own report is gone", extra={"report": name})
-            del self._held[name]
+            del self._published[name]
             return
         held.check_due_s = self._next_check_s()
         held.owners = _owners(answer)
@@ -279,12 +281,12 @@ class ReportObjects:
             log.warning("own report was changed by another", extra={"report": name})
             held.spec = ""
 
-    def _note(self, report: NeighborReport, answer: Mapping[str, Any]) -> None:
+    def _record_published(self, report: NeighborReport, answer: Mapping[str, Any]) -> None:
         sweep = None if is_withdrawn(report) else report.spec.sweep
-        before = self._held.get(report.metadata.name)
-        self._held[report.metadata.name] = _Held(
+        before = self._published.get(report.metadata.name)
+        self._published[report.metadata.name] = _PublishedReport(
             spec=_hash_of_spec(report),
-            outcomes="",  # times tell of facts, so they are written with them
+            comparable_status="",  # times tell of facts, so they are written with them
             check_due_s=before.check_due_s if before else self._next_check_s(),
             generation=_generation(answer),
             owners=_owners(answer),
@@ -303,12 +305,12 @@ class ReportObjects:
         return f"{self._node_name}.sweep.{number}"
 
     def _next_check_s(self) -> float:
-        spread_s = self._uniform(0, self._spacing.check_s / 2)
-        return self._clock.monotonic() + self._spacing.check_s + spread_s
+        spread_s = self._uniform(0, self._intervals.check_s / 2)
+        return self._clock.monotonic() + self._intervals.check_s + spread_s
 
     def _next_status_s(self, *, age_s: float) -> float:
-        spread_s = self._uniform(0, self._spacing.status_spread_s)
-        return self._clock.monotonic() + max(self._spacing.status_s - age_s, 0.0) + spread_s
+        spread_s = self._uniform(0, self._intervals.status_spread_s)
+        return self._clock.monotonic() + max(self._intervals.status_s - age_s, 0.0) + spread_s
 
     def _age_s(self, status: ReportStatus) -> float:
         """Return how old a status is; one without a time, or ahead of ours, is not old."""
@@ -325,7 +327,7 @@ def _hash_of_spec(report: NeighborReport) -> str:
     return hashlib.sha256(_json(render_report(report)["spec"])).hexdigest()
 
 
-def _outcomes(status: ReportStatus) -> str:
+def _comparable_status(status: ReportStatus) -> str:
     """Return what must be told at once when it changes: all but times, and words for people."""
     collectors = tuple(one.model_copy(update={"message": ""}) for one in status.collectors)
     told = status.model_copy(update={"observed_at": None, "collectors": collectors})

@@ -7,20 +7,20 @@ from typing import Any
 
 import click
 
-from generator.cli.commands.plan import say_verdict, text_plan
-from generator.cli.exit_codes import Exit
-from generator.cli.observation import finish
+from generator.cli.commands.plan import print_verdict, render_plan_text
+from generator.cli.exit_codes import ExitCode
+from generator.cli.observation import exit_with_problems
 from generator.cli.output import output_option, print_document
-from generator.cli.plan_input import Plan, make_plan, observed_in, with_store
-from generator.cli.source_options import input_options, sources_of
-from generator.cli.store_options import Place, open_place
-from generator.objects.write_policy import policy_of
+from generator.cli.plan_input import Plan, build_plan, read_observed, add_store_reports
+from generator.cli.source_options import source_options, parse_sources
+from generator.cli.store_options import PlanStore, open_plan_store
+from generator.objects.write_policy import parse_write_policy
 from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.plan import render_action
 
 
 @click.command(name="apply")
-@input_options
+@source_options
 @click.option(
     "--store",
     type=click.Path(file_okay=False, path_type=Path),
@@ -44,30 +44,32 @@ def command(
     A plan that exceeds the change budget is held: exit 5, nothing written, until its hash is
     approved here or by `toponaut approve`. So is every plan while the Fabric object says paused.
     """
-    sources = sources_of(options)
-    with open_place(store, None if store else sources.cluster) as place:
-        seen = observed_in(store, None, sources.cluster)
-        policy = policy_of(seen.fabric)
+    sources = parse_sources(options)
+    with open_plan_store(store, None if store else sources.cluster) as place:
+        seen = read_observed(store, None, sources.cluster)
+        policy = parse_write_policy(seen.fabric)
         if approve is not None:
-            policy = policy.approving(approve)
-        plan = make_plan(with_store(sources, store, seen.fabric), seen, policy=policy)
-        is_held = not (plan.verdict.is_allowed or policy.approves(plan.verdict.hash))
+            policy = policy.with_approved_plan(approve)
+        plan = build_plan(add_store_reports(sources, store, seen.fabric), seen, policy=policy)
+        is_held = not (plan.verdict.is_allowed or policy.is_approved(plan.verdict.hash))
         if plan.actions and (is_held or policy.is_paused):
             print_document([], output, text=lambda: "nothing was changed")
-            say_verdict(plan.verdict, policy)
-            finish(ctx, plan.problems, Exit.CHECK_FAILED)
-        result = _carry_out(plan, place, output)
+            print_verdict(plan.verdict, policy)
+            exit_with_problems(ctx, plan.problems, ExitCode.CHECK_FAILED)
+        result = _apply_plan(plan, place, output)
     if result.error is not None:
         click.echo(f"error: {result.error}; {len(result.pending)} actions not done", err=True)
-        finish(ctx, plan.problems, Exit.INTERNAL)
-    finish(ctx, plan.problems)
+        exit_with_problems(ctx, plan.problems, ExitCode.INTERNAL)
+    exit_with_problems(ctx, plan.problems)
 
 
-def _carry_out(plan: Plan, place: Place, output: str) -> ApplyResult:
+def _apply_plan(plan: Plan, place: PlanStore, output: str) -> ApplyResult:
     """Write the actions, print those that were done, and use up an approval of the whole."""
     result = apply_plan(plan.actions, place)
     document = [render_action(action) for action in result.done]
-    print_document(document, output, text=lambda: text_plan(plan._replace(actions=result.done)))
+    print_document(
+        document, output, text=lambda: render_plan_text(plan._replace(actions=result.done))
+    )
     if result.error is None:
-        place.use_up_approval(plan.verdict.hash)
+        place.consume_approval(plan.verdict.hash)
     return result

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from generator.cli.exit_codes import Exit
-from generator.cli.options import access_of
+from generator.cli.exit_codes import ExitCode
+from generator.cli.options import parse_access
 from generator.cli.output import MAX_MESSAGE
-from generator.cli.store_options import cluster_options, open_place
+from generator.cli.store_options import cluster_options, open_plan_store
 from topology.model.errors import KubeError, StoreError, show
 
 
@@ -36,10 +36,10 @@ def command(
     `serve` and `apply` carry it out once. A plan that changed meanwhile has another hash, and
     needs another approval.
     """
-    with open_place(store, access_of(options)) as place:
+    with open_plan_store(store, parse_access(options)) as place:
         try:
             place.approve(plan)
         except (KubeError, StoreError) as error:  # a write that failed, not input that is missing
             click.echo(f"error: {show(str(error), MAX_MESSAGE)}", err=True)
-            ctx.exit(Exit.INTERNAL)
+            ctx.exit(ExitCode.INTERNAL)
     click.echo(f"plan {plan} is approved", err=True)

@@ -11,23 +11,23 @@ import click
 
 from generator.cli.cluster_input import (
     cluster_options,
-    fitted,
-    question_options,
-    read_question,
-    read_scene,
-    snapshot_of,
+    fit_to_inventory,
+    request_options,
+    read_request,
+    read_cluster_input,
+    build_input_snapshot,
     timeout_option,
 )
-from generator.cli.observation import finish
-from generator.cli.output import print_document, table
-from generator.cli.source_options import sources_of
-from generator.placement.preset_comparison import Compared, compare, render_compared
+from generator.cli.observation import exit_with_problems
+from generator.cli.output import print_document, render_table
+from generator.cli.source_options import parse_sources
+from generator.placement.preset_comparison import PresetResult, compare_presets, render_comparison
 from generator.placement.presets import Preset
 from topology.model.errors import show
 
 
 @click.command(name="compare")
-@question_options
+@request_options
 @click.option(
     "--preset",
     multiple=True,
@@ -57,26 +57,28 @@ def command(
     Each preset has the whole time to itself. Nothing is written anywhere.
     """
     tree, running = options.pop("tree"), options.pop("running")
-    sources = sources_of(options)
-    asked = read_question(options)
+    sources = parse_sources(options)
+    asked = read_request(options)
     if not (sources.is_empty or sources.hypernodes or sources.plane):
-        sources = sources._replace(plane=asked.request(None).plane)
-    scene = read_scene(sources, tree)
-    request = fitted(asked, scene.inventory).request(None)
+        sources = sources._replace(plane=asked.to_request(None).plane)
+    scene = read_cluster_input(sources, tree)
+    request = fit_to_inventory(asked, scene.inventory).to_request(None)
     chosen = [Preset(name) for name in preset] or list(Preset)
-    bounded = request.within(timeout)
-    rows = compare(snapshot_of(scene, running), bounded, chosen, clock=time.monotonic)
+    bounded = request.with_deadline(timeout)
+    rows = compare_presets(
+        build_input_snapshot(scene, running), bounded, chosen, clock=time.monotonic
+    )
     form = output or ("text" if sys.stdout.isatty() else "json")
-    print_document(render_compared(rows), form, text=lambda: _text(rows))
-    finish(ctx, scene.problems)
+    print_document(render_comparison(rows), form, text=lambda: _render_text(rows))
+    exit_with_problems(ctx, scene.problems)
 
 
-def _text(rows: tuple[Compared, ...]) -> str:
+def _render_text(rows: tuple[PresetResult, ...]) -> str:
     header = ("PRESET", "TIER", "PODS", "DOMAINS USED", "SLOTS LEFT IN THEM", "VICTIMS", "")
-    return table(header, [_cells(row) for row in rows])
+    return render_table(header, [_render_cells(row) for row in rows])
 
 
-def _cells(row: Compared) -> tuple[str, ...]:
+def _render_cells(row: PresetResult) -> tuple[str, ...]:
     placement = row.placement
     if not placement.is_feasible:
         kind = "no placement" if placement.reason is None else placement.reason.kind.value
@@ -86,12 +88,12 @@ def _cells(row: Compared) -> tuple[str, ...]:
         row.preset.value,
         show(placement.tier or "?"),
         str(len(pods) - pods.count(None)),
-        _per_tier(row.domains),
-        _per_tier(row.left),
+        _render_tier_counts(row.domains_used),
+        _render_tier_counts(row.slots_left),
         str(len(placement.victims)),
         "" if placement.is_proved else "best found in time",
     )
 
 
-def _per_tier(counts: Mapping[str, int]) -> str:
+def _render_tier_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {show(tier)}" for tier, count in reversed(list(counts.items())))

@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.exit_codes import Exit
-from generator.cli.observation import finish, refuse_nothing
-from generator.cli.output import output_option, print_document, table
-from generator.cli.silence import print_expired, read_silences, silence_option
-from generator.cli.source_options import input_options, sources_of
-from generator.ingest.sources import NO_SOURCE, read_inputs
-from generator.store.local_files import read_bytes
+from generator.cli.exit_codes import ExitCode
+from generator.cli.observation import exit_with_problems, exit_without_data
+from generator.cli.output import output_option, print_document, render_table
+from generator.cli.silence import print_expired_silences, read_silences, silence_option
+from generator.cli.source_options import source_options, parse_sources
+from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
+from generator.store.local_files import read_whole_file
 from runtime.clock import utc_now
 from topology.cabling.plan_diff import (
     CablingDiff,
@@ -24,7 +24,7 @@ from topology.cabling.plan_diff import (
     ObservedCable,
     compare_cabling,
 )
-from topology.findings.silences import Sifted, Subject, render_silence, sift_silenced
+from topology.findings.silences import SilenceSplit, SilenceSubject, render_silence, split_silenced
 from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable, show_cable, show_end
 from topology.model.errors import ConfigError, ParseError, show
@@ -33,19 +33,19 @@ from topology.model.tree import API_VERSION
 from topology.sources.cabling.formats import parse_cabling
 
 MAX_PLAN_BYTES: Final = 256 << 20
-_UNPLANNED_SHOWN: Final = 20
+_MAX_UNPLANNED_SHOWN: Final = 20
 _MESSAGE_CHARS: Final = 600
 
 
-class _Answer(NamedTuple):
+class _DiffResult(NamedTuple):
     diff: CablingDiff
-    rows: Sifted[Difference]
+    fetch_rows: SilenceSplit[Difference]
     moves: tuple[Move, ...]
     """Of the rows that are not silenced."""
 
 
 @click.command(name="diff")
-@input_options
+@source_options
 @click.option(
     "--cabling",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -72,24 +72,24 @@ def command(
     Prints what is swapped, in a wrong port, missing or extra, and the shortest list of moves that
     mends it. Cables that the plan does not speak of are listed apart and are no fault.
     """
-    sources = sources_of(options)
+    sources = parse_sources(options)
     if sources.is_empty:
-        raise click.UsageError(NO_SOURCE)
+        raise click.UsageError(NO_SOURCE_MESSAGE)
     if sources.hypernodes:
         raise click.UsageError("--hypernodes holds no cables; name another source")
     plan = read_plan(cabling)
     silences = read_silences(silence)
     inputs = read_inputs(sources)
     if not inputs.claims:
-        refuse_nothing(inputs.problems)
+        exit_without_data(inputs.problems)
     diff = compare_cabling(plan, build_fabric(inputs.all_claims))
-    rows = sift_silenced(diff.rows, silences, today=utc_now().date(), subject=_subject)
-    groups = {row.group for row in rows.heard}
-    answer = _Answer(diff, rows, tuple(move for move in diff.moves if move.group in groups))
-    print_document(_document(answer), output, text=lambda: _text(answer))
-    print_expired(rows.expired)
-    failed = Exit.CHECK_FAILED if check and rows.heard else None
-    finish(ctx, (*plan.errors, *diff.errors, *inputs.problems), failed)
+    rows = split_silenced(diff.fetch_rows, silences, today=utc_now().date(), subject=_build_subject)
+    groups = {row.group for row in rows.active}
+    answer = _DiffResult(diff, rows, tuple(move for move in diff.moves if move.group in groups))
+    print_document(_render_document(answer), output, text=lambda: _render_text(answer))
+    print_expired_silences(rows.expired)
+    failed = ExitCode.CHECK_FAILED if check and rows.active else None
+    exit_with_problems(ctx, (*plan.errors, *diff.errors, *inputs.problems), failed)
 
 
 def read_plan(file: Path) -> CablingPlan:
@@ -99,7 +99,7 @@ def read_plan(file: Path) -> CablingPlan:
         ConfigError: it cannot be read, or holds no cable: then everything would be extra.
     """
     source = show(str(file), 1024)
-    raw = read_bytes(file, MAX_PLAN_BYTES)
+    raw = read_whole_file(file, MAX_PLAN_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     plan = parse_cabling(raw, source=source)
@@ -109,16 +109,16 @@ def read_plan(file: Path) -> CablingPlan:
     return plan
 
 
-def _subject(row: Difference) -> Subject:
-    return Subject(row.kind.value, row.ends)
+def _build_subject(row: Difference) -> SilenceSubject:
+    return SilenceSubject(row.kind.value, row.ends)
 
 
-def _document(answer: _Answer) -> dict[str, Any]:
+def _render_document(answer: _DiffResult) -> dict[str, Any]:
     return {
         "apiVersion": API_VERSION,
         "kind": "CablingDiff",
         "asPlanned": answer.diff.num_as_planned,
-        "rows": [_render_row(row) for row in answer.rows.heard],
+        "rows": [_render_row(row) for row in answer.fetch_rows.active],
         "moves": [_render_move(move) for move in answer.moves],
         "silenced": [
             {
@@ -126,9 +126,9 @@ def _document(answer: _Answer) -> dict[str, Any]:
                 "reason": found.silence.reason,
                 "until": found.silence.until.isoformat(),
             }
-            for found in answer.rows.silenced
+            for found in answer.fetch_rows.silenced
         ],
-        "expired": [render_silence(silence) for silence in answer.rows.expired],
+        "expired": [render_silence(silence) for silence in answer.fetch_rows.expired],
         "unplanned": [
             {**_render_cable(found.cable), "reason": found.reason.value}
             for found in answer.diff.unplanned
@@ -169,15 +169,17 @@ def _render_move(move: Move) -> dict[str, Any]:
     }
 
 
-def _text(answer: _Answer) -> str:
+def _render_text(answer: _DiffResult) -> str:
     parts = [
-        *_section("", ("KIND", "WHAT TO DO"), map(_row_cells, answer.rows.heard)),
-        *_section(
+        *_render_section(
+            "", ("KIND", "WHAT TO DO"), map(_render_row_cells, answer.fetch_rows.active)
+        ),
+        *_render_section(
             "moves, in this order:",
             ("STEP", "DO"),
-            [(str(step), _say(move)) for step, move in enumerate(answer.moves, 1)],
+            [(str(step), _describe_move(move)) for step, move in enumerate(answer.moves, 1)],
         ),
-        *_section(
+        *_render_section(
             "silenced:",
             ("KIND", "UNTIL", "REASON", "WHAT"),
             [
@@ -187,28 +189,30 @@ def _text(answer: _Answer) -> str:
                     show(found.silence.reason, _MESSAGE_CHARS),
                     show(found.row.message, _MESSAGE_CHARS),
                 )
-                for found in answer.rows.silenced
+                for found in answer.fetch_rows.silenced
             ],
         ),
-        *_unplanned(answer.diff),
-        _total(answer),
+        *_render_unplanned(answer.diff),
+        _render_total(answer),
     ]
     return "\n".join(parts)
 
 
-def _section(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
+def _render_section(
+    title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
+) -> Iterable[str]:
     """Return a titled table, nothing where it has no rows."""
     rows = list(rows)
     if not rows:
         return ()
-    return (*((title,) if title else ()), table(header, rows), "")
+    return (*((title,) if title else ()), render_table(header, rows), "")
 
 
-def _row_cells(row: Difference) -> tuple[str, str]:
+def _render_row_cells(row: Difference) -> tuple[str, str]:
     return row.kind.value, show(row.message, _MESSAGE_CHARS)
 
 
-def _say(move: Move) -> str:
+def _describe_move(move: Move) -> str:
     stays, goes = move.cable
     match move.kind:
         case MoveKind.MOVE if move.target:
@@ -226,20 +230,20 @@ def _say(move: Move) -> str:
             return f"take out the cable between {show_cable(stays, goes)}"
 
 
-def _unplanned(diff: CablingDiff) -> Iterable[str]:
+def _render_unplanned(diff: CablingDiff) -> Iterable[str]:
     shown = [
         (show_end(found.cable.a), show_end(found.cable.b), found.reason.value)
-        for found in diff.unplanned[:_UNPLANNED_SHOWN]
+        for found in diff.unplanned[:_MAX_UNPLANNED_SHOWN]
     ]
-    yield from _section("not in the plan, no fault:", ("END", "OTHER END", "WHY"), shown)
+    yield from _render_section("not in the plan, no fault:", ("END", "OTHER END", "WHY"), shown)
     more = len(diff.unplanned) - len(shown)
     if more:
         yield f"and {more} more"
 
 
-def _total(answer: _Answer) -> str:
-    rows = answer.rows
-    num = len(rows.heard)
+def _render_total(answer: _DiffResult) -> str:
+    rows = answer.fetch_rows
+    num = len(rows.active)
     differ = f"{num} difference{'s' if num != 1 else ''}" if num else "no difference"
     parts = [
         f"{differ}, {answer.diff.num_as_planned} cables as planned",

@@ -10,15 +10,15 @@ from typing import Any
 
 import click
 
-from generator.cli.exit_codes import Exit
-from generator.cli.observation import Read, finish, read_observation
+from generator.cli.exit_codes import ExitCode
+from generator.cli.observation import LoadedObservation, exit_with_problems, read_observation
 from generator.cli.options import parse_duration
-from generator.cli.output import output_option, print_document, table
-from generator.cli.silence import print_expired, read_silences, silence_option
-from generator.cli.source_options import input_options, sources_of
-from generator.observe.freshness import Periods, report_findings
+from generator.cli.output import output_option, print_document, render_table
+from generator.cli.silence import print_expired_silences, read_silences, silence_option
+from generator.cli.source_options import source_options, parse_sources
+from generator.observe.freshness import Periods, derive_report_findings
 from runtime.clock import utc_now
-from topology.findings.silences import Sifted, SilencedRow, Subject, sift_silenced
+from topology.findings.silences import SilenceSplit, SilencedRow, SilenceSubject, split_silenced
 from topology.model.errors import show
 from topology.model.facts import (
     Finding,
@@ -29,11 +29,11 @@ from topology.model.facts import (
     sort_findings,
 )
 
-_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+_SEVERITY_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
 @click.command(name="findings")
-@input_options
+@source_options
 @click.option(
     "--kind",
     multiple=True,
@@ -64,30 +64,34 @@ def command(
 ) -> None:
     """Print what contradicts itself, is missing, or sits in the wrong port."""
     silences = read_silences(silence)
-    read = read_observation(sources_of(options))
+    read = read_observation(parse_sources(options))
     now = utc_now()
-    chosen = (one for one in _judged(read, period, now=now) if not kind or one.kind in kind)
-    found = sift_silenced(chosen, silences, today=now.date(), subject=_silence_subject)
-    document = [*map(render_finding, found.heard), *map(_render_silenced, found.silenced)]
-    print_document(document, output, text=lambda: _text(found))
-    print_expired(found.expired)
-    if check and any(finding.severity is not Severity.INFO for finding in found.heard):
-        finish(ctx, read.problems, Exit.CHECK_FAILED)
-    finish(ctx, read.problems)
+    chosen = (
+        one for one in _collect_findings(read, period, now=now) if not kind or one.kind in kind
+    )
+    found = split_silenced(chosen, silences, today=now.date(), subject=_build_silence_subject)
+    document = [*map(render_finding, found.active), *map(_render_silenced, found.silenced)]
+    print_document(document, output, text=lambda: _render_text(found))
+    print_expired_silences(found.expired)
+    if check and any(finding.severity is not Severity.INFO for finding in found.active):
+        exit_with_problems(ctx, read.problems, ExitCode.CHECK_FAILED)
+    exit_with_problems(ctx, read.problems)
 
 
-def _judged(read: Read, period_s: float | None, *, now: datetime) -> tuple[Finding, ...]:
+def _collect_findings(
+    read: LoadedObservation, period_s: float | None, *, now: datetime
+) -> tuple[Finding, ...]:
     """Return the findings, with those of reports too old where a period is named."""
     findings = read.observation.findings
     if period_s is None:
         return findings
     ages = Periods(timedelta(seconds=period_s))
-    return sort_findings([*findings, *report_findings(read.inputs, now=now, ages=ages)])
+    return sort_findings([*findings, *derive_report_findings(read.inputs, now=now, periods=ages)])
 
 
-def _silence_subject(finding: Finding) -> Subject:
+def _build_silence_subject(finding: Finding) -> SilenceSubject:
     """Return the subject as it is printed; the ports of its evidence may well be in order."""
-    return Subject(finding.kind.value, [PortName(finding.device, finding.port or "")])
+    return SilenceSubject(finding.kind.value, [PortName(finding.device, finding.port or "")])
 
 
 def _render_silenced(found: SilencedRow[Finding]) -> dict[str, Any]:
@@ -97,24 +101,26 @@ def _render_silenced(found: SilencedRow[Finding]) -> dict[str, Any]:
     return {**render_finding(found.row), "silenced": silenced}
 
 
-def _text(found: Sifted[Finding]) -> str:
-    heard = sorted(found.heard, key=lambda one: _RANK[one.severity])
-    rows = [_cells(one, one.severity.value, one.message) for one in heard]
+def _render_text(found: SilenceSplit[Finding]) -> str:
+    heard = sorted(found.active, key=lambda one: _SEVERITY_RANK[one.severity])
+    rows = [_render_cells(one, one.severity.value, one.message) for one in heard]
     rows += [
-        _cells(one.row, "silenced", f"{one.silence.reason} (until {one.silence.until})")
+        _render_cells(one.row, "silenced", f"{one.silence.reason} (until {one.silence.until})")
         for one in found.silenced
     ]
     if not rows:
         return "no findings"
     counts = Counter(one.severity.value for one in heard)
-    total = [f"{counts[one.value]} {one.value}" for one in _RANK if counts[one.value]]
+    total = [f"{counts[one.value]} {one.value}" for one in _SEVERITY_RANK if counts[one.value]]
     total += [f"{len(found.silenced)} silenced"] if found.silenced else []
-    return f"{table(('SEVERITY', 'KIND', 'SUBJECT', 'WHAT TO DO'), rows)}\n{', '.join(total)}"
+    return (
+        f"{render_table(('SEVERITY', 'KIND', 'SUBJECT', 'WHAT TO DO'), rows)}\n{', '.join(total)}"
+    )
 
 
-def _cells(finding: Finding, severity: str, text: str) -> Sequence[str]:
-    return severity, finding.kind.value, show(_subject(finding)), show(text, 600)
+def _render_cells(finding: Finding, severity: str, text: str) -> Sequence[str]:
+    return severity, finding.kind.value, show(_render_subject(finding)), show(text, 600)
 
 
-def _subject(finding: Finding) -> str:
+def _render_subject(finding: Finding) -> str:
     return f"{finding.device} port {finding.port}" if finding.port else finding.device

@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.cli.output import (
-    PROBLEMS_SHOWN,
+    MAX_PROBLEMS_SHOWN,
     output_option,
     print_document,
     print_problems,
-    shorten,
+    shorten_names,
 )
-from generator.ingest.file_inspection import Inspection, inspect_bytes, inspect_strictly
-from generator.store.local_files import MAX_SWEEP_BYTES, read_bytes
+from generator.ingest.file_inspection import FileInspection, inspect_bytes, inspect_strictly
+from generator.store.local_files import MAX_SWEEP_BYTES, read_whole_file
 from topology.model.errors import ParseError, show
 
-_PROBLEMS_PER_FILE = 100
-_CONTENT = (
+_MAX_PROBLEMS_PER_FILE = 100
+_CONTENT_COUNTS = (
     *("devices", "neighbors", "ports", "reports", "hypernodes", "nodes", "domains", "groups"),
     *("cables", "gpus", "fabrics"),
 )
@@ -45,41 +45,41 @@ def command(ctx: click.Context, /, output: str, files: tuple[Path, ...], *, stri
     apart by content. A bad line costs itself, unless --strict.
     """
     inspect = inspect_strictly if strict else inspect_bytes
-    found = [(file, _inspect(file, inspect)) for file in files]
-    limit = None if strict else _PROBLEMS_PER_FILE
+    found = [(file, _inspect_file(file, inspect)) for file in files]
+    limit = None if strict else _MAX_PROBLEMS_PER_FILE
     document = [_render(file, one, limit) for file, one in found]
     print_document(
-        document, output, text=lambda: "\n".join(_text(file, one) for file, one in found)
+        document, output, text=lambda: "\n".join(_render_text(file, one) for file, one in found)
     )
     problems = [problem for _, one in found for problem in one.problems]
     if output == "text":
-        print_problems(problems, limit=len(problems) if strict else PROBLEMS_SHOWN)
-    if not any(any(one.counts.get(key, 0) for key in _CONTENT) for _, one in found):
-        ctx.exit(Exit.NOTHING)
-    ctx.exit(Exit.SKIPPED if problems else Exit.OK)
+        print_problems(problems, limit=len(problems) if strict else MAX_PROBLEMS_SHOWN)
+    if not any(any(one.counts.get(key, 0) for key in _CONTENT_COUNTS) for _, one in found):
+        ctx.exit(ExitCode.NOTHING)
+    ctx.exit(ExitCode.SKIPPED if problems else ExitCode.OK)
 
 
-def _inspect(file: Path, inspect: Callable[..., Inspection]) -> Inspection:
-    raw = read_bytes(file, MAX_SWEEP_BYTES)
+def _inspect_file(file: Path, inspect: Callable[..., FileInspection]) -> FileInspection:
+    raw = read_whole_file(file, MAX_SWEEP_BYTES)
     if isinstance(raw, ParseError):
-        return Inspection("unknown", {}, (), (raw,))
+        return FileInspection("unknown", {}, (), (raw,))
     return inspect(raw, source=show(str(file), 1024))
 
 
-def _render(file: Path, found: Inspection, limit: int | None) -> dict[str, Any]:
+def _render(file: Path, found: FileInspection, limit: int | None) -> dict[str, Any]:
     return {
         "file": str(file),
         "format": found.format,
         "counts": dict(found.counts),
-        "unresolved": list(found.unresolved),
+        "unresolved": list(found.unresolved_guids),
         "problems": [str(problem) for problem in found.problems[:limit]],
     }
 
 
-def _text(file: Path, found: Inspection) -> str:
+def _render_text(file: Path, found: FileInspection) -> str:
     counts = ", ".join(f"{count} {key.replace('_', ' ')}" for key, count in found.counts.items())
     line = f"{show(str(file), 1024)}: {found.format}: {counts or 'nothing'}"
-    if found.unresolved:
-        count = len(found.unresolved)
-        line += f"\n  {count} CAs name no host: {shorten(found.unresolved)}"
+    if found.unresolved_guids:
+        count = len(found.unresolved_guids)
+        line += f"\n  {count} CAs name no host: {shorten_names(found.unresolved_guids)}"
     return line

@@ -8,21 +8,21 @@ from typing import Any
 import click
 
 from generator.cli.cluster_input import (
-    Scene,
+    ClusterInput,
     cluster_options,
-    fitted,
-    question_options,
-    read_question,
-    read_scene,
-    snapshot_of,
+    fit_to_inventory,
+    request_options,
+    read_request,
+    read_cluster_input,
+    build_input_snapshot,
     timeout_option,
 )
-from generator.cli.exit_codes import Exit
-from generator.cli.observation import finish
+from generator.cli.exit_codes import ExitCode
+from generator.cli.observation import exit_with_problems
 from generator.cli.output import output_option, print_document
-from generator.cli.placement_text import text_answer
-from generator.cli.server_options import Server, server_of, server_options
-from generator.cli.source_options import sources_of
+from generator.cli.placement_text import render_placement_text
+from generator.cli.server_options import ServerEndpoint, parse_server_endpoint, server_options
+from generator.cli.source_options import parse_sources
 from generator.placement.answer import Placement, render_placement
 from generator.placement.engine import place
 from generator.placement.presets import Preset
@@ -30,7 +30,7 @@ from generator.placement.request import PlacementRequest
 
 
 @click.command(name="place")
-@question_options
+@request_options
 @click.option("--translate", is_flag=True, help="Print the manifest as a PlacementRequest instead.")
 @click.option(
     "--preset",
@@ -58,39 +58,45 @@ def command(
     each node of the tree has one slot. Infeasible is an answer too.
     """
     tree, running = options.pop("tree"), options.pop("running")
-    server, preset = server_of(options), options.pop("preset")
-    sources = sources_of(options)
+    server, preset = parse_server_endpoint(options), options.pop("preset")
+    sources = parse_sources(options)
     scene = None
-    asked = read_question(options)
+    asked = read_request(options)
     if options["translate"]:
         print_document(asked.document, "yaml" if output == "text" else output, text=str)
         return
-    request = asked.request(preset)
+    request = asked.to_request(preset)
     if server is not None:
         if not sources.is_empty or tree or running or sources.nodes:
             raise click.UsageError("--server has its own inputs; name no others beside it")
-        placement = _ask(server, request, timeout)
+        placement = _place_on_server(server, request, timeout)
     else:
         if not (sources.is_empty or sources.hypernodes or sources.plane):
             sources = sources._replace(plane=request.plane)
-        scene = read_scene(sources, tree)
-        request = fitted(asked, scene.inventory).request(preset)
-        placement = _place(scene, request, running=running, timeout_s=timeout)
+        scene = read_cluster_input(sources, tree)
+        request = fit_to_inventory(asked, scene.inventory).to_request(preset)
+        placement = _place_locally(scene, request, running=running, timeout_s=timeout)
     seen = scene.tree if scene else None
-    print_document(render_placement(placement), output, text=lambda: text_answer(placement, seen))
+    print_document(
+        render_placement(placement), output, text=lambda: render_placement_text(placement, seen)
+    )
     if check and not placement.is_feasible:
-        ctx.exit(Exit.CHECK_FAILED)
-    finish(ctx, scene.problems if scene else ())
+        ctx.exit(ExitCode.CHECK_FAILED)
+    exit_with_problems(ctx, scene.problems if scene else ())
 
 
-def _ask(server: Server, request: PlacementRequest, timeout_s: float) -> Placement:
+def _place_on_server(
+    server: ServerEndpoint, request: PlacementRequest, timeout_s: float
+) -> Placement:
     from generator.rpc.client.typed_client import PlacementClient  # noqa: PLC0415 - gRPC only where asked
 
-    with PlacementClient(server.address, timeout_s, server.proof) as client:
+    with PlacementClient(server.address, timeout_s, server.identity) as client:
         return client.place(request)
 
 
-def _place(
-    scene: Scene, request: PlacementRequest, *, running: str | None, timeout_s: float
+def _place_locally(
+    scene: ClusterInput, request: PlacementRequest, *, running: str | None, timeout_s: float
 ) -> Placement:
-    return place(snapshot_of(scene, running), request.within(timeout_s), clock=time.monotonic)
+    return place(
+        build_input_snapshot(scene, running), request.with_deadline(timeout_s), clock=time.monotonic
+    )

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from generator.cli.exit_codes import Exit
-from generator.cli.observation import finish
-from generator.cli.output import output_option, print_document, table
-from generator.cli.plan_input import Plan, make_plan, observed_in, with_store
-from generator.cli.source_options import input_options, sources_of
-from generator.objects.write_policy import Policy, policy_of
-from generator.reconcile.guard import Verdict
+from generator.cli.exit_codes import ExitCode
+from generator.cli.observation import exit_with_problems
+from generator.cli.output import output_option, print_document, render_table
+from generator.cli.plan_input import Plan, build_plan, read_observed, add_store_reports
+from generator.cli.source_options import source_options, parse_sources
+from generator.objects.write_policy import WritePolicy, parse_write_policy
+from generator.reconcile.guard import PlanVerdict
 from generator.reconcile.plan import render_action
 from topology.model.errors import show
 
@@ -21,7 +21,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command(name="plan")
-@input_options
+@source_options
 @click.option("--store", type=_FOLDER, help="Folder of neighborreports/ and hypernodes/.")
 @click.option("--observed", type=_FOLDER, help="Folder of HyperNodes to compare with instead.")
 @click.option("--check", is_flag=True, help="Exit with 5 when something would change.")
@@ -41,29 +41,34 @@ def command(
 
     stderr has the hash of the plan, and whether it would be held as too large.
     """
-    sources = sources_of(options)
-    seen = observed_in(store, observed, sources.cluster)
-    sources, policy = with_store(sources, store, seen.fabric), policy_of(seen.fabric)
-    plan = make_plan(sources, seen, policy=policy)
+    sources = parse_sources(options)
+    seen = read_observed(store, observed, sources.cluster)
+    sources, policy = (
+        add_store_reports(sources, store, seen.fabric),
+        parse_write_policy(seen.fabric),
+    )
+    plan = build_plan(sources, seen, policy=policy)
     document = [render_action(action) for action in plan.actions]
-    print_document(document, output, text=lambda: text_plan(plan))
-    say_verdict(plan.verdict, policy)
+    print_document(document, output, text=lambda: render_plan_text(plan))
+    print_verdict(plan.verdict, policy)
     if check and plan.actions:
-        finish(ctx, plan.problems, Exit.CHECK_FAILED)
-    finish(ctx, plan.problems)
+        exit_with_problems(ctx, plan.problems, ExitCode.CHECK_FAILED)
+    exit_with_problems(ctx, plan.problems)
 
 
-def say_verdict(verdict: Verdict, policy: Policy) -> None:
+def print_verdict(verdict: PlanVerdict, policy: WritePolicy) -> None:
     """Say on stderr whether `serve` and `apply` would carry a plan out, and its hash."""
     if not verdict.counts:
         return
-    approved = " and approved" if policy.approves(verdict.hash) else ""
-    said = "may be carried out" if verdict.is_allowed else f"is held{approved}: {verdict.why}"
+    approved = " and approved" if policy.is_approved(verdict.hash) else ""
+    said = (
+        "may be carried out" if verdict.is_allowed else f"is held{approved}: {verdict.reason_text}"
+    )
     paused = "; writing is paused" if policy.is_paused else ""
     click.echo(f"plan {verdict.hash} {said}{paused}", err=True)
 
 
-def text_plan(plan: Plan) -> str:
+def render_plan_text(plan: Plan) -> str:
     """Return a line per action."""
     if not plan.actions:
         return "nothing to change"
@@ -71,4 +76,4 @@ def text_plan(plan: Plan) -> str:
         (action.op.value, action.name, str(action.tier), show(action.reason, 200))
         for action in plan.actions
     ]
-    return f"{table(('ACTION', 'HYPERNODE', 'TIER', 'WHY'), rows)}\n{len(rows)} actions"
+    return f"{render_table(('ACTION', 'HYPERNODE', 'TIER', 'WHY'), rows)}\n{len(rows)} actions"

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from generator.cli.observation import finish
-from generator.cli.options import access_of
-from generator.cli.output import output_option, print_document, shorten, table
-from generator.kube.access import Access
-from generator.reservations.documents import render_whole
+from generator.cli.observation import exit_with_problems
+from generator.cli.options import parse_access
+from generator.cli.output import output_option, print_document, shorten_names, render_table
+from generator.kube.access import ClusterAccess
+from generator.reservations.documents import render_reservation
 from generator.reservations.records import Reservation
-from generator.reservations.rules import settled
+from generator.reservations.rules import expire_if_due
 from runtime.clock import utc_now
 from topology.model.errors import ParseError, show
 
@@ -42,39 +42,41 @@ def command(
     Reserve`. Reading changes nothing, and a running server is not disturbed. In JSON they are
     objects of kind PlacementReservation.
     """
-    access = access_of(options)
+    access = parse_access(options)
     if (store is None) == (access is None):
         raise click.UsageError("name what to read: either --store or --kube")
-    found, problems = _read(store, access)
+    found, problems = _read_reservations(store, access)
     if not options["with_ended"]:
         found = tuple(one for one in found if not one.is_ended)
-    print_document([render_whole(one) for one in found], output, text=lambda: _text(found))
-    finish(ctx, problems)
+    print_document(
+        [render_reservation(one) for one in found], output, text=lambda: _render_text(found)
+    )
+    exit_with_problems(ctx, problems)
 
 
-def _read(
-    store: Path | None, access: Access | None
+def _read_reservations(
+    store: Path | None, access: ClusterAccess | None
 ) -> tuple[tuple[Reservation, ...], tuple[ParseError, ...]]:
     if access is not None:
-        from generator.reservations.cluster_view import read_all  # noqa: PLC0415 - loads a client
+        from generator.reservations.cluster_view import fetch_reservations  # noqa: PLC0415 - loads a client
 
-        known = read_all(access, os.environ)
+        known = fetch_reservations(access, os.environ)
         return known.reservations, known.problems
     from generator.reservations.sqlite import FILE_NAME, read_reservations  # noqa: PLC0415 - one
 
     now = utc_now()
     rows = read_reservations((store or Path()) / FILE_NAME)
-    return tuple(settled(one, now=now, epoch=one.epoch) for one in rows), ()
+    return tuple(expire_if_due(one, now=now, epoch=one.epoch) for one in rows), ()
 
 
-def _text(found: tuple[Reservation, ...]) -> str:
+def _render_text(found: tuple[Reservation, ...]) -> str:
     if not found:
         return "nothing is reserved"
     columns = ("RESERVATION", "GANG", "PHASE", "PODS", "NODES", "UNTIL", "HOLDER")
-    return table(columns, [_row(one) for one in found])
+    return render_table(columns, [_render_row(one) for one in found])
 
 
-def _row(one: Reservation) -> tuple[str, ...]:
+def _render_row(one: Reservation) -> tuple[str, ...]:
     runs = [run for group in one.groups for run in group.runs if run.node is not None]
     until = one.ended_at or one.expires_at
     return (
@@ -82,7 +84,7 @@ def _row(one: Reservation) -> tuple[str, ...]:
         show(one.gang, 320),
         one.phase.value,
         str(sum(run.count for run in runs)),
-        shorten(sorted({run.node or "" for run in runs})),
+        shorten_names(sorted({run.node or "" for run in runs})),
         until.isoformat(timespec="seconds").replace("+00:00", "Z") if until else "released",
         show(one.holder, 300),
     )

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from generator.cli.input_files import MAX_REQUEST_BYTES, read_raw
+from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
 from generator.cli.options import parse_duration
-from generator.cli.server_options import server_of, server_options
+from generator.cli.server_options import parse_server_endpoint, server_options
 from generator.objects.yaml_document import parse_documents
 from topology.model.errors import ConfigError, ParseError, show
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from generator.rpc.client.methods import Method
+    from generator.rpc.client.methods import RpcMethod
 
 
 @click.command(name="rpc")
@@ -58,9 +58,9 @@ def command(
     count: 4}]}} for Place.
     """
     from generator.rpc.client.connection import Connection  # noqa: PLC0415 - gRPC only where asked
-    from generator.rpc.client.methods import METHODS, call  # noqa: PLC0415 - the same
+    from generator.rpc.client.methods import METHODS, call_method  # noqa: PLC0415 - the same
 
-    server = server_of(options)
+    server = parse_server_endpoint(options)
     if server is None:
         raise click.UsageError("name the server to call: --server HOST:PORT")
     found = METHODS.get(method.rpartition("/")[2])
@@ -68,29 +68,29 @@ def command(
         raise click.BadParameter(
             f"'{show(method)}' is none of {', '.join(METHODS)}", param_hint="METHOD"
         )
-    messages = list(_messages(found, file))
-    if len(messages) != 1 and not found.takes_many:
+    messages = list(_parse_messages(found, file))
+    if len(messages) != 1 and not found.is_client_streaming:
         raise ConfigError(f"{method} takes one document, got {len(messages)}")
-    with Connection(server.address, timeout, server.proof) as connection:
-        for answer in islice(call(connection, found, messages), count):
-            _print(answer, is_line=found.gives_many)
+    with Connection(server.address, timeout, server.identity) as connection:
+        for answer in islice(call_method(connection, found, messages), count):
+            _print_answer(answer, is_line=found.is_server_streaming)
 
 
-def _messages(method: Method, file: str | None) -> Iterator[Message]:
+def _parse_messages(method: RpcMethod, file: str | None) -> Iterator[Message]:
     """Yield the messages of a file, or the one of which nothing is said."""
-    from generator.rpc.client.methods import message_of  # noqa: PLC0415 - as above
+    from generator.rpc.client.methods import parse_message  # noqa: PLC0415 - as above
 
     if file is None:
-        yield message_of(method, {}, "")
+        yield parse_message(method, {}, "")
         return
-    source, raw = read_raw(file, MAX_REQUEST_BYTES)
+    source, raw = read_input(file, MAX_REQUEST_BYTES)
     for found in parse_documents(raw, source=source):
         if isinstance(found, ParseError):
             raise ConfigError(str(found))
-        yield message_of(method, found.value, source)
+        yield parse_message(method, found.value, source)
 
 
-def _print(answer: dict[str, Any], *, is_line: bool) -> None:
+def _print_answer(answer: dict[str, Any], *, is_line: bool) -> None:
     """Print one answer; a reader of lines gets each at once."""
     sys.stdout.write(json.dumps(answer, indent=None if is_line else 2, ensure_ascii=False) + "\n")
     sys.stdout.flush()

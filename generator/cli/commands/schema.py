@@ -11,49 +11,49 @@ import click
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-def _report() -> dict[str, Any]:
+def _build_report_schema() -> dict[str, Any]:
     from topology.reports.neighbor_report import NeighborReport  # noqa: PLC0415 - one schema at a time
 
     return NeighborReport.model_json_schema(by_alias=True)
 
 
-def _request() -> dict[str, Any]:
+def _build_request_schema() -> dict[str, Any]:
     from generator.placement.wire import Document  # noqa: PLC0415
 
     return Document.model_json_schema()
 
 
-def _tree() -> dict[str, Any]:
+def _build_tree_schema() -> dict[str, Any]:
     from generator.objects.tree_document import TreeDocument  # noqa: PLC0415
 
     return TreeDocument.model_json_schema(by_alias=True)
 
 
-def _planes() -> dict[str, Any]:
+def _build_planes_schema() -> dict[str, Any]:
     from generator.objects.plane_config import PlanesFile  # noqa: PLC0415
 
     return PlanesFile.model_json_schema(by_alias=True)
 
 
-def _fabric() -> dict[str, Any]:
+def _build_fabric_schema() -> dict[str, Any]:
     from generator.objects.fabric import FabricDocument  # noqa: PLC0415
 
     return FabricDocument.model_json_schema(by_alias=True)
 
 
-def _reservation() -> dict[str, Any]:
+def _build_reservation_schema() -> dict[str, Any]:
     from generator.objects.reservation import PlacementReservation  # noqa: PLC0415
 
     return PlacementReservation.model_json_schema(by_alias=True)
 
 
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
-    "fabric": _fabric,
-    "planes": _planes,
-    "report": _report,
-    "request": _request,
-    "reservation": _reservation,
-    "tree": _tree,
+    "fabric": _build_fabric_schema,
+    "planes": _build_planes_schema,
+    "report": _build_report_schema,
+    "request": _build_request_schema,
+    "reservation": _build_reservation_schema,
+    "tree": _build_tree_schema,
 }
 
 

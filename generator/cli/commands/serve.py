@@ -7,18 +7,23 @@ from typing import Any
 
 import click
 
-from generator.cli.serve_options import port_options, port_settings_of, serve_options, settings_of
-from generator.server.endpoints import Ports, new_metrics
-from generator.server.server import FolderGround, Ground, serve
-from generator.server.settings import PortSettings, ServeSettings
+from generator.cli.serve_options import (
+    endpoint_options,
+    parse_endpoint_settings,
+    serve_options,
+    parse_server_settings,
+)
+from generator.server.endpoints import Endpoints, build_metrics
+from generator.server.server import FolderBackend, Backend, serve
+from generator.server.settings import EndpointSettings, ServerSettings
 from runtime.logs import start_logging
-from runtime.process_tuning import tune_for_serving
+from runtime.process_tuning import tune_for_server
 from runtime.stop import stop_signals
 
 
 @click.command(name="serve")
 @serve_options
-@port_options
+@endpoint_options
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: by terminal.")
 def command(
     *,
@@ -35,23 +40,23 @@ def command(
     its last facts, is a finding, and is asked again after longer and longer times, up to an hour.
     Health (grpc.health.v1) turns to SERVING when the first tree is known.
     """
-    settings = settings_of(options)
-    asked = port_settings_of(options, is_cluster=settings.cluster is not None)
+    settings = parse_server_settings(options)
+    asked = parse_endpoint_settings(options, is_cluster=settings.cluster is not None)
     start_logging(log_format)
-    tune_for_serving()
+    tune_for_server()
     with stop_signals() as wait_for_stop:
-        ground, ports = _open(settings, asked)
+        ground, ports = _open_backend(settings, asked)
         serve(settings, ground, ports, wait_for_stop)
 
 
-def _open(settings: ServeSettings, asked: PortSettings) -> tuple[Ground, Ports]:
-    metrics = new_metrics()
+def _open_backend(settings: ServerSettings, asked: EndpointSettings) -> tuple[Backend, Endpoints]:
+    metrics = build_metrics()
     if settings.cluster is None:
-        ground = FolderGround(settings.folder, settings.nodes)
-        return ground, Ports(asked, metrics, period_s=settings.period_s)
+        ground = FolderBackend(settings.folder, settings.nodes)
+        return ground, Endpoints(asked, metrics, period_s=settings.period_s)
     from generator.server.replica import Replica  # noqa: PLC0415 - no client
-    from generator.server.replica_endpoints import membership_of  # noqa: PLC0415 - who serves a folder loads
+    from generator.server.replica_endpoints import build_replica_endpoints  # noqa: PLC0415 - who serves a folder loads
 
-    replica = Replica.of(settings.cluster, os.environ, on_answer=metrics.on_request)
-    member = membership_of(replica, metrics, audience=asked.audience)
-    return replica, Ports(asked, metrics, period_s=settings.period_s, membership=member)
+    replica = Replica.from_settings(settings.cluster, os.environ, on_answer=metrics.on_request)
+    member = build_replica_endpoints(replica, metrics, audience=asked.audience)
+    return replica, Endpoints(asked, metrics, period_s=settings.period_s, replica=member)

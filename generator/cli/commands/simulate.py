@@ -10,8 +10,13 @@ from typing import Any, Final
 import click
 
 from generator.cli.commands.simulate_jobs import jobs
-from generator.cli.fabric_options import fabric_options, faults_of, progress, spec_of
-from generator.simulation.fabric_files import Simulation, fabric_files, write_folder
+from generator.cli.fabric_options import (
+    fabric_options,
+    parse_fault_spec,
+    open_progress,
+    parse_fabric_spec,
+)
+from generator.simulation.fabric_files import FabricSimulation, render_fabric_files, write_folder
 
 _STEP: Final = 100
 
@@ -44,15 +49,15 @@ def fabric(out: Path, seed: int, *, force: bool, sysfs_hosts: int, **options: An
     The truth is the tree that the cables give after all faults, and the faults. Equal options
     give equal files.
     """
-    simulation = Simulation(
-        spec=spec_of(options),
-        faults=faults_of(options),
+    simulation = FabricSimulation(
+        spec=parse_fabric_spec(options),
+        faults=parse_fault_spec(options),
         make_rng=partial(random.Random, seed),
         num_sysfs_hosts=sysfs_hosts,
     )
-    with progress("wiring") as show_progress:
+    with open_progress("wiring") as show_progress:
         num = write_folder(
-            fabric_files(simulation),
+            render_fabric_files(simulation),
             out,
             force=force,
             on_file=lambda num: None if num % _STEP else show_progress(f"{num} files written"),

@@ -11,48 +11,48 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.exit_codes import Exit
-from generator.cli.fabric_options import progress
+from generator.cli.exit_codes import ExitCode
+from generator.cli.fabric_options import open_progress
 from generator.cli.observation import read_tree
 from generator.cli.options import parse_share
-from generator.cli.output import output_option, print_document, print_problems, table
-from generator.jobs.cluster import Cluster
+from generator.cli.output import output_option, print_document, print_problems, render_table
+from generator.jobs.cluster import SlotCluster
 from generator.placement.presets import Preset
-from generator.simulation.replay.fabrics import is_shape, tree_of_shape
-from generator.simulation.replay.page import HEADER, render_page, table_row
-from generator.simulation.replay.philly import make_philly
-from generator.simulation.replay.replay import Backfill, replay
-from generator.simulation.replay.statistics import Figures, figures_of
+from generator.simulation.replay.fabrics import is_shape, build_tree_of_shape
+from generator.simulation.replay.page import HEADER, render_page, render_table_row
+from generator.simulation.replay.philly import draw_philly_jobs
+from generator.simulation.replay.replay import Backfill, run_replay
+from generator.simulation.replay.statistics import ReplayStatistics, compute_statistics
 from generator.simulation.replay.strategies import (
     BEST_FIT,
     FIRST_FIT,
-    NAMES,
+    STRATEGY_NAMES,
     Strategy,
-    Ways,
+    OptimalOptions,
     make_strategy,
 )
-from generator.simulation.replay.trace import Job, Trace, parse_trace, scale
-from generator.store.local_files import read_bytes
+from generator.simulation.replay.trace import Job, Trace, parse_trace, scale_jobs
+from generator.store.local_files import read_whole_file
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.tree import TopologyTree
 
-MADE_UP: Final = "philly"
+SYNTHETIC_TRACE: Final = "philly"
 _MAX_TRACE_BYTES: Final = 256 << 20
-_LEAST_LOAD: Final = 0.001
+_MIN_LOAD: Final = 0.001
 _STEP: Final = 200
-_SAY_EVERY_S: Final = 10.0
+_PROGRESS_PERIOD_S: Final = 10.0
 _GZIP: Final = b"\x1f\x8b"
 
 
 def _parse_load(text: str) -> float:
     """Return a share that a clock can be stretched to."""
     load = parse_share(text)
-    if load < _LEAST_LOAD:
-        raise click.BadParameter(f"'{show(text)}' is less than {_LEAST_LOAD:g}")
+    if load < _MIN_LOAD:
+        raise click.BadParameter(f"'{show(text)}' is less than {_MIN_LOAD:g}")
     return load
 
 
-class Scene(NamedTuple):
+class ReplayInput(NamedTuple):
     """What every strategy meets alike."""
 
     tree: TopologyTree
@@ -64,7 +64,7 @@ class Scene(NamedTuple):
 @click.command(name="jobs")
 @click.option(
     "--trace",
-    default=MADE_UP,
+    default=SYNTHETIC_TRACE,
     show_default=True,
     metavar="FILE",
     help="CSV with submit_time_s, gpus and duration_s, also gzipped; philly makes one up.",
@@ -89,7 +89,7 @@ class Scene(NamedTuple):
     "--preset",
     "presets",
     multiple=True,
-    type=click.Choice(NAMES),
+    type=click.Choice(STRATEGY_NAMES),
     help="May be repeated; two are to compare with.  [default: optimal, best-fit, first-fit]",
 )
 @click.option(
@@ -153,40 +153,40 @@ def jobs(
     gang that would still have a place, utilisation and waiting. Equal options give equal figures.
     """
     trace = _read_trace(options["trace"], options["num_jobs"], options["seed"])
-    scene = _scene(trace, options)
-    _check_wish(options["wish"], scene.tree)
-    ways = Ways(is_joint=options["is_joint"], spares_islands=options["spares_islands"])
+    scene = _build_input(trace, options)
+    _check_preferred_tier(options["wish"], scene.tree)
+    ways = OptimalOptions(is_joint=options["is_joint"], spares_islands=options["spares_islands"])
     names = presets or (Preset.OPTIMAL.value, BEST_FIT, FIRST_FIT)
     runs = [
-        _Run.of(scene, name, options["wish"], ways) for name in names
+        _StrategyRun.build(scene, name, options["wish"], ways) for name in names
     ]  # a wrong preset is told before the first
-    found = [_replayed(scene, run) for run in runs]
+    found = [_run_replay(scene, run) for run in runs]
     if html is not None:
-        _write(html, render_page(found, _title(options["trace"], scene)))
+        _write_file(html, render_page(found, _render_title(options["trace"], scene)))
     print_document(
-        {"jobs": len(scene.jobs), "presets": [one.document() for one in found]},
+        {"jobs": len(scene.jobs), "presets": [one.to_document() for one in found]},
         output,
-        text=lambda: table(HEADER, [table_row(one) for one in found]),
+        text=lambda: render_table(HEADER, [render_table_row(one) for one in found]),
     )
     print_problems(trace.problems)
-    ctx.exit(Exit.SKIPPED if trace.problems else Exit.OK)
+    ctx.exit(ExitCode.SKIPPED if trace.problems else ExitCode.OK)
 
 
 def _read_trace(name: str, num: int | None, seed: int) -> Trace:
-    if name == MADE_UP:
-        return Trace(make_philly(num or 5000, random.Random(seed)))  # noqa: S311 - no secret
-    raw = read_bytes(Path(name), _MAX_TRACE_BYTES)
+    if name == SYNTHETIC_TRACE:
+        return Trace(draw_philly_jobs(num or 5000, random.Random(seed)))  # noqa: S311 - no secret
+    raw = read_whole_file(Path(name), _MAX_TRACE_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     source = show(name, 1024)
-    found = parse_trace(io.StringIO(_text(raw, source), newline=""), source=source)
+    found = parse_trace(io.StringIO(_decode_trace(raw, source), newline=""), source=source)
     if not found.jobs:
         why = next((f": {problem}" for problem in found.problems), "")
         raise ConfigError(f"{source}: no job in it{why}")
     return found._replace(jobs=found.jobs[:num])
 
 
-def _text(raw: bytes, source: str) -> str:
+def _decode_trace(raw: bytes, source: str) -> str:
     """Return the text of a file, unpacked where it is gzipped; never more than the limit."""
     try:
         if raw.startswith(_GZIP):
@@ -201,37 +201,39 @@ def _text(raw: bytes, source: str) -> str:
         raise ConfigError(f"{source}: {show(str(error))}") from error
 
 
-def _scene(trace: Trace, options: dict[str, Any]) -> Scene:
+def _build_input(trace: Trace, options: dict[str, Any]) -> ReplayInput:
     fabric = options["fabric"]
-    tree = tree_of_shape(fabric) if is_shape(fabric) else read_tree(Path(fabric))
+    tree = build_tree_of_shape(fabric) if is_shape(fabric) else read_tree(Path(fabric))
     if not tree.nodes or not tree.tiers:
         raise ConfigError(f"{show(fabric, 1024)}: no node in the tree")
-    scaled = scale(
+    scaled = scale_jobs(
         trace.jobs,
         sizes=options["scale_sizes"],
         load=options["load"],
         gpus=options["slots"] * len(tree.nodes),
     )
-    return Scene(tree, options["slots"], scaled, Backfill(options["backfill"]))
+    return ReplayInput(tree, options["slots"], scaled, Backfill(options["backfill"]))
 
 
-class _Run(NamedTuple):
+class _StrategyRun(NamedTuple):
     """One preset, and the empty cluster that it places on."""
 
     name: str
-    cluster: Cluster
+    cluster: SlotCluster
     strategy: Strategy
 
     @classmethod
-    def of(cls, scene: Scene, name: str, wish: str | None, ways: Ways) -> _Run:
-        cluster = Cluster(scene.tree, scene.slots)
-        return cls(name, cluster, make_strategy(name, cluster, wish=wish, ways=ways))
+    def build(
+        cls, scene: ReplayInput, name: str, wish: str | None, ways: OptimalOptions
+    ) -> _StrategyRun:
+        cluster = SlotCluster(scene.tree, scene.slots)
+        return cls(name, cluster, make_strategy(name, cluster, preferred_tier=wish, options=ways))
 
 
-def _replayed(scene: Scene, run: _Run) -> Figures:
+def _run_replay(scene: ReplayInput, run: _StrategyRun) -> ReplayStatistics:
     total = len(scene.jobs)
-    with progress(f"replaying {run.name}", every_s=_SAY_EVERY_S) as show_progress:
-        found = replay(
+    with open_progress(f"replaying {run.name}", every_s=_PROGRESS_PERIOD_S) as show_progress:
+        found = run_replay(
             scene.jobs,
             run.cluster,
             run.strategy,
@@ -240,23 +242,23 @@ def _replayed(scene: Scene, run: _Run) -> Figures:
                 None if num % _STEP else show_progress(f"{run.name}: {num} of {total} jobs started")
             ),
         )
-    return figures_of(run.name, found, run.cluster)
+    return compute_statistics(run.name, found, run.cluster)
 
 
-def _check_wish(wish: str | None, tree: TopologyTree) -> None:
+def _check_preferred_tier(wish: str | None, tree: TopologyTree) -> None:
     if wish is not None and wish != "node" and tree.tier_of(wish) is None:
         known = ", ".join(map(show, tree.tiers))
         raise ConfigError(f"--wish: the tree has no tier '{show(wish)}'; it has {known}")
 
 
-def _title(trace: str, scene: Scene) -> str:
+def _render_title(trace: str, scene: ReplayInput) -> str:
     nodes = len(scene.tree.nodes)
     return (
         f"{len(scene.jobs):,} jobs of {Path(trace).name} on {nodes:,} nodes of {scene.slots} GPUs"
     )
 
 
-def _write(file: Path, text: str) -> None:
+def _write_file(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

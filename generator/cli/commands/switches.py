@@ -11,16 +11,16 @@ from typing import Any
 
 import click
 
-from generator.cli.exit_codes import Exit
-from generator.cli.observation import finish
+from generator.cli.exit_codes import ExitCode
+from generator.cli.observation import exit_with_problems
 from generator.cli.options import parse_duration
-from generator.cli.output import output_option, print_document, print_problems, table
+from generator.cli.output import output_option, print_document, print_problems, render_table
 from generator.store.directory import write_report
 from generator.switches.config import read_targets
 from generator.switches.discovery import Frontier
-from generator.switches.reports import is_whole, reports_of
-from generator.switches.targets import Targets
-from generator.switches.walk import PARALLEL, Outcome, SwitchWalk, walk_all, walk_switch
+from generator.switches.reports import is_complete, build_reports
+from generator.switches.targets import TargetList
+from generator.switches.walk import MAX_PARALLEL, WalkOutcome, SwitchWalk, walk_all, walk_switch
 from runtime.clock import utc_now
 from topology.model.errors import ParseError, StoreError, TopologyError, show
 from topology.reports.neighbor_report import NeighborReport, render_report
@@ -49,7 +49,7 @@ from topology.reports.neighbor_report import NeighborReport, render_report
 @click.option(
     "--parallel",
     type=click.IntRange(1, 256),
-    default=PARALLEL,
+    default=MAX_PARALLEL,
     show_default=True,
     help="At one time.",
 )
@@ -83,21 +83,23 @@ def command(
         networks: [10.0.0.0/16]
     """  # noqa: D301 - click's mark for lines that stay as they are
     targets, warnings = read_targets(config)
-    walks = asyncio.run(_walk(targets, deadline_s=deadline, parallel=parallel))
-    reports = reports_of(walks, observed_at=f"{utc_now():%Y-%m-%dT%H:%M:%SZ}")
-    problems = [*warnings, *_problems(walks)]
+    walks = asyncio.run(_walk_switches(targets, deadline_s=deadline, parallel=parallel))
+    reports = build_reports(walks, observed_at=f"{utc_now():%Y-%m-%dT%H:%M:%SZ}")
+    problems = [*warnings, *_collect_problems(walks)]
     if not reports:
         print_problems(problems)
         raise TopologyError("no switch told anything; reports stay as they were")
     document = {"apiVersion": "v1", "kind": "List", "items": [render_report(r) for r in reports]}
-    print_document(document, output, text=partial(_table, walks))
-    failure = _write_all(out, reports) if out else None
+    print_document(document, output, text=partial(_render_walks, walks))
+    failure = _write_reports(out, reports) if out else None
     if failure is not None:
         click.echo(f"error: {failure}", err=True)
-    finish(ctx, problems, Exit.INTERNAL if failure else None)
+    exit_with_problems(ctx, problems, ExitCode.INTERNAL if failure else None)
 
 
-async def _walk(targets: Targets, *, deadline_s: float, parallel: int) -> tuple[SwitchWalk, ...]:
+async def _walk_switches(
+    targets: TargetList, *, deadline_s: float, parallel: int
+) -> tuple[SwitchWalk, ...]:
     """Return all walks: of the listed switches in their order, then of those discovered."""
     from generator.switches.session import SnmpSession  # noqa: PLC0415 - half a second; a typo pays none
 
@@ -110,47 +112,47 @@ async def _walk(targets: Targets, *, deadline_s: float, parallel: int) -> tuple[
                 targets.targets, walk=walk, frontier=frontier, parallel=parallel
             )
         }
-    return tuple(found[target] for target in (*targets.targets, *frontier.found))
+    return tuple(found[target] for target in (*targets.targets, *frontier.discovered))
 
 
-def _write_all(folder: Path, reports: Iterable[NeighborReport]) -> StoreError | None:
+def _write_reports(folder: Path, reports: Iterable[NeighborReport]) -> StoreError | None:
     """Write reports; of a partial walk only where none stands, since that one may be whole.
 
     Stops at the first write that fails, and returns why.
     """
     try:
         for report in reports:
-            if is_whole(report) or not (folder / f"{report.metadata.name}.yaml").exists():
+            if is_complete(report) or not (folder / f"{report.metadata.name}.yaml").exists():
                 write_report(folder, report)
     except StoreError as error:
         return error
     return None
 
 
-def _problems(walks: Sequence[SwitchWalk]) -> list[ParseError]:
+def _collect_problems(walks: Sequence[SwitchWalk]) -> list[ParseError]:
     failed = [
-        ParseError(f"{walk.outcome.value}: {walk.reason}", source=_place(walk))
+        ParseError(f"{walk.outcome.value}: {walk.reason}", source=_render_address(walk))
         for walk in walks
-        if walk.outcome is not Outcome.OK and _is_failure(walk)
+        if walk.outcome is not WalkOutcome.OK and _is_failure(walk)
     ]
     return [*failed, *(problem for walk in walks for problem in walk.problems)]
 
 
 def _is_failure(walk: SwitchWalk) -> bool:
     """Return whether a switch failed; where nobody need be, silence is no failure."""
-    return walk.target.is_expected or walk.outcome is not Outcome.UNREACHABLE
+    return walk.target.is_expected or walk.outcome is not WalkOutcome.UNREACHABLE
 
 
-def _place(walk: SwitchWalk) -> str:
+def _render_address(walk: SwitchWalk) -> str:
     return f"switch {show(walk.target.address, 253)}"
 
 
-def _table(walks: Sequence[SwitchWalk]) -> str:
+def _render_walks(walks: Sequence[SwitchWalk]) -> str:
     header = ("ADDRESS", "OUTCOME", "SWITCH", "PORTS", "NEIGHBORS", "SECONDS")
-    return table(header, [_row(walk) for walk in walks])
+    return render_table(header, [_render_row(walk) for walk in walks])
 
 
-def _row(walk: SwitchWalk) -> tuple[str, ...]:
+def _render_row(walk: SwitchWalk) -> tuple[str, ...]:
     ports: Any = walk.device.ports if walk.device else ()
     num_neighbors = sum(len(port.neighbors) for port in ports)
     return (

@@ -6,15 +6,15 @@ from typing import Any
 
 import click
 
-from generator.cli.observation import finish, read_observation, refuse_hostless
-from generator.cli.output import output_option, print_document, shorten
-from generator.cli.source_options import input_options, sources_of
+from generator.cli.observation import exit_with_problems, read_observation, refuse_without_hosts
+from generator.cli.output import output_option, print_document, shorten_names
+from generator.cli.source_options import source_options, parse_sources
 from topology.model.errors import show
 from topology.model.tree import Domain, TopologyTree, render_tree
 
 
 @click.command(name="tree")
-@input_options
+@source_options
 @click.option("--tier-names", help="Comma-separated, bottom-up; leaf,spine,core where not given.")
 @click.option(
     "--previous",
@@ -30,20 +30,20 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa
     --ibnetdiscover dump.txt --nodes nodes.json. Unplaced nodes are listed with the reason.
     """
     names, previous = options.pop("tier_names"), options.pop("previous")
-    read = read_observation(sources_of(options), names_of_tiers=names, previous=previous)
-    refuse_hostless(read)
+    read = read_observation(parse_sources(options), names_of_tiers=names, previous=previous)
+    refuse_without_hosts(read)
     tree = read.observation.tree
-    print_document(render_tree(tree), output, text=lambda: text_tree(tree))
-    finish(ctx, read.problems)
+    print_document(render_tree(tree), output, text=lambda: render_tree_text(tree))
+    exit_with_problems(ctx, read.problems)
 
 
-def text_tree(tree: TopologyTree) -> str:
+def render_tree_text(tree: TopologyTree) -> str:
     """Return the tree as indented lines, a domain each, then the unplaced nodes."""
     lines = [f"plane {tree.plane}: {len(tree.nodes)} nodes in {len(tree.domains)} domains"]
     stack = [(domain, 0) for domain in reversed(tree.domains) if domain.parent is None]
     while stack:
         domain, depth = stack.pop()
-        lines.append("  " * depth + _line(tree, domain))
+        lines.append("  " * depth + _render_line(tree, domain))
         stack.extend((tree.domains[child], depth + 1) for child in reversed(domain.children))
     if not tree.domains:
         lines.append("no domain was found: findings with the same options may tell why")
@@ -53,8 +53,8 @@ def text_tree(tree: TopologyTree) -> str:
     return "\n".join(lines)
 
 
-def _line(tree: TopologyTree, domain: Domain) -> str:
+def _render_line(tree: TopologyTree, domain: Domain) -> str:
     tier = tree.tiers[domain.tier - 1]
     count = domain.stop - domain.start
-    nodes = f": {shorten(domain.nodes)}" if domain.nodes else ""
+    nodes = f": {shorten_names(domain.nodes)}" if domain.nodes else ""
     return f"{show(tier)} {show(domain.name)} ({count} node{'s' if count != 1 else ''}){nodes}"

@@ -12,27 +12,32 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.exit_codes import Exit
-from generator.cli.fabric_options import fabric_options, faults_of, progress, spec_of
-from generator.cli.output import output_option, print_document, table
-from generator.simulation.fabric_words import fault_words
-from generator.simulation.verify import Score, Verdict
+from generator.cli.exit_codes import ExitCode
+from generator.cli.fabric_options import (
+    fabric_options,
+    parse_fault_spec,
+    open_progress,
+    parse_fabric_spec,
+)
+from generator.cli.output import output_option, print_document, render_table
+from generator.simulation.fabric_words import render_fault_options
+from generator.simulation.verify import RunScore, TreeVerdict
 from generator.simulation.verify_grid import (
     SIZES,
-    Each,
-    Row,
+    LossTarget,
+    ScenarioResult,
     Scenario,
-    Size,
-    grid,
-    markdown,
+    GridSize,
+    build_grid,
+    render_markdown,
     render_rows,
 )
-from generator.simulation.verify_runs import Journal, Outcome, Task, command_line, run_all
+from generator.simulation.verify_runs import Journal, RunResult, RunTask, render_command, run_tasks
 
 _GIB: Final = 1 << 30
-_SHARE_OF_FREE: Final = 0.8
+_FREE_MEMORY_SHARE: Final = 0.8
 _FALLBACK_BYTES: Final = 4 << 30
-_TELL_EVERY_S: Final = 60.0
+_PROGRESS_PERIOD_S: Final = 60.0
 _AVAILABLE: Final = re.compile(r"^MemAvailable:\s+(\d+) kB$", re.MULTILINE)
 _HEADER: Final = (
     "FABRIC", "HCAS", "NAMES", "FAULT", "RUNS", "EXACT", "FLAGGED", "SILENT", "SWAPS NAMED",
@@ -43,7 +48,7 @@ _HEADER: Final = (
 @click.option(
     "--grid",
     "grid",
-    type=click.Choice([size.value for size in Size]),
+    type=click.Choice([size.value for size in GridSize]),
     help=(
         "Many fabrics and faults instead of one: 512 HCAs (quick), up to 65,536, which takes hours "
         "(full), or fabrics that are no regular Clos (odd)."
@@ -58,7 +63,7 @@ _HEADER: Final = (
 @fabric_options
 @click.option(
     "--lose-each",
-    type=click.Choice([each.value for each in Each]),
+    type=click.Choice([each.value for each in LossTarget]),
     help="Lose one after the other, one in each run, instead of runs by seed.",
 )
 @click.option(
@@ -110,48 +115,52 @@ def command(
     bounds = {name: options.pop(name) for name in ("journal", "jobs", "memory")}
     as_markdown = options.pop("markdown")
     tasks = [
-        Task(scenario, seed)
-        for scenario in _scenarios(ctx, options)
-        for seed in scenario.seeds(first_seed, seeds)
+        RunTask(scenario, seed)
+        for scenario in _build_scenarios(ctx, options)
+        for seed in scenario.find_seeds(first_seed, seeds)
     ]
-    rows = _rows(tasks, _outcomes(tasks, **bounds))
+    rows = _build_rows(tasks, _run_tasks(tasks, **bounds))
     commands = {
-        row.scenario: command_line(Task(row.scenario, row.worst.seed)) for row in rows if row.worst
+        row.scenario: render_command(RunTask(row.scenario, row.worst_run.seed))
+        for row in rows
+        if row.worst_run
     }
-    text = (lambda: markdown(rows)) if as_markdown else (lambda: _text(rows, commands))
+    text = (
+        (lambda: render_markdown(rows)) if as_markdown else (lambda: _render_text(rows, commands))
+    )
     print_document(render_rows(rows, commands), output, text=text)
-    if any(row.num(Verdict.SILENT) for row in rows):
-        ctx.exit(Exit.CHECK_FAILED)
+    if any(row.count_runs(TreeVerdict.SILENT) for row in rows):
+        ctx.exit(ExitCode.CHECK_FAILED)
 
 
-def _scenarios(ctx: click.Context, options: dict[str, Any]) -> list[Scenario]:
+def _build_scenarios(ctx: click.Context, options: dict[str, Any]) -> list[Scenario]:
     size, hcas = options.pop("grid"), tuple(map(int, options.pop("hcas")))
     if size is None:
         if hcas:
             raise click.UsageError("--hcas is about a --grid; for one fabric, give --hosts")
-        spec, faults = spec_of(options), faults_of(options)
-        each = Each(options["lose_each"]) if options["lose_each"] else None
-        words = [*fault_words(faults), *(["--lose-each", each.value] if each else [])]
+        spec, faults = parse_fabric_spec(options), parse_fault_spec(options)
+        each = LossTarget(options["lose_each"]) if options["lose_each"] else None
+        words = [*render_fault_options(faults), *(["--lose-each", each.value] if each else [])]
         return [Scenario(spec.kind.value, " ".join(words) or "none", spec, faults, each)]
     given = [name for name in options if _is_given(ctx, name)]
     if given:
         flag = given[0].replace("_", "-")
         raise click.UsageError(f"--{flag} describes one fabric, --grid many: leave one out")
-    found = grid(Size(size), hcas)
+    found = build_grid(GridSize(size), hcas)
     if not found:
         raise click.UsageError(f"--grid {size} has no fabric of {hcas[0]} HCAs")
     return found
 
 
-def _outcomes(
-    tasks: Sequence[Task], *, journal: Path | None, jobs: int | None, memory: float | None
-) -> dict[Task, Outcome]:
+def _run_tasks(
+    tasks: Sequence[RunTask], *, journal: Path | None, jobs: int | None, memory: float | None
+) -> dict[RunTask, RunResult]:
     known = Journal(journal)
-    with _told([task for task in tasks if not known.get(task)]) as on_run:
-        return run_all(
+    with _report_progress([task for task in tasks if not known.find_result(task)]) as on_run:
+        return run_tasks(
             tasks,
             jobs=jobs or len(os.sched_getaffinity(0)),
-            memory_bytes=int(memory * _GIB) if memory else _free_bytes(),
+            memory_bytes=int(memory * _GIB) if memory else _read_free_bytes(),
             journal=known,
             on_run=on_run,
         )
@@ -162,29 +171,29 @@ def _is_given(ctx: click.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _free_bytes() -> int:
+def _read_free_bytes() -> int:
     try:
         found = _AVAILABLE.search(Path("/proc/meminfo").read_text(encoding="ascii"))
     except OSError:
         found = None
-    return int(_SHARE_OF_FREE * 1024 * int(found[1])) if found else _FALLBACK_BYTES
+    return int(_FREE_MEMORY_SHARE * 1024 * int(found[1])) if found else _FALLBACK_BYTES
 
 
 @contextmanager
-def _told(tasks: Sequence[Task]) -> Iterator[Callable[[Task, Outcome], None]]:
+def _report_progress(tasks: Sequence[RunTask]) -> Iterator[Callable[[RunTask, RunResult], None]]:
     """Yield what tells on stderr how far the runs are: all the time, or now and then in a log."""
     start = time.monotonic()
     left = sum(task.scenario.num_hcas for task in tasks)
-    ends: list[Verdict] = []
+    ends: list[TreeVerdict] = []
     done = 0
-    with progress("starting", every_s=_TELL_EVERY_S) as show_progress:
+    with open_progress("starting", every_s=_PROGRESS_PERIOD_S) as show_progress:
 
-        def on_run(task: Task, outcome: Outcome) -> None:
+        def on_run(task: RunTask, outcome: RunResult) -> None:
             nonlocal done
             done += task.scenario.num_hcas
             ends.append(outcome.score.verdict)
             remaining_s = (time.monotonic() - start) * (left - done) / done
-            counts = ", ".join(f"{ends.count(verdict)} {verdict.value}" for verdict in Verdict)
+            counts = ", ".join(f"{ends.count(verdict)} {verdict.value}" for verdict in TreeVerdict)
             show_progress(
                 f"{len(ends)} of {len(tasks)} runs: {counts}; some {remaining_s / 60:.0f} min left"
             )
@@ -192,25 +201,30 @@ def _told(tasks: Sequence[Task]) -> Iterator[Callable[[Task, Outcome], None]]:
         yield on_run
 
 
-def _rows(tasks: Sequence[Task], outcomes: Mapping[Task, Outcome]) -> list[Row]:
-    found: dict[Scenario, dict[int, Score]] = {}
+def _build_rows(
+    tasks: Sequence[RunTask], outcomes: Mapping[RunTask, RunResult]
+) -> list[ScenarioResult]:
+    found: dict[Scenario, dict[int, RunScore]] = {}
     for task in tasks:
         found.setdefault(task.scenario, {})[task.seed] = outcomes[task].score
-    return [Row(scenario, by_seed) for scenario, by_seed in found.items()]
+    return [ScenarioResult(scenario, by_seed) for scenario, by_seed in found.items()]
 
 
-def _text(rows: Sequence[Row], commands: Mapping[Scenario, str]) -> str:
-    runs = {verdict: sum(row.num(verdict) for row in rows) for verdict in Verdict}
+def _render_text(rows: Sequence[ScenarioResult], commands: Mapping[Scenario, str]) -> str:
+    runs = {verdict: sum(row.count_runs(verdict) for row in rows) for verdict in TreeVerdict}
     counts = ", ".join(f"{num} {verdict.value}" for verdict, num in runs.items())
-    lines = [table(_HEADER, map(_cells, rows)), f"{sum(runs.values())} runs: {counts}"]
+    lines = [
+        render_table(_HEADER, map(_render_cells, rows)),
+        f"{sum(runs.values())} runs: {counts}",
+    ]
     for row in rows:
-        if row.worst and row.worst.score.verdict is not Verdict.EXACT:
-            verdict = row.worst.score.verdict.value
+        if row.worst_run and row.worst_run.score.verdict is not TreeVerdict.EXACT:
+            verdict = row.worst_run.score.verdict.value
             lines.append(f"to repeat a {verdict} one: {commands[row.scenario]}")
     return "\n".join(lines)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _render_cells(row: ScenarioResult) -> tuple[str, ...]:
     scenario = row.scenario
     return (
         scenario.fabric,
@@ -218,6 +232,6 @@ def _cells(row: Row) -> tuple[str, ...]:
         scenario.spec.names.value,
         scenario.fault,
         str(len(row.scores)),
-        *(str(row.num(verdict)) for verdict in Verdict),
+        *(str(row.count_runs(verdict)) for verdict in TreeVerdict),
         f"{row.num_named} of {row.num_swaps}" if row.num_swaps else "-",
     )

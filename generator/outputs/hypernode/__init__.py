@@ -1,7 +1,7 @@
 """Volcano's HyperNodes: what they are, the tree as HyperNodes, HyperNodes as a tree, and lint."""
 
-from generator.outputs.hypernode.forest import HyperNodeTree, tree_of_hypernodes
-from generator.outputs.hypernode.lint import lint, structure_problems
+from generator.outputs.hypernode.forest import HyperNodeTree, build_hypernode_tree
+from generator.outputs.hypernode.lint import lint, find_structure_problems
 from generator.outputs.hypernode.model import (
     OWN_LABELS,
     PADDING_LABEL,
@@ -30,6 +30,6 @@ __all__ = [
     "parse_manifest",
     "render_hypernodes",
     "render_manifest",
-    "structure_problems",
-    "tree_of_hypernodes",
+    "find_structure_problems",
+    "build_hypernode_tree",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from generator.outputs.hypernode.lint import cycle_problems
+from generator.outputs.hypernode.lint import find_cycle_problems
 from generator.outputs.hypernode.model import HyperNode
 from topology.model.errors import show
 from topology.model.ids import natural_key
@@ -27,7 +27,9 @@ class HyperNodeTree(NamedTuple):
     """One line each."""
 
 
-def tree_of_hypernodes(hypernodes: Iterable[HyperNode], *, plane: str = "compute") -> HyperNodeTree:
+def build_hypernode_tree(
+    hypernodes: Iterable[HyperNode], *, plane: str = "compute"
+) -> HyperNodeTree:
     """Return the forest that the HyperNodes describe; their order does not matter.
 
     Left out and said: tiers below 1 or beyond any fabric, a second HyperNode of a name, members
@@ -36,13 +38,13 @@ def tree_of_hypernodes(hypernodes: Iterable[HyperNode], *, plane: str = "compute
     listed at several tiers is in the lowest; one listed twice in that tier is unplaced.
     """
     problems: list[str] = []
-    by_name = _usable(hypernodes, problems)
-    problems.extend(cycle_problems(by_name))
-    parents = _parents(by_name, problems)
-    homes, unplaced = _homes(by_name, problems)
+    by_name = _select_usable(hypernodes, problems)
+    problems.extend(find_cycle_problems(by_name))
+    parents = _find_parents(by_name, problems)
+    homes, unplaced = _find_node_parents(by_name, problems)
     nodes: dict[str, list[str]] = {}
     for node, home in homes.items():
-        nodes.setdefault(_real(home, by_name, parents), []).append(node)
+        nodes.setdefault(_find_real_ancestor(home, by_name, parents), []).append(node)
     alive = _with_ancestors(nodes, parents)
     padding = {name for name, found in by_name.items() if found.is_padding and name in parents}
     problems.extend(
@@ -52,37 +54,41 @@ def tree_of_hypernodes(hypernodes: Iterable[HyperNode], *, plane: str = "compute
         DomainSpec(
             name=name,
             tier=found.tier,
-            parent=_real(parents[name], by_name, parents) if name in parents else None,
+            parent=_find_real_ancestor(parents[name], by_name, parents)
+            if name in parents
+            else None,
             nodes=tuple(nodes.get(name, ())),
         )
         for name, found in by_name.items()
         if name in alive and name not in padding
     ]
-    tiers = _tier_names(by_name.values(), problems)
+    tiers = _find_tier_names(by_name.values(), problems)
     tree = build_tree(specs, tiers=tiers, plane=plane, unplaced=unplaced)
     return HyperNodeTree(tree, tuple(problems))
 
 
-def _usable(hypernodes: Iterable[HyperNode], problems: list[str]) -> dict[str, HyperNode]:
+def _select_usable(hypernodes: Iterable[HyperNode], problems: list[str]) -> dict[str, HyperNode]:
     """Return the HyperNodes by name, sorted by tier and natural name."""
     by_name: dict[str, HyperNode] = {}
-    for found in sorted(hypernodes, key=_order):
+    for found in sorted(hypernodes, key=_sort_key):
         if not 1 <= found.tier <= MAX_TIER:
             problems.append(f"{found.name}: tier {found.tier} is not within 1 to {MAX_TIER}")
         elif found.name in by_name:
             problems.append(f"{found.name}: given twice, the second is left out")
         else:
             by_name[found.name] = found
-        if found.num_inexact:
-            problems.append(f"{found.name}: {found.num_inexact} members by pattern are left out")
+        if found.num_inexact_members:
+            problems.append(
+                f"{found.name}: {found.num_inexact_members} members by pattern are left out"
+            )
     return by_name
 
 
-def _order(found: HyperNode) -> tuple[object, ...]:
+def _sort_key(found: HyperNode) -> tuple[object, ...]:
     return found.tier, natural_key(found.name), found.tier_name, found.members
 
 
-def _parents(by_name: Mapping[str, HyperNode], problems: list[str]) -> dict[str, str]:
+def _find_parents(by_name: Mapping[str, HyperNode], problems: list[str]) -> dict[str, str]:
     parents: dict[str, str] = {}
     for name, found in by_name.items():
         for child in dict.fromkeys(found.children):
@@ -97,7 +103,7 @@ def _parents(by_name: Mapping[str, HyperNode], problems: list[str]) -> dict[str,
     return parents
 
 
-def _homes(
+def _find_node_parents(
     by_name: Mapping[str, HyperNode], problems: list[str]
 ) -> tuple[dict[str, str], list[Unplaced]]:
     claims: dict[str, list[str]] = {}
@@ -117,16 +123,18 @@ def _homes(
     return homes, unplaced
 
 
-def _real(name: str, by_name: Mapping[str, HyperNode], parents: Mapping[str, str]) -> str:
+def _find_real_ancestor(
+    name: str, by_name: Mapping[str, HyperNode], parents: Mapping[str, str]
+) -> str:
     """Return the nearest HyperNode, from this one up, that is no padding (or has no parent)."""
     return next(
         above
-        for above in _upwards(name, parents)
+        for above in _iterate_ancestors(name, parents)
         if not by_name[above].is_padding or above not in parents
     )
 
 
-def _upwards(name: str, parents: Mapping[str, str]) -> Iterator[str]:
+def _iterate_ancestors(name: str, parents: Mapping[str, str]) -> Iterator[str]:
     yield name
     while name in parents:
         name = parents[name]
@@ -136,14 +144,14 @@ def _upwards(name: str, parents: Mapping[str, str]) -> Iterator[str]:
 def _with_ancestors(names: Iterable[str], parents: Mapping[str, str]) -> set[str]:
     alive: set[str] = set()
     for name in names:
-        for above in _upwards(name, parents):
+        for above in _iterate_ancestors(name, parents):
             if above in alive:
                 break
             alive.add(above)
     return alive
 
 
-def _tier_names(hypernodes: Iterable[HyperNode], problems: list[str]) -> tuple[str, ...]:
+def _find_tier_names(hypernodes: Iterable[HyperNode], problems: list[str]) -> tuple[str, ...]:
     """Return a name per tier: the first that HyperNodes of the tier have, else `tier-<n>`."""
     chosen: dict[int, str] = {}
     for found in hypernodes:

@@ -20,7 +20,7 @@ from generator.outputs.hypernode.model import (
 from topology.model.errors import show
 from topology.model.ids import natural_key
 
-_VOLCANOS_OWN = re.compile(r"leaf-hn-.*|spine-hn|hypernode-.*-tier.*")
+_VOLCANO_NAMES = re.compile(r"leaf-hn-.*|spine-hn|hypernode-.*-tier.*")
 
 
 def lint(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
@@ -31,14 +31,14 @@ def lint(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
     """
     ordered = sorted(hypernodes, key=lambda found: (found.tier, natural_key(found.name)))
     return (
-        *structure_problems(ordered),
-        *_tier_problems(ordered),
-        *_node_problems(ordered),
-        *_name_problems(ordered),
+        *find_structure_problems(ordered),
+        *_find_tier_problems(ordered),
+        *_find_node_problems(ordered),
+        *_find_name_problems(ordered),
     )
 
 
-def structure_problems(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
+def find_structure_problems(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
     """Return what keeps a set from being a forest of non-empty HyperNodes with rising tiers."""
     by_name = {found.name: found for found in hypernodes}
     names = Counter(found.name for found in hypernodes)
@@ -47,26 +47,26 @@ def structure_problems(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
     ]
     parents: dict[str, list[str]] = {}
     for found in hypernodes:
-        if not found.members and not found.num_inexact:
+        if not found.members and not found.num_inexact_members:
             problems.append(f"{found.name}: has no members")
-        problems.extend(_twice(found))
+        problems.extend(_find_duplicates(found))
         for child in dict.fromkeys(found.children):
             parents.setdefault(child, []).append(found.name)
-            problems.extend(_child_problems(found, child, by_name))
+            problems.extend(_find_child_problems(found, child, by_name))
     problems.extend(
-        f"{show(child)}: has {len(above)} parents: {_listed(above)}"
+        f"{show(child)}: has {len(above)} parents: {_shorten_names(above)}"
         for child, above in parents.items()
         if len(above) > 1
     )
-    return (*problems, *cycle_problems(by_name))
+    return (*problems, *find_cycle_problems(by_name))
 
 
-def cycle_problems(by_name: Mapping[str, HyperNode]) -> list[str]:
+def find_cycle_problems(by_name: Mapping[str, HyperNode]) -> list[str]:
     """Return one line per cycle, as `cycle: a > b > a`, long ones cut in the middle."""
-    return [f"cycle: {' > '.join(_cut(cycle))}" for cycle in _find_cycles(by_name)]
+    return [f"cycle: {' > '.join(_shorten_cycle(cycle))}" for cycle in _find_cycles(by_name)]
 
 
-def _cut(cycle: Sequence[str], limit: int = 8) -> list[str]:
+def _shorten_cycle(cycle: Sequence[str], limit: int = 8) -> list[str]:
     if len(cycle) <= limit:
         return list(cycle)
     return [*cycle[: limit - 1], f"… {len(cycle) - limit} more …", cycle[-1]]
@@ -114,14 +114,14 @@ def _walk_cycles(step: Mapping[str, str]) -> list[tuple[str, ...]]:
     return cycles
 
 
-def _twice(found: HyperNode) -> Iterator[str]:
+def _find_duplicates(found: HyperNode) -> Iterator[str]:
     if len(set(found.members)) < len(found.members):
         for member, num in Counter(found.members).items():
             if num > 1:
                 yield f"{found.name}: lists {member.type} {show(member.name)} {num} times"
 
 
-def _child_problems(
+def _find_child_problems(
     found: HyperNode, child: str, by_name: Mapping[str, HyperNode]
 ) -> Iterator[str]:
     if child not in by_name:
@@ -134,7 +134,7 @@ def _child_problems(
         yield f"{found.name}: tier {found.tier} is not next to tier {tier} of its member {child}"
 
 
-def _tier_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
+def _find_tier_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
     yield from (
         f"{found.name}: tier 0, the lowest must be 1" for found in ordered if not found.tier
     )
@@ -150,13 +150,13 @@ def _tier_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
         names_of.setdefault(tier, []).append(show(name))
     for name, used in tiers_of.items():
         if len(used) > 1:
-            yield f"tier name {show(name)} is used at tiers {_listed(used)}"
+            yield f"tier name {show(name)} is used at tiers {_shorten_names(used)}"
     for tier, names in names_of.items():
         if len(names) > 1:
-            yield f"tier {tier} has several names: {_listed(names)}"
+            yield f"tier {tier} has several names: {_shorten_names(names)}"
 
 
-def _node_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
+def _find_node_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
     homes: dict[str, list[str]] = {}
     for found in ordered:
         if PLACEHOLDER in (member.name for member in found.members):
@@ -167,17 +167,17 @@ def _node_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
             homes.setdefault(node, []).append(found.name)
     for node, names in homes.items():
         if len(names) > 1:
-            yield f"node {show(node)}: is in {len(names)} HyperNodes: {_listed(names)}"
+            yield f"node {show(node)}: is in {len(names)} HyperNodes: {_shorten_names(names)}"
 
 
-def _name_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
+def _find_name_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
     for found in ordered:
         if not is_object_name(found.name) or len(found.name) > MAX_MEMBER_NAME:
             yield f"{show(found.name)}: not a DNS-1123 name of at most {MAX_MEMBER_NAME} characters"
-        if found.is_ours and _VOLCANOS_OWN.fullmatch(found.name):
+        if found.is_ours and _VOLCANO_NAMES.fullmatch(found.name):
             yield f"{found.name}: such names are given by Volcano's own discovery"
-        if found.num_inexact:
-            yield f"{found.name}: {found.num_inexact} members are not selected by exact names"
+        if found.num_inexact_members:
+            yield f"{found.name}: {found.num_inexact_members} members are not selected by exact names"
         for node in found.nodes:
             if len(node) > MAX_MEMBER_NAME or not is_object_name(node):
                 yield (
@@ -186,7 +186,7 @@ def _name_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
                 )
 
 
-def _listed(names: Iterable[str], limit: int = 5) -> str:
+def _shorten_names(names: Iterable[str], limit: int = 5) -> str:
     shown = list(names)
     more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
     return ", ".join(shown[:limit]) + more

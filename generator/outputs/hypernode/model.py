@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from topology.model.errors import ConfigError, show
 from topology.model.ids import natural_key
-from topology.model.validation import object_of
+from topology.model.validation import check_object
 
 API_VERSION: Final = "topology.volcano.sh/v1alpha1"
 KIND: Final = "HyperNode"
@@ -66,7 +66,7 @@ class HyperNode:
     """HyperNodes before nodes, each in natural order."""
     labels: Labels = OWN_LABELS
     """Sorted by key."""
-    num_inexact: int = 0
+    num_inexact_members: int = 0
     """Members by pattern, by labels or without a selector. We never write such."""
 
     @property
@@ -98,13 +98,13 @@ class HyperNode:
         """
         return (
             (self.tier, self.tier_name) == (desired.tier, desired.tier_name)
-            and self.num_inexact == desired.num_inexact
-            and _managed(self.labels) == _managed(desired.labels)
+            and self.num_inexact_members == desired.num_inexact_members
+            and _select_managed(self.labels) == _select_managed(desired.labels)
             and (self.members == desired.members or sorted(self.members) == sorted(desired.members))
         )
 
 
-def _managed(labels: Labels) -> list[tuple[str, str]]:
+def _select_managed(labels: Labels) -> list[tuple[str, str]]:
     return sorted(pair for pair in labels if pair[0] in _MANAGED_KEYS)
 
 
@@ -148,7 +148,7 @@ def parse_manifest(document: object) -> HyperNode:
         ConfigError: it is no HyperNode of this version, or a field that counts is malformed;
             the message has the field's path.
     """
-    found = object_of(document, KIND, API_VERSION)
+    found = check_object(document, KIND, API_VERSION)
     if isinstance(found, str):
         raise ConfigError(found)
     metadata, spec = found.get("metadata"), found.get("spec")
@@ -187,7 +187,7 @@ def _parse_spec(name: str, spec: Mapping[str, object], *, labels: Labels) -> Hyp
         tier_name=tier_name or "",
         members=sort_members(exact),
         labels=labels,
-        num_inexact=len(found) - len(exact),
+        num_inexact_members=len(found) - len(exact),
     )
 
 

@@ -37,7 +37,7 @@ def render_hypernodes(tree: TopologyTree) -> tuple[HyperNode, ...]:
     Domains without any node become no HyperNode, unplaced nodes are in none.
     Cost: O(n log n) in domains and nodes.
     """
-    forest = _Forest(tree, frozenset(domain.name for domain in tree.domains))
+    forest = _HyperNodeRenderer(tree, frozenset(domain.name for domain in tree.domains))
     made = [
         hypernode
         for domain in tree.domains
@@ -48,57 +48,63 @@ def render_hypernodes(tree: TopologyTree) -> tuple[HyperNode, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Forest:
+class _HyperNodeRenderer:
     tree: TopologyTree
-    taken: AbstractSet[str]
+    domain_names: AbstractSet[str]
     """Names of real domains, which padding must not use."""
 
     def render(self, domain: Domain) -> list[HyperNode]:
         """Return the domain's HyperNode and the padding directly below it."""
         nodes = tuple(Member(MemberType.NODE, name) for name in domain.nodes)
         if domain.tier == 1:
-            return [self._hypernode(domain, nodes)]
+            return [self._build_hypernode(domain, nodes)]
         chains: list[list[HyperNode]] = []
         tops: list[Member] = []
         for child in (self.tree.domains[at] for at in domain.children):
             if child.start < child.stop:
                 gap = range(child.tier + 1, domain.tier)
-                chains.append(self._chain(child.name, (_child(child.name),), gap))
-                tops.append(_child(chains[-1][-1].name if gap else child.name))
+                chains.append(
+                    self._build_padding(child.name, (_build_child_member(child.name),), gap)
+                )
+                tops.append(_build_child_member(chains[-1][-1].name if gap else child.name))
         if nodes:
-            chains.append(self._chain(domain.name, nodes, range(1, domain.tier)))
-            tops.append(_child(chains[-1][-1].name))
+            chains.append(self._build_padding(domain.name, nodes, range(1, domain.tier)))
+            tops.append(_build_child_member(chains[-1][-1].name))
         padding = [hypernode for chain in chains for hypernode in chain]
-        return [*padding, self._hypernode(domain, sort_members(tops))]
+        return [*padding, self._build_hypernode(domain, sort_members(tops))]
 
-    def _hypernode(self, domain: Domain, members: tuple[Member, ...]) -> HyperNode:
+    def _build_hypernode(self, domain: Domain, members: tuple[Member, ...]) -> HyperNode:
         return HyperNode(domain.name, domain.tier, self.tree.tiers[domain.tier - 1], members)
 
-    def _chain(self, name: str, members: tuple[Member, ...], tiers: range) -> list[HyperNode]:
+    def _build_padding(
+        self, name: str, members: tuple[Member, ...], tiers: range
+    ) -> list[HyperNode]:
         """Return one HyperNode per tier, lowest first; the lowest holds the members."""
         chain = []
         for tier in tiers:
-            pad = _pad_name(name, tier, self.taken)
+            pad = _build_padding_name(name, tier, self.domain_names)
             chain.append(HyperNode(pad, tier, self.tree.tiers[tier - 1], members, PADDING_LABELS))
-            members = (_child(pad),)
+            members = (_build_child_member(pad),)
         return chain
 
 
-def _child(name: str) -> Member:
+def _build_child_member(name: str) -> Member:
     return Member(MemberType.HYPERNODE, name)
 
 
-def _pad_name(name: str, tier: int, taken: AbstractSet[str]) -> str:
+def _build_padding_name(name: str, tier: int, taken: AbstractSet[str]) -> str:
     plain = f"{name}-pad{tier}"
     if len(plain) <= MAX_MEMBER_NAME and plain not in taken:
         return plain
-    hashed = (_cut(name, f"-pad{tier}-{_digest(f'{name}/{tier}/{salt}')}") for salt in count())
+    hashed = (
+        _shorten_name(name, f"-pad{tier}-{_hash_text(f'{name}/{tier}/{salt}')}") for salt in count()
+    )
     return next(candidate for candidate in hashed if candidate not in taken)
 
 
-def _cut(name: str, suffix: str) -> str:
+def _shorten_name(name: str, suffix: str) -> str:
     return name[: MAX_MEMBER_NAME - len(suffix)].rstrip("-.") + suffix
 
 
-def _digest(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_CHARS]

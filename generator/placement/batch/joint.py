@@ -13,24 +13,28 @@ from dataclasses import dataclass, replace
 
 from generator.placement.answer import Placement
 from generator.placement.batch.free_index import SPAN_FACTOR
-from generator.placement.batch.local_search import Rearranging
-from generator.placement.batch.members import Enrolling
-from generator.placement.batch.move import Place, spread_out
-from generator.placement.batch.sequential import Turn, in_turn, keeps_much
-from generator.placement.cluster.snapshot import Snapshot, seen_by, with_running, without_running
-from generator.placement.engine import answer_of, running_gang
+from generator.placement.batch.local_search import LocalSearch
+from generator.placement.batch.members import BatchMembers
+from generator.placement.batch.move import GangPlace, positions_of_spots
+from generator.placement.batch.sequential import (
+    SequentialPlacement,
+    place_sequentially,
+    must_explain_now,
+)
+from generator.placement.cluster.snapshot import Snapshot, view_for, with_running, without_running
+from generator.placement.engine import build_answer, as_running_gang
 from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.budget import Effort
-from generator.placement.solve.candidate import Solution
+from generator.placement.solve.budget import Budget
+from generator.placement.solve.candidate import PlacementCandidate
 from topology.model.errors import InvariantError
 
-STEPS = 4000
+BATCH_STEPS = 4000
 """Budget of a batch, in gangs placed on tallies: a few tenths of a second."""
 STEPS_PER_GANG = 10
 """More of it per gang, so that a large batch has its share."""
-IN_TURN_SHARE = 0.7
+SEQUENTIAL_TIME_SHARE = 0.7
 """Part of a batch's time in which its gangs are placed one after the other."""
 
 
@@ -43,7 +47,7 @@ class BatchPlacement:
     make_snapshot: Callable[[], Snapshot]
     span: int
     """Of all gangs that have a place."""
-    single_span: int
+    sequential_span: int
     """The same, were they placed one after the other."""
     num_moved: int
     """Gangs that are elsewhere than they were one after the other."""
@@ -62,7 +66,7 @@ def place_batch(
     *,
     clock: Callable[[], float] | None = None,
     deadline_s: float | None = None,
-    steps: int = STEPS,
+    steps: int = BATCH_STEPS,
     keeps_tiers: bool = False,
 ) -> BatchPlacement:
     """Return the best places found for gangs that are to run together.
@@ -88,70 +92,82 @@ def place_batch(
         raise InvariantError("two requests of a batch name one gang")
     begun = clock() if clock is not None else 0.0
     queue = sorted(range(len(requests)), key=lambda at: -requests[at].priority)
-    effort = Effort(steps + STEPS_PER_GANG * len(requests))
+    effort = Budget(steps + STEPS_PER_GANG * len(requests))
     if clock is not None and deadline_s is not None:
-        effort = Effort(effort.steps, clock, begun + deadline_s)
-    each_s = None if deadline_s is None else deadline_s * IN_TURN_SHARE / max(len(requests), 1)
-    turn = in_turn(snapshot, [requests[at] for at in queue], clock=clock, each_s=each_s)
+        effort = Budget(effort.steps, clock, begun + deadline_s)
+    each_s = (
+        None if deadline_s is None else deadline_s * SEQUENTIAL_TIME_SHARE / max(len(requests), 1)
+    )
+    turn = place_sequentially(
+        snapshot, [requests[at] for at in queue], clock=clock, gang_deadline_s=each_s
+    )
     found = (
-        _settled(turn) if turn.is_settled else _rearranged(turn, effort, keeps_tiers=keeps_tiers)
+        _sequential_answer(turn)
+        if turn.is_within_leaves
+        else _improve_jointly(turn, effort, keeps_tiers=keeps_tiers)
     )
     placements = dict(zip(queue, found.placements, strict=True))
     return replace(found, placements=tuple(placements[at] for at in range(len(requests))))
 
 
-def _settled(turn: Turn) -> BatchPlacement:
+def _sequential_answer(turn: SequentialPlacement) -> BatchPlacement:
     """Return the answer where everybody has the least span that there is."""
-    each = sum(SPAN_FACTOR**tier for tier in range(turn.before.levels.root - 1))
+    each = sum(SPAN_FACTOR**tier for tier in range(turn.base_snapshot.levels.root - 1))
     span = each * len(turn.requests)
     return BatchPlacement(
-        turn.placements, lambda: turn.after, span, span, num_moved=0, is_proved=True
+        turn.placements, lambda: turn.final_snapshot, span, span, num_moved=0, is_proved=True
     )
 
 
-def _rearranged(turn: Turn, effort: Effort, *, keeps_tiers: bool) -> BatchPlacement:
+def _improve_jointly(
+    turn: SequentialPlacement, effort: Budget, *, keeps_tiers: bool
+) -> BatchPlacement:
     """Return the answer after gangs have made way for each other."""
-    enrolled = Enrolling(turn, keeps_tiers=keeps_tiers)
+    enrolled = BatchMembers(turn, keeps_tiers=keeps_tiers)
     before = [member.place for member in enrolled.members]
-    Rearranging(enrolled.members, enrolled.tallies, effort).run()
+    LocalSearch(enrolled.members, enrolled.free_index, effort).run()
     after = [member.place for member in enrolled.members]
     moved = {
         at: place
         for at, (was, place) in enumerate(zip(before, after, strict=True))
         if place is not None and place != was
     }
-    snapshot, placements = _moved(turn, moved, are_leaves=enrolled.tallies.lowest == 0)
+    snapshot, placements = _apply_moves(turn, moved, are_leaves=enrolled.free_index.leaf_tier == 0)
     return BatchPlacement(
         placements=placements,
         make_snapshot=lambda: snapshot,
         span=sum(place.span for place in after if place is not None),
-        single_span=sum(place.span for place in before if place is not None),
+        sequential_span=sum(place.span for place in before if place is not None),
         num_moved=len(moved),
-        is_proved=all(m.place and m.place.span == m.least for m in enrolled.members),
+        is_proved=all(m.place and m.place.span == m.min_span for m in enrolled.members),
     )
 
 
-def _moved(
-    turn: Turn, places: Mapping[int, Place], *, are_leaves: bool
+def _apply_moves(
+    turn: SequentialPlacement, places: Mapping[int, GangPlace], *, are_leaves: bool
 ) -> tuple[Snapshot, tuple[Placement, ...]]:
     """Return the snapshot and the answers once gangs are in other places than in turn."""
-    snapshot, found = turn.after, list(turn.placements)
-    tells_at_once = keeps_much(snapshot, len(places))
+    snapshot, found = turn.final_snapshot, list(turn.placements)
+    tells_at_once = must_explain_now(snapshot, len(places))
     for at in places:
         snapshot = without_running(snapshot, turn.requests[at].gang)
     for at, found_place in places.items():
         request = turn.requests[at]
-        found[at] = _answer(snapshot, request, found_place, are_leaves=are_leaves)
+        found[at] = _joint_answer(snapshot, request, found_place, are_leaves=are_leaves)
         if tells_at_once:
-            found[at].tell()
-        snapshot = with_running(snapshot, running_gang(request, found[at]))
+            found[at].explain()
+        snapshot = with_running(snapshot, as_running_gang(request, found[at]))
     return snapshot, tuple(found)
 
 
-def _answer(
-    snapshot: Snapshot, request: PlacementRequest, place: Place, *, are_leaves: bool
+def _joint_answer(
+    snapshot: Snapshot, request: PlacementRequest, place: GangPlace, *, are_leaves: bool
 ) -> Placement:
     """Return a place that was found jointly as an answer; alone another might be better."""
-    problem = build_problem(seen_by(snapshot, request.gang, request.priority), request)
-    pods = place.pods or spread_out(problem, place.gathered, are_leaves=are_leaves)
-    return answer_of(problem, Solution(pods, measure(problem, pods, 0), is_proved=False))
+    problem = build_problem(view_for(snapshot, request.gang, request.priority), request)
+    pods = place.positions or positions_of_spots(
+        problem, place.pods_per_spot, are_leaves=are_leaves
+    )
+    return build_answer(
+        problem, PlacementCandidate(pods, measure(problem, pods, 0), is_proved=False)
+    )

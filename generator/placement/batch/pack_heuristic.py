@@ -10,173 +10,185 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from generator.placement.batch.free_index import Tallies, Use
-from generator.placement.cluster.subset_sum import poured
+from generator.placement.batch.free_index import FreeIndex, SpotUse
+from generator.placement.cluster.subset_sum import fill_in_order
 
-MOST_EXACT = 64
+MAX_EXACT_BINS = 64
 """Up to so many units the set with least left over is found; else the last one is the tightest."""
-MOST_PODS = 4096
+MAX_EXACT_PODS = 4096
 """The same of pods."""
-MOST_UNITS = 8
+MAX_UNITS_COMPARED = 8
 """Domains of a tier that are compared by what lies inside."""
 
 
-class Row(NamedTuple):
+class PackItem(NamedTuple):
     """Equal pods to be placed."""
 
-    view: int
-    pods: int
+    view_index: int
+    num_pods: int
 
 
-def gather(tallies: Tallies, row: Row, *, cap: int, rank: int = 0) -> dict[int, int] | None:
+def pack(
+    tallies: FreeIndex, row: PackItem, *, max_tier: int, rank: int = 0
+) -> dict[int, int] | None:
     """Return pods per spot, None where no unit of a tier up to `cap` holds them.
 
     The unit is of the lowest tier that has one; of those the one that needs fewest domains
     inside, then the tightest, then the first. `rank` skips so many of them, down to the last.
     """
-    for tier in range(cap + 1):
-        units = _roomy(tallies, [row], tier)
+    for tier in range(max_tier + 1):
+        units = _units_with_capacity(tallies, [row], tier)
         if units:
-            return _inside(tallies, row, tier=tier, units=units, rank=rank)
+            return _pack_in_best_unit(tallies, row, tier=tier, units=units, rank=rank)
     return None
 
 
-def gather_mixed(
-    tallies: Tallies, rows: Sequence[Row], *, cap: int, rank: int = 0
+def pack_mixed(
+    tallies: FreeIndex, rows: Sequence[PackItem], *, max_tier: int, rank: int = 0
 ) -> tuple[dict[int, int], ...] | None:
     """Return pods per spot of several kinds that share a domain, None where none was found.
 
     The scarcest kind goes first, to leaves with room for the others too; these go beside it as
     far as they can. Some of the tightest domains of each tier are tried.
     """
-    room = [tallies.views[row.view].rooms[-1][0] for row in rows]
+    room = [tallies.views[row.view_index].slots_by_tier[-1][0] for row in rows]
     order = sorted(range(len(rows)), key=lambda at: (room[at], at))
-    for tier in range(cap + 1):
-        units = _roomy(tallies, [rows[at] for at in order], tier)
-        for unit in units[min(rank, max(len(units) - 1, 0)) :][:MOST_UNITS]:
-            found = _beside(tallies, [rows[at] for at in order], tier, unit)
+    for tier in range(max_tier + 1):
+        units = _units_with_capacity(tallies, [rows[at] for at in order], tier)
+        for unit in units[min(rank, max(len(units) - 1, 0)) :][:MAX_UNITS_COMPARED]:
+            found = _pack_in_unit(tallies, [rows[at] for at in order], tier, unit)
             if found is not None:
                 return tuple(found[order.index(at)] for at in range(len(rows)))
     return None
 
 
-def _roomy(tallies: Tallies, rows: Sequence[Row], tier: int) -> list[int]:
+def _units_with_capacity(tallies: FreeIndex, rows: Sequence[PackItem], tier: int) -> list[int]:
     """Return the units of a tier that hold each kind of pods, those with least room first."""
-    views = [tallies.views[row.view].rooms[tier] for row in rows]
-    first, pods = views[0], rows[0].pods
+    views = [tallies.views[row.view_index].slots_by_tier[tier] for row in rows]
+    first, pods = views[0], rows[0].num_pods
     units = [unit for unit, room in enumerate(first) if room >= pods]
     for view, row in zip(views[1:], rows[1:], strict=True):
-        units = [unit for unit in units if view[unit] >= row.pods]
+        units = [unit for unit in units if view[unit] >= row.num_pods]
     return sorted(units, key=lambda unit: (first[unit], unit))
 
 
-def _beside(
-    tallies: Tallies, rows: Sequence[Row], tier: int, unit: int
+def _pack_in_unit(
+    tallies: FreeIndex, rows: Sequence[PackItem], tier: int, unit: int
 ) -> list[dict[int, int]] | None:
     """Return where kinds of pods go in one unit, the first kind deciding the leaves."""
     leaves: list[int] = []
     found: list[dict[int, int]] = []
-    taken: list[Use] = []
+    taken: list[SpotUse] = []
     for at, row in enumerate(rows):
-        wanted = row.pods if at else _with_others(tallies, rows, tier, unit)
-        pods = _in_leaves(tallies, row, (tier, unit), leaves, wanted)
+        wanted = row.num_pods if at else _equivalent_pods(tallies, rows, tier, unit)
+        pods = _pack_in_leaves(tallies, row, (tier, unit), leaves, wanted)
         if pods is None:
             break
         found.append(pods)
-        uses = [Use(spot, tallies.views[row.view].need, num) for spot, num in pods.items()]
+        uses = [
+            SpotUse(spot, tallies.views[row.view_index].need, num) for spot, num in pods.items()
+        ]
         tallies.take(uses)
         taken += uses
-    tallies.give(taken)
+    tallies.give_back(taken)
     return found if len(found) == len(rows) else None
 
 
-def _with_others(tallies: Tallies, rows: Sequence[Row], tier: int, unit: int) -> int:
+def _equivalent_pods(tallies: FreeIndex, rows: Sequence[PackItem], tier: int, unit: int) -> int:
     """Return the pods of the first kind that take as much as all kinds do, if so many fit."""
-    rooms = [tallies.views[row.view].rooms[tier][unit] for row in rows]
-    others = sum(-(-row.pods * rooms[0] // room) for row, room in zip(rows, rooms, strict=True))
-    return max(rows[0].pods, min(others, rooms[0]))
+    rooms = [tallies.views[row.view_index].slots_by_tier[tier][unit] for row in rows]
+    others = sum(-(-row.num_pods * rooms[0] // room) for row, room in zip(rows, rooms, strict=True))
+    return max(rows[0].num_pods, min(others, rooms[0]))
 
 
-def _in_leaves(
-    tallies: Tallies, row: Row, domain: tuple[int, int], leaves: list[int], wanted: int
+def _pack_in_leaves(
+    tallies: FreeIndex, row: PackItem, domain: tuple[int, int], leaves: list[int], wanted: int
 ) -> dict[int, int] | None:
     """Return pods per spot: in the leaves used so far, then in as few others as hold the rest.
 
     Others are chosen for `wanted` pods, and added to the leaves.
     """
     tier, unit = domain
-    rooms, lowest = tallies.views[row.view].rooms, tallies.lowest
+    rooms, lowest = tallies.views[row.view_index].slots_by_tier, tallies.leaf_tier
     if tier <= lowest:
         chosen = [unit] if tier == lowest else []
-        return _poured(tallies, row, [unit] if not chosen else _spots(tallies, chosen), row.pods)
+        return _fill_fewest_spots(
+            tallies, row, [unit] if not chosen else _spots_of_leaves(tallies, chosen), row.num_pods
+        )
     rest = wanted - sum(rooms[lowest][leaf] for leaf in leaves)
     if rest > 0:
-        below = [leaf for leaf in _leaves_of(tallies, tier, unit) if leaf not in leaves]
+        below = [leaf for leaf in _leaves_inside(tallies, tier, unit) if leaf not in leaves]
         have = [rooms[lowest][leaf] for leaf in below]
         if sum(have) < rest:
             return None
-        leaves += [below[at] for at in fewest(have, rest)]
-    return _poured(tallies, row, _spots(tallies, leaves), row.pods)
+        leaves += [below[at] for at in fewest_bins(have, rest)]
+    return _fill_fewest_spots(tallies, row, _spots_of_leaves(tallies, leaves), row.num_pods)
 
 
-def _leaves_of(tallies: Tallies, tier: int, unit: int) -> list[int]:
+def _leaves_inside(tallies: FreeIndex, tier: int, unit: int) -> list[int]:
     """Return the leaves in a unit of a tier above."""
     found = [unit]
-    for above in range(tier, tallies.lowest, -1):
-        first = tallies.children[above]
+    for above in range(tier, tallies.leaf_tier, -1):
+        first = tallies.first_child[above]
         found = [at for one in found for at in range(first[one], first[one + 1])]
     return found
 
 
-def _spots(tallies: Tallies, leaves: Sequence[int]) -> list[int]:
-    if tallies.lowest == 0:
+def _spots_of_leaves(tallies: FreeIndex, leaves: Sequence[int]) -> list[int]:
+    if tallies.leaf_tier == 0:
         return list(leaves)
-    first = tallies.children[1]
+    first = tallies.first_child[1]
     return [at for leaf in leaves for at in range(first[leaf], first[leaf + 1])]
 
 
-def _poured(tallies: Tallies, row: Row, spots: Sequence[int], pods: int) -> dict[int, int] | None:
+def _fill_fewest_spots(
+    tallies: FreeIndex, row: PackItem, spots: Sequence[int], pods: int
+) -> dict[int, int] | None:
     """Return pods on the fewest of some spots, None where these do not hold them."""
-    rooms = tallies.views[row.view].rooms[0]
+    rooms = tallies.views[row.view_index].slots_by_tier[0]
     open_spots = [spot for spot in spots if rooms[spot]]
     if sum(rooms[spot] for spot in open_spots) < pods:
         return None
-    chosen = fewest([rooms[spot] for spot in open_spots], pods)
-    return poured(rooms, [open_spots[at] for at in chosen], pods)
+    chosen = fewest_bins([rooms[spot] for spot in open_spots], pods)
+    return fill_in_order(rooms, [open_spots[at] for at in chosen], pods)
 
 
-def _inside(
-    tallies: Tallies, row: Row, *, tier: int, units: list[int], rank: int
+def _pack_in_best_unit(
+    tallies: FreeIndex, row: PackItem, *, tier: int, units: list[int], rank: int
 ) -> dict[int, int]:
     """Return pods per spot in one of some units, the tightest first."""
-    if tier <= tallies.lowest:
+    if tier <= tallies.leaf_tier:
         chosen, at = [units[min(rank, len(units) - 1)]], tier
     else:
-        found = [_leaves(tallies, row, tier, unit) for unit in units[:MOST_UNITS]]
+        found = [_choose_leaves(tallies, row, tier, unit) for unit in units[:MAX_UNITS_COMPARED]]
         found.sort(key=lambda entry: entry[0])
-        chosen, at = found[min(rank, len(found) - 1)][1], tallies.lowest
+        chosen, at = found[min(rank, len(found) - 1)][1], tallies.leaf_tier
     for above in range(at, 0, -1):
-        chosen = _fewest_below(tallies, row, above, chosen)
-    return poured(tallies.views[row.view].rooms[0], chosen, row.pods)
+        chosen = _fewest_children(tallies, row, above, chosen)
+    return fill_in_order(tallies.views[row.view_index].slots_by_tier[0], chosen, row.num_pods)
 
 
-def _leaves(tallies: Tallies, row: Row, tier: int, unit: int) -> tuple[tuple[int, ...], list[int]]:
+def _choose_leaves(
+    tallies: FreeIndex, row: PackItem, tier: int, unit: int
+) -> tuple[tuple[int, ...], list[int]]:
     """Return (domains per tier, coarsest first; room; unit), and the leaves to use."""
     chosen, counts = [unit], []
-    for above in range(tier, tallies.lowest, -1):
-        chosen = _fewest_below(tallies, row, above, chosen)
+    for above in range(tier, tallies.leaf_tier, -1):
+        chosen = _fewest_children(tallies, row, above, chosen)
         counts.append(len(chosen))
-    return (*counts, tallies.views[row.view].rooms[tier][unit], unit), chosen
+    return (*counts, tallies.views[row.view_index].slots_by_tier[tier][unit], unit), chosen
 
 
-def _fewest_below(tallies: Tallies, row: Row, tier: int, units: Sequence[int]) -> list[int]:
+def _fewest_children(
+    tallies: FreeIndex, row: PackItem, tier: int, units: Sequence[int]
+) -> list[int]:
     """Return the fewest units below some of a tier that hold the pods."""
-    first, rooms = tallies.children[tier], tallies.views[row.view].rooms[tier - 1]
+    first, rooms = tallies.first_child[tier], tallies.views[row.view_index].slots_by_tier[tier - 1]
     below = [at for unit in units for at in range(first[unit], first[unit + 1]) if rooms[at]]
-    return [below[at] for at in fewest([rooms[at] for at in below], row.pods)]
+    return [below[at] for at in fewest_bins([rooms[at] for at in below], row.num_pods)]
 
 
-def fewest(rooms: Sequence[int], num_pods: int) -> list[int]:
+def fewest_bins(rooms: Sequence[int], num_pods: int) -> list[int]:
     """Return the indices of the fewest rooms that hold so many pods, which all together must.
 
     Of such sets the one with least left over, exactly where rooms and pods are few; ascending.
@@ -188,15 +200,15 @@ def fewest(rooms: Sequence[int], num_pods: int) -> list[int]:
         count += 1
     if total == num_pods:
         return sorted(order[:count])
-    if count == 1 or len(rooms) > MOST_EXACT or num_pods > MOST_PODS:
+    if count == 1 or len(rooms) > MAX_EXACT_BINS or num_pods > MAX_EXACT_PODS:
         rest = num_pods - sum(rooms[at] for at in order[: count - 1])
         enough = [at for at in order[count - 1 :] if rooms[at] >= rest]
         tightest = min(enough, key=lambda at: (rooms[at], at))
         return sorted([*order[: count - 1], tightest])
-    return _tightest(rooms, count, num_pods)
+    return _tightest_bins(rooms, count, num_pods)
 
 
-def _tightest(rooms: Sequence[int], count: int, num_pods: int) -> list[int]:
+def _tightest_bins(rooms: Sequence[int], count: int, num_pods: int) -> list[int]:
     """Return so many rooms with the least sum that holds the pods.
 
     `sums[k]` is the set of sums of k rooms, as the bits of an integer; O(rooms × count) of them.

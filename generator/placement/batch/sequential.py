@@ -7,51 +7,51 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from generator.placement.answer import Placement
-from generator.placement.batch.uniform_batch import PlainBatch
+from generator.placement.batch.uniform_batch import UniformBatch
 from generator.placement.cluster.snapshot import (
     RunningGang,
     Snapshot,
-    seen_by,
+    view_for,
     with_running,
     without_running,
 )
-from generator.placement.engine import place, plain_answer, running_gang
+from generator.placement.engine import place, uniform_answer, as_running_gang
 from generator.placement.request import PlacementRequest
 
-MOST_KEPT_BYTES = 64 << 20
+MAX_KEPT_BYTES = 64 << 20
 """Of snapshots that answers of a batch may keep to explain themselves later."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SequentialPlacement:
     """Gangs placed one after the other."""
 
     requests: tuple[PlacementRequest, ...]
     """By priority, then as they were given."""
     placements: tuple[Placement, ...]
-    before: Snapshot
+    base_snapshot: Snapshot
     """Without what the batch evicts, and nothing of the batch running."""
-    line: Line
+    chain: SnapshotChain
 
     @property
-    def after(self) -> Snapshot:
+    def final_snapshot(self) -> Snapshot:
         """With all that have a place."""
-        return self.line.last
+        return self.chain.latest
 
     @property
-    def is_settled(self) -> bool:
+    def is_within_leaves(self) -> bool:
         """Whether each gang has a place in one domain of the lowest tier."""
-        lowest = self.before.levels.tiers[:2]
+        lowest = self.base_snapshot.levels.tiers[:2]
         return all(found.is_feasible and found.tier in lowest for found in self.placements)
 
 
-def in_turn(
+def place_sequentially(
     snapshot: Snapshot,
     requests: Sequence[PlacementRequest],
     *,
     clock: Callable[[], float] | None = None,
-    each_s: float | None = None,
-) -> Turn:
+    gang_deadline_s: float | None = None,
+) -> SequentialPlacement:
     """Place gangs one after the other.
 
     Args:
@@ -61,86 +61,86 @@ def in_turn(
         each_s: of the search for each gang, where its request allows no less.
     """
     before, placements = snapshot, []
-    line, plain = Line(snapshot), PlainBatch(snapshot, requests)
-    tells_at_once = keeps_much(snapshot, len(requests))
+    line, plain = SnapshotChain(snapshot), UniformBatch(snapshot, requests)
+    tells_at_once = must_explain_now(snapshot, len(requests))
     for at, request in enumerate(requests):
         pods = plain.place(at)
         if pods is not None:
-            found = plain_answer(snapshot, request, pods, line.view(request))
+            found = uniform_answer(snapshot, request, pods, line.lazy_view(request))
             placements.append(found)
             line.add(request, found)
             continue
-        asked = request if each_s is None else request.within(each_s)
-        found = place(line.last, asked, clock=clock)
+        asked = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
+        found = place(line.latest, asked, clock=clock)
         if tells_at_once:
-            found.tell()
+            found.explain()
         placements.append(found)
         if not found.is_feasible:
             continue
         if found.victims:
-            before = without_victims(before, found.victims, below=request.priority)
-            left = without_victims(line.last, found.victims, below=request.priority)
-            plain.follow(line.last, left)
+            before = without_victims(before, found.victims, priority=request.priority)
+            left = without_victims(line.latest, found.victims, priority=request.priority)
+            plain.apply_difference(line.latest, left)
         line.add(request, found)
-        plain.take(running_gang(request, found))
-    return Turn(tuple(requests), tuple(placements), before, line)
+        plain.take_gang(as_running_gang(request, found))
+    return SequentialPlacement(tuple(requests), tuple(placements), before, line)
 
 
-def keeps_much(snapshot: Snapshot, num_answers: int) -> bool:
+def must_explain_now(snapshot: Snapshot, num_answers: int) -> bool:
     """Return whether so many answers, each with a snapshot that explains it, would be too much."""
-    return snapshot.free.nbytes * num_answers > MOST_KEPT_BYTES
+    return snapshot.free.nbytes * num_answers > MAX_KEPT_BYTES
 
 
-class Line:
+class SnapshotChain:
     """The snapshots between gangs; one is made when somebody looks at it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         """Begin with nobody."""
-        self._started: list[tuple[PlacementRequest, Placement]] = []
+        self._placed: list[tuple[PlacementRequest, Placement]] = []
         self._first = snapshot
-        self._last = (0, snapshot)
+        self._latest = (0, snapshot)
         """With the number of gangs that have started by then."""
-        self._seen_at = {0: snapshot}
+        self._snapshots = {0: snapshot}
         """What somebody has looked at, by the same number: answers are read in other orders."""
-        self._most_seen = max(MOST_KEPT_BYTES // (4 * snapshot.free.nbytes + 1), 4)
+        self._max_snapshots = max(MAX_KEPT_BYTES // (4 * snapshot.free.nbytes + 1), 4)
 
     def add(self, request: PlacementRequest, found: Placement) -> None:
         """Let a gang start once its victims have gone."""
-        self._started.append((request, found))
+        self._placed.append((request, found))
 
     @property
-    def last(self) -> Snapshot:
+    def latest(self) -> Snapshot:
         """The snapshot with all gangs that have started."""
-        self._last = self._after(self._last, len(self._started))
-        return self._last[1]
+        self._latest = self._snapshot_after(self._latest, len(self._placed))
+        return self._latest[1]
 
-    def view(self, request: PlacementRequest) -> Callable[[], Snapshot]:
+    def lazy_view(self, request: PlacementRequest) -> Callable[[], Snapshot]:
         """Return what makes the snapshot as a gang sees it now."""
-        return partial(self._seen, len(self._started), request)
+        return partial(self._view_at, len(self._placed), request)
 
-    def _seen(self, num: int, request: PlacementRequest) -> Snapshot:
-        made = self._seen_at.copy()  # another thread may look elsewhere meanwhile
+    def _view_at(self, num: int, request: PlacementRequest) -> Snapshot:
+        made = self._snapshots.copy()  # another thread may look elsewhere meanwhile
         if num not in made:
             start = max(filter(num.__ge__, made))
-            made[num] = self._after((start, made[start]), num)[1]
-            kept = made if len(made) <= self._most_seen else {0: self._first, num: made[num]}
-            self._seen_at = kept
-        return seen_by(made[num], request.gang, request.priority)
+            made[num] = self._snapshot_after((start, made[start]), num)[1]
+            kept = made if len(made) <= self._max_snapshots else {0: self._first, num: made[num]}
+            self._snapshots = kept
+        return view_for(made[num], request.gang, request.priority)
 
-    def _after(self, made: tuple[int, Snapshot], num: int) -> tuple[int, Snapshot]:
+    def _snapshot_after(self, made: tuple[int, Snapshot], num: int) -> tuple[int, Snapshot]:
         """Return the snapshot once so many gangs have started, from one where fewer have."""
         start, snapshot = made
         waiting: list[RunningGang] = []
-        for request, found in self._started[start:num]:
+        for request, found in self._placed[start:num]:
             if found.victims:
                 full = with_running(snapshot, *waiting)
-                snapshot = without_victims(full, found.victims, below=request.priority)
+                snapshot = without_victims(full, found.victims, priority=request.priority)
                 waiting = []
-            waiting.append(running_gang(request, found))
+            waiting.append(as_running_gang(request, found))
         return num, with_running(snapshot, *waiting) if waiting else snapshot
 
 
-def without_victims(snapshot: Snapshot, victims: Sequence[str], *, below: int) -> Snapshot:
+def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int) -> Snapshot:
     """Return the snapshot after victims, `gang` or `gang@node`, have gone.
 
     Args:
@@ -152,7 +152,7 @@ def without_victims(snapshot: Snapshot, victims: Sequence[str], *, below: int) -
     for victim in victims:
         gang, _, node = victim.rpartition("@")
         whole = snapshot.running.get(victim)
-        if whole is not None and whole.preemptible and whole.priority < below:
+        if whole is not None and whole.preemptible and whole.priority < priority:
             snapshot = without_running(snapshot, victim)
         elif gang in snapshot.running:
             held = snapshot.running[gang]

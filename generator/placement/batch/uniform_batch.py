@@ -15,141 +15,148 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints
+from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.pod_shapes import build_shapes
-from generator.placement.cluster.shape import Shape
-from generator.placement.cluster.snapshot import RunningGang, Snapshot, seen_by
-from generator.placement.cluster.units import LEAF, Unit, tightest
-from generator.placement.explanation.reasons import refusal
+from generator.placement.cluster.shape import PodShape
+from generator.placement.cluster.snapshot import RunningGang, Snapshot, view_for
+from generator.placement.cluster.units import LEAF_TIER, UnitSlots, tightest_units
+from generator.placement.explanation.reasons import find_refusal
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.uniform_gang import in_parts, is_plain, least_left, may_span
+from generator.placement.solve.uniform_gang import (
+    nodes_in_index_order,
+    is_uniform_gang,
+    fill_tightest,
+    may_span,
+)
 
-FEW = 4
+MIN_REPEATS = 4
 """What fewer gangs of a batch ask is not worth numbers of its own."""
-MOST_QUESTIONS = 32
+MAX_RANKINGS = 32
 """Each takes a number per leaf."""
-NODES = 1 << 62
+NODE_COUNT_OFFSET = 1 << 62
 """Added to a number of nodes, so that a leaf where one node holds all comes before all others."""
-NEVER = int(np.iinfo(np.int64).max)
+NO_FIT = int(np.iinfo(np.int64).max)
 
 
-class PlainBatch:
+class UniformBatch:
     """What the gangs of a batch leave to those after them, as far as plain gangs ask."""
 
     def __init__(self, snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> None:
         """Look at what is asked often, before any gang has a place."""
         self._snapshot = snapshot
-        self._stocks: dict[Snapshot, _Stock] = {}
+        self._free_views: dict[Snapshot, _FreeView] = {}
         # A gang with running or nominated pods sees another cluster than those that ask the same.
         apart = snapshot.running.keys() | {row.gang for row in snapshot.nominated.values()}
-        keys = [None if one.gang in apart else one.question for one in requests]
+        keys = [None if one.gang in apart else one.cache_key for one in requests]
         examples = dict(zip(keys, requests, strict=True))
-        often = Counter(key for key in keys if key is not None).most_common(MOST_QUESTIONS)
-        found = {key: self._question(examples[key]) for key, num in often if num >= FEW}
-        self._questions = [None if key is None else found.get(key) for key in keys]
+        often = Counter(key for key in keys if key is not None).most_common(MAX_RANKINGS)
+        found = {
+            key: self._build_ranking(examples[key]) for key, num in often if num >= MIN_REPEATS
+        }
+        self._rankings = [None if key is None else found.get(key) for key in keys]
         """One per request; None where the whole engine is asked."""
 
-    def _question(self, request: PlacementRequest) -> _Question | None:
-        view = seen_by(self._snapshot, request.gang, request.priority)
-        if refusal(view, request) is not None or not is_plain(view, request):
+    def _build_ranking(self, request: PlacementRequest) -> _LeafRanking | None:
+        view = view_for(self._snapshot, request.gang, request.priority)
+        if find_refusal(view, request) is not None or not is_uniform_gang(view, request):
             return None
         (shape,), _ = build_shapes(view, request)
-        if shape.most[0] >= NODES:
+        if shape.max_slots[0] >= NODE_COUNT_OFFSET:
             return None
-        if view not in self._stocks:
-            self._stocks[view] = _Stock(view)
-        kind = self._stocks[view].kind(shape)
-        return _Question(kind, request, may_span=may_span(view, request, LEAF))
+        if view not in self._free_views:
+            self._free_views[view] = _FreeView(view)
+        kind = self._free_views[view].shape_counts(shape)
+        return _LeafRanking(kind, request, may_span=may_span(view, request, LEAF_TIER))
 
     def place(self, at: int) -> tuple[int, ...] | None:
         """Take the best nodes for one of the requests, and return them in index order.
 
         None: nothing is taken, the whole engine is to be asked.
         """
-        question = self._questions[at]
-        pods = None if question is None else question.best()
+        question = self._rankings[at]
+        pods = None if question is None else question.find_best()
         if question is None or pods is None:
             return None
-        for stock in self._stocks.values():
+        for stock in self._free_views.values():
             for node, num in pods.items():
                 stock.take(node, question.group.request, num)
-        return question.in_order(pods)
+        return question.nodes_in_index_order(pods)
 
-    def take(self, gang: RunningGang) -> None:
+    def take_gang(self, gang: RunningGang) -> None:
         """Take the pods of a gang that the whole engine has placed off what is left."""
         for pods in gang.pods:
-            at = self._snapshot.position[pods.node]
-            for stock in self._stocks.values():
+            at = self._snapshot.position_of[pods.node]
+            for stock in self._free_views.values():
                 stock.take(at, pods.request.items(), pods.count)
 
-    def follow(self, before: Snapshot, after: Snapshot) -> None:
+    def apply_difference(self, before: Snapshot, after: Snapshot) -> None:
         """Take or give back what makes the difference of two snapshots."""
         for at in np.flatnonzero((before.free != after.free).any(axis=0)).tolist():
             more = (after.free[:, at] - before.free[:, at]).tolist()
-            for stock in self._stocks.values():
+            for stock in self._free_views.values():
                 stock.add(at, more)
 
 
-class _Stock:
+class _FreeView:
     """What is free to gangs that see the same nominations."""
 
     def __init__(self, view: Snapshot) -> None:
-        self.view = view
-        self.changed: list[int] = []
+        self.snapshot = view
+        self.changed_nodes: list[int] = []
         """Nodes, once per change."""
-        self._nodes: dict[int, _Node] = {}
-        self._row_of = {name: row for row, name in enumerate(view.resources)}
-        self._kinds: dict[object, _Kind] = {}
+        self._nodes: dict[int, _FreeNode] = {}
+        self._row_of_resource = {name: row for row, name in enumerate(view.resources)}
+        self._shape_counts: dict[object, _ShapeCounts] = {}
 
-    def kind(self, shape: Shape) -> _Kind:
+    def shape_counts(self, shape: PodShape) -> _ShapeCounts:
         """Return what nodes see of a kind of pods; shapes that differ in name alone share it."""
-        key = (frozenset(shape.request.items()), shape.allowed.tobytes(), shape.total)
-        known = self._kinds.get(key)
+        key = (frozenset(shape.request.items()), shape.allowed.tobytes(), shape.total_slots)
+        known = self._shape_counts.get(key)
         if known is None:
-            known = self._kinds[key] = _Kind(self, shape)
+            known = self._shape_counts[key] = _ShapeCounts(self, shape)
         return known
 
-    def node(self, at: int) -> _Node:
+    def node(self, at: int) -> _FreeNode:
         """Return what is to be known of a node."""
         known = self._nodes.get(at)
         if known is None:
-            levels = self.view.levels
-            units = tuple(row.item(at) for row in levels.unit[LEAF : levels.root])
-            known = self._nodes[at] = _Node(self.view.free[:, at].tolist(), units)
+            levels = self.snapshot.levels
+            units = tuple(row.item(at) for row in levels.unit_of_node[LEAF_TIER : levels.root])
+            known = self._nodes[at] = _FreeNode(self.snapshot.free[:, at].tolist(), units)
         return known
 
     def take(self, at: int, request: Iterable[tuple[str, int]], num: int) -> None:
         """Let so many pods start on a node."""
-        left = self.node(at).left
+        left = self.node(at).free
         for name, need in request:
-            if name in self._row_of:
-                left[self._row_of[name]] -= need * num
-        self.changed.append(at)
+            if name in self._row_of_resource:
+                left[self._row_of_resource[name]] -= need * num
+        self.changed_nodes.append(at)
 
     def add(self, at: int, more: Sequence[int]) -> None:
         """Let a node have so much more free, per resource."""
-        left = self.node(at).left
+        left = self.node(at).free
         left[:] = [held + one for held, one in zip(left, more, strict=True)]
-        self.changed.append(at)
+        self.changed_nodes.append(at)
 
-    def needs(self, shape: Shape) -> list[tuple[int, int]]:
+    def pod_need(self, shape: PodShape) -> list[tuple[int, int]]:
         """Return what a pod takes of which resource; nothing where nodes lack one of them."""
         needed = [(name, need) for name, need in shape.request.items() if need]
-        if any(name not in self._row_of for name, _ in needed):
+        if any(name not in self._row_of_resource for name, _ in needed):
             return []
-        return [(self._row_of[name], need) for name, need in needed]
+        return [(self._row_of_resource[name], need) for name, need in needed]
 
 
-class _Node(NamedTuple):
+class _FreeNode(NamedTuple):
     """A node of which pods took something."""
 
-    left: list[int]
+    free: list[int]
     """What is free, per resource."""
     units: tuple[int, ...]
     """Its leaf, and the units around that."""
 
 
-class _Leaf:
+class _LeafSlots:
     """The nodes of a leaf as a kind of pods sees them."""
 
     __slots__ = ("ranked", "slots", "start")
@@ -158,115 +165,125 @@ class _Leaf:
         self.start = start
         self.slots = slots
         """Per node: pods that fit."""
-        self.ranked = sorted(slots)
+        self.sorted_slots = sorted(slots)
 
-    def put(self, at: int, slots: int) -> int:
+    def set_slots(self, at: int, slots: int) -> int:
         """Let so many pods fit a node, and return how many that is more."""
         before = self.slots[at - self.start]
         if slots == before:
             return 0
         self.slots[at - self.start] = slots
-        del self.ranked[bisect_left(self.ranked, before)]
-        insort(self.ranked, slots)
+        del self.sorted_slots[bisect_left(self.sorted_slots, before)]
+        insort(self.sorted_slots, slots)
         return slots - before
 
     def rank(self, num_pods: int) -> int:
         """Return what makes a leaf that holds so many pods better than another: less of it."""
-        at = bisect_left(self.ranked, num_pods)
-        if at < len(self.ranked):
-            return self.ranked[at]
+        at = bisect_left(self.sorted_slots, num_pods)
+        if at < len(self.sorted_slots):
+            return self.sorted_slots[at]
         held = 0
-        for num, slots in enumerate(reversed(self.ranked), NODES + 1):
+        for num, slots in enumerate(reversed(self.sorted_slots), NODE_COUNT_OFFSET + 1):
             held += slots
             if held >= num_pods:
                 return num
-        return NEVER
+        return NO_FIT
 
 
-class _Kind:
+class _ShapeCounts:
     """What nodes and domains see of a kind of pods, brought up to date when it is asked for."""
 
-    def __init__(self, stock: _Stock, shape: Shape) -> None:
-        self.levels = stock.view.levels
+    def __init__(self, stock: _FreeView, shape: PodShape) -> None:
+        self.levels = stock.snapshot.levels
         self.shape = shape
-        self.rooms = [row.copy() for row in shape.rooms[: self.levels.root]]
+        self.slots_by_tier = [row.copy() for row in shape.slots_by_tier[: self.levels.root]]
         """Those of nodes stay as they were: their leaves know."""
-        self.changed: list[int] = []
+        self.changed_leaves: list[int] = []
         """Leaves, once per change."""
-        self._stock, self._needs = stock, stock.needs(shape)
-        self._rooms_around = self.rooms[LEAF:]
-        self._leaves: dict[int, _Leaf] = {}
-        self._num_seen = len(stock.changed)
+        self._free_view, self._pod_need = stock, stock.pod_need(shape)
+        self._slots_above_nodes = self.slots_by_tier[LEAF_TIER:]
+        self._leaves: dict[int, _LeafSlots] = {}
+        self._num_applied = len(stock.changed_nodes)
 
-    def leaf(self, at: int) -> _Leaf:
+    def leaf(self, at: int) -> _LeafSlots:
         """Return a leaf as it is now."""
         known = self._leaves.get(at)
         if known is None:
-            start, stop = self.levels.starts[LEAF].item(at), self.levels.stops[LEAF].item(at)
-            known = self._leaves[at] = _Leaf(start, self.shape.slots[start:stop].tolist())
+            start, stop = (
+                self.levels.starts[LEAF_TIER].item(at),
+                self.levels.stops[LEAF_TIER].item(at),
+            )
+            known = self._leaves[at] = _LeafSlots(start, self.shape.slots[start:stop].tolist())
         return known
 
     def refresh(self) -> None:
         """Count the pods that fit the nodes that have changed."""
-        changed, self._num_seen = self._stock.changed[self._num_seen :], len(self._stock.changed)
-        if not self._needs:
+        changed, self._num_applied = (
+            self._free_view.changed_nodes[self._num_applied :],
+            len(self._free_view.changed_nodes),
+        )
+        if not self._pod_need:
             return
         for at in set(changed):
-            left, units = self._stock.node(at)
-            slots = max(min([left[row] // need for row, need in self._needs]), 0)
-            more = self.leaf(units[0]).put(at, slots) if self.shape.allowed[at] else 0
+            left, units = self._free_view.node(at)
+            slots = max(min([left[row] // need for row, need in self._pod_need]), 0)
+            more = self.leaf(units[0]).set_slots(at, slots) if self.shape.allowed[at] else 0
             if more:
-                self.changed.append(units[0])
-                for room, unit in zip(self._rooms_around, units, strict=True):
+                self.changed_leaves.append(units[0])
+                for room, unit in zip(self._slots_above_nodes, units, strict=True):
                     room[unit] += more
 
 
-class _Question:
+class _LeafRanking:
     """One number per leaf: which of them hold a gang best."""
 
-    def __init__(self, kind: _Kind, request: PlacementRequest, *, may_span: bool) -> None:
+    def __init__(self, kind: _ShapeCounts, request: PlacementRequest, *, may_span: bool) -> None:
         (self.group,) = request.groups
-        self._kind, self._may_span = kind, may_span
-        self._ranks = _ranks(kind, self.group.count)
-        self._num_seen = 0
+        self._shape_counts, self._may_span = kind, may_span
+        self._ranks = _rank_leaves(kind, self.group.count)
+        self._num_applied = 0
 
-    def best(self) -> dict[int, int] | None:
+    def find_best(self) -> dict[int, int] | None:
         """Return the pods of a gang per node, these in tree order; None where no leaf holds it."""
-        kind, count = self._kind, self.group.count
+        kind, count = self._shape_counts, self.group.count
         kind.refresh()
-        for leaf in set(kind.changed[self._num_seen :]):
+        for leaf in set(kind.changed_leaves[self._num_applied :]):
             self._ranks[leaf] = kind.leaf(leaf).rank(count)
-        self._num_seen = len(kind.changed)
+        self._num_applied = len(kind.changed_leaves)
         best = self._ranks.item(self._ranks.argmin())
-        if best == NEVER or (best > NODES and not self._may_span):
+        if best == NO_FIT or (best > NODE_COUNT_OFFSET and not self._may_span):
             return None
-        leaves = tightest(kind.levels, kind.rooms, LEAF, (self._ranks == best).nonzero()[0])
-        if best < NODES:
+        leaves = tightest_units(
+            kind.levels, kind.slots_by_tier, LEAF_TIER, (self._ranks == best).nonzero()[0]
+        )
+        if best < NODE_COUNT_OFFSET:
             found = kind.leaf(leaves.item(0))
             return {found.start + found.slots.index(best): count}
-        return least_left(_apart(map(kind.leaf, leaves.tolist())), count)
+        return fill_tightest(_distinct_leaves(map(kind.leaf, leaves.tolist())), count)
 
-    def in_order(self, pods: dict[int, int]) -> tuple[int, ...]:
+    def nodes_in_index_order(self, pods: dict[int, int]) -> tuple[int, ...]:
         """Return the nodes of pods in index order."""
-        return in_parts(self._kind.levels, self.group, pods)
+        return nodes_in_index_order(self._shape_counts.levels, self.group, pods)
 
 
-def _apart(leaves: Iterable[_Leaf]) -> Iterator[Unit]:
+def _distinct_leaves(leaves: Iterable[_LeafSlots]) -> Iterator[UnitSlots]:
     """Yield leaves, of those with equal nodes the first one."""
     met = set[tuple[int, ...]]()
     for leaf in leaves:
         slots = tuple(leaf.slots)
         if slots not in met:
             met.add(slots)
-            yield Unit.of(leaf.start, slots)
+            yield UnitSlots.build(leaf.start, slots)
 
 
-def _ranks(kind: _Kind, count: int) -> Ints:
+def _rank_leaves(kind: _ShapeCounts, count: int) -> IntArray:
     """Return the rank of every leaf as it was before the batch; O(nodes)."""
     levels, shape = kind.levels, kind.shape
-    enough = np.where(shape.slots >= count, shape.slots, NEVER)
-    ranks: Ints = np.minimum.reduceat(enough, levels.starts[LEAF])
-    spread = np.flatnonzero((ranks == NEVER) & (shape.rooms[LEAF] >= count))
+    enough = np.where(shape.slots >= count, shape.slots, NO_FIT)
+    ranks: IntArray = np.minimum.reduceat(enough, levels.starts[LEAF_TIER])
+    spread = np.flatnonzero((ranks == NO_FIT) & (shape.slots_by_tier[LEAF_TIER] >= count))
     if len(spread):
-        ranks[spread] = NODES + shape.covering(levels, 0, LEAF).fewest(spread, count)
+        ranks[spread] = NODE_COUNT_OFFSET + shape.min_cover(levels, 0, LEAF_TIER).min_units(
+            spread, count
+        )
     return ranks

@@ -15,29 +15,29 @@ from numpy.typing import NDArray
 
 from topology.model.tree import TopologyTree
 
-Ints = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
 
-Mask = NDArray[np.bool_]
+BoolArray = NDArray[np.bool_]
 
 
-NODE = "node"
-CLUSTER = "cluster"
+NODE_TIER = "node"
+CLUSTER_TIER = "cluster"
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class TreeLevels:
     """Units per tier; unit u of tier t covers the nodes `starts[t][u]` to `stops[t][u]`."""
 
     tiers: tuple[str, ...]
     """Names from `node` to `cluster`; the index of a tier is its height."""
     starts: tuple[NDArray[np.int64], ...]
     stops: tuple[NDArray[np.int64], ...]
-    unit: tuple[NDArray[np.int64], ...]
+    unit_of_node: tuple[NDArray[np.int64], ...]
     """Per tier: the unit of each node."""
     first_child: tuple[NDArray[np.int64], ...]
     """Per tier: children of u are the units `first_child[t][u]` to `first_child[t][u + 1]`."""
-    domain: tuple[NDArray[np.int64], ...]
+    domain_of_unit: tuple[NDArray[np.int64], ...]
     """Per tier: index into the tree's domains, -1 where the unit is no domain of that tier."""
 
     @property
@@ -50,17 +50,17 @@ class Levels:
         first = self.first_child[tier]
         return range(int(first[unit]), int(first[unit + 1]))
 
-    def common(self, low: int, high: int) -> int:
+    def common_tier(self, low: int, high: int) -> int:
         """Return the height of the lowest unit that holds two nodes, so all nodes between."""
-        return next(t for t, unit in enumerate(self.unit) if unit[low] == unit[high])
+        return next(t for t, unit in enumerate(self.unit_of_node) if unit[low] == unit[high])
 
 
-def least(units: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+def units_with_min(units: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the units with the least value, in order."""
     return units[values == values[values.argmin()]] if len(units) > 1 else units
 
 
-def build_levels(tree: TopologyTree, num_nodes: int) -> Levels:
+def build_levels(tree: TopologyTree, num_nodes: int) -> TreeLevels:
     """Cut `num_nodes` nodes, those of the tree first, into units; O(tiers × (nodes + domains))."""
     is_start = np.ones(num_nodes, dtype=np.bool_)
     starts = [np.arange(num_nodes, dtype=np.int64)]
@@ -75,17 +75,17 @@ def build_levels(tree: TopologyTree, num_nodes: int) -> Levels:
         domain.append(at[starts[-1]])
     starts.append(np.zeros(min(num_nodes, 1), dtype=np.int64))
     domain.append(np.full(len(starts[-1]), -1, dtype=np.int64))
-    return Levels(
-        tiers=(NODE, *tree.tiers, CLUSTER),
+    return TreeLevels(
+        tiers=(NODE_TIER, *tree.tiers, CLUSTER_TIER),
         starts=tuple(starts),
         stops=tuple(np.append(row[1:], num_nodes) for row in starts),
-        unit=tuple(_unit_of(row, num_nodes) for row in starts),
+        unit_of_node=tuple(_unit_per_node(row, num_nodes) for row in starts),
         first_child=tuple(_first_children(starts)),
-        domain=tuple(domain),
+        domain_of_unit=tuple(domain),
     )
 
 
-def _unit_of(starts: NDArray[np.int64], num_nodes: int) -> NDArray[np.int64]:
+def _unit_per_node(starts: NDArray[np.int64], num_nodes: int) -> NDArray[np.int64]:
     marks = np.zeros(num_nodes, dtype=np.int64)
     marks[starts] = 1
     return np.cumsum(marks) - 1

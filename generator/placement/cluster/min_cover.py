@@ -11,24 +11,24 @@ from typing import Protocol
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints, Levels
+from generator.placement.cluster.levels import IntArray, TreeLevels
 
-FIRST = np.ones(1, dtype=np.bool_)
-SMALL = 64
+_RUN_START = np.ones(1, dtype=np.bool_)
+MAX_COUNTED_SLOTS = 64
 """Pods per unit up to which units are counted by what they hold; else they are sorted by it."""
 
 
-class Covering(Protocol):
+class MinCover(Protocol):
     """The units of one tier inside those of a wider one."""
 
-    def fewest(self, units: Ints, num_pods: int) -> Ints:
+    def min_units(self, units: IntArray, num_pods: int) -> IntArray:
         """Return per wider unit the fewest that hold so many pods, which all of them must."""
 
-    def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
+    def with_changes(self, before: IntArray, after: IntArray, at: IntArray) -> MinCover | None:
         """Return it once some units, in order, hold other numbers; None: make it anew."""
 
 
-def make_covering(levels: Levels, inner: int, tier: int, values: Ints) -> Covering:
+def build_min_cover(levels: TreeLevels, inner: int, tier: int, values: IntArray) -> MinCover:
     """Arrange units of a tier inside those of a wider one.
 
     Args:
@@ -40,55 +40,59 @@ def make_covering(levels: Levels, inner: int, tier: int, values: Ints) -> Coveri
     Cost: O(units), times their logarithm where they hold many pods.
     """
     first = np.append(np.searchsorted(levels.starts[inner], levels.starts[tier]), len(values))
-    around = levels.unit[tier]
+    around = levels.unit_of_node[tier]
     run = around if inner == 0 else around[levels.starts[inner]]
     top = int(values.max(initial=0))
-    return _Counted.of(first, run, values, top) if top <= SMALL else _Sorted.of(first, run, values)
+    return (
+        _HistogramCover.build(first, run, values, top)
+        if top <= MAX_COUNTED_SLOTS
+        else _SortedCover.build(first, run, values)
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _Counted:
+class _HistogramCover:
     """Units by the number of pods that they hold.
 
     What the fullest k units hold together is concave in k: the least of `lines[r] + k * (top - r)`
     over all r. So it is so many pods where no line is below them.
     """
 
-    first: Ints
+    first: IntArray
     """Where the units inside each wider one begin, and where the last ones end."""
-    top: int
+    max_slots: int
     """Most pods that one unit may hold."""
-    lines: Ints
+    lines: IntArray
     """Shape (top + 1, wider units); row r less the one before: units that hold more than `top - r`.
 
     The last row: pods in all units.
     """
 
     @classmethod
-    def of(cls, first: Ints, run: Ints, values: Ints, top: int) -> _Counted:
+    def build(cls, first: IntArray, run: IntArray, values: IntArray, top: int) -> _HistogramCover:
         counts = np.bincount(run * (top + 1) + values, minlength=(len(first) - 1) * (top + 1))
-        return cls(first, top, _lines(counts.reshape(-1, top + 1).T))
+        return cls(first, top, _histogram_lines(counts.reshape(-1, top + 1).T))
 
-    def fewest(self, units: Ints, num_pods: int) -> Ints:
-        if self.top <= 1:
+    def min_units(self, units: IntArray, num_pods: int) -> IntArray:
+        if self.max_slots <= 1:
             return np.full(len(units), num_pods)
-        slopes = np.arange(self.top, 0, -1)[:, np.newaxis]
+        slopes = np.arange(self.max_slots, 0, -1)[:, np.newaxis]
         return np.asarray(-((self.lines[:-1, units] - num_pods) // slopes).min(axis=0))
 
-    def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
+    def with_changes(self, before: IntArray, after: IntArray, at: IntArray) -> MinCover | None:
         held = after[at]
-        if held.max() > self.top:
+        if held.max() > self.max_slots:
             return None
         wider = self.first.searchsorted(at, side="right") - 1
-        ramp = np.arange(-self.top, 1)[:, np.newaxis]
+        ramp = np.arange(-self.max_slots, 1)[:, np.newaxis]
         change = np.maximum(ramp + held, 0) - np.maximum(ramp + before[at], 0)
-        begins = np.flatnonzero(np.concatenate((FIRST, wider[1:] > wider[:-1])))
+        begins = np.flatnonzero(np.concatenate((_RUN_START, wider[1:] > wider[:-1])))
         lines = self.lines.copy()
         lines[:, wider[begins]] += np.add.reduceat(change, begins, axis=1)
-        return _Counted(self.first, self.top, lines)
+        return _HistogramCover(self.first, self.max_slots, lines)
 
 
-def _lines(counts: Ints) -> Ints:
+def _histogram_lines(counts: IntArray) -> IntArray:
     """Return the lines of units counted by what they hold, from nothing on.
 
     One unit that holds `many` adds `r - (top - many)` to line r, where that is above 0.
@@ -99,29 +103,29 @@ def _lines(counts: Ints) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sorted:
+class _SortedCover:
     """Units sorted by the number of pods that they hold, the fullest of each wider one first."""
 
-    first: Ints
+    first: IntArray
     """Where the units inside each wider one begin, and where the last ones end."""
-    ranked: Ints
-    sums: Ints
+    sorted_slots: IntArray
+    prefix_sums: IntArray
     """Pods in units up to each."""
 
     @classmethod
-    def of(cls, first: Ints, run: Ints, values: Ints) -> _Sorted:
+    def build(cls, first: IntArray, run: IntArray, values: IntArray) -> _SortedCover:
         ranked = values[np.lexsort((-values, run))]
         return cls(first, ranked, ranked.cumsum())
 
-    def fewest(self, units: Ints, num_pods: int) -> Ints:
+    def min_units(self, units: IntArray, num_pods: int) -> IntArray:
         start = self.first[units]
-        before = self.sums[start] - self.ranked[start]
-        return np.searchsorted(self.sums, before + num_pods) - start + 1
+        before = self.prefix_sums[start] - self.sorted_slots[start]
+        return np.searchsorted(self.prefix_sums, before + num_pods) - start + 1
 
-    def changed(self, before: Ints, after: Ints, at: Ints) -> Covering | None:
+    def with_changes(self, before: IntArray, after: IntArray, at: IntArray) -> MinCover | None:
         del before
-        ranked = self.ranked.copy()
+        ranked = self.sorted_slots.copy()
         for unit in set((np.searchsorted(self.first, at, side="right") - 1).tolist()):
             span = slice(self.first[unit], self.first[unit + 1])
             ranked[span] = np.sort(after[span])[::-1]
-        return _Sorted(self.first, ranked, ranked.cumsum())
+        return _SortedCover(self.first, ranked, ranked.cumsum())

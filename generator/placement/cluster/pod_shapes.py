@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints
-from generator.placement.cluster.shape import Shape
+from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.shape import PodShape
 from generator.placement.cluster.snapshot import Snapshot
-from generator.placement.cluster.tiers import height
-from generator.placement.groups import Group
+from generator.placement.cluster.tiers import tier_index
+from generator.placement.groups import GangGroup
 from generator.placement.request import PlacementRequest
 
 
 def build_shapes(
     snapshot: Snapshot, request: PlacementRequest
-) -> tuple[tuple[Shape, ...], tuple[int, ...]]:
+) -> tuple[tuple[PodShape, ...], tuple[int, ...]]:
     """Return the distinct shapes in fixed order, and the index of each group's shape.
 
     Shapes that the snapshot knows are taken, those that it knew before some nodes changed are
@@ -26,14 +26,17 @@ def build_shapes(
     """
     if len(request.groups) == 1:
         (group,) = request.groups
-        key = _key(group, apart=-1)
-        return (_known_shape(snapshot, group, key[:-1], (group.count, request.uses_tiers)),), (0,)
-    apart = _counted_apart(request, grows=request.gang in snapshot.running)
-    keys = [_key(group, apart=at if at in apart else -1) for at, group in enumerate(request.groups)]
+        key = _shape_key(group, own_shape=-1)
+        return (_cached_shape(snapshot, group, key[:-1], (group.count, request.uses_tiers)),), (0,)
+    apart = _groups_with_own_shape(request, is_growth=request.gang in snapshot.running)
+    keys = [
+        _shape_key(group, own_shape=at if at in apart else -1)
+        for at, group in enumerate(request.groups)
+    ]
     names = sorted(set(keys))
     most = sum(group.count for group in request.groups)
     shapes = tuple(
-        _known_shape(
+        _cached_shape(
             snapshot, request.groups[keys.index(name)], name[:-1], (most, request.uses_tiers)
         )
         for name in names
@@ -42,40 +45,42 @@ def build_shapes(
     return shapes, tuple(index[key] for key in keys)
 
 
-def _known_shape(
-    snapshot: Snapshot, group: Group, key: tuple[object, ...], job: tuple[int, bool]
-) -> Shape:
+def _cached_shape(
+    snapshot: Snapshot, group: GangGroup, key: tuple[object, ...], job: tuple[int, bool]
+) -> PodShape:
     """Return the shape of a group: all of its key, and pods and use of tiers of the job, decide."""
     most, uses = job
     kind = (key, uses, None if any(need for _, need in group.request) else most)
-    known = snapshot.counted.get(kind)
+    known = snapshot.slot_cache.get(kind)
     if known is not None and not known[1]:
         return known[0]
     if known is None:
-        shape = _shape(snapshot, group, most=most, uses=uses)
+        shape = _count_shape(snapshot, group, most=most, uses=uses)
     else:
         shape, at = known[0], np.array(sorted(known[1]))
-        fits = np.where(shape.allowed[at], snapshot.slots(shape.request, most=most, at=at), 0)
-        shape = shape.changed(snapshot.levels, at, fits)
-    snapshot.counted.keep(kind, shape)
+        fits = np.where(
+            shape.allowed[at], snapshot.count_slots(shape.request, unbounded=most, nodes=at), 0
+        )
+        shape = shape.with_slots(snapshot.levels, at, fits)
+    snapshot.slot_cache.store(kind, shape)
     return shape
 
 
-def _counted_apart(request: PlacementRequest, *, grows: bool) -> frozenset[int]:
+def _groups_with_own_shape(request: PlacementRequest, *, is_growth: bool) -> frozenset[int]:
     """Return the groups whose pods must be told apart from those of others."""
     named = {name for first, second, _ in pair_weights(request) for name in (first, second)}
     return frozenset(
         at
         for at, group in enumerate(request.groups)
-        if group.name in named or group.multiples or _has_unit_rules(group, grows=grows)
+        if group.name in named or group.multiples or _has_unit_rules(group, is_growth=is_growth)
     )
 
 
-def _has_unit_rules(group: Group, *, grows: bool) -> bool:
+def _has_unit_rules(group: GangGroup, *, is_growth: bool) -> bool:
     """Return whether slices bind the pods per unit, beyond what the tiers of parts say."""
     bound = [layer for layer in group.slices if layer.tier is not None]
     coarse = [layer for layer in group.slices[:-1] if layer.tier is not None]
-    return bool(coarse) or any(layer.is_spread for layer in bound) or (grows and bool(bound))
+    return bool(coarse) or any(layer.is_spread for layer in bound) or (is_growth and bool(bound))
 
 
 def pair_weights(request: PlacementRequest) -> tuple[tuple[str, str, int], ...]:
@@ -83,39 +88,39 @@ def pair_weights(request: PlacementRequest) -> tuple[tuple[str, str, int], ...]:
     rows = list(request.traffic)
     for weight, name_sets in ((1, request.roles.attract), (-1, request.roles.repel)):
         for names in name_sets:
-            pairs = [(names[0], names[0])] if len(names) == 1 else _pairs(names)
+            pairs = [(names[0], names[0])] if len(names) == 1 else _role_pairs(names)
             rows += [(first, second, weight) for first, second in pairs]
     return tuple(rows)
 
 
-def _pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
+def _role_pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
     return [(first, second) for at, first in enumerate(names) for second in names[at + 1 :]]
 
 
-def _key(group: Group, *, apart: int) -> tuple[object, ...]:
+def _shape_key(group: GangGroup, *, own_shape: int) -> tuple[object, ...]:
     tiers = tuple(sorted({layer.tier for layer in group.slices if layer.tier is not None}))
     multiples = tuple(tier for tier, _ in group.multiples)
     tolerations = tuple(sorted(group.tolerations))
-    return (group.request, group.selector, tolerations, group.wishes, tiers, multiples, apart)
+    return (group.request, group.selector, tolerations, group.wishes, tiers, multiples, own_shape)
 
 
-def _shape(snapshot: Snapshot, group: Group, *, most: int, uses: bool) -> Shape:
-    allowed = snapshot.schedulable & snapshot.tolerated(group.tolerations)
+def _count_shape(snapshot: Snapshot, group: GangGroup, *, most: int, uses: bool) -> PodShape:
+    allowed = snapshot.schedulable & snapshot.has_tolerated_taints(group.tolerations)
     for key, values in group.selector:
-        allowed &= snapshot.labelled(key, values)
+        allowed &= snapshot.has_label(key, values)
     if uses:
-        allowed[snapshot.num_in_tree :] = False
+        allowed[snapshot.num_tree_nodes :] = False
     bound = {layer.tier for layer in group.slices if layer.tier is not None}
     for tier in bound | {tier for tier, _ in group.multiples}:
-        at = height(snapshot, tier)
+        at = tier_index(snapshot, tier)
         if 0 < at < snapshot.levels.root:
-            allowed &= snapshot.levels.domain[at][snapshot.levels.unit[at]] >= 0
-    slots = np.where(allowed, snapshot.slots(dict(group.request), most=most), 0)
+            allowed &= snapshot.levels.domain_of_unit[at][snapshot.levels.unit_of_node[at]] >= 0
+    slots = np.where(allowed, snapshot.count_slots(dict(group.request), unbounded=most), 0)
     rooms = [slots]
     for first in snapshot.levels.first_child[1:]:
         rooms.append(np.add.reduceat(rooms[-1], first[:-1]) if len(slots) else slots)
-    misses: Ints | None = None
+    misses: IntArray | None = None
     if group.wishes:
-        kept = [snapshot.labelled(key, (value,)) for key, value in group.wishes]
+        kept = [snapshot.has_label(key, (value,)) for key, value in group.wishes]
         misses = np.full(snapshot.num_nodes, len(kept), dtype=np.int64) - np.sum(kept, axis=0)
-    return Shape(dict(group.request), allowed, tuple(rooms), misses)
+    return PodShape(dict(group.request), allowed, tuple(rooms), misses)

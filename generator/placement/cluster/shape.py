@@ -8,58 +8,58 @@ from functools import cached_property
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints, Levels, Mask
-from generator.placement.cluster.min_cover import Covering, make_covering
-from generator.placement.cluster.units import Units
+from generator.placement.cluster.levels import IntArray, TreeLevels, BoolArray
+from generator.placement.cluster.min_cover import MinCover, build_min_cover
+from generator.placement.cluster.units import UnitIndex
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class PodShape:
     """What a node sees of a pod, and every domain with it."""
 
     request: Mapping[str, int]
-    allowed: Mask
+    allowed: BoolArray
     """Per node: whether selector, taints, cordon and tree admit it."""
-    rooms: tuple[Ints, ...]
+    slots_by_tier: tuple[IntArray, ...]
     """Per tier and unit: pods of this shape that fit, each alone on its node; 0 if not allowed."""
-    misses: Ints | None
+    missing_labels: IntArray | None
     """Per node: wished labels that it lacks; None where nothing is wished."""
-    _coverings: dict[tuple[int, int], Covering] = field(default_factory=dict, repr=False)
+    _min_covers: dict[tuple[int, int], MinCover] = field(default_factory=dict, repr=False)
     """By tier and wider tier; a memo."""
-    _units: dict[int, Units] = field(default_factory=dict, repr=False)
+    _unit_indexes: dict[int, UnitIndex] = field(default_factory=dict, repr=False)
     """By tier; a memo."""
 
     @property
-    def slots(self) -> Ints:
+    def slots(self) -> IntArray:
         """Per node: pods of this shape that fit."""
-        return self.rooms[0]
+        return self.slots_by_tier[0]
 
     @cached_property
-    def most(self) -> tuple[int, ...]:
+    def max_slots(self) -> tuple[int, ...]:
         """Per tier: most pods that fit one unit."""
-        return tuple(int(row.max(initial=0)) for row in self.rooms)
+        return tuple(int(row.max(initial=0)) for row in self.slots_by_tier)
 
     @property
-    def total(self) -> int:
+    def total_slots(self) -> int:
         """Pods that fit the cluster."""
-        return int(self.rooms[-1].sum())
+        return int(self.slots_by_tier[-1].sum())
 
-    def covering(self, levels: Levels, inner: int, tier: int) -> Covering:
+    def min_cover(self, levels: TreeLevels, inner: int, tier: int) -> MinCover:
         """Return how few units of a tier inside those of a wider one hold so many pods."""
-        known = self._coverings.get((inner, tier))
+        known = self._min_covers.get((inner, tier))
         if known is None:
-            known = make_covering(levels, inner, tier, self.rooms[inner])
-            self._coverings[inner, tier] = known
+            known = build_min_cover(levels, inner, tier, self.slots_by_tier[inner])
+            self._min_covers[inner, tier] = known
         return known
 
-    def units(self, levels: Levels, tier: int) -> Units | None:
+    def unit_index(self, levels: TreeLevels, tier: int) -> UnitIndex | None:
         """Return the units of a tier by what they hold; None where they are not looked at so."""
-        known = self._units.get(tier) or Units.of(levels, self.rooms, tier)
+        known = self._unit_indexes.get(tier) or UnitIndex.build(levels, self.slots_by_tier, tier)
         if known is not None:
-            self._units[tier] = known
+            self._unit_indexes[tier] = known
         return known
 
-    def changed(self, levels: Levels, at: Ints, fits: Ints) -> Shape:
+    def with_slots(self, levels: TreeLevels, at: IntArray, fits: IntArray) -> PodShape:
         """Return the shape once so many pods fit some nodes, named in order.
 
         Cost: O(tiers × nodes) to copy.
@@ -68,19 +68,21 @@ class Shape:
         slots = self.slots.copy()
         slots[at] = fits
         rooms = [slots]
-        for row, unit_of in zip(self.rooms[1:], levels.unit[1:], strict=True):
+        for row, unit_of in zip(self.slots_by_tier[1:], levels.unit_of_node[1:], strict=True):
             changed = row.copy()
             np.add.at(changed, unit_of[at], change)
             rooms.append(changed)
-        coverings: dict[tuple[int, int], Covering] = {}
-        for (inner, tier), known in self._coverings.copy().items():
-            touched = np.unique(levels.unit[inner][at]) if inner else at
-            covering = known.changed(self.rooms[inner], rooms[inner], touched)
+        coverings: dict[tuple[int, int], MinCover] = {}
+        for (inner, tier), known in self._min_covers.copy().items():
+            touched = np.unique(levels.unit_of_node[inner][at]) if inner else at
+            covering = known.with_changes(self.slots_by_tier[inner], rooms[inner], touched)
             if covering is not None:
                 coverings[inner, tier] = covering
         units = {
             tier: again
-            for tier, row in self._units.copy().items()
-            if (again := row.changed(rooms, at)) is not None
+            for tier, row in self._unit_indexes.copy().items()
+            if (again := row.with_slots(rooms, at)) is not None
         }
-        return Shape(self.request, self.allowed, tuple(rooms), self.misses, coverings, units)
+        return PodShape(
+            self.request, self.allowed, tuple(rooms), self.missing_labels, coverings, units
+        )

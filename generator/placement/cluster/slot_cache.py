@@ -9,67 +9,67 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from generator.placement.cluster.shape import Shape
+from generator.placement.cluster.shape import PodShape
 
-MOST_KINDS = 64
+MAX_SHAPES = 64
 """Kinds of pods; then it begins anew."""
-MOST_STALE = 8
+STALE_DIVISOR = 8
 """A row is let go once this part of the nodes, one in so many, has changed since.
 
 A node counts as often as it has changed.
 """
 
-Stale = frozenset[int]
+StaleNodes = frozenset[int]
 """Positions of nodes that have changed since something was counted."""
 
 
-class _Row(NamedTuple):
+class _CachedShape(NamedTuple):
     """A shape, and what has changed since it was counted."""
 
-    shape: Shape
-    stale: tuple[Stale, ...]
+    shape: PodShape
+    stale: tuple[StaleNodes, ...]
     """Change by change: put together when the shape is asked for, not at every change."""
     num_stale: int
 
 
-class Counted:
+class SlotCache:
     """Shapes by kind of pod, each with what has changed since."""
 
-    def __init__(self, base: Counted | None = None, apart: Stale = frozenset()) -> None:
+    def __init__(self, base: SlotCache | None = None, apart: StaleNodes = frozenset()) -> None:
         """Begin empty, or as a view of another that differs from it at some positions."""
-        self._rows: dict[Hashable, _Row] = {}
-        self._base, self._apart = base, apart
+        self._rows: dict[Hashable, _CachedShape] = {}
+        self._base, self._changed_nodes = base, apart
 
-    def get(self, kind: Hashable) -> tuple[Shape, Stale] | None:
+    def get(self, kind: Hashable) -> tuple[PodShape, StaleNodes] | None:
         """Return a shape and the positions at which it is to be counted again; None: all."""
         found = self._rows.get(kind)
         if found is not None:
             return found.shape, frozenset().union(*found.stale)
         base = None if self._base is None else self._base.get(kind)
-        return None if base is None else (base[0], base[1] | self._apart)
+        return None if base is None else (base[0], base[1] | self._changed_nodes)
 
-    def kinds(self) -> Iterator[Hashable]:
+    def keys(self) -> Iterator[Hashable]:
         """Yield the kinds of pods that it knows itself."""
         yield from self._rows.copy()
 
-    def keep(self, kind: Hashable, shape: Shape) -> None:
+    def store(self, kind: Hashable, shape: PodShape) -> None:
         """Remember what is true of the snapshot, and all but true of the one it is a view of."""
-        self._put(kind, _Row(shape, (), 0))
+        self._store_row(kind, _CachedShape(shape, (), 0))
         if self._base is not None:
-            apart = (self._apart,) if self._apart else ()
-            self._base._put(kind, _Row(shape, apart, len(self._apart)))  # noqa: SLF001 - of the same class
+            apart = (self._changed_nodes,) if self._changed_nodes else ()
+            self._base._store_row(kind, _CachedShape(shape, apart, len(self._changed_nodes)))  # noqa: SLF001 - of the same class
 
-    def _put(self, kind: Hashable, row: _Row) -> None:
-        if len(self._rows) >= MOST_KINDS and kind not in self._rows:
+    def _store_row(self, kind: Hashable, row: _CachedShape) -> None:
+        if len(self._rows) >= MAX_SHAPES and kind not in self._rows:
             self._rows.clear()
         self._rows[kind] = row
 
-    def changed(self, touched: Stale, num_nodes: int) -> Counted:
+    def after_change(self, touched: StaleNodes, num_nodes: int) -> SlotCache:
         """Return what is left of it once some nodes have changed; O(kinds)."""
-        found, num_touched = Counted(self._base, self._apart | touched), len(touched)
-        most = num_nodes // MOST_STALE - num_touched
+        found, num_touched = SlotCache(self._base, self._changed_nodes | touched), len(touched)
+        most = num_nodes // STALE_DIVISOR - num_touched
         found._rows = {
-            kind: _Row(shape, (*stale, touched), num_stale + num_touched)
+            kind: _CachedShape(shape, (*stale, touched), num_stale + num_touched)
             for kind, (shape, stale, num_stale) in self._rows.copy().items()
             if num_stale <= most
         }

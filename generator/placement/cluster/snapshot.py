@@ -14,15 +14,15 @@ from types import MappingProxyType
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints, Levels, Mask, build_levels
-from generator.placement.cluster.slot_cache import Counted
+from generator.placement.cluster.levels import IntArray, TreeLevels, BoolArray, build_levels
+from generator.placement.cluster.slot_cache import SlotCache
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
 ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 SOFT_TAINT = ":PreferNoSchedule"
-MOST_SEEN = 16
+MAX_VIEWS = 16
 """Views of a snapshot that it remembers; then it begins anew, which needs no lock."""
 
 
@@ -40,7 +40,7 @@ class NodeSpec:
     schedulable: bool = True
 
     @property
-    def idle(self) -> Mapping[str, int]:
+    def initial_free(self) -> Mapping[str, int]:
         """Free quantities before running gangs are taken off."""
         return self.capacity if self.free is None else self.free
 
@@ -66,7 +66,7 @@ class RunningGang:
     pods: tuple[RunningPods, ...]
     priority: int = 0
     preemptible: bool = True
-    min: int | None = None
+    min_pods: int | None = None
     """Pods it must keep, else all of it is broken; None: pods stand alone."""
 
 
@@ -75,36 +75,36 @@ class Snapshot:
     """The state of a cluster at one generation."""
 
     tree: TopologyTree
-    levels: Levels
+    levels: TreeLevels
     specs: tuple[NodeSpec, ...]
     """One per node: those of the tree in tree order, then the others in natural order."""
     resources: tuple[str, ...]
     """Sorted names; row r of `free` is of `resources[r]`."""
-    free: Ints
+    free: IntArray
     """Shape (resources, nodes); below 0 where a node is overfull."""
     running: Mapping[str, RunningGang]
     """By gang."""
     nominated: Mapping[str, RunningGang]
     """Capacity reserved for gangs whose pods do not run yet, by any key; not taken off `free`."""
-    position: Mapping[str, int]
+    position_of: Mapping[str, int]
     """Column of a node."""
-    schedulable: Mask
+    schedulable: BoolArray
     """Per node."""
     taint_sets: tuple[frozenset[str], ...]
     """The distinct sets of hard taints, each as `key=value`."""
-    taint_set_of: Ints
+    taint_set_of: IntArray
     """Per node: index into `taint_sets`."""
-    _labels: dict[str, tuple[Ints, dict[str, int]]] = field(default_factory=dict, repr=False)
+    _labels: dict[str, tuple[IntArray, dict[str, int]]] = field(default_factory=dict, repr=False)
     """Label columns read so far; a memo of `specs`, never a state."""
-    _capacities: dict[str, Ints] = field(default_factory=dict, repr=False)
+    _capacities: dict[str, IntArray] = field(default_factory=dict, repr=False)
     """Capacities of nodes per resource read so far; a memo of `specs`."""
-    text_ranks: dict[int, Ints] = field(default_factory=dict, repr=False)
+    name_ranks: dict[int, IntArray] = field(default_factory=dict, repr=False)
     """Ranks of units by name per tier, read so far; a memo of `levels`."""
-    counted: Counted = field(default_factory=Counted, repr=False)
+    slot_cache: SlotCache = field(default_factory=SlotCache, repr=False)
     """Pods that fit, per kind of pod; a memo of all but `running` and `nominated`."""
     answers: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """Proved answers by request; a memo of the whole, which no changed snapshot takes over."""
-    seen: dict[tuple[str, ...], Snapshot] = field(default_factory=dict, init=False, repr=False)
+    views: dict[tuple[str, ...], Snapshot] = field(default_factory=dict, init=False, repr=False)
     """What gangs see of it, by the nominations that bind them; a memo."""
 
     @property
@@ -113,13 +113,13 @@ class Snapshot:
         return len(self.specs)
 
     @property
-    def num_in_tree(self) -> int:
+    def num_tree_nodes(self) -> int:
         """Nodes before this position are in the tree."""
         return len(self.tree.nodes)
 
-    def slots(
-        self, request: Mapping[str, int], *, most: int, at: Ints | slice = slice(None)
-    ) -> Ints:
+    def count_slots(
+        self, request: Mapping[str, int], *, unbounded: int, nodes: IntArray | slice = slice(None)
+    ) -> IntArray:
         """Return how many such pods fit each node; `most` where they ask for nothing.
 
         Args:
@@ -129,32 +129,32 @@ class Snapshot:
 
         Cost: O(resources × nodes).
         """
-        found: Ints | None = None
+        found: IntArray | None = None
         for name, need in request.items():
             if need == 0:
                 continue
             if name not in self.resources:
-                return np.zeros_like(self.taint_set_of[at])
-            row = self.free[self.resources.index(name), at]
+                return np.zeros_like(self.taint_set_of[nodes])
+            row = self.free[self.resources.index(name), nodes]
             fits = row if need == 1 else row // need
             found = fits if found is None else np.minimum(found, fits)
         if found is None:
-            return np.full_like(self.taint_set_of[at], most)
+            return np.full_like(self.taint_set_of[nodes], unbounded)
         return np.maximum(found, 0)
 
-    def quantities(self, resource: str, *, counts_free: bool) -> Ints:
+    def quantities(self, resource: str, *, counts_free: bool) -> IntArray:
         """Return how much of a resource each node has free, or in all."""
         if counts_free:
             if resource not in self.resources:
                 return np.zeros(self.num_nodes, dtype=np.int64)
-            free: Ints = self.free[self.resources.index(resource)]
+            free: IntArray = self.free[self.resources.index(resource)]
             return free
         if resource not in self._capacities:
             held = [spec.capacity.get(resource, 0) for spec in self.specs]
             self._capacities[resource] = np.array(held, dtype=np.int64)
         return self._capacities[resource]
 
-    def labelled(self, key: str, values: Iterable[str]) -> Mask:
+    def has_label(self, key: str, values: Iterable[str]) -> BoolArray:
         """Return which nodes carry the label with one of the values."""
         if key not in self._labels:
             names: dict[str, int] = {}
@@ -169,7 +169,7 @@ class Snapshot:
             return np.asarray(codes_of == wanted[0])
         return np.isin(codes_of, wanted)
 
-    def tolerated(self, tolerations: frozenset[str]) -> Mask:
+    def has_tolerated_taints(self, tolerations: frozenset[str]) -> BoolArray:
         """Return which nodes have no hard taint beyond those tolerated as `key` or `key=value`."""
         allowed = [
             all({mark, mark.split("=")[0]} & tolerations for mark in marks)
@@ -192,9 +192,9 @@ def build_snapshot(
     outside = sorted(nodes.keys() - set(tree.nodes), key=natural_key)
     specs = tuple(nodes.get(name) or NodeSpec(name) for name in (*tree.nodes, *outside))
     position = {spec.name: at for at, spec in enumerate(specs)}
-    resources = sorted({name for spec in specs for name in spec.idle})
+    resources = sorted({name for spec in specs for name in spec.initial_free})
     free = np.array(
-        [[spec.idle.get(name, 0) for spec in specs] for name in resources], dtype=np.int64
+        [[spec.initial_free.get(name, 0) for spec in specs] for name in resources], dtype=np.int64
     ).reshape(len(resources), len(specs))
     sets: dict[frozenset[str], int] = {}
     set_of = [sets.setdefault(_hard_taints(spec), len(sets)) for spec in specs]
@@ -206,31 +206,31 @@ def build_snapshot(
         free=free,
         running=MappingProxyType({}),
         nominated=MappingProxyType({gang.gang: gang for gang in nominated}),
-        position=MappingProxyType(position),
+        position_of=MappingProxyType(position),
         schedulable=np.array([spec.schedulable for spec in specs], dtype=np.bool_),
         taint_sets=tuple(sets),
         taint_set_of=np.array(set_of, dtype=np.int64),
     )
-    return _changed(empty, running, sign=-1)
+    return _change_running(empty, running, sign=-1)
 
 
 def with_running(snapshot: Snapshot, *gangs: RunningGang) -> Snapshot:
     """Return the snapshot once gangs, or more pods of some, run; O(resources × nodes + pods)."""
-    return _changed(snapshot, gangs, sign=-1)
+    return _change_running(snapshot, gangs, sign=-1)
 
 
 def without_running(snapshot: Snapshot, gang: str) -> Snapshot:
     """Return the snapshot after a gang has gone; the same where it does not run."""
     gone = snapshot.running.get(gang)
-    return snapshot if gone is None else _changed(snapshot, (gone,), sign=1)
+    return snapshot if gone is None else _change_running(snapshot, (gone,), sign=1)
 
 
 def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
     """Return the snapshot with other nominations than it has; nothing is counted anew."""
-    return _altered(snapshot, nominated=MappingProxyType(dict(nominated)))
+    return _replace_fields(snapshot, nominated=MappingProxyType(dict(nominated)))
 
 
-def seen_by(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
+def view_for(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
     """Return the snapshot as a gang sees it: nominations of others bind it up to its priority.
 
     Those of lower priority do not, nor do its own. It is a value apart that knows no answers, so
@@ -242,34 +242,38 @@ def seen_by(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
         if row.gang != gang and row.priority >= priority
     }
     names = tuple(binding)
-    view = snapshot.seen.get(names)
+    view = snapshot.views.get(names)
     if view is None:
-        if len(snapshot.seen) >= MOST_SEEN:
-            snapshot.seen.clear()
-        view = _without(snapshot, binding.values()) if binding else _altered(snapshot)
-        snapshot.seen[names] = view
+        if len(snapshot.views) >= MAX_VIEWS:
+            snapshot.views.clear()
+        view = (
+            _with_nominations_running(snapshot, binding.values())
+            if binding
+            else _replace_fields(snapshot)
+        )
+        snapshot.views[names] = view
     return view
 
 
-def _without(snapshot: Snapshot, gangs: Iterable[RunningGang]) -> Snapshot:
+def _with_nominations_running(snapshot: Snapshot, gangs: Iterable[RunningGang]) -> Snapshot:
     """Return the snapshot as if nominated gangs ran."""
-    free, touched = _free(snapshot, gangs, sign=-1)
-    return _altered(snapshot, free=free, counted=Counted(snapshot.counted, touched))
+    free, touched = _free_after(snapshot, gangs, sign=-1)
+    return _replace_fields(snapshot, free=free, counted=SlotCache(snapshot.slot_cache, touched))
 
 
-def _altered(snapshot: Snapshot, **changes: object) -> Snapshot:
+def _replace_fields(snapshot: Snapshot, **changes: object) -> Snapshot:
     """Return a snapshot with other values that knows no answers; a tenth of replace()'s time."""
     found = object.__new__(Snapshot)
     found.__dict__.update(snapshot.__dict__, answers={}, seen={}, **changes)
     return found
 
 
-_node = attrgetter("node")
+_node_name = attrgetter("node")
 
 
-def _free(
+def _free_after(
     snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int
-) -> tuple[Ints, frozenset[int]]:
+) -> tuple[IntArray, frozenset[int]]:
     """Return free quantities with what the pods of gangs ask for added, times the sign; and where.
 
     Cost: O(resources × nodes) to copy them, O(pods) to change them.
@@ -277,7 +281,7 @@ def _free(
     free, touched = snapshot.free.copy(), set[int]()
     row_of = {name: row for row, name in enumerate(snapshot.resources)}
     for pods in (pods for gang in gangs for pods in gang.pods):
-        at = snapshot.position.get(pods.node)
+        at = snapshot.position_of.get(pods.node)
         if at is None:
             continue
         touched.add(at)
@@ -288,8 +292,8 @@ def _free(
     return free, frozenset(touched)
 
 
-def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
-    running = _unfrozen(snapshot.running)
+def _change_running(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
+    running = _mutable_copy(snapshot.running)
     for gang in gangs:
         if sign > 0:
             del running[gang.gang]
@@ -299,12 +303,12 @@ def _changed(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> 
         else:
             pods = _sorted_pods(gang.pods)
             running[gang.gang] = gang if pods == gang.pods else replace(gang, pods=pods)
-    free, touched = _free(snapshot, gangs, sign=sign)
-    counted = snapshot.counted.changed(touched, snapshot.num_nodes)
-    return _altered(snapshot, free=free, running=MappingProxyType(running), counted=counted)
+    free, touched = _free_after(snapshot, gangs, sign=sign)
+    counted = snapshot.slot_cache.after_change(touched, snapshot.num_nodes)
+    return _replace_fields(snapshot, free=free, running=MappingProxyType(running), counted=counted)
 
 
-def _unfrozen(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
+def _mutable_copy(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
     """Return a copy to be changed; that of a mapping's proxy is a tenth of the work of dict()."""
     return running.copy() if isinstance(running, MappingProxyType) else dict(running)
 
@@ -312,7 +316,7 @@ def _unfrozen(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
 def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
     rows = list(pods)
     if len({row.node for row in rows}) == len(rows):
-        return tuple(sorted(rows, key=_node))
+        return tuple(sorted(rows, key=_node_name))
     return tuple(
         sorted(
             rows,

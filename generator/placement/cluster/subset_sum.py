@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from operator import itemgetter
 
-MOST_BITS = 1 << 26
+MAX_SUM_BITS = 1 << 26
 """Sums that are looked at: a bit each, 8 MiB in all, some milliseconds."""
 
 
-Alike = Sequence[tuple[int, Sequence[int]]]
+EqualBins = Sequence[tuple[int, Sequence[int]]]
 """Pods that fit each of those that are alike, and their indices in order; the fullest first."""
 
 
-def alike(rooms: Sequence[int], kinds: Sequence[Hashable]) -> Alike:
+def group_equal_bins(rooms: Sequence[int], kinds: Sequence[Hashable]) -> EqualBins:
     """Return which are alike.
 
     Args:
@@ -26,8 +26,8 @@ def alike(rooms: Sequence[int], kinds: Sequence[Hashable]) -> Alike:
     return sorted(found.values(), key=itemgetter(0), reverse=True)
 
 
-def fewest_nodes(
-    slots: Sequence[int], rows: Alike, num_pods: int, *, is_tight: bool
+def choose_fewest_nodes(
+    slots: Sequence[int], rows: EqualBins, num_pods: int, *, is_tight: bool
 ) -> list[int] | None:
     """Return the fewest nodes that hold so many pods, which all of them do; in order.
 
@@ -41,14 +41,14 @@ def fewest_nodes(
         num_pods: that they are to hold.
         is_tight: see above.
     """
-    kept, count = among_fewest(rows, num_pods)
+    kept, count = fewest_bins_candidates(rows, num_pods)
     top = slots[kept[0]]
     if all(slots[at] == top for at in kept):
         return kept[:count]
     width = count * rows[0][0] + 1
-    if len(kept) * (count + 1) * width > MOST_BITS:
+    if len(kept) * (count + 1) * width > MAX_SUM_BITS:
         return None
-    sums = _sums([slots[at] for at in kept], count, width)
+    sums = _reachable_sums([slots[at] for at in kept], count, width)
     over = sums[-1] >> count * width + num_pods
     goal = num_pods + (over & -over).bit_length() - 1 if is_tight else num_pods
     chosen: list[int] = []
@@ -63,7 +63,7 @@ def fewest_nodes(
     return chosen
 
 
-def poured(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
+def fill_in_order(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
     """Return pods per chosen index, in its order: each room is full before the next is used."""
     found: dict[int, int] = {}
     for at in chosen:
@@ -72,7 +72,7 @@ def poured(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[i
     return found
 
 
-def among_fewest(rows: Alike, num_pods: int) -> tuple[list[int], int]:
+def fewest_bins_candidates(rows: EqualBins, num_pods: int) -> tuple[list[int], int]:
     """Return which may be among the fewest that hold so many pods, and how few these are.
 
     All of them do. Of those that are alike the first ones are returned, as many as may be needed.
@@ -94,7 +94,7 @@ def among_fewest(rows: Alike, num_pods: int) -> tuple[list[int], int]:
     return kept, count
 
 
-def _sums(slots: Sequence[int], most: int, width: int) -> list[int]:
+def _reachable_sums(slots: Sequence[int], most: int, width: int) -> list[int]:
     """Return per number of last nodes, from none on, what some of them hold.
 
     Bit `num * width + total` tells whether `num` of them, up to `most`, hold so many pods.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generator.placement.cluster.levels import CLUSTER, NODE
+from generator.placement.cluster.levels import CLUSTER_TIER, NODE_TIER
 from generator.placement.cluster.snapshot import Snapshot
 
 
@@ -10,15 +10,15 @@ class UnknownTier(LookupError):  # noqa: N818 - reads as what it is; caught wher
     """A tier that the tree lacks."""
 
 
-def height(snapshot: Snapshot, tier: str | None) -> int:
+def tier_index(snapshot: Snapshot, tier: str | None) -> int:
     """Return the height of a tier by name, or by its integer in text form.
 
     Raises:
         UnknownTier: the tree has no such tier.
     """
-    if tier == NODE:
+    if tier == NODE_TIER:
         return 0
-    if tier == CLUSTER:
+    if tier == CLUSTER_TIER:
         return snapshot.levels.root
     found = None if tier is None else snapshot.tree.tier_of(tier)
     if found is None:

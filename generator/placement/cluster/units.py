@@ -16,80 +16,84 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints, Levels, least
-from generator.placement.cluster.subset_sum import Alike, alike
+from generator.placement.cluster.levels import IntArray, TreeLevels, units_with_min
+from generator.placement.cluster.subset_sum import EqualBins, group_equal_bins
 
-LEAF = 1
+LEAF_TIER = 1
 """Height of the lowest tier of domains."""
-MOST_CELLS = 1 << 22
+MAX_CELLS = 1 << 22
 """Units times children of the widest one, up to which units are sorted by kind."""
-MOST_PODS = int(np.iinfo(np.int32).max)
+MAX_SLOTS = int(np.iinfo(np.int32).max)
 """Pods per unit up to which they are."""
-MOST_REMEMBERED = 1024
+MAX_CACHED = 1024
 """Kinds of units whose tightest ones are remembered, and numbers of pods; then it begins anew."""
-MOST_ADDED = 64
+MAX_ADDED_CLASSES = 64
 """Kinds that changes may add before units are sorted by kind anew, beside as many as there were.
 
 A unit that has changed is a kind of its own, which may be there already.
 """
 
 
-class Unit(NamedTuple):
+class UnitSlots(NamedTuple):
     """One unit."""
 
-    first: int
+    first_child: int
     """Its first child."""
-    rooms: tuple[int, ...]
+    child_slots: tuple[int, ...]
     """Per child: pods that fit."""
-    rows: Alike
+    equal_children: EqualBins
     """Children that hold as many."""
 
     @classmethod
-    def of(cls, first: int, rooms: Sequence[int]) -> Self:
+    def build(cls, first: int, rooms: Sequence[int]) -> Self:
         """Return a unit of which so many pods fit each child."""
-        return cls(first, tuple(rooms), alike(rooms, rooms))
+        return cls(first, tuple(rooms), group_equal_bins(rooms, rooms))
 
 
-def tightest(levels: Levels, rooms: Sequence[Ints], tier: int, units: Ints) -> Ints:
+def tightest_units(
+    levels: TreeLevels, rooms: Sequence[IntArray], tier: int, units: IntArray
+) -> IntArray:
     """Return the units of a tier with least room in them, then in those around, nearest first."""
-    units = least(units, rooms[tier][units])
+    units = units_with_min(units, rooms[tier][units])
     for outer in range(tier + 1, levels.root):
         if len(units) > 1:
-            around = levels.unit[outer][levels.starts[tier][units]]
-            units = least(units, rooms[outer][around])
+            around = levels.unit_of_node[outer][levels.starts[tier][units]]
+            units = units_with_min(units, rooms[outer][around])
     return units
 
 
-class _Kinds(NamedTuple):
+class _UnitClasses(NamedTuple):
     """Units by what their children hold, those with less room in all before those with more."""
 
-    of_unit: Ints
+    class_of_unit: IntArray
     """Per unit: its kind."""
-    room: Ints
+    slots: IntArray
     """Per kind: pods that fit a unit, ascending."""
-    sums: Ints
+    prefix_sums: IntArray
     """Shape (children of the widest unit, kinds): pods in the fullest child, the two fullest, on.
 
     All 0 where the last unit of a kind has changed.
     """
-    num_sorted: int
+    num_sorted_classes: int
     """Kinds at the last time that all units were sorted."""
 
 
-class Units:
+class UnitIndex:
     """All units of a tier at one moment.
 
     What is remembered needs no lock, as another thread may write the same.
     """
 
-    def __init__(self, levels: Levels, rooms: Sequence[Ints], tier: int, kinds: _Kinds) -> None:
+    def __init__(
+        self, levels: TreeLevels, rooms: Sequence[IntArray], tier: int, kinds: _UnitClasses
+    ) -> None:
         """Look at units that are sorted by kind."""
-        self._levels, self._rooms, self._tier, self._kinds = levels, rooms, tier, kinds
-        self._children: dict[int, int] = {}
-        self._tightest: dict[tuple[int, bytes], tuple[Unit, ...]] = {}
+        self._levels, self._slots_by_tier, self._tier, self._classes = levels, rooms, tier, kinds
+        self._tightest_children: dict[int, int] = {}
+        self._tightest_by_classes: dict[tuple[int, bytes], tuple[UnitSlots, ...]] = {}
 
     @classmethod
-    def of(cls, levels: Levels, rooms: Sequence[Ints], tier: int) -> Self | None:
+    def build(cls, levels: TreeLevels, rooms: Sequence[IntArray], tier: int) -> Self | None:
         """Sort them by kind; None where they are too many, or hold too much.
 
         Args:
@@ -102,9 +106,9 @@ class Units:
         first = levels.first_child[tier]
         width = int((first[1:] - first[:-1]).max(initial=0))
         num_units = len(first) - 1
-        if num_units * width > MOST_CELLS or int(rooms[tier].max(initial=0)) > MOST_PODS:
+        if num_units * width > MAX_CELLS or int(rooms[tier].max(initial=0)) > MAX_SLOTS:
             return None
-        ranked = _ranked(first, rooms[tier - 1], np.arange(num_units), width)
+        ranked = _sorted_child_slots(first, rooms[tier - 1], np.arange(num_units), width)
         raw, size = ranked.tobytes(), ranked.itemsize * width
         keys = [raw[start : start + size] for start in range(0, len(raw), size)]
         firsts = {key: unit for unit, key in reversed(list(enumerate(keys)))}
@@ -112,112 +116,118 @@ class Units:
         at = at[rooms[tier][at].argsort(kind="stable")]
         numbers = {keys[unit]: kind for kind, unit in enumerate(at.tolist())}
         of_unit = np.array([numbers[key] for key in keys])
-        kinds = _Kinds(of_unit, rooms[tier][at], _sums(ranked[at]), len(at))
+        kinds = _UnitClasses(of_unit, rooms[tier][at], _prefix_sums(ranked[at]), len(at))
         return cls(levels, rooms, tier, kinds)
 
-    def changed(self, rooms: Sequence[Ints], at: Ints) -> Units | None:
+    def with_slots(self, rooms: Sequence[IntArray], at: IntArray) -> UnitIndex | None:
         """Return them once other numbers of pods fit some nodes; None: sort them anew."""
-        before, levels, tier = self._kinds, self._levels, self._tier
-        units = np.array(sorted(set(levels.unit[tier][at].tolist())))
+        before, levels, tier = self._classes, self._levels, self._tier
+        units = np.array(sorted(set(levels.unit_of_node[tier][at].tolist())))
         units = units[rooms[tier][units].argsort(kind="stable")]
-        room, num_kinds = rooms[tier][units], len(before.room) + len(units)
-        is_full = num_kinds > 2 * before.num_sorted + MOST_ADDED
-        if is_full or room[-1] > MOST_PODS:
+        room, num_kinds = rooms[tier][units], len(before.slots) + len(units)
+        is_full = num_kinds > 2 * before.num_sorted_classes + MAX_ADDED_CLASSES
+        if is_full or room[-1] > MAX_SLOTS:
             return None
-        at = before.room.searchsorted(room)
-        ranked = _ranked(levels.first_child[tier], rooms[tier - 1], units, len(before.sums))
-        sums = _inserted(before.sums, at, _sums(ranked))
-        own = np.arange(len(before.room))
-        of_unit = (own + at.searchsorted(own, side="right"))[before.of_unit]
+        at = before.slots.searchsorted(room)
+        ranked = _sorted_child_slots(
+            levels.first_child[tier], rooms[tier - 1], units, len(before.prefix_sums)
+        )
+        sums = _insert_columns(before.prefix_sums, at, _prefix_sums(ranked))
+        own = np.arange(len(before.slots))
+        of_unit = (own + at.searchsorted(own, side="right"))[before.class_of_unit]
         left = set(of_unit[units].tolist())
         of_unit[units] = at + np.arange(len(units))
         for kind in left:
             if not (of_unit == kind).any():
                 sums[:, kind] = 0
-        kinds = _Kinds(of_unit, _inserted(before.room, at, room), sums, before.num_sorted)
-        return Units(levels, rooms, tier, kinds)
+        kinds = _UnitClasses(
+            of_unit, _insert_columns(before.slots, at, room), sums, before.num_sorted_classes
+        )
+        return UnitIndex(levels, rooms, tier, kinds)
 
     @property
-    def kind_of(self) -> Ints:
+    def class_of_unit(self) -> IntArray:
         """Per unit a number: the same where children hold the same, in whatever order."""
-        return self._kinds.of_unit
+        return self._classes.class_of_unit
 
     @cached_property
-    def is_even(self) -> bool:
+    def is_uniform(self) -> bool:
         """Whether all children that hold any pod hold the same number."""
-        rooms = np.unique(self._rooms_inside())
+        rooms = np.unique(self._child_slots_by_class())
         return len(rooms[rooms > 0]) <= 1
 
-    def child(self, num_pods: int) -> int | None:
+    def tightest_child(self, num_pods: int) -> int | None:
         """Return the child that holds so many pods and hardly more, in the tightest unit with such.
 
         None where no child holds so many.
         """
-        if self._most[0] < num_pods:
+        if self._max_prefix_sums[0] < num_pods:
             return None
-        known = self._children.get(num_pods)
+        known = self._tightest_children.get(num_pods)
         if known is None:
-            rooms = self._rooms_inside()
+            rooms = self._child_slots_by_class()
             room = int(rooms[rooms >= num_pods].min())
-            unit, *_ = self._units_of((rooms == room).any(axis=0).nonzero()[0])
-            if len(self._children) >= MOST_REMEMBERED:
-                self._children.clear()
-            known = self._children[num_pods] = unit.first + unit.rooms.index(room)
+            unit, *_ = self._tightest_of_classes((rooms == room).any(axis=0).nonzero()[0])
+            if len(self._tightest_children) >= MAX_CACHED:
+                self._tightest_children.clear()
+            known = self._tightest_children[num_pods] = unit.first_child + unit.child_slots.index(
+                room
+            )
         return known
 
-    def tightest(self, num_pods: int) -> tuple[Unit, ...]:
+    def tightest_units(self, num_pods: int) -> tuple[UnitSlots, ...]:
         """Return the tightest of the units that hold so many pods in the fewest children.
 
         The first one of each kind, in tree order; none where no unit holds so many.
         """
-        row = bisect_left(self._most, num_pods)
-        if row == len(self._most):
+        row = bisect_left(self._max_prefix_sums, num_pods)
+        if row == len(self._max_prefix_sums):
             return ()
-        is_enough = self._kinds.sums[row] >= num_pods
+        is_enough = self._classes.prefix_sums[row] >= num_pods
         first = int(is_enough.argmax())
-        kinds = is_enough[first : self._ends[first]].tobytes()
-        known = self._tightest.get((first, kinds))
+        kinds = is_enough[first : self._class_ends[first]].tobytes()
+        known = self._tightest_by_classes.get((first, kinds))
         if known is None:
-            if len(self._tightest) >= MOST_REMEMBERED:
-                self._tightest.clear()
+            if len(self._tightest_by_classes) >= MAX_CACHED:
+                self._tightest_by_classes.clear()
             found = first + np.frombuffer(kinds, dtype=np.bool_).nonzero()[0]
-            known = self._tightest[first, kinds] = self._units_of(found)
+            known = self._tightest_by_classes[first, kinds] = self._tightest_of_classes(found)
         return known
 
     @cached_property
-    def _most(self) -> list[int]:
+    def _max_prefix_sums(self) -> list[int]:
         """Pods in the fullest child of any unit, in the two fullest, on; ascending."""
-        found: list[int] = self._kinds.sums.max(axis=1).tolist()
+        found: list[int] = self._classes.prefix_sums.max(axis=1).tolist()
         return found
 
     @cached_property
-    def _ends(self) -> list[int]:
+    def _class_ends(self) -> list[int]:
         """Per kind: where those with as much room end."""
-        room = self._kinds.room
+        room = self._classes.slots
         found: list[int] = room.searchsorted(room, side="right").tolist()
         return found
 
-    def _rooms_inside(self) -> Ints:
+    def _child_slots_by_class(self) -> IntArray:
         """Return pods per child, the fullest first, a column per kind."""
-        return np.diff(self._kinds.sums, axis=0, prepend=0)
+        return np.diff(self._classes.prefix_sums, axis=0, prepend=0)
 
-    def _units_of(self, kinds: Ints) -> tuple[Unit, ...]:
+    def _tightest_of_classes(self, kinds: IntArray) -> tuple[UnitSlots, ...]:
         """Return the tightest units of some kinds, the first one of each kind, in tree order."""
-        of_unit = self._kinds.of_unit
+        of_unit = self._classes.class_of_unit
         units = (of_unit == kinds[0]) if len(kinds) == 1 else np.isin(of_unit, kinds)
-        units = tightest(self._levels, self._rooms, self._tier, units.nonzero()[0])
+        units = tightest_units(self._levels, self._slots_by_tier, self._tier, units.nonzero()[0])
         firsts: dict[int, int] = {}
         for unit in units.tolist():
             firsts.setdefault(of_unit.item(unit), unit)
-        return tuple(map(self._unit, firsts.values()))
+        return tuple(map(self._unit_slots, firsts.values()))
 
-    def _unit(self, at: int) -> Unit:
+    def _unit_slots(self, at: int) -> UnitSlots:
         children = self._levels.children(self._tier, at)
-        rooms = self._rooms[self._tier - 1][children.start : children.stop]
-        return Unit.of(children.start, rooms.tolist())
+        rooms = self._slots_by_tier[self._tier - 1][children.start : children.stop]
+        return UnitSlots.build(children.start, rooms.tolist())
 
 
-def _ranked(first: Ints, rooms: Ints, units: Ints, width: int) -> Ints:
+def _sorted_child_slots(first: IntArray, rooms: IntArray, units: IntArray, width: int) -> IntArray:
     """Return a row per unit: pods that fit its children, the fullest first, then 0."""
     at = first[units][:, np.newaxis] + np.arange(width)
     held = rooms.take(at, mode="clip").astype(np.int32)
@@ -226,12 +236,12 @@ def _ranked(first: Ints, rooms: Ints, units: Ints, width: int) -> Ints:
     return np.ascontiguousarray(held[:, ::-1])
 
 
-def _sums(ranked: Ints) -> Ints:
+def _prefix_sums(ranked: IntArray) -> IntArray:
     """Return the sums over the fullest children, a column per row."""
     return ranked.T.cumsum(axis=0, dtype=np.int32)
 
 
-def _inserted(rows: Ints, at: Ints, more: Ints) -> Ints:
+def _insert_columns(rows: IntArray, at: IntArray, more: IntArray) -> IntArray:
     """Return an array with more along its last axis, each before one that was there; in order."""
     begins = [0, *at.tolist()]
     parts = [

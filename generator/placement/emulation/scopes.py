@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from generator.placement.cluster.tiers import height
+from generator.placement.cluster.tiers import tier_index
 from generator.placement.problem.problem import Problem
 
 
@@ -20,12 +20,12 @@ class Scope(NamedTuple):
     preferred: tuple[int, ...]
 
     @property
-    def named(self) -> list[int]:
+    def named_tiers(self) -> list[int]:
         """Tiers that the scope names."""
         return [*self.preferred, *([] if self.required is None else [self.required])]
 
 
-class Scopes:
+class ScopeBuilder:
     """Builds the scopes of one problem."""
 
     def __init__(self, problem: Problem) -> None:
@@ -38,40 +38,42 @@ class Scopes:
             if group.leader_of in names and group.count == 1
         }
 
-    def job(self) -> Scope:
+    def job_scope(self) -> Scope:
         """Return the scope of the whole job; an only group's tiers are the job's."""
         request = self._request
-        members = self._members(
-            self._outer(len(request.groups), [row.groups for row in request.sets]),
-            self._outer(len(request.sets), [row.sets for row in request.sets]),
+        members = self._member_scopes(
+            self._outermost(len(request.groups), [row.groups for row in request.sets]),
+            self._outermost(len(request.sets), [row.sets for row in request.sets]),
         )
-        return self._around(members, request.required, request.preferred)
+        return self._enclosing_scope(members, request.required, request.preferred)
 
-    def _outer(self, count: int, inner: Sequence[tuple[int, ...]]) -> list[int]:
+    def _outermost(self, count: int, inner: Sequence[tuple[int, ...]]) -> list[int]:
         held = {at for row in inner for at in row}
         return [at for at in range(count) if at not in held]
 
-    def _members(self, groups: Sequence[int], sets: Sequence[int]) -> tuple[Scope, ...]:
+    def _member_scopes(self, groups: Sequence[int], sets: Sequence[int]) -> tuple[Scope, ...]:
         leaders = set(self._leader_of.values())
-        found = [self._group(at) for at in groups if at not in leaders]
-        found += [self._set(at) for at in sets]
+        found = [self._group_scope(at) for at in groups if at not in leaders]
+        found += [self._set_scope(at) for at in sets]
         return tuple(sorted(found, key=lambda scope: min(scope.groups)))
 
-    def _group(self, at: int) -> Scope:
+    def _group_scope(self, at: int) -> Scope:
         group = self._request.groups[at]
         leader = self._leader_of.get(at)
         held = (at,) if leader is None else (leader, at)
-        return Scope(held, (), *self._bounds(group.required, group.preferred))
+        return Scope(held, (), *self._tier_bounds(group.required, group.preferred))
 
-    def _set(self, at: int) -> Scope:
+    def _set_scope(self, at: int) -> Scope:
         row = self._request.sets[at]
-        return self._around(self._members(row.groups, row.sets), row.required, row.preferred)
+        return self._enclosing_scope(
+            self._member_scopes(row.groups, row.sets), row.required, row.preferred
+        )
 
-    def _around(
+    def _enclosing_scope(
         self, members: tuple[Scope, ...], required: str | None, preferred: Sequence[str]
     ) -> Scope:
         """Return a scope of members; one of an only group is that group's, with both bounds."""
-        tier, wishes = self._bounds(required, preferred)
+        tier, wishes = self._tier_bounds(required, preferred)
         if len(members) == 1 and not members[0].members:
             only = members[0]
             caps = [cap for cap in (tier, only.required) if cap is not None]
@@ -79,8 +81,8 @@ class Scopes:
         groups = tuple(group for member in members for group in member.groups)
         return Scope(groups, members, tier, wishes)
 
-    def _bounds(
+    def _tier_bounds(
         self, required: str | None, preferred: Sequence[str]
     ) -> tuple[int | None, tuple[int, ...]]:
-        tier = None if required is None else height(self._snapshot, required)
-        return tier, tuple(height(self._snapshot, name) for name in preferred)
+        tier = None if required is None else tier_index(self._snapshot, required)
+        return tier, tuple(tier_index(self._snapshot, name) for name in preferred)

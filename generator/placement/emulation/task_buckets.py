@@ -12,10 +12,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from generator.placement.problem.problem import Problem
-from generator.placement.request import Roles
+from generator.placement.request import RoleAffinity
 
 
-class Standing(IntEnum):
+class AffinityKind(IntEnum):
     """What a role is to others, by the strongest set that names it."""
 
     NONE = 0
@@ -25,7 +25,7 @@ class Standing(IntEnum):
     REPELS_ITSELF = 4
 
 
-class Pod(NamedTuple):
+class TaskPod(NamedTuple):
     """One pod that is to be placed."""
 
     group: int
@@ -39,15 +39,15 @@ class Bucket:
 
     node: int | None = None
     """Position of the running pods that opened it."""
-    names: Counter[int] = field(default_factory=Counter)
+    pods_per_group: Counter[int] = field(default_factory=Counter)
     """Pods per group, running ones included."""
-    pods: list[Pod] = field(default_factory=list)
+    pods: list[TaskPod] = field(default_factory=list)
     """New ones, in the order they joined."""
     load: int = 0
     """What the new pods ask for, all quantities summed."""
 
 
-class Affinity:
+class AffinityIndex:
     """How groups attract and repel each other, by index."""
 
     def __init__(self, problem: Problem) -> None:
@@ -55,88 +55,90 @@ class Affinity:
         groups = problem.request.groups
         index = {group.name: at for at, group in enumerate(groups)}
         self.roles = problem.request.roles
-        self.attracts = _relation(self.roles.attract, index)
-        self.repels = _relation(self.roles.repel, index)
-        self.standing = [_standing(self.roles, group.name) for group in groups]
+        self.attracts = _group_pairs(self.roles.attract, index)
+        self.repels = _group_pairs(self.roles.repel, index)
+        self.kinds = [_affinity_kind(self.roles, group.name) for group in groups]
         listed = {name: at for at, name in enumerate(self.roles.order)}
         self.rank = [listed.get(group.name, len(listed)) for group in groups]
         self.names = [group.name for group in groups]
 
-    def of(self, group: int, names: Counter[int]) -> int:
+    def net_attraction(self, group: int, names: Counter[int]) -> int:
         """Return how many of these pods attract a pod of a group, less those that repel it."""
         return sum(
             count * (((group, other) in self.attracts) - ((group, other) in self.repels))
             for other, count in names.items()
         )
 
-    def repelled(self, group: int, names: Counter[int]) -> int:
+    def num_repelling(self, group: int, names: Counter[int]) -> int:
         """Return how many of these pods repel a pod of a group."""
         return sum(count for other, count in names.items() if (group, other) in self.repels)
 
-    def order(self, pod: Pod) -> tuple[object, ...]:
+    def sort_key(self, pod: TaskPod) -> tuple[object, ...]:
         """Return what pods are sorted by."""
         return (
             self.rank[pod.group],
-            -self.standing[pod.group],
+            -self.kinds[pod.group],
             self.names[pod.group],
             pod.number,
         )
 
 
-def build_buckets(problem: Problem, counts: tuple[int, ...], affinity: Affinity) -> list[Bucket]:
+def build_buckets(
+    problem: Problem, counts: tuple[int, ...], affinity: AffinityIndex
+) -> list[Bucket]:
     """Return the buckets of so many pods per group, oldest first."""
-    buckets = _running(problem)
+    buckets = _running_buckets(problem)
     loads = [sum(quantity for _, quantity in group.request) for group in problem.request.groups]
     pods = [
-        Pod(group, index)
+        TaskPod(group, index)
         for group, count in enumerate(counts)
-        if affinity.standing[group]
+        if affinity.kinds[group]
         for index in range(count)
     ]
-    for pod in sorted(pods, key=affinity.order):
+    for pod in sorted(pods, key=affinity.sort_key):
         ranked = [
-            (-affinity.of(pod.group, bucket.names), bucket.load, at)
+            (-affinity.net_attraction(pod.group, bucket.pods_per_group), bucket.load, at)
             for at, bucket in enumerate(buckets)
         ]
         best = min(ranked, default=None)
         if best is None or best[0] > 0:
             buckets.append(Bucket())
         chosen = buckets[-1] if best is None or best[0] > 0 else buckets[best[2]]
-        chosen.names[pod.group] += 1
+        chosen.pods_per_group[pod.group] += 1
         chosen.pods.append(pod)
         chosen.load += loads[pod.group]
     return buckets
 
 
-def sequence(
-    counts: tuple[int, ...], buckets: list[Bucket], affinity: Affinity
-) -> list[tuple[Pod, Bucket | None]]:
+def order_pods(
+    counts: tuple[int, ...], buckets: list[Bucket], affinity: AffinityIndex
+) -> list[tuple[TaskPod, Bucket | None]]:
     """Return all pods in the order in which they are placed: the largest bucket first."""
-    by_size = sorted(buckets, key=lambda bucket: -bucket.names.total())
+    by_size = sorted(buckets, key=lambda bucket: -bucket.pods_per_group.total())
     inside = [
-        (pod, bucket) for bucket in by_size for pod in sorted(bucket.pods, key=affinity.order)
+        (pod, bucket) for bucket in by_size for pod in sorted(bucket.pods, key=affinity.sort_key)
     ]
     held = {pod for pod, _ in inside}
     outside = [
-        Pod(group, index)
+        TaskPod(group, index)
         for group, count in enumerate(counts)
         for index in range(count)
-        if Pod(group, index) not in held
+        if TaskPod(group, index) not in held
     ]
     return [*inside, *((pod, None) for pod in outside)]
 
 
-def _running(problem: Problem) -> list[Bucket]:
+def _running_buckets(problem: Problem) -> list[Bucket]:
     """Return one bucket per node where pods of the gang run, by node name."""
     found: dict[int, Bucket] = {}
-    for group, row in enumerate(problem.own_of):
+    for group, row in enumerate(problem.running_positions_of):
         for at in row:
-            found.setdefault(at, Bucket(node=at)).names[group] += 1
+            found.setdefault(at, Bucket(node=at)).pods_per_group[group] += 1
     specs = problem.snapshot.specs
     return [found[at] for at in sorted(found, key=lambda at: specs[at].name)]
 
 
-def _relation(sets: tuple[tuple[str, ...], ...], index: dict[str, int]) -> set[tuple[int, int]]:
+def _group_pairs(sets: tuple[tuple[str, ...], ...], index: dict[str, int]) -> set[tuple[int, int]]:
     """Return all ordered pairs of a list of sets; a set of one pairs a role with itself."""
     return {
         (index[first], index[second])
@@ -147,13 +149,13 @@ def _relation(sets: tuple[tuple[str, ...], ...], index: dict[str, int]) -> set[t
     }
 
 
-def _standing(roles: Roles, name: str) -> Standing:
-    alone = (Standing.ATTRACTS_ITSELF, Standing.REPELS_ITSELF)
-    among = (Standing.ATTRACTED, Standing.REPELS_OTHERS)
+def _affinity_kind(roles: RoleAffinity, name: str) -> AffinityKind:
+    alone = (AffinityKind.ATTRACTS_ITSELF, AffinityKind.REPELS_ITSELF)
+    among = (AffinityKind.ATTRACTED, AffinityKind.REPELS_OTHERS)
     found = [
         (alone if len(names) == 1 else among)[at]
         for at, name_sets in enumerate((roles.attract, roles.repel))
         for names in name_sets
         if name in names
     ]
-    return max(found, default=Standing.NONE)
+    return max(found, default=AffinityKind.NONE)

@@ -13,39 +13,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from generator.placement.answer import NOTHING
-from generator.placement.cluster.levels import Ints
-from generator.placement.emulation.balanced import Balancing
-from generator.placement.emulation.pod_shares import Sharing
-from generator.placement.emulation.scopes import Scope, Scopes
-from generator.placement.explanation.deferred import DeferredMapping
+from generator.placement.answer import NO_DETAILS
+from generator.placement.cluster.levels import IntArray
+from generator.placement.emulation.balanced import BalancedShares
+from generator.placement.emulation.pod_shares import DomainFiller
+from generator.placement.emulation.scopes import Scope, ScopeBuilder
+from generator.placement.explanation.deferred import LazyMapping
 from generator.placement.explanation.verdicts import unit_name
-from generator.placement.presets import PRESETS, By, Sort, Tried, Walk
-from generator.placement.problem.constraints import keeps_rules
-from generator.placement.problem.domain_capacity import NONE_FITS, Rooms, inside
-from generator.placement.problem.free_capacity import Leftover
+from generator.placement.presets import PRESETS, SortKey, DomainSort, CandidateTiers, PlacementWalk
+from generator.placement.problem.constraints import satisfies_rules
+from generator.placement.problem.domain_capacity import NONE_FITS, GroupCapacity, units_inside
+from generator.placement.problem.free_capacity import FreeSlots
 from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import Problem
-from generator.placement.solve.budget import Effort
-from generator.placement.solve.candidate import Solution
-from generator.placement.solve.pod_counts import choices, step_of
+from generator.placement.solve.budget import Budget
+from generator.placement.solve.candidate import PlacementCandidate
+from generator.placement.solve.pod_counts import pod_count_choices, pod_count_step
 
-Pods = list[list[int]]
+PositionsPerGroup = list[list[int]]
 """Per group the positions of its pods."""
 
 
-SHOWN_DOMAINS = 100
+MAX_SHOWN_DOMAINS = 100
 """Domains tried that are part of the answer."""
 
 
-class Place(NamedTuple):
+class UnitRef(NamedTuple):
     """A unit of a tier."""
 
     tier: int
     unit: int
 
 
-def walked(problem: Problem, effort: Effort) -> Solution | None:
+def place_by_walk(problem: Problem, effort: Budget) -> PlacementCandidate | None:
     """Return what the preset's walk places, None where it finds nothing that keeps all rules.
 
     Raises:
@@ -55,155 +55,177 @@ def walked(problem: Problem, effort: Effort) -> Solution | None:
     if walk is None or not _is_walkable(problem):
         return None
     walker = Walker(problem, walk)
-    pods = walker.from_minimum() if walk.starts_with_minimum else walker.most(effort)
+    pods = walker.place_minimum() if walk.starts_with_minimum else walker.place_most(effort)
     if pods is None:
         return None
     rows = tuple(tuple(sorted(row)) for row in pods)
-    working = _candidates(walker)
-    return Solution(rows, measure(problem, rows, 0), is_proved=True, working=working)
+    working = _candidate_details(walker)
+    return PlacementCandidate(
+        rows, measure(problem, rows, 0), is_proved=True, preset_details=working
+    )
 
 
-def tried_in_vain(problem: Problem) -> Mapping[str, Any]:
+def describe_candidates(problem: Problem) -> Mapping[str, Any]:
     """Return what the preset's walk tries for a gang that fits nowhere, as the answer shows it."""
     walk = PRESETS[problem.request.preset].walk
     if walk is None or not _is_walkable(problem):
-        return NOTHING
-    return _candidates(Walker(problem, walk))
+        return NO_DETAILS
+    return _candidate_details(Walker(problem, walk))
 
 
-def _candidates(walker: Walker) -> Mapping[str, Any]:
-    return DeferredMapping(lambda: {"candidates": walker.candidates()})
+def _candidate_details(walker: Walker) -> Mapping[str, Any]:
+    return LazyMapping(lambda: {"candidates": walker.candidate_names()})
 
 
 def _is_walkable(problem: Problem) -> bool:
     """Return whether pods can be counted per domain without looking at slices one by one."""
     layers = [layer for group in problem.request.groups for layer in group.slices]
     is_plain = not any(layer.has_short or layer.is_indexed for layer in layers)
-    grows_in_slices = bool(problem.own) and any(layer.tier for layer in layers)
-    is_open = not problem.request.strategies and problem.eviction is None
+    grows_in_slices = bool(problem.running_positions) and any(layer.tier for layer in layers)
+    is_open = not problem.request.strategies and problem.evictable is None
     return is_open and is_plain and not grows_in_slices
 
 
 class Walker:
     """The walk of one problem."""
 
-    def __init__(self, problem: Problem, walk: Walk) -> None:
+    def __init__(self, problem: Problem, walk: PlacementWalk) -> None:
         """Arrange groups as scopes; nothing is placed yet."""
         self._problem, self._walk = problem, walk
         self._levels = problem.snapshot.levels
-        self._scope = Scopes(problem).job()
+        self._scope = ScopeBuilder(problem).job_scope()
 
     @property
-    def _steering(self) -> list[str]:
+    def _steering_nodes(self) -> list[str]:
         """Nodes that steer which domains are tried, as running pods do."""
-        position = self._problem.snapshot.position
+        position = self._problem.snapshot.position_of
         return [n for n in self._problem.request.options.preferred_nodes if n in position]
 
-    def candidates(self) -> list[str]:
+    def candidate_names(self) -> list[str]:
         """Return the names of the domains that are tried for the job, in that order."""
         groups = self._problem.request.groups
         is_least = self._walk.starts_with_minimum
         counts = [group.least or 1 if is_least else group.count for group in groups]
-        root, left = Place(self._levels.root, 0), Leftover(self._problem)
-        places = islice(self._domains(self._scope, counts, left, root), SHOWN_DOMAINS)
+        root, left = UnitRef(self._levels.root, 0), FreeSlots(self._problem)
+        places = islice(self._candidate_domains(self._scope, counts, left, root), MAX_SHOWN_DOMAINS)
         return [unit_name(self._problem, place.tier, place.unit) for place in places]
 
-    def most(self, effort: Effort) -> Pods | None:
+    def place_most(self, effort: Budget) -> PositionsPerGroup | None:
         """Return the placement of the first choice of pods per group that can be placed."""
-        for counts in choices(self._problem, effort):
-            found = self._even(counts, effort) if self._walk.is_even else None
-            found = found or self._placed(counts)
+        for counts in pod_count_choices(self._problem, effort):
+            found = self._place_evenly(counts, effort) if self._walk.shares_evenly else None
+            found = found or self._place_counts(counts)
             if found is not None:
                 return found
         return None
 
-    def _even(self, counts: Sequence[int], effort: Effort) -> Pods | None:
+    def _place_evenly(self, counts: Sequence[int], effort: Budget) -> PositionsPerGroup | None:
         """Return the pods of an only group in even shares over its preferred tier."""
         scope = self._scope
         if scope.members or scope.required is not None or not scope.preferred:
             return None
-        left, pods = Leftover(self._problem), [list[int]() for _ in counts]
-        rooms, num_pods = self._rooms(scope, left), counts[scope.groups[-1]]
-        for share in Balancing(rooms, min(scope.preferred), num_pods, effort).shares() or ():
-            inner = scope if share.leads else scope._replace(groups=scope.groups[-1:])
+        left, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
+        rooms, num_pods = self._capacity_of(scope, left), counts[scope.groups[-1]]
+        for share in (
+            BalancedShares(rooms, min(scope.preferred), num_pods, effort).find_shares() or ()
+        ):
+            inner = scope if share.has_leader else scope._replace(groups=scope.groups[-1:])
             there = [share.num_pods if at == scope.groups[-1] else n for at, n in enumerate(counts)]
-            if not self._put(inner, there, left, (Place(share.tier, share.unit), pods)):
+            if not self._place_group(inner, there, left, (UnitRef(share.tier, share.unit), pods)):
                 return None
         is_whole = all(len(row) == n for row, n in zip(pods, counts, strict=True))
-        return pods if is_whole and keeps_rules(self._problem, pods) else None
+        return pods if is_whole and satisfies_rules(self._problem, pods) else None
 
-    def from_minimum(self) -> Pods | None:
+    def place_minimum(self) -> PositionsPerGroup | None:
         """Return the placement of the fewest pods that will do, grown by as many as fit beside."""
         groups = self._problem.request.groups
         whole = tuple(group.count for group in groups)
-        steps = [step_of(self._problem, at) for at in range(len(groups))]
+        steps = [pod_count_step(self._problem, at) for at in range(len(groups))]
         least = tuple(
             min(-(-group.least // step) * step, group.count)
             for group, step in zip(groups, steps, strict=True)
         )
         if not any(least):
             least = whole
-        grown = self._placed(least, grown=whole)
+        grown = self._place_counts(least, grown_counts=whole)
         if grown is not None and sum(map(len, grown)) == sum(whole):
             return grown
-        full = self._placed(whole) if len(groups) > 1 else None
+        full = self._place_counts(whole) if len(groups) > 1 else None
         return full or grown
 
-    def _placed(self, counts: Sequence[int], grown: Sequence[int] | None = None) -> Pods | None:
+    def _place_counts(
+        self, counts: Sequence[int], grown_counts: Sequence[int] | None = None
+    ) -> PositionsPerGroup | None:
         """Return so many pods per group in the first domain that takes them."""
-        root = Place(self._levels.root, 0)
-        for place in self._domains(self._scope, counts, Leftover(self._problem), root):
-            left, pods = Leftover(self._problem), [list[int]() for _ in counts]
-            if not self._fill(self._scope, counts, left, (place, pods)):
+        root = UnitRef(self._levels.root, 0)
+        for place in self._candidate_domains(self._scope, counts, FreeSlots(self._problem), root):
+            left, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
+            if not self._place_scope(self._scope, counts, left, (place, pods)):
                 continue
-            if keeps_rules(self._problem, pods):
-                if grown is not None:
-                    self._grow(grown, left, (place, pods))
+            if satisfies_rules(self._problem, pods):
+                if grown_counts is not None:
+                    self._grow(grown_counts, left, (place, pods))
                 return pods
         return None
 
-    def _fill(
-        self, scope: Scope, counts: Sequence[int], left: Leftover, goal: tuple[Place, Pods]
+    def _place_scope(
+        self,
+        scope: Scope,
+        counts: Sequence[int],
+        left: FreeSlots,
+        goal: tuple[UnitRef, PositionsPerGroup],
     ) -> bool:
         """Put the members of a scope into a domain, one after the other."""
         if not scope.members:
-            return self._put(scope, counts, left, goal)
+            return self._place_group(scope, counts, left, goal)
         for member in scope.members:
             if not any(counts[group] for group in member.groups):
                 continue
-            if not self._member(member, counts, left, goal):
+            if not self._place_member(member, counts, left, goal):
                 return False
         return True
 
-    def _member(
-        self, scope: Scope, counts: Sequence[int], left: Leftover, goal: tuple[Place, Pods]
+    def _place_member(
+        self,
+        scope: Scope,
+        counts: Sequence[int],
+        left: FreeSlots,
+        goal: tuple[UnitRef, PositionsPerGroup],
     ) -> bool:
         """Put one member into the first domain, inside the outer one, that takes it."""
         place, pods = goal
         if not (scope.required is not None or scope.preferred or scope.members):
-            return self._put(scope, counts, left, goal)
-        for inner in self._domains(scope, counts, left, place):
+            return self._place_group(scope, counts, left, goal)
+        for inner in self._candidate_domains(scope, counts, left, place):
             before, length = left.copy(), [len(row) for row in pods]
-            if self._fill(scope, counts, left, (inner, pods)):
+            if self._place_scope(scope, counts, left, (inner, pods)):
                 return True
-            left.reset(before)
+            left.restore(before)
             for row, kept in zip(pods, length, strict=True):
                 del row[kept:]
         return False
 
-    def _put(
-        self, scope: Scope, counts: Sequence[int], left: Leftover, goal: tuple[Place, Pods]
+    def _place_group(
+        self,
+        scope: Scope,
+        counts: Sequence[int],
+        left: FreeSlots,
+        goal: tuple[UnitRef, PositionsPerGroup],
     ) -> bool:
         """Share the pods of a group, and of its leader, among the nodes of a domain."""
         place, pods = goal
         *leaders, group = scope.groups
-        rooms = self._rooms(scope, left)
+        rooms = self._capacity_of(scope, left)
         num_pods = counts[group]
-        if int(rooms.led[place.tier][place.unit]) < num_pods:
+        if int(rooms.slots_beside_leader[place.tier][place.unit]) < num_pods:
             return False
-        sharing = Sharing(self._walk, rooms, self._asked(scope))
+        sharing = DomainFiller(self._walk, rooms, self._finest_named_tier(scope))
         is_open = scope.required is None and not scope.preferred and self._scope == scope
-        if is_open and self._walk.scattered and not self._problem.request.groups[group].slices:
+        if (
+            is_open
+            and self._walk.untiered_node_order
+            and not self._problem.request.groups[group].slices
+        ):
             shares = sharing.scatter(num_pods)
         else:
             shares = sharing.fill(place.tier, place.unit, num_pods)
@@ -211,59 +233,71 @@ class Walker:
             left.take(self._problem.shape_of[group], at, count)
             pods[group] += [at] * count
         for leader in leaders:
-            if sharing.leader is None:
+            if sharing.leader_position is None:
                 return False
-            left.take(self._problem.shape_of[leader], sharing.leader, 1)
-            pods[leader].append(sharing.leader)
+            left.take(self._problem.shape_of[leader], sharing.leader_position, 1)
+            pods[leader].append(sharing.leader_position)
         return True
 
-    def _rooms(self, scope: Scope, left: Leftover) -> Rooms:
+    def _capacity_of(self, scope: Scope, left: FreeSlots) -> GroupCapacity:
         *leaders, group = scope.groups
         shape = self._problem.shape_of[group]
-        rooms = self._problem.shapes[shape].rooms if left.is_whole else [left.slots[shape]]
-        led = self._beside_leader(leaders[0], group, left) if leaders else None
-        return Rooms(self._problem, group, rooms, led)
+        rooms = (
+            self._problem.shapes[shape].slots_by_tier if left.is_untouched else [left.slots[shape]]
+        )
+        led = self._slots_beside_leader(leaders[0], group, left) if leaders else None
+        return GroupCapacity(self._problem, group, rooms, led)
 
-    def _beside_leader(self, leader: int, group: int, left: Leftover) -> Ints:
+    def _slots_beside_leader(self, leader: int, group: int, left: FreeSlots) -> IntArray:
         """Return the pods that fit each node beside the leader, `NONE_FITS` where he does not."""
         shape, kind = self._problem.shape_of[leader], self._problem.shape_of[group]
         found = np.full(len(left.slots[shape]), NONE_FITS, dtype=np.int64)
         for at in np.flatnonzero(left.slots[shape]):
-            found[at] = left.beside(kind, int(at), shape)
+            found[at] = left.slots_beside(kind, int(at), shape)
         return found
 
-    def _asked(self, scope: Scope) -> int:
+    def _finest_named_tier(self, scope: Scope) -> int:
         """Return the finest tier that a scope, or else the job, names; the cluster without any."""
-        return min(scope.named or self._scope.named or [self._levels.root])
+        return min(scope.named_tiers or self._scope.named_tiers or [self._levels.root])
 
-    def _domains(
-        self, scope: Scope, counts: Sequence[int], left: Leftover, within: Place
-    ) -> Iterator[Place]:
+    def _candidate_domains(
+        self, scope: Scope, counts: Sequence[int], left: FreeSlots, within: UnitRef
+    ) -> Iterator[UnitRef]:
         """Yield the domains in which a scope may lie, in the order in which they are tried."""
         group = scope.groups[-1]
-        rooms = self._rooms(scope, left)
+        rooms = self._capacity_of(scope, left)
         num_pods = sum(counts[at] for at in scope.groups) if scope.members else counts[group]
-        for tier in self._tiers(scope, within.tier):
-            units = inside(self._problem, within.tier, within.unit, tier)
-            if scope.required is None and Sort(By.WISHED) in self._walk.domains:
-                units = rooms.most_wished(tier, units)
-            units = units[self._has_room(scope, counts, left, tier)[units]]
-            units = self._beside_own(scope, tier, units)
-            for unit in rooms.sorted_units(units, tier, self._walk.domains, num_pods):
-                yield Place(tier, int(unit))
-            if len(units) and self._walk.tried in {Tried.LOWEST, Tried.LEAVES}:
+        for tier in self._candidate_tiers(scope, within.tier):
+            units = units_inside(self._problem, within.tier, within.unit, tier)
+            if (
+                scope.required is None
+                and DomainSort(SortKey.PREFERRED_LABELS) in self._walk.domain_order
+            ):
+                units = rooms.units_with_most_preferred(tier, units)
+            units = units[self._has_capacity(scope, counts, left, tier)[units]]
+            units = self._near_running(scope, tier, units)
+            for unit in rooms.sorted_units(units, tier, self._walk.domain_order, num_pods):
+                yield UnitRef(tier, int(unit))
+            if len(units) and self._walk.candidate_tiers in {
+                CandidateTiers.LOWEST,
+                CandidateTiers.LOWEST_FROM_LEAVES,
+            }:
                 return
 
-    def _has_room(self, scope: Scope, counts: Sequence[int], left: Leftover, tier: int) -> Ints:
+    def _has_capacity(
+        self, scope: Scope, counts: Sequence[int], left: FreeSlots, tier: int
+    ) -> IntArray:
         """Return which units of a tier hold the pods of every group, each for itself."""
-        if not scope.members and self._walk.checks_sums:
-            return self._has_sums(scope.groups[-1], counts[scope.groups[-1]], tier)
+        if not scope.members and self._walk.checks_total_capacity:
+            return self._has_total_capacity(scope.groups[-1], counts[scope.groups[-1]], tier)
         if not scope.members:
-            return np.asarray(self._rooms(scope, left).led[tier] >= counts[scope.groups[-1]])
-        rows = [self._has_room(member, counts, left, tier) for member in scope.members]
+            return np.asarray(
+                self._capacity_of(scope, left).slots_beside_leader[tier] >= counts[scope.groups[-1]]
+            )
+        rows = [self._has_capacity(member, counts, left, tier) for member in scope.members]
         return np.asarray(np.logical_and.reduce(rows))
 
-    def _has_sums(self, group: int, num_pods: int, tier: int) -> Ints:
+    def _has_total_capacity(self, group: int, num_pods: int, tier: int) -> IntArray:
         """Return which units of a tier have the capacity for so many pods, were it one node."""
         snapshot, shape = (
             self._problem.snapshot,
@@ -276,64 +310,76 @@ class Walker:
             enough &= np.add.reduceat(held, starts) >= need * num_pods
         return np.asarray(enough)
 
-    def _tiers(self, scope: Scope, outer: int) -> list[int]:
+    def _candidate_tiers(self, scope: Scope, outer: int) -> list[int]:
         """Return the tiers whose domains are tried, the finest first, none above the outer one."""
         is_job = scope == self._scope
         cap = self._problem.job_cap if is_job else outer
         highest = min(outer, cap if scope.required is None else scope.required)
         named = [tier for tier in (*scope.preferred, highest) if tier <= highest]
-        if self._walk.tried is Tried.KEYS:
+        if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY:
             return sorted(set(named))
-        if self._walk.tried is Tried.ASKED:
+        if self._walk.candidate_tiers is CandidateTiers.FROM_PREFERRED:
             return list(range(min(named), highest + 1))
-        return list(range(int(self._walk.tried is Tried.LEAVES), highest + 1))
+        return list(
+            range(int(self._walk.candidate_tiers is CandidateTiers.LOWEST_FROM_LEAVES), highest + 1)
+        )
 
-    def _beside_own(self, scope: Scope, tier: int, units: Ints) -> Ints:
+    def _near_running(self, scope: Scope, tier: int, units: IntArray) -> IntArray:
         """Keep the units that leave a required tier together with what runs already."""
         top = self._levels.root
-        own = [at for group in scope.groups for at in self._problem.own_of[group]]
-        own = list(self._problem.own) if scope == self._scope else own
-        if self._walk.tried is Tried.KEYS:
-            own += [self._problem.snapshot.position[name] for name in self._steering]
-            units = units[self._levels.domain[tier][units] >= 0] if 0 < tier < top else units
-        if not own or (scope.required is None and self._walk.tried is not Tried.KEYS):
+        own = [at for group in scope.groups for at in self._problem.running_positions_of[group]]
+        own = list(self._problem.running_positions) if scope == self._scope else own
+        if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY:
+            own += [self._problem.snapshot.position_of[name] for name in self._steering_nodes]
+            units = (
+                units[self._levels.domain_of_unit[tier][units] >= 0] if 0 < tier < top else units
+            )
+        if not own or (
+            scope.required is None and self._walk.candidate_tiers is not CandidateTiers.NAMED_ONLY
+        ):
             return units
-        if self._walk.tried is Tried.KEYS and scope.required != tier:
-            homes = {int(self._levels.unit[tier][at]) for at in own}
+        if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY and scope.required != tier:
+            homes = {int(self._levels.unit_of_node[tier][at]) for at in own}
             return units[np.isin(units, list(homes))] if len(homes) == 1 else units[:0]
-        bound = self._levels.unit[scope.required or 0]
+        bound = self._levels.unit_of_node[scope.required or 0]
         homes = {int(bound[at]) for at in own}
         starts = self._levels.starts[tier][units]
         return units[np.isin(bound[starts], list(homes))] if len(homes) == 1 else units[:0]
 
-    def _grow(self, counts: Sequence[int], left: Leftover, goal: tuple[Place, Pods]) -> None:
+    def _grow(
+        self, counts: Sequence[int], left: FreeSlots, goal: tuple[UnitRef, PositionsPerGroup]
+    ) -> None:
         """Add pods up to the counts: inside the domain, then, if the walk allows, around it."""
         place, pods = goal
         places = [place]
-        if self._walk.grows_out:
-            places += self._around(place)
+        if self._walk.may_leave_domain:
+            places += self._ancestors(place)
         for group, count in enumerate(counts):
             for around in places:
-                self._add(group, count - len(pods[group]), left, (around, pods))
+                self._add_pods(group, count - len(pods[group]), left, (around, pods))
 
-    def _around(self, place: Place) -> Iterator[Place]:
+    def _ancestors(self, place: UnitRef) -> Iterator[UnitRef]:
         """Yield the units above one that the job may spread to."""
         start = int(self._levels.starts[place.tier][place.unit])
         required = self._scope.required
         highest = self._problem.job_cap if required is None else required
         for tier in range(place.tier + 1, highest + 1):
-            yield Place(tier, int(self._levels.unit[tier][start]))
+            yield UnitRef(tier, int(self._levels.unit_of_node[tier][start]))
 
-    def _add(self, group: int, more: int, left: Leftover, goal: tuple[Place, Pods]) -> None:
+    def _add_pods(
+        self, group: int, more: int, left: FreeSlots, goal: tuple[UnitRef, PositionsPerGroup]
+    ) -> None:
         """Add as many pods of a group as fit a domain beside what keeps its rules."""
         place, pods = goal
         scope = Scope((group,), (), None, ())
-        room = int(self._rooms(scope, left).fits[place.tier][place.unit])
+        room = int(self._capacity_of(scope, left).usable_slots[place.tier][place.unit])
         before, length = left.copy(), len(pods[group])
-        step = step_of(self._problem, group)
+        step = pod_count_step(self._problem, group)
         for count in range(min(more, room) // step * step, 0, -step):
             counts = [count if at == group else 0 for at in range(len(pods))]
-            if self._put(scope, counts, left, goal) and keeps_rules(self._problem, pods):
+            if self._place_group(scope, counts, left, goal) and satisfies_rules(
+                self._problem, pods
+            ):
                 return
-            left.reset(before)
+            left.restore(before)
             del pods[group][length:]

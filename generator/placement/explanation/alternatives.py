@@ -7,21 +7,21 @@ from dataclasses import replace
 from itertools import islice
 
 from generator.placement.answer import Alternative
-from generator.placement.cluster.levels import CLUSTER
-from generator.placement.explanation.reasons import exclusions, without_exclusions
-from generator.placement.presets import Key
+from generator.placement.cluster.levels import CLUSTER_TIER
+from generator.placement.explanation.reasons import count_excluded_nodes, without_exclusions
+from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.budget import Effort, EffortSpent
-from generator.placement.solve.candidate import Solution
-from generator.placement.solve.pod_counts import widest
+from generator.placement.solve.budget import Budget, BudgetExhausted
+from generator.placement.solve.candidate import PlacementCandidate
+from generator.placement.solve.pod_counts import highest_job_tier
 from generator.placement.solve.solver import solve
 
-PLACED = "{placed}"
+PLACED_MARK = "{placed}"
 """Stands in the text of a change for the pods that its solution places."""
 
 
-def alternatives(problem: Problem, effort: Effort) -> tuple[Alternative, ...]:
+def find_alternatives(problem: Problem, effort: Budget) -> tuple[Alternative, ...]:
     """Return the changes after which the request fits: the nearest of each kind, in fixed order.
 
     What the budget leaves no room to verify is left out.
@@ -29,50 +29,52 @@ def alternatives(problem: Problem, effort: Effort) -> tuple[Alternative, ...]:
     found: list[Alternative] = []
     try:
         for changes in _changes(problem):
-            found += islice(_fitting(changes, effort), 1)
-    except EffortSpent:
+            found += islice(_feasible_changes(changes, effort), 1)
+    except BudgetExhausted:
         pass
     return tuple(found)
 
 
-def _fitting(changes: Iterator[tuple[str, Problem]], effort: Effort) -> Iterator[Alternative]:
+def _feasible_changes(
+    changes: Iterator[tuple[str, Problem]], effort: Budget
+) -> Iterator[Alternative]:
     """Yield the changes after which the request fits."""
     for text, problem in changes:
         solution = solve(problem, effort)
         if solution is not None:
-            yield _alternative(text, problem, solution)
+            yield _build_alternative(text, problem, solution)
 
 
 def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
     """Yield kinds of changes, each with its steps from small to large."""
-    yield _wider(problem)
-    if problem.limits:
-        yield iter([("without max_domains", replace(problem, limits=()))])
-    if exclusions(problem):
+    yield _with_wider_tiers(problem)
+    if problem.domain_limits:
+        yield iter([("without max_domains", replace(problem, domain_limits=()))])
+    if count_excluded_nodes(problem):
         yield iter([("without excluded nodes", without_exclusions(problem))])
-    yield _fewer(problem)
+    yield _without_minimums(problem)
 
 
-def _fewer(problem: Problem) -> Iterator[tuple[str, Problem]]:
+def _without_minimums(problem: Problem) -> Iterator[tuple[str, Problem]]:
     """Yield the problem with all minimums let go: its solution has the most pods that fit."""
     request = problem.request
     needed = max(request.least, sum(group.least for group in request.groups))
     groups = tuple(replace(group, least=0) for group in request.groups)
     changed = replace(request, groups=groups, least=1)
-    yield f"min {PLACED} instead of {needed}", replace(problem, request=changed)
+    yield f"min {PLACED_MARK} instead of {needed}", replace(problem, request=changed)
 
 
-def _wider(problem: Problem) -> Iterator[tuple[str, Problem]]:
+def _with_wider_tiers(problem: Problem) -> Iterator[tuple[str, Problem]]:
     """Yield the problem with one higher tier allowed after the other."""
-    snapshot, at = problem.snapshot, widest(problem)
-    tiers, request = snapshot.levels.tiers, _unbound(problem.request)
+    snapshot, at = problem.snapshot, highest_job_tier(problem)
+    tiers, request = snapshot.levels.tiers, _without_tier_bounds(problem.request)
     for tier in tiers[at + 1 :]:
-        is_across = request.across_islands or tier == CLUSTER
+        is_across = request.across_islands or tier == CLUSTER_TIER
         allowed = replace(request, required=tier, across_islands=is_across)
         yield f"required tier {tier} instead of {tiers[at]}", build_problem(snapshot, allowed)
 
 
-def _unbound(request: PlacementRequest) -> PlacementRequest:
+def _without_tier_bounds(request: PlacementRequest) -> PlacementRequest:
     """Return a request without bounds on the job; an only group's required tier is one."""
     groups = request.groups
     if len(groups) == 1:
@@ -80,8 +82,8 @@ def _unbound(request: PlacementRequest) -> PlacementRequest:
     return replace(request, groups=groups, strategies=(), required=None)
 
 
-def _alternative(change: str, problem: Problem, solution: Solution) -> Alternative:
+def _build_alternative(change: str, problem: Problem, solution: PlacementCandidate) -> Alternative:
     values = solution.objective.values
-    change = change.replace(PLACED, str(values[Key.PLACED][0]))
-    tier = values[Key.JOB_TIER][0]
+    change = change.replace(PLACED_MARK, str(values[ObjectiveKey.PLACED][0]))
+    tier = values[ObjectiveKey.JOB_TIER][0]
     return Alternative(change, problem.snapshot.levels.tiers[tier], is_feasible=True)

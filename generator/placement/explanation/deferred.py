@@ -12,7 +12,7 @@ from typing import TypeVar, overload
 Item = TypeVar("Item")
 
 
-class DeferredMapping(Mapping[str, Item]):
+class LazyMapping(Mapping[str, Item]):
     """A mapping that is made when it is first read."""
 
     def __init__(self, make: Callable[[], Mapping[str, Item]]) -> None:
@@ -44,7 +44,7 @@ class DeferredMapping(Mapping[str, Item]):
         return repr(dict(self._read()))
 
 
-class DeferredRows(Sequence[Item]):
+class LazySequence(Sequence[Item]):
     """A sequence that is made when it is first read."""
 
     def __init__(self, make: Callable[[], Sequence[Item]]) -> None:

@@ -11,91 +11,100 @@ from dataclasses import replace
 import numpy as np
 
 from generator.placement.answer import Reason, ReasonKind
-from generator.placement.cluster.slot_cache import Counted
+from generator.placement.cluster.slot_cache import SlotCache
 from generator.placement.cluster.snapshot import Snapshot
-from generator.placement.cluster.tiers import UnknownTier, height
-from generator.placement.problem.domain_capacity import Rooms
-from generator.placement.problem.problem import Problem, build_problem, without_anchors
-from generator.placement.problem.slices import all_pieces
-from generator.placement.request import Group, PlacementRequest, SliceLayer
-from generator.placement.solve.budget import Effort
-from generator.placement.solve.pod_counts import least_pods, widest
+from generator.placement.cluster.tiers import UnknownTier, tier_index
+from generator.placement.problem.domain_capacity import GroupCapacity
+from generator.placement.problem.problem import Problem, build_problem, without_running_pods
+from generator.placement.problem.slices import all_slices
+from generator.placement.request import GangGroup, PlacementRequest, SliceLayer
+from generator.placement.solve.budget import Budget
+from generator.placement.solve.pod_counts import min_total_pods, highest_job_tier
 from generator.placement.solve.solver import solve
 
 
-def refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:
+def find_refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:
     """Return why a request cannot be asked of this tree at all."""
     for tier in request.tiers:
         try:
-            height(snapshot, tier)
+            tier_index(snapshot, tier)
         except UnknownTier:
             return Reason(ReasonKind.NO_LEVEL, tier=tier)
     for group in request.groups:
-        fault = _slice_fault(snapshot, group, grows=request.gang in snapshot.running)
+        fault = _slice_reason(snapshot, group, is_growth=request.gang in snapshot.running)
         if fault is not None:
             return fault
     return None
 
 
-def _slice_fault(snapshot: Snapshot, group: Group, *, grows: bool) -> Reason | None:
+def _slice_reason(snapshot: Snapshot, group: GangGroup, *, is_growth: bool) -> Reason | None:
     """Return what is wrong with the slices of a group: sizes that do not divide, tiers too high."""
     whole = group.count
     for layer in group.slices:
-        divides = grows or layer.has_short or whole % max(layer.size, 1) == 0
+        divides = is_growth or layer.has_short or whole % max(layer.size, 1) == 0
         if layer.size == 0 or not divides:
             return Reason(ReasonKind.BAD_SLICE, size=layer.size, count=whole)
         whole = layer.size
         tier = layer.tier
-        if tier and group.required and height(snapshot, tier) > height(snapshot, group.required):
+        if (
+            tier
+            and group.required
+            and tier_index(snapshot, tier) > tier_index(snapshot, group.required)
+        ):
             return Reason(ReasonKind.BAD_SLICE, tier=tier)
     return None
 
 
-def no_domain(problem: Problem) -> Reason | None:
+def no_domain_reason(problem: Problem) -> Reason | None:
     """Return the tier that the job is bound to and that no node has a domain of."""
     for tier in _bound_tiers(problem.request):
-        if not _has_domain(problem.snapshot, height(problem.snapshot, tier)):
+        if not _has_domain(problem.snapshot, tier_index(problem.snapshot, tier)):
             return Reason(ReasonKind.NO_DOMAIN, tier=tier)
     return None
 
 
-def _conflict(problem: Problem) -> Reason | None:
+def _conflict_reason(problem: Problem) -> Reason | None:
     """Return the required tier that the gang's own running pods break already."""
-    if problem.stray is not None:
-        return Reason(ReasonKind.CONFLICT, tier=problem.stray)
+    if problem.stray_tier is not None:
+        return Reason(ReasonKind.CONFLICT, tier=problem.stray_tier)
     levels, request = problem.snapshot.levels, problem.request
-    scopes = [(request.required, problem.own)]
+    scopes = [(request.required, problem.running_positions)]
     scopes += [
-        (group.required, own) for group, own in zip(request.groups, problem.own_of, strict=True)
+        (group.required, own)
+        for group, own in zip(request.groups, problem.running_positions_of, strict=True)
     ]
     scopes += [
-        (piece.tier, piece.own)
+        (piece.tier, piece.running_positions)
         for at, group in enumerate(request.groups)
-        for piece in all_pieces(problem.pieces(at, max(group.least, 1)))
+        for piece in all_slices(problem.indexed_slices(at, max(group.least, 1)))
     ]
     for tier, own in scopes:
-        if tier and own and levels.common(own[0], own[-1]) > height(problem.snapshot, tier):
+        if (
+            tier
+            and own
+            and levels.common_tier(own[0], own[-1]) > tier_index(problem.snapshot, tier)
+        ):
             return Reason(ReasonKind.CONFLICT, tier=tier)
     return None
 
 
-def why_not(problem: Problem, effort: Effort) -> Reason:
+def find_reason(problem: Problem, effort: Budget) -> Reason:
     """Return why a problem without a solution has none.
 
     Raises:
         EffortSpent: the budget ended first.
     """
-    reason = no_domain(problem) or _conflict(problem)
+    reason = no_domain_reason(problem) or _conflict_reason(problem)
     if reason is not None:
         return reason
-    if problem.own and solve(without_anchors(problem), effort) is not None:
+    if problem.running_positions and solve(without_running_pods(problem), effort) is not None:
         return Reason(ReasonKind.STALE, tier=_bound_tier(problem))
-    if problem.limits and solve(replace(problem, limits=()), effort) is not None:
+    if problem.domain_limits and solve(replace(problem, domain_limits=()), effort) is not None:
         return Reason(ReasonKind.LIMIT, tier=problem.request.limits[0][0])
-    causes = exclusions(problem)
+    causes = count_excluded_nodes(problem)
     if causes and solve(without_exclusions(problem), effort) is not None:
         return Reason(ReasonKind.EXCLUDED, excluded=causes)
-    return _no_fit(problem)
+    return _no_fit_reason(problem)
 
 
 def without_exclusions(problem: Problem) -> Problem:
@@ -106,13 +115,13 @@ def without_exclusions(problem: Problem) -> Problem:
         schedulable=np.ones(snapshot.num_nodes, dtype=np.bool_),
         taint_sets=(frozenset(),),
         taint_set_of=np.zeros(snapshot.num_nodes, dtype=np.int64),
-        counted=Counted(),
+        slot_cache=SlotCache(),
     )
     groups = tuple(replace(group, selector=()) for group in problem.request.groups)
     return build_problem(is_open, replace(problem.request, groups=groups))
 
 
-def exclusions(problem: Problem) -> dict[str, int]:
+def count_excluded_nodes(problem: Problem) -> dict[str, int]:
     """Return how many nodes each cause excludes for some group; causes without any are left out.
 
     A node is counted once, under the first cause: unschedulable, taint, selector.
@@ -121,9 +130,12 @@ def exclusions(problem: Problem) -> dict[str, int]:
     snapshot = problem.snapshot
     left = np.ones(snapshot.num_nodes, dtype=np.bool_)
     rows = [("unschedulable", snapshot.schedulable)]
-    rows += [("taint", snapshot.tolerated(group.tolerations)) for group in problem.request.groups]
     rows += [
-        ("selector", snapshot.labelled(key, values))
+        ("taint", snapshot.has_tolerated_taints(group.tolerations))
+        for group in problem.request.groups
+    ]
+    rows += [
+        ("selector", snapshot.has_label(key, values))
         for group in problem.request.groups
         for key, values in group.selector
     ]
@@ -135,24 +147,24 @@ def exclusions(problem: Problem) -> dict[str, int]:
     return found
 
 
-def _no_fit(problem: Problem) -> Reason:
-    tier = widest(problem)
+def _no_fit_reason(problem: Problem) -> Reason:
+    tier = highest_job_tier(problem)
     names = problem.snapshot.levels.tiers
     if len(problem.request.groups) > 1:
         return Reason(ReasonKind.NO_FIT, tier=names[tier])
-    rooms = Rooms(problem, 0, problem.shapes[0].rooms)
-    needed = max(least_pods(problem), problem.request.groups[0].least)
+    rooms = GroupCapacity(problem, 0, problem.shapes[0].slots_by_tier)
+    needed = max(min_total_pods(problem), problem.request.groups[0].least)
     layer = _coarsest_layer(problem.request.groups[0])
     size, unit = (1, "pods") if layer is None else (layer.size, "slices")
-    if layer is not None and int(rooms.slots[tier].max()) >= needed:
-        name = names[height(problem.snapshot, layer.tier)]
+    if layer is not None and int(rooms.slots_by_tier[tier].max()) >= needed:
+        name = names[tier_index(problem.snapshot, layer.tier)]
     else:
         name = names[tier]
-    fits = int(rooms.fits[tier].max()) // size
+    fits = int(rooms.usable_slots[tier].max()) // size
     return Reason(ReasonKind.NO_FIT, tier=name, fits=fits, needed=needed // size, unit=unit)
 
 
-def _coarsest_layer(group: Group) -> SliceLayer | None:
+def _coarsest_layer(group: GangGroup) -> SliceLayer | None:
     return next((layer for layer in group.slices if layer.tier is not None), None)
 
 
@@ -173,5 +185,5 @@ def _bound_tiers(request: PlacementRequest) -> list[str]:
 
 def _has_domain(snapshot: Snapshot, tier: int) -> bool:
     if tier in {0, snapshot.levels.root}:
-        return snapshot.num_in_tree > 0
-    return bool((snapshot.levels.domain[tier] >= 0).any())
+        return snapshot.num_tree_nodes > 0
+    return bool((snapshot.levels.domain_of_unit[tier] >= 0).any())

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from generator.placement.answer import DomainVerdict, Verdict
-from generator.placement.cluster.levels import Ints
-from generator.placement.presets import Key
+from generator.placement.answer import DomainVerdict, VerdictKind
+from generator.placement.cluster.levels import IntArray
+from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.problem import Problem
-from generator.placement.solve.candidate import Solution
+from generator.placement.solve.candidate import PlacementCandidate
 from topology.model.errors import show
 
-SHOWN = 16
+MAX_SHOWN_DOMAINS = 16
 
 
-def verdicts(problem: Problem, tier: int, found: Solution | None) -> tuple[DomainVerdict, ...]:
+def judge_domains(
+    problem: Problem, tier: int, found: PlacementCandidate | None
+) -> tuple[DomainVerdict, ...]:
     """Return the verdicts of the domains of a tier, and of the tier below it.
 
     Args:
@@ -29,49 +31,49 @@ def verdicts(problem: Problem, tier: int, found: Solution | None) -> tuple[Domai
     chosen = -1
     num_pods = sum(group.least for group in problem.request.groups)
     if found is not None:
-        start = found.objective.values[Key.NAMES][0]
-        chosen = int(problem.snapshot.levels.unit[tier][start])
-        num_pods = found.objective.values[Key.PLACED][0]
-    rows = _of_tier(problem, tier, chosen, num_pods)
-    return tuple(rows + (_of_tier(problem, tier - 1, -1, num_pods) if tier > 1 else []))
+        start = found.objective.values[ObjectiveKey.NAMES][0]
+        chosen = int(problem.snapshot.levels.unit_of_node[tier][start])
+        num_pods = found.objective.values[ObjectiveKey.PLACED][0]
+    rows = _judge_tier(problem, tier, chosen, num_pods)
+    return tuple(rows + (_judge_tier(problem, tier - 1, -1, num_pods) if tier > 1 else []))
 
 
-def _of_tier(problem: Problem, tier: int, chosen: int, num_pods: int) -> list[DomainVerdict]:
-    room = problem.shapes[problem.largest].rooms[tier]
+def _judge_tier(problem: Problem, tier: int, chosen: int, num_pods: int) -> list[DomainVerdict]:
+    room = problem.shapes[problem.scarcest_shape].slots_by_tier[tier]
     rank = np.arange(len(room)) - np.minimum(room, num_pods) * len(room)
-    nearest = np.argpartition(rank, min(SHOWN, len(rank) - 1))[: SHOWN + 1]
+    nearest = np.argpartition(rank, min(MAX_SHOWN_DOMAINS, len(rank) - 1))[: MAX_SHOWN_DOMAINS + 1]
     best = nearest[np.argsort(rank[nearest])]
     order = [chosen, *(int(unit) for unit in best if unit != chosen)]
-    shown = [unit for unit in order if unit >= 0][:SHOWN]
-    rows = [_one(problem, tier, unit, room, (chosen, num_pods)) for unit in shown]
+    shown = [unit for unit in order if unit >= 0][:MAX_SHOWN_DOMAINS]
+    rows = [_judge_domain(problem, tier, unit, room, (chosen, num_pods)) for unit in shown]
     if len(room) > len(shown):
         rest = np.delete(room, shown)
         rows.append(
             DomainVerdict(
                 f"{len(rest)} more",
-                Verdict.INFEASIBLE if chosen < 0 else Verdict.REJECTED,
+                VerdictKind.INFEASIBLE if chosen < 0 else VerdictKind.REJECTED,
                 f"{int(rest.min())} to {int(rest.max())} slots for {num_pods} pods",
             )
         )
     return rows
 
 
-def _one(
-    problem: Problem, tier: int, unit: int, room: Ints, goal: tuple[int, int]
+def _judge_domain(
+    problem: Problem, tier: int, unit: int, room: IntArray, goal: tuple[int, int]
 ) -> DomainVerdict:
     chosen, num_pods = goal
     name, have = unit_name(problem, tier, unit), int(room[unit])
     if unit == chosen:
-        return DomainVerdict(name, Verdict.CHOSEN, f"{num_pods} of {have} slots")
+        return DomainVerdict(name, VerdictKind.CHOSEN, f"{num_pods} of {have} slots")
     if have < num_pods:
         short = num_pods - have
         needs = f"{name}: {have} of {num_pods} slots; needs {short} more"
-        return DomainVerdict(name, Verdict.INFEASIBLE, needs)
+        return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
     if chosen < 0:
         needs = f"{name}: {have} slots for {num_pods} pods; the other bounds do not hold in it"
-        return DomainVerdict(name, Verdict.INFEASIBLE, needs)
+        return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
     needs = f"{name}: {have} slots for {num_pods} pods; comes after the chosen one"
-    return DomainVerdict(name, Verdict.REJECTED, needs)
+    return DomainVerdict(name, VerdictKind.REJECTED, needs)
 
 
 def unit_name(problem: Problem, tier: int, unit: int) -> str:
@@ -81,7 +83,7 @@ def unit_name(problem: Problem, tier: int, unit: int) -> str:
         return levels.tiers[tier]
     start, stop = int(levels.starts[tier][unit]), int(levels.stops[tier][unit])
     for at in range(tier, 0, -1):
-        below = int(levels.unit[at][start])
-        if levels.domain[at][below] >= 0 and int(levels.stops[at][below]) == stop:
-            return show(snapshot.tree.domains[int(levels.domain[at][below])].name)
+        below = int(levels.unit_of_node[at][start])
+        if levels.domain_of_unit[at][below] >= 0 and int(levels.stops[at][below]) == stop:
+            return show(snapshot.tree.domains[int(levels.domain_of_unit[at][below])].name)
     return show(snapshot.specs[start].name)

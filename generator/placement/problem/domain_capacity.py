@@ -6,21 +6,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints
-from generator.placement.presets import By, Climb, Sort
+from generator.placement.cluster.levels import IntArray
+from generator.placement.presets import SortKey, AncestorOrder, DomainSort
 from generator.placement.problem.problem import Problem
 from generator.placement.request import SortRule
 
-DEFAULT_RULE = SortRule("cpu", counts_free=False, is_descending=False)
+DEFAULT_SORT_RULE = SortRule("cpu", counts_free=False, is_descending=False)
 NONE_FITS = -1
 """Pods beside a leader in a domain where no leader fits."""
 
 
-class Rooms:
+class GroupCapacity:
     """Counts per tier and unit for one group, as the leftover stands."""
 
     def __init__(
-        self, problem: Problem, group: int, rooms: Sequence[Ints], leader: Ints | None = None
+        self,
+        problem: Problem,
+        group: int,
+        rooms: Sequence[IntArray],
+        leader: IntArray | None = None,
     ) -> None:
         """Count whole pods per node and roll them up.
 
@@ -33,38 +37,40 @@ class Rooms:
         """
         self.problem, self.group = problem, group
         levels = problem.snapshot.levels
-        self._steps = _steps(problem, group)
-        self.slots = list(rooms)
+        self._unit_multiples = _unit_multiples(problem, group)
+        self.slots_by_tier = list(rooms)
         for first in levels.first_child[len(rooms) :]:
-            self.slots.append(np.add.reduceat(self.slots[-1], first[:-1]))
-        self.fits = list(self.slots)
-        if self._steps:
-            self.fits = [self._whole(rooms[0], 0)]
+            self.slots_by_tier.append(np.add.reduceat(self.slots_by_tier[-1], first[:-1]))
+        self.usable_slots = list(self.slots_by_tier)
+        if self._unit_multiples:
+            self.usable_slots = [self._round_down(rooms[0], 0)]
             for tier, first in enumerate(levels.first_child[1:], start=1):
-                below = np.add.reduceat(self.fits[-1], first[:-1])
-                self.fits.append(self._whole(below, tier))
-        self.led = self.fits if leader is None else self._led(leader)
+                below = np.add.reduceat(self.usable_slots[-1], first[:-1])
+                self.usable_slots.append(self._round_down(below, tier))
+        self.slots_beside_leader = (
+            self.usable_slots if leader is None else self._count_beside_leader(leader)
+        )
         self.has_leader = leader is not None
         self._is_shared = True
 
-    def _whole(self, counts: Ints, tier: int) -> Ints:
+    def _round_down(self, counts: IntArray, tier: int) -> IntArray:
         """Return counts cut down to what multiples and slices of a tier allow."""
-        for at, multiple, most in self._steps:
+        for at, multiple, most in self._unit_multiples:
             if at == tier:
                 counts = counts // multiple * multiple
                 counts = counts if most is None else np.minimum(counts, most)
         return counts
 
-    def _led(self, leader: Ints) -> list[Ints]:
+    def _count_beside_leader(self, leader: IntArray) -> list[IntArray]:
         """Return what fits beside the leader, who goes where it costs the fewest pods."""
         levels = self.problem.snapshot.levels
-        found = [np.where(leader < 0, NONE_FITS, self._whole(np.maximum(leader, 0), 0))]
+        found = [np.where(leader < 0, NONE_FITS, self._round_down(np.maximum(leader, 0), 0))]
         far = np.iinfo(np.int64).max // 2
         for tier in range(1, levels.root + 1):
-            below, first = self.fits[tier - 1], levels.first_child[tier][:-1]
+            below, first = self.usable_slots[tier - 1], levels.first_child[tier][:-1]
             cost = np.where(found[-1] < 0, far, below - found[-1])
             least = np.minimum.reduceat(cost, first)
-            left = self._whole(np.add.reduceat(below, first) - np.minimum(least, far), tier)
+            left = self._round_down(np.add.reduceat(below, first) - np.minimum(least, far), tier)
             found.append(np.where(least >= far, NONE_FITS, np.maximum(left, 0)))
         return found
 
@@ -72,122 +78,138 @@ class Rooms:
         """Take pods off a node, and off all domains around it."""
         levels = self.problem.snapshot.levels
         if self._is_shared:
-            self.slots = [row.copy() for row in self.slots]
-            self.fits[:] = [row.copy() for row in self.fits]
+            self.slots_by_tier = [row.copy() for row in self.slots_by_tier]
+            self.usable_slots[:] = [row.copy() for row in self.usable_slots]
             self._is_shared = False
         for tier in range(levels.root + 1):
-            unit = int(levels.unit[tier][at])
-            self.slots[tier][unit] -= count
-            inner = self.slots[0][at : at + 1] if tier == 0 else self._below(tier, unit)
-            self.fits[tier][unit] = self._whole(inner, tier)[0]
+            unit = int(levels.unit_of_node[tier][at])
+            self.slots_by_tier[tier][unit] -= count
+            inner = (
+                self.slots_by_tier[0][at : at + 1] if tier == 0 else self._sum_children(tier, unit)
+            )
+            self.usable_slots[tier][unit] = self._round_down(inner, tier)[0]
 
-    def _below(self, tier: int, unit: int) -> Ints:
+    def _sum_children(self, tier: int, unit: int) -> IntArray:
         span = self.problem.snapshot.levels.children(tier, unit)
-        return np.array([self.fits[tier - 1][span.start : span.stop].sum()])
+        return np.array([self.usable_slots[tier - 1][span.start : span.stop].sum()])
 
-    def most_wished(self, tier: int, units: Ints) -> Ints:
+    def units_with_most_preferred(self, tier: int, units: IntArray) -> IntArray:
         """Keep the units of a tier with most room on wished nodes."""
-        values = self._unwished(tier)[units]
-        best: Ints = units[values == values.min(initial=0)]
+        values = self._negated_preferred_slots(tier)[units]
+        best: IntArray = units[values == values.min(initial=0)]
         return best
 
     @property
     def slice_size(self) -> int:
         """Pods of a slice that shares a domain, 1 without one."""
-        return max((multiple for _, multiple, _ in self._steps), default=1)
+        return max((multiple for _, multiple, _ in self._unit_multiples), default=1)
 
     @property
     def slice_tier(self) -> int:
         """Highest tier that has a rule on pods per domain, 0 without one."""
-        return max((tier for tier, _, _ in self._steps), default=0)
+        return max((tier for tier, _, _ in self._unit_multiples), default=0)
 
-    def sorted_units(self, units: Ints, tier: int, order: Sequence[Sort], num_pods: int) -> Ints:
+    def sorted_units(
+        self, units: IntArray, tier: int, order: Sequence[DomainSort], num_pods: int
+    ) -> IntArray:
         """Return units of a tier in an order; O(units × tiers)."""
         columns = [
-            column for sort in order for column in self._columns(units, tier, sort, num_pods)
+            column for sort in order for column in self._sort_columns(units, tier, sort, num_pods)
         ]
         return units[np.lexsort((units, *reversed(columns)))]
 
-    def _columns(self, units: Ints, tier: int, sort: Sort, num_pods: int) -> list[Ints]:
+    def _sort_columns(
+        self, units: IntArray, tier: int, sort: DomainSort, num_pods: int
+    ) -> list[IntArray]:
         """Return what units are compared by, the most important column first."""
         levels = self.problem.snapshot.levels
-        own = self._values(tier, sort.by, num_pods)
+        own = self._sort_values(tier, sort.key, num_pods)
         rows = [[column[units] for column in own]]
-        above = range(tier + 1, levels.root) if sort.climb is not Climb.NO else range(0)
+        above = (
+            range(tier + 1, levels.root) if sort.ancestors is not AncestorOrder.NONE else range(0)
+        )
         starts = levels.starts[tier][units]
         for at in above:
-            over = levels.unit[at][starts]
-            rows.append([column[over] for column in self._values(at, sort.by, num_pods)])
-        if sort.climb is Climb.BEFORE:
+            over = levels.unit_of_node[at][starts]
+            rows.append([column[over] for column in self._sort_values(at, sort.key, num_pods)])
+        if sort.ancestors is AncestorOrder.ANCESTORS_FIRST:
             rows.reverse()
         return [column for row in rows for column in row]
 
-    def _values(self, tier: int, by: By, num_pods: int) -> list[Ints]:
+    def _sort_values(self, tier: int, by: SortKey, num_pods: int) -> list[IntArray]:
         """Return what all units of a tier are compared by, smaller first."""
-        if by is By.TIGHT:
-            return [self.led[tier], self.slots[tier]]
-        if by is By.ROOMY:
-            return [-self.led[tier], self.slots[tier]]
-        if by is By.RULES:
-            return [column[tier] for column in self._rules()]
-        return [self._value(tier, by, num_pods)]
+        if by is SortKey.TIGHT:
+            return [self.slots_beside_leader[tier], self.slots_by_tier[tier]]
+        if by is SortKey.ROOMY:
+            return [-self.slots_beside_leader[tier], self.slots_by_tier[tier]]
+        if by is SortKey.USER_RULES:
+            return [column[tier] for column in self._user_sort_columns()]
+        return [self._sort_value(tier, by, num_pods)]
 
-    def _value(self, tier: int, by: By, num_pods: int) -> Ints:
+    def _sort_value(self, tier: int, by: SortKey, num_pods: int) -> IntArray:
         problem, levels = self.problem, self.problem.snapshot.levels
         index = np.arange(len(levels.starts[tier]))
-        if by is By.TIGHT_FOR_GANG:
-            return np.add.reduceat(np.minimum(self.fits[0], num_pods), levels.starts[tier])
-        if by is By.RUNNING:
-            return -np.bincount(levels.unit[tier][list(problem.own)], minlength=len(index))
-        if by is By.WISHED:
-            return self._unwished(tier)
-        if by is By.TEXT:
-            return text_ranks(problem, tier)
-        return index if by is By.FIRST else -index
+        if by is SortKey.TIGHT_FOR_GANG:
+            return np.add.reduceat(np.minimum(self.usable_slots[0], num_pods), levels.starts[tier])
+        if by is SortKey.RUNNING:
+            return -np.bincount(
+                levels.unit_of_node[tier][list(problem.running_positions)], minlength=len(index)
+            )
+        if by is SortKey.PREFERRED_LABELS:
+            return self._negated_preferred_slots(tier)
+        if by is SortKey.NAME_TEXT:
+            return name_ranks(problem, tier)
+        return index if by is SortKey.TREE_ORDER else -index
 
-    def _unwished(self, tier: int) -> Ints:
+    def _negated_preferred_slots(self, tier: int) -> IntArray:
         """Return the negated room on nodes that carry all wished labels."""
         shape = self.problem.shapes[self.problem.shape_of[self.group]]
-        if shape.misses is None:
-            return np.zeros(len(self.fits[tier]), dtype=np.int64)
+        if shape.missing_labels is None:
+            return np.zeros(len(self.usable_slots[tier]), dtype=np.int64)
         most = len(self.problem.request.groups[self.group].wishes)
-        kept = (most - shape.misses) * (self.slots[0] > 0)
+        kept = (most - shape.missing_labels) * (self.slots_by_tier[0] > 0)
         return -np.add.reduceat(kept, self.problem.snapshot.levels.starts[tier])
 
-    def _rules(self) -> tuple[tuple[Ints, ...], ...]:
+    def _user_sort_columns(self) -> tuple[tuple[IntArray, ...], ...]:
         columns = self.problem.sort_columns
-        return columns or (self.problem.sort_column(DEFAULT_RULE),)
+        return columns or (self.problem.sort_column(DEFAULT_SORT_RULE),)
 
 
-def _steps(problem: Problem, group: int) -> list[tuple[int, int, int | None]]:
+def _unit_multiples(problem: Problem, group: int) -> list[tuple[int, int, int | None]]:
     """Return (tier, multiple, most) of all rules on the pods of a group per domain."""
-    found = [(rule.tier, rule.multiple, rule.most) for rule in problem.rules if rule.group == group]
+    found = [
+        (rule.tier, rule.multiple, rule.max_pods)
+        for rule in problem.unit_rules
+        if rule.group == group
+    ]
     layers = problem.request.groups[group].slices
-    if layers and layers[-1].tier is not None and not problem.own:
-        found.append((problem.floor(group), layers[-1].size, None))
+    if layers and layers[-1].tier is not None and not problem.running_positions:
+        found.append((problem.slice_tier_of(group), layers[-1].size, None))
     return found
 
 
-def inside(problem: Problem, tier: int, unit: int, below: int) -> Ints:
+def units_inside(problem: Problem, tier: int, unit: int, below: int) -> IntArray:
     """Return the units of a lower tier in a unit."""
     levels = problem.snapshot.levels
     low, high = levels.starts[tier][unit], levels.stops[tier][unit]
-    return np.arange(levels.unit[below][low], levels.unit[below][high - 1] + 1, dtype=np.int64)
+    return np.arange(
+        levels.unit_of_node[below][low], levels.unit_of_node[below][high - 1] + 1, dtype=np.int64
+    )
 
 
-def text_ranks(problem: Problem, tier: int) -> Ints:
+def name_ranks(problem: Problem, tier: int) -> IntArray:
     """Return the rank of every unit when names are compared as text, from the top tier down.
 
     Cost: O(units × log) once per tree.
     """
     levels, snapshot = problem.snapshot.levels, problem.snapshot
-    if tier in snapshot.text_ranks:
-        return snapshot.text_ranks[tier]
+    if tier in snapshot.name_ranks:
+        return snapshot.name_ranks[tier]
     starts = levels.starts[tier]
     paths = [
         (
             *(
-                _name(problem, at, int(levels.unit[at][start]))
+                _domain_name(problem, at, int(levels.unit_of_node[at][start]))
                 for at in range(levels.root - 1, 0, -1)
                 if at >= tier
             ),
@@ -198,14 +220,14 @@ def text_ranks(problem: Problem, tier: int) -> Ints:
     order = sorted(range(len(paths)), key=lambda unit: (paths[unit], unit))
     ranks = np.empty(len(paths), dtype=np.int64)
     ranks[order] = np.arange(len(paths))
-    snapshot.text_ranks[tier] = ranks
+    snapshot.name_ranks[tier] = ranks
     return ranks
 
 
-def _name(problem: Problem, tier: int, unit: int) -> str:
+def _domain_name(problem: Problem, tier: int, unit: int) -> str:
     """Return the name of a domain, or of the first node where a unit is none."""
     levels, snapshot = problem.snapshot.levels, problem.snapshot
-    domain = int(levels.domain[tier][unit])
+    domain = int(levels.domain_of_unit[tier][unit])
     if domain >= 0:
         return snapshot.tree.domains[domain].name
     return snapshot.specs[int(levels.starts[tier][unit])].name

@@ -13,11 +13,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints
-from generator.placement.cluster.shape import Shape
-from generator.placement.cluster.tiers import height
-from generator.placement.presets import Direction, Key, Term
-from generator.placement.problem.preemption import Broken, broken_by
+from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.shape import PodShape
+from generator.placement.cluster.tiers import tier_index
+from generator.placement.presets import Direction, ObjectiveKey, ObjectiveTerm
+from generator.placement.problem.preemption import EvictionResult, evict_for
 from generator.placement.problem.problem import Problem
 
 
@@ -25,10 +25,10 @@ from generator.placement.problem.problem import Problem
 class Objective:
     """A measured placement; a key with several tiers has one value per tier."""
 
-    values: Mapping[Key, tuple[int, ...]]
+    values: Mapping[ObjectiveKey, tuple[int, ...]]
     """All keys, whatever the preset compares."""
 
-    def vector(self, order: Iterable[Term]) -> tuple[int, ...]:
+    def vector(self, order: Iterable[ObjectiveTerm]) -> tuple[int, ...]:
         """Return the numbers that are compared: smaller is better, first difference wins."""
         return tuple(
             -value if term.direction is Direction.MORE else value
@@ -45,134 +45,153 @@ def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> O
         pods: per group the positions of its placed pods, in index order.
         strategy: index of the strategy that it keeps.
     """
-    return Objective(_Measured(problem, pods, strategy))
+    return Objective(_LazyMeasures(problem, pods, strategy))
 
 
-class _Measured(Mapping[Key, tuple[int, ...]]):
+class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
     """The values of one placement, each measured when it is first asked for."""
 
     def __init__(self, problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> None:
         self.problem, self.pods = problem, pods
-        self._known: dict[Key, tuple[int, ...]] = {Key.STRATEGY: (strategy,)}
+        self._measured_keys: dict[ObjectiveKey, tuple[int, ...]] = {
+            ObjectiveKey.STRATEGY: (strategy,)
+        }
 
-    def __getitem__(self, key: Key) -> tuple[int, ...]:
-        found = self._known.get(key)
+    def __getitem__(self, key: ObjectiveKey) -> tuple[int, ...]:
+        found = self._measured_keys.get(key)
         if found is None:
-            found = self._known[key] = _MEASURES[key](self)
+            found = self._measured_keys[key] = _MEASURES[key](self)
         return found
 
-    def __iter__(self) -> Iterator[Key]:
-        return iter(Key)
+    def __iter__(self) -> Iterator[ObjectiveKey]:
+        return iter(ObjectiveKey)
 
     def __len__(self) -> int:
-        return len(Key)
+        return len(ObjectiveKey)
 
     @cached_property
-    def placed(self) -> Ints:
+    def positions(self) -> IntArray:
         """Positions of all placed pods."""
         return np.array([at for row in self.pods for at in row], dtype=np.int64)
 
     @cached_property
-    def job(self) -> int:
+    def job_tier(self) -> int:
         """Tier of the job's domain."""
-        held = [*filter(None, self.pods), *([self.problem.own] if self.problem.own else [])]
+        held = [
+            *filter(None, self.pods),
+            *([self.problem.running_positions] if self.problem.running_positions else []),
+        ]
         low, high = min(map(min, held)), max(map(max, held))
-        return max(self.problem.snapshot.levels.common(low, high), self.problem.lowest)
+        return max(
+            self.problem.snapshot.levels.common_tier(low, high), self.problem.lowest_job_tier
+        )
 
     @cached_property
-    def domain(self) -> int:
+    def job_unit(self) -> int:
         """The job's domain, a unit of its tier."""
         first = next(row[0] for row in self.pods if row)
-        return int(self.problem.snapshot.levels.unit[self.job][first])
+        return int(self.problem.snapshot.levels.unit_of_node[self.job_tier][first])
 
     @cached_property
     def histogram(self) -> Counter[int]:
         """Parts by tier."""
-        return Counter(counted_tiers(self.problem, self.pods))
+        return Counter(histogram_tiers(self.problem, self.pods))
 
     @cached_property
-    def used(self) -> list[Ints]:
+    def used_units(self) -> list[IntArray]:
         """Units used, per tier below the root."""
-        return [np.unique(unit[self.placed]) for unit in self.problem.snapshot.levels.unit[:-1]]
+        return [
+            np.unique(unit[self.positions])
+            for unit in self.problem.snapshot.levels.unit_of_node[:-1]
+        ]
 
     @cached_property
-    def left(self) -> Ints:
+    def node_slots_left(self) -> IntArray:
         """Slots of the largest shape left per node."""
         return slots_left(self.problem, self.pods)
 
     @cached_property
-    def victims(self) -> Broken | None:
+    def eviction(self) -> EvictionResult | None:
         """What is evicted."""
-        return broken(self.problem, self.pods)
+        return eviction_of(self.problem, self.pods)
 
-    def left_in(self, tier: int, unit: int) -> int:
+    def slots_left_in(self, tier: int, unit: int) -> int:
         """Return the slots left in a unit."""
         levels = self.problem.snapshot.levels
-        return int(self.left[levels.starts[tier][unit] : levels.stops[tier][unit]].sum())
+        return int(self.node_slots_left[levels.starts[tier][unit] : levels.stops[tier][unit]].sum())
 
 
-def _existing(row: _Measured) -> tuple[int, ...]:
+def _existing(row: _LazyMeasures) -> tuple[int, ...]:
     tiers = reversed(range(row.problem.root))
-    return tuple(_beside_own(row.problem, row.placed, tier) for tier in tiers)
+    return tuple(_num_near_running(row.problem, row.positions, tier) for tier in tiers)
 
 
-def _parent_surplus(row: _Measured) -> tuple[int, ...]:
-    first, levels = int(row.placed[0]), row.problem.snapshot.levels
-    tiers = range(row.job + 1, levels.root)
-    return tuple(row.left_in(tier, int(levels.unit[tier][first])) for tier in tiers)
+def _parent_surplus(row: _LazyMeasures) -> tuple[int, ...]:
+    first, levels = int(row.positions[0]), row.problem.snapshot.levels
+    tiers = range(row.job_tier + 1, levels.root)
+    return tuple(row.slots_left_in(tier, int(levels.unit_of_node[tier][first])) for tier in tiers)
 
 
-def _islands(row: _Measured) -> tuple[int, ...]:
+def _islands(row: _LazyMeasures) -> tuple[int, ...]:
     top = row.problem.root - 1
-    if row.job < top or not row.problem.spares_islands:
+    if row.job_tier < top or not row.problem.spares_islands:
         return 0, 0
-    rooms = row.problem.shapes[row.problem.largest].rooms[top]
-    return len(row.used[top]), int(rooms[row.used[top]].sum())
+    rooms = row.problem.shapes[row.problem.scarcest_shape].slots_by_tier[top]
+    return len(row.used_units[top]), int(rooms[row.used_units[top]].sum())
 
 
-def _fragmentation(row: _Measured) -> tuple[int, ...]:
+def _fragmentation(row: _LazyMeasures) -> tuple[int, ...]:
     return tuple(
-        sum(row.left_in(tier, int(unit)) for unit in units) for tier, units in enumerate(row.used)
+        sum(row.slots_left_in(tier, int(unit)) for unit in units)
+        for tier, units in enumerate(row.used_units)
     )
 
 
-_MEASURES: Mapping[Key, Callable[[_Measured], tuple[int, ...]]] = MappingProxyType(
+_MEASURES: Mapping[ObjectiveKey, Callable[[_LazyMeasures], tuple[int, ...]]] = MappingProxyType(
     {
-        Key.PLACED: lambda row: (sum(map(len, row.pods)),),
-        Key.NODE_WEIGHTS: lambda row: _per_weight(row.problem, row.placed),
-        Key.EXISTING: _existing,
-        Key.JOB_TIER: lambda row: (row.job,),
-        Key.GROUP_TIER: lambda row: (max(row.histogram, default=0),),
-        Key.HISTOGRAM: lambda row: tuple(
+        ObjectiveKey.PLACED: lambda row: (sum(map(len, row.pods)),),
+        ObjectiveKey.NODE_WEIGHTS: lambda row: _pods_per_weight(row.problem, row.positions),
+        ObjectiveKey.EXISTING: _existing,
+        ObjectiveKey.JOB_TIER: lambda row: (row.job_tier,),
+        ObjectiveKey.GROUP_TIER: lambda row: (max(row.histogram, default=0),),
+        ObjectiveKey.HISTOGRAM: lambda row: tuple(
             row.histogram[tier] for tier in reversed(range(row.problem.root + 1))
         ),
-        Key.PREFERRED_MISSES: lambda row: (_misses(row.problem, row.pods, row.job),),
-        Key.NODE_MISSES: lambda row: (_node_misses(row.problem, row.pods),),
-        Key.ISLANDS: _islands,
-        Key.DOMAINS: lambda row: tuple(len(units) for units in reversed(row.used)),
-        Key.SORT: lambda row: tuple(
-            int(rule[row.job][row.domain]) for rule in row.problem.sort_columns
+        ObjectiveKey.PREFERRED_MISSES: lambda row: (
+            _preferred_misses(row.problem, row.pods, row.job_tier),
         ),
-        Key.SURPLUS: lambda row: (row.left_in(row.job, row.domain),),
-        Key.PARENT_SURPLUS: _parent_surplus,
-        Key.FRAGMENTATION: _fragmentation,
-        Key.TRAFFIC: lambda row: (_traffic(row.problem, row.pods),),
-        Key.VICTIM_PRIORITIES: lambda row: row.victims.pods if row.victims else (),
-        Key.VICTIM_GANGS: lambda row: (row.victims.num_gangs,) if row.victims else (),
-        Key.VICTIM_PODS: lambda row: (sum(row.victims.pods),) if row.victims else (),
-        Key.NAMES: lambda row: (int(row.problem.snapshot.levels.starts[row.job][row.domain]),),
+        ObjectiveKey.NODE_MISSES: lambda row: (_node_misses(row.problem, row.pods),),
+        ObjectiveKey.ISLANDS: _islands,
+        ObjectiveKey.DOMAINS: lambda row: tuple(len(units) for units in reversed(row.used_units)),
+        ObjectiveKey.SORT: lambda row: tuple(
+            int(rule[row.job_tier][row.job_unit]) for rule in row.problem.sort_columns
+        ),
+        ObjectiveKey.SURPLUS: lambda row: (row.slots_left_in(row.job_tier, row.job_unit),),
+        ObjectiveKey.PARENT_SURPLUS: _parent_surplus,
+        ObjectiveKey.FRAGMENTATION: _fragmentation,
+        ObjectiveKey.TRAFFIC: lambda row: (_traffic(row.problem, row.pods),),
+        ObjectiveKey.VICTIM_PRIORITIES: lambda row: (
+            row.eviction.pods_by_priority if row.eviction else ()
+        ),
+        ObjectiveKey.VICTIM_GANGS: lambda row: (row.eviction.num_gangs,) if row.eviction else (),
+        ObjectiveKey.VICTIM_PODS: lambda row: (
+            (sum(row.eviction.pods_by_priority),) if row.eviction else ()
+        ),
+        ObjectiveKey.NAMES: lambda row: (
+            int(row.problem.snapshot.levels.starts[row.job_tier][row.job_unit]),
+        ),
     }
 )
 
 
-def broken(problem: Problem, pods: Sequence[Sequence[int]]) -> Broken | None:
+def eviction_of(problem: Problem, pods: Sequence[Sequence[int]]) -> EvictionResult | None:
     """Return what a placement evicts, None where nothing may be evicted."""
-    if problem.eviction is None:
+    if problem.evictable is None:
         return None
-    return broken_by(problem.snapshot, problem.eviction, _taken(problem, pods))
+    return evict_for(problem.snapshot, problem.evictable, _resources_used(problem, pods))
 
 
-def _taken(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
+def _resources_used(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
     """Return what the placed pods take of each of their nodes."""
     taken: dict[int, Counter[str]] = {}
     for index, row in enumerate(pods):
@@ -182,11 +201,11 @@ def _taken(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter
     return taken
 
 
-def _per_weight(problem: Problem, placed: Ints) -> tuple[int, ...]:
+def _pods_per_weight(problem: Problem, placed: IntArray) -> tuple[int, ...]:
     """Return the placed pods per node weight, the heaviest first."""
     if problem.node_weights is None:
         return ()
-    ranks = problem.node_weights.rank[placed]
+    ranks = problem.node_weights.weight_index[placed]
     return tuple(np.bincount(ranks, minlength=len(problem.node_weights.weights)).tolist())
 
 
@@ -194,7 +213,9 @@ def _node_misses(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
     """Return the wished labels that nodes lack, over all placed pods."""
     rows = zip(pods, (problem.shapes[shape] for shape in problem.shape_of), strict=True)
     return sum(
-        int(shape.misses[list(row)].sum()) for row, shape in rows if shape.misses is not None
+        int(shape.missing_labels[list(row)].sum())
+        for row, shape in rows
+        if shape.missing_labels is not None
     )
 
 
@@ -207,17 +228,21 @@ def _traffic(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
     rows = zip(problem.shape_of, pods, strict=True)
     at_of = {shape: np.array(row, dtype=np.int64) for shape, row in rows}
     total = 0
-    for first, second, weight in problem.pairs:
-        for unit_of in levels.unit[:-1]:
+    for first, second, weight in problem.traffic_pairs:
+        for unit_of in levels.unit_of_node[:-1]:
             units, counts = np.unique(unit_of[at_of[first]], return_counts=True)
-            together = _pairs_together(unit_of[at_of[second]], units, counts, same=first == second)
+            together = _pairs_together(
+                unit_of[at_of[second]], units, counts, is_same_shape=first == second
+            )
             a, b = len(at_of[first]), len(at_of[second])
             total += weight * ((a * (a - 1) // 2 if first == second else a * b) - together)
     return total
 
 
-def _pairs_together(others: Ints, units: Ints, counts: Ints, *, same: bool) -> int:
-    if same:
+def _pairs_together(
+    others: IntArray, units: IntArray, counts: IntArray, *, is_same_shape: bool
+) -> int:
+    if is_same_shape:
         return int((counts * (counts - 1) // 2).sum())
     number = dict(zip(units.tolist(), counts.tolist(), strict=True))
     return sum(number.get(unit, 0) for unit in others.tolist())
@@ -229,36 +254,36 @@ def part_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
     found = []
     for index, row in enumerate(pods):
         start = 0
-        for size, own in problem.cut_group(index, len(row)):
+        for size, own in problem.split_group(index, len(row)):
             part = [*row[start : start + size], *own]
             start += size
-            found.append(levels.common(min(part), max(part)))
+            found.append(levels.common_tier(min(part), max(part)))
     return found
 
 
-def counted_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
+def histogram_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
     """Return what each part counts as: its tier, but not below the one that its slice must keep."""
     floors = (
-        problem.floor(index)
+        problem.slice_tier_of(index)
         for index, row in enumerate(pods)
-        for _ in problem.cut_group(index, len(row))
+        for _ in problem.split_group(index, len(row))
     )
     return [max(pair) for pair in zip(part_tiers(problem, pods), floors, strict=True)]
 
 
-def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> Ints:
+def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> IntArray:
     """Return per node the slots of the largest shape that are left beside the placed pods."""
-    shape = problem.shapes[problem.largest]
+    shape = problem.shapes[problem.scarcest_shape]
     left = shape.slots.copy()
     if len(problem.shapes) == 1:
         np.subtract.at(left, [at for row in pods for at in row], 1)
         return left
-    for at, used in _taken(problem, pods).items():
-        left[at] = slots_after(problem, shape, at, used)
+    for at, used in _resources_used(problem, pods).items():
+        left[at] = slots_after_use(problem, shape, at, used)
     return left
 
 
-def slots_after(problem: Problem, shape: Shape, at: int, used: Mapping[str, int]) -> int:
+def slots_after_use(problem: Problem, shape: PodShape, at: int, used: Mapping[str, int]) -> int:
     """Return how many pods of a shape fit a node once so much of it is used."""
     snapshot = problem.snapshot
     if not shape.allowed[at]:
@@ -272,41 +297,45 @@ def slots_after(problem: Problem, shape: Shape, at: int, used: Mapping[str, int]
     return max(0, min(rooms, default=int(shape.slots[at]) if unbounded else 0))
 
 
-def _beside_own(problem: Problem, placed: Ints, tier: int) -> int:
-    unit = problem.snapshot.levels.unit[tier]
-    return int(np.isin(unit[placed], unit[list(problem.own)]).sum()) if problem.own else 0
+def _num_near_running(problem: Problem, placed: IntArray, tier: int) -> int:
+    unit = problem.snapshot.levels.unit_of_node[tier]
+    return (
+        int(np.isin(unit[placed], unit[list(problem.running_positions)]).sum())
+        if problem.running_positions
+        else 0
+    )
 
 
-def _misses(problem: Problem, pods: Sequence[Sequence[int]], job: int) -> int:
+def _preferred_misses(problem: Problem, pods: Sequence[Sequence[int]], job: int) -> int:
     """Return how many wished tiers are not kept, of the job, of sets and of several groups."""
     misses = sum(job > wish for wish in problem.preferred)
     tiers = iter(part_tiers(problem, pods))
     for index, row in enumerate(pods):
-        reached = [next(tiers) for _ in problem.cut_group(index, len(row))]
-        misses += sum(tier > wish for tier in reached for wish in problem.wishes(index))
+        reached = [next(tiers) for _ in problem.split_group(index, len(row))]
+        misses += sum(tier > wish for tier in reached for wish in problem.preferred_tiers_of(index))
     levels, snapshot = problem.snapshot.levels, problem.snapshot
     for at, row_of in enumerate(problem.request.sets):
         placed = [node for group in problem.groups_in_set(at) for node in pods[group]]
-        held = placed + problem.own_in_set(at)
+        held = placed + problem.running_in_set(at)
         if placed and row_of.preferred:
-            tier = levels.common(min(held), max(held))
-            misses += sum(tier > height(snapshot, wish) for wish in row_of.preferred)
+            tier = levels.common_tier(min(held), max(held))
+            misses += sum(tier > tier_index(snapshot, wish) for wish in row_of.preferred)
     return misses
 
 
-def _unasked(problem: Problem, objective: Objective) -> frozenset[Key]:
+def _irrelevant_keys(problem: Problem, objective: Objective) -> frozenset[ObjectiveKey]:
     """Return keys that measure what the request does not speak of, or what did not happen."""
     unasked = set()
-    if not any(objective.values[Key.ISLANDS]):
-        unasked.add(Key.ISLANDS)
+    if not any(objective.values[ObjectiveKey.ISLANDS]):
+        unasked.add(ObjectiveKey.ISLANDS)
     if not problem.sort_columns:
-        unasked.add(Key.SORT)
+        unasked.add(ObjectiveKey.SORT)
     if problem.node_weights is None:
-        unasked.add(Key.NODE_WEIGHTS)
-    if not problem.pairs:
-        unasked.add(Key.TRAFFIC)
+        unasked.add(ObjectiveKey.NODE_WEIGHTS)
+    if not problem.traffic_pairs:
+        unasked.add(ObjectiveKey.TRAFFIC)
     if not any(group.wishes for group in problem.request.groups):
-        unasked.add(Key.NODE_MISSES)
+        unasked.add(ObjectiveKey.NODE_MISSES)
     return frozenset(unasked)
 
 
@@ -314,24 +343,29 @@ def render_objective(problem: Problem, objective: Objective) -> dict[str, object
     """Return the keys that the preset compares, in its order, tiers by name."""
     tiers = problem.snapshot.levels.tiers
     found: dict[str, object] = {}
-    unasked = _unasked(problem, objective)
-    for term in problem.order:
+    unasked = _irrelevant_keys(problem, objective)
+    for term in problem.objective_order:
         values = objective.values[term.key]
         if term.key in unasked:
             continue
-        if term.key in {Key.JOB_TIER, Key.GROUP_TIER}:
+        if term.key in {ObjectiveKey.JOB_TIER, ObjectiveKey.GROUP_TIER}:
             found[term.key.value] = tiers[values[0]]
-        elif term.key is Key.HISTOGRAM:
+        elif term.key is ObjectiveKey.HISTOGRAM:
             rows = zip(reversed(tiers), values, strict=True)
             found[term.key.value] = {name: count for name, count in rows if count}
-        elif term.key in {Key.DOMAINS, Key.EXISTING}:
+        elif term.key in {ObjectiveKey.DOMAINS, ObjectiveKey.EXISTING}:
             found[term.key.value] = dict(zip(reversed(tiers[:-1]), values, strict=True))
-        elif term.key is Key.FRAGMENTATION:
+        elif term.key is ObjectiveKey.FRAGMENTATION:
             found[term.key.value] = dict(zip(tiers[:-1], values, strict=True))
-        elif term.key is Key.VICTIM_PRIORITIES and problem.eviction is not None:
-            rows_of = zip(problem.eviction.priorities, values, strict=True)
+        elif term.key is ObjectiveKey.VICTIM_PRIORITIES and problem.evictable is not None:
+            rows_of = zip(problem.evictable.priorities, values, strict=True)
             found[term.key.value] = {str(priority): count for priority, count in rows_of if count}
-        elif term.key in {Key.ISLANDS, Key.PARENT_SURPLUS, Key.SORT, Key.NODE_WEIGHTS}:
+        elif term.key in {
+            ObjectiveKey.ISLANDS,
+            ObjectiveKey.PARENT_SURPLUS,
+            ObjectiveKey.SORT,
+            ObjectiveKey.NODE_WEIGHTS,
+        }:
             found[term.key.value] = list(values)
         else:
             found[term.key.value] = values[0]

@@ -11,37 +11,37 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints
-from generator.placement.cluster.tiers import height
+from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.tiers import tier_index
 from generator.placement.problem.problem import Problem
 
 
-class Begun(NamedTuple):
+class PartialSlices(NamedTuple):
     """A layer of slices by domain, of which some may be incomplete."""
 
     tier: int
     size: int
-    over: Ints
+    excess_pods: IntArray
     """Per unit of the tier: running pods beyond whole slices."""
 
 
-def begun(problem: Problem, group: int) -> Begun | None:
+def find_partial_slices(problem: Problem, group: int) -> PartialSlices | None:
     """Return the only layer of a group of which pods run; None where another order will do."""
     layers = problem.request.groups[group].slices
     if len(layers) != 1 or layers[0].tier is None or layers[0].is_indexed:
         return None
-    if not problem.own_of[group]:
+    if not problem.running_positions_of[group]:
         return None
     layer, levels = layers[0], problem.snapshot.levels
-    tier = height(problem.snapshot, layer.tier)
-    own = levels.unit[tier][list(problem.own_of[group])]
-    return Begun(
+    tier = tier_index(problem.snapshot, layer.tier)
+    own = levels.unit_of_node[tier][list(problem.running_positions_of[group])]
+    return PartialSlices(
         tier, layer.size, np.bincount(own, minlength=len(levels.starts[tier])) % layer.size
     )
 
 
-def portions(
-    layer: Begun, units: Ints, num_pods: int, room_of: Callable[[Ints], Ints]
+def complete_slices(
+    layer: PartialSlices, units: IntArray, num_pods: int, room_of: Callable[[IntArray], IntArray]
 ) -> Iterator[tuple[int, int]]:
     """Yield (unit, pods put there) until all are; fewer where they do not fit.
 
@@ -51,8 +51,10 @@ def portions(
         num_pods: that are new.
         room_of: pods that units hold still, asked again after each portion.
     """
-    lacking = layer.size - layer.over[units]
-    for unit, lacks in sorted(zip(units.tolist(), lacking.tolist(), strict=True), key=_least):
+    lacking = layer.size - layer.excess_pods[units]
+    for unit, lacks in sorted(
+        zip(units.tolist(), lacking.tolist(), strict=True), key=_missing_pods_first
+    ):
         room = int(room_of(np.array([unit]))[0])
         if lacks < layer.size and lacks <= min(num_pods, room):
             yield unit, lacks
@@ -72,6 +74,6 @@ def portions(
         num_pods -= taken
 
 
-def _least(row: tuple[int, int]) -> tuple[int, int]:
+def _missing_pods_first(row: tuple[int, int]) -> tuple[int, int]:
     unit, lacks = row
     return lacks, unit

@@ -19,13 +19,13 @@ class PartType(NamedTuple):
     """-1 of a set."""
     size: int
     """Pods, those of inner parts included."""
-    cap: int
+    max_tier: int
     """Highest tier at which such a part may lie."""
-    anchors: tuple[int, int] | None
+    running_span: tuple[int, int] | None
     """First and last position of the running pods that belong to it."""
     preferred: tuple[int, ...]
     """Tiers wished for it."""
-    floor: int
+    histogram_floor: int
     """Lowest tier that counts for it in the histogram."""
     owner: int
     """Index of the group where parts of several are told apart, else -1."""
@@ -33,20 +33,20 @@ class PartType(NamedTuple):
     """Of a set: types of its parts, and how many of each."""
 
 
-class Part(NamedTuple):
+class RequestPart(NamedTuple):
     """One part of the request."""
 
-    kind: PartType
+    part_type: PartType
     group: int
     """Index of its group, -1 of a set."""
-    members: tuple[Part, ...] = ()
+    members: tuple[RequestPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedPart:
     """One part of a placement."""
 
-    kind: PartType
+    part_type: PartType
     nodes: list[int]
     """Positions of its pods, sorted; empty of a set."""
     members: tuple[PlacedPart, ...] = ()
@@ -57,39 +57,39 @@ class PlacedPart:
         return sorted([*self.nodes, *inner])
 
 
-def set_type(
-    members: Sequence[Part],
+def build_set_type(
+    members: Sequence[RequestPart],
     *,
-    cap: int,
-    anchors: tuple[int, int] | None,
+    max_tier: int,
+    running_span: tuple[int, int] | None,
     preferred: tuple[int, ...],
     owner: int,
 ) -> PartType:
     """Return the type of a set of parts; equal sets have equal types whatever their order."""
-    counted = Counter(member.kind for member in members)
+    counted = Counter(member.part_type for member in members)
     return PartType(
         shape=-1,
         size=sum(kind.size * many for kind, many in counted.items()),
-        cap=cap,
-        anchors=anchors,
+        max_tier=max_tier,
+        running_span=running_span,
         preferred=preferred,
-        floor=0,
+        histogram_floor=0,
         owner=owner,
-        members=tuple(sorted(counted.items(), key=lambda row: type_key(row[0]))),
+        members=tuple(sorted(counted.items(), key=lambda row: type_sort_key(row[0]))),
     )
 
 
-def type_key(kind: PartType) -> tuple[object, ...]:
+def type_sort_key(kind: PartType) -> tuple[object, ...]:
     """Return what types are sorted by; inner types of equal sets compare equal."""
     return (
         kind.shape,
         kind.size,
-        kind.cap,
+        kind.max_tier,
         kind.owner,
-        kind.anchors or (),
+        kind.running_span or (),
         kind.preferred,
-        kind.floor,
-        tuple((type_key(inner), many) for inner, many in kind.members),
+        kind.histogram_floor,
+        tuple((type_sort_key(inner), many) for inner, many in kind.members),
     )
 
 
@@ -103,21 +103,23 @@ def all_types(kinds: Iterable[PartType]) -> list[PartType]:
     return list(found)
 
 
-def assemble(
-    num_groups: int, parts: Sequence[Part], found: Iterable[PlacedPart]
+def assign_parts(
+    num_groups: int, parts: Sequence[RequestPart], found: Iterable[PlacedPart]
 ) -> tuple[tuple[int, ...], ...]:
     """Hand placed parts to groups: in tree order, whole slices before a short one."""
     pods: list[list[int]] = [[] for _ in range(num_groups)]
-    _hand_out(pods, parts, found)
+    _assign(pods, parts, found)
     return tuple(tuple(row) for row in pods)
 
 
-def _hand_out(pods: list[list[int]], parts: Iterable[Part], found: Iterable[PlacedPart]) -> None:
+def _assign(
+    pods: list[list[int]], parts: Iterable[RequestPart], found: Iterable[PlacedPart]
+) -> None:
     stock: dict[PartType, list[PlacedPart]] = {}
     for placed in sorted(found, key=PlacedPart.positions, reverse=True):
-        stock.setdefault(placed.kind, []).append(placed)
+        stock.setdefault(placed.part_type, []).append(placed)
     for part in parts:
-        placed = stock[part.kind].pop()
+        placed = stock[part.part_type].pop()
         if part.group >= 0:
             pods[part.group] += placed.nodes
-        _hand_out(pods, part.members, placed.members)
+        _assign(pods, part.members, placed.members)

@@ -14,9 +14,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 from generator.placement.cluster.snapshot import RunningGang, Snapshot, without_running
-from generator.placement.request import Eviction, PlacementRequest
+from generator.placement.request import EvictionPolicy, PlacementRequest
 
-MOST_TRIED = 10
+MAX_EXACT_GANGS = 10
 """Gangs on one node up to which every choice of them is tried."""
 
 
@@ -32,21 +32,21 @@ class Victim(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Evictable:
+class EvictablePods:
     """What may be evicted of a snapshot for one request."""
 
-    policy: Eviction
+    policy: EvictionPolicy
     gangs: Mapping[str, RunningGang]
-    of_node: Mapping[int, tuple[Victim, ...]]
+    victims_by_node: Mapping[int, tuple[Victim, ...]]
     """By position, in order of gang names."""
-    idle: Mapping[int, Mapping[str, int]]
+    free_by_node: Mapping[int, Mapping[str, int]]
     """What those nodes have free without any eviction."""
     priorities: tuple[int, ...]
     """Of all victims, the highest first."""
 
-    def least(self, at: int, need: Mapping[str, int]) -> tuple[Victim, ...]:
+    def cheapest_victims(self, at: int, need: Mapping[str, int]) -> tuple[Victim, ...]:
         """Return the least victims that leave a node enough free; none where it has it already."""
-        idle = self.idle.get(at)
+        idle = self.free_by_node.get(at)
         if idle is None:
             return ()
         missing = {
@@ -54,48 +54,48 @@ class Evictable:
         }
         if not missing:
             return ()
-        victims = self.of_node[at]
-        if len(victims) > MOST_TRIED:
-            return self._reprieved(victims, missing)
+        victims = self.victims_by_node[at]
+        if len(victims) > MAX_EXACT_GANGS:
+            return self._reprieve_victims(victims, missing)
         fitting = (
             chosen
             for many in range(1, len(victims) + 1)
             for chosen in combinations(reversed(victims), many)
-            if _frees(chosen, missing)
+            if _free_enough(chosen, missing)
         )
-        return min(fitting, key=self.cost)
+        return min(fitting, key=self.victim_cost)
 
-    def cost(self, victims: Iterable[Victim]) -> tuple[int, ...]:
+    def victim_cost(self, victims: Iterable[Victim]) -> tuple[int, ...]:
         """Return what is compared between victims: fewer pods, or pods of lower priority, first."""
         pods = Counter[int]()
         for victim in victims:
             pods[victim.priority] += victim.pods
         by_priority = tuple(pods[priority] for priority in self.priorities)
-        is_fewest = self.policy is Eviction.FEWEST_VICTIMS
+        is_fewest = self.policy is EvictionPolicy.FEWEST_VICTIMS
         return (pods.total(), *by_priority) if is_fewest else (*by_priority, pods.total())
 
-    def _reprieved(
+    def _reprieve_victims(
         self, victims: Sequence[Victim], missing: Mapping[str, int]
     ) -> tuple[Victim, ...]:
         """Return victims of which none could stay: the highest priority stays first."""
         left = list(victims)
         for victim in sorted(victims, key=lambda row: (-row.priority, -row.pods, row.gang)):
             others = [row for row in left if row != victim]
-            if _frees(others, missing):
+            if _free_enough(others, missing):
                 left = others
         return tuple(left)
 
 
-def _frees(victims: Iterable[Victim], missing: Mapping[str, int]) -> bool:
+def _free_enough(victims: Iterable[Victim], missing: Mapping[str, int]) -> bool:
     freed = Counter[str]()
     for victim in victims:
         freed.update(dict(victim.request))
     return all(freed[name] >= n for name, n in missing.items())
 
 
-def evictable(snapshot: Snapshot, request: PlacementRequest) -> Evictable | None:
+def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePods | None:
     """Return what a request may evict, None where that is nothing; O(running pods)."""
-    if request.eviction is Eviction.NEVER:
+    if request.eviction is EvictionPolicy.NEVER:
         return None
     gangs = {
         name: gang
@@ -104,55 +104,57 @@ def evictable(snapshot: Snapshot, request: PlacementRequest) -> Evictable | None
     }
     of_node: dict[int, list[Victim]] = {}
     for name in sorted(gangs):
-        for at, victim in _victims(snapshot, gangs[name]):
+        for at, victim in _victims_of_gang(snapshot, gangs[name]):
             of_node.setdefault(at, []).append(victim)
     if not of_node:
         return None
     resources = list(enumerate(snapshot.resources))
-    return Evictable(
+    return EvictablePods(
         policy=request.eviction,
         gangs=gangs,
-        of_node={at: tuple(rows) for at, rows in of_node.items()},
-        idle={at: {name: int(snapshot.free[row, at]) for row, name in resources} for at in of_node},
+        victims_by_node={at: tuple(rows) for at, rows in of_node.items()},
+        free_by_node={
+            at: {name: int(snapshot.free[row, at]) for row, name in resources} for at in of_node
+        },
         priorities=tuple(sorted({gang.priority for gang in gangs.values()}, reverse=True)),
     )
 
 
-def _victims(snapshot: Snapshot, gang: RunningGang) -> Iterable[tuple[int, Victim]]:
+def _victims_of_gang(snapshot: Snapshot, gang: RunningGang) -> Iterable[tuple[int, Victim]]:
     """Yield the pods of a gang on each of its nodes."""
     pods, held = Counter[str](), dict[str, Counter[str]]()
     for row in gang.pods:
-        if row.node in snapshot.position:
+        if row.node in snapshot.position_of:
             pods[row.node] += row.count
             used = held.setdefault(row.node, Counter())
             used.update({name: need * row.count for name, need in row.request.items()})
     total = sum(row.count for row in gang.pods)
     for node, count in pods.items():
-        is_broken = 0 < total - count < (gang.min or 0)
+        is_broken = 0 < total - count < (gang.min_pods or 0)
         request = tuple(sorted(held[node].items()))
         yield (
-            snapshot.position[node],
+            snapshot.position_of[node],
             Victim(gang.gang, gang.priority, total if is_broken else count, request),
         )
 
 
-def freed(snapshot: Snapshot, evictable: Evictable) -> Snapshot:
+def without_evictable(snapshot: Snapshot, evictable: EvictablePods) -> Snapshot:
     """Return the snapshot with everything evictable gone."""
     for gang in evictable.gangs:
         snapshot = without_running(snapshot, gang)
     return snapshot
 
 
-class Broken(NamedTuple):
+class EvictionResult(NamedTuple):
     """What a placement evicts."""
 
     pairs: frozenset[tuple[str, str]]
     """(gang, node)."""
-    pods: tuple[int, ...]
+    pods_by_priority: tuple[int, ...]
     """Per priority of all that may be evicted, the highest first."""
     num_gangs: int
 
-    def names(self, evictable: Evictable) -> tuple[str, ...]:
+    def victim_names(self, evictable: EvictablePods) -> tuple[str, ...]:
         """Return `gang` where all of it goes, else `gang@node`; sorted."""
         found: list[str] = []
         for gang in sorted({gang for gang, _ in self.pairs}):
@@ -162,23 +164,23 @@ class Broken(NamedTuple):
         return tuple(found)
 
 
-def broken_by(
-    snapshot: Snapshot, evictable: Evictable, needs: Mapping[int, Mapping[str, int]]
-) -> Broken:
+def evict_for(
+    snapshot: Snapshot, evictable: EvictablePods, needs: Mapping[int, Mapping[str, int]]
+) -> EvictionResult:
     """Return who goes when so much is placed per position; gangs below their minimum go whole."""
     nodes: dict[str, set[str]] = {}
     for at, need in needs.items():
-        for victim in evictable.least(at, need):
+        for victim in evictable.cheapest_victims(at, need):
             nodes.setdefault(victim.gang, set()).add(snapshot.specs[at].name)
     pods = Counter[int]()
     pairs: set[tuple[str, str]] = set()
     for name, chosen in nodes.items():
         gang = evictable.gangs[name]
         kept = sum(row.count for row in gang.pods if row.node not in chosen)
-        is_broken = 0 < kept < (gang.min or 0)
+        is_broken = 0 < kept < (gang.min_pods or 0)
         gone = {row.node for row in gang.pods} if is_broken else chosen
         pods[gang.priority] += sum(row.count for row in gang.pods if row.node in gone)
         pairs |= {(name, node) for node in gone}
-    return Broken(
+    return EvictionResult(
         frozenset(pairs), tuple(pods[priority] for priority in evictable.priorities), len(nodes)
     )

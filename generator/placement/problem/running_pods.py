@@ -5,43 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from generator.placement.cluster.snapshot import Snapshot
-from generator.placement.cluster.tiers import height
+from generator.placement.cluster.tiers import tier_index
 from generator.placement.presets import PRESETS
-from generator.placement.problem.slices import Ranked
+from generator.placement.problem.slices import IndexedPods
 from generator.placement.request import PlacementRequest
 
 
-def own_positions(
+def find_running_positions(
     snapshot: Snapshot, request: PlacementRequest
-) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[Ranked, ...]]:
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[IndexedPods, ...]]:
     """Return where pods of the gang run: all of them, those of each group, and with indices."""
     num_groups = len(request.groups)
     nothing: tuple[tuple[()], ...] = ((),) * num_groups
-    ignores = PRESETS[request.preset].ignores_own_without_tiers and not request.uses_tiers
+    ignores = PRESETS[request.preset].ignores_running_without_tiers and not request.uses_tiers
     gang = snapshot.running.get(request.gang)
     if gang is None or (ignores and request.across_islands):
         return (), nothing, nothing
-    known = [pods for pods in gang.pods if pods.node in snapshot.position]
+    known = [pods for pods in gang.pods if pods.node in snapshot.position_of]
     own_of, ranked = [], []
     for group in request.groups:
         rows = [pods for pods in known if num_groups == 1 or pods.group == group.name]
-        positions = [(snapshot.position[pods.node], pods) for pods in rows]
+        positions = [(snapshot.position_of[pods.node], pods) for pods in rows]
         own_of.append(tuple(sorted(at for at, pods in positions for _ in range(pods.count))))
         ranked.append(tuple(sorted((k, at) for at, pods in positions for k in pods.indices)))
-    own = (snapshot.position[pods.node] for pods in known for _ in range(pods.count))
+    own = (snapshot.position_of[pods.node] for pods in known for _ in range(pods.count))
     return tuple(sorted(own)), tuple(own_of), tuple(ranked)
 
 
-def stray_tier(
+def find_stray_tier(
     snapshot: Snapshot, request: PlacementRequest, own_of: Sequence[Sequence[int]]
 ) -> str | None:
     """Return a tier that slices must keep, and that a running pod of the group has no domain of."""
     levels = snapshot.levels
     for group, own in zip(request.groups, own_of, strict=True):
         for layer in group.slices:
-            tier = 0 if layer.tier is None else height(snapshot, layer.tier)
+            tier = 0 if layer.tier is None else tier_index(snapshot, layer.tier)
             if layer.is_indexed or not 0 < tier < levels.root:
                 continue
-            if any(levels.domain[tier][levels.unit[tier][at]] < 0 for at in own):
+            if any(levels.domain_of_unit[tier][levels.unit_of_node[tier][at]] < 0 for at in own):
                 return layer.tier
     return None

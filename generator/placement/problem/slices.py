@@ -12,29 +12,35 @@ from typing import NamedTuple
 
 from generator.placement.groups import SliceLayer
 
-Ranked = tuple[tuple[int, int], ...]
+IndexedPods = tuple[tuple[int, int], ...]
 """(index, position of its node) per running pod of a group that tells its index."""
 
 
-class Piece(NamedTuple):
+class SlicePods(NamedTuple):
     """The new pods of one slice, cut further by the layers inside."""
 
     size: int
     """New pods."""
     tier: str | None
     """Which the slice must keep by index; None: none, or rules on domains say it all."""
-    own: tuple[int, ...]
+    running_positions: tuple[int, ...]
     """Positions of the running pods of the slice, sorted."""
-    pieces: tuple[Piece, ...]
+    inner_slices: tuple[SlicePods, ...]
     """Of the layer inside; empty in the last one."""
 
     @property
-    def anchors(self) -> tuple[int, int] | None:
+    def running_span(self) -> tuple[int, int] | None:
         """First and last position of the running pods."""
-        return (self.own[0], self.own[-1]) if self.own else None
+        return (
+            (self.running_positions[0], self.running_positions[-1])
+            if self.running_positions
+            else None
+        )
 
 
-def cut(layers: Sequence[SliceLayer], ranked: Ranked, num_pods: int) -> tuple[Piece, ...]:
+def cut_slices(
+    layers: Sequence[SliceLayer], ranked: IndexedPods, num_pods: int
+) -> tuple[SlicePods, ...]:
     """Cut so many new pods of a group into slices, in the order of their indices.
 
     Layers that are not indexed cut nothing by themselves, but the last one, which cuts the parts
@@ -43,53 +49,55 @@ def cut(layers: Sequence[SliceLayer], ranked: Ranked, num_pods: int) -> tuple[Pi
     taken = {index for index, _ in ranked}
     free = (index for index in count() if index not in taken)
     kept = [layer for layer in layers[:-1] if layer.is_indexed]
-    return _pieces((*kept, layers[-1]), list(islice(free, num_pods)), ranked)
+    return _cut_layers((*kept, layers[-1]), list(islice(free, num_pods)), ranked)
 
 
-def leaves(pieces: Sequence[Piece]) -> Iterator[Piece]:
+def innermost_slices(pieces: Sequence[SlicePods]) -> Iterator[SlicePods]:
     """Yield the pieces of the last layer in order."""
     for piece in pieces:
-        yield from leaves(piece.pieces) if piece.pieces else (piece,)
+        yield from innermost_slices(piece.inner_slices) if piece.inner_slices else (piece,)
 
 
-def all_pieces(pieces: Sequence[Piece]) -> Iterator[Piece]:
+def all_slices(pieces: Sequence[SlicePods]) -> Iterator[SlicePods]:
     """Yield the pieces of every layer, outer ones first."""
     for piece in pieces:
         yield piece
-        yield from all_pieces(piece.pieces)
+        yield from all_slices(piece.inner_slices)
 
 
-def filled(pieces: Sequence[Piece], row: Sequence[int]) -> Iterator[tuple[Piece, list[int]]]:
+def slices_with_positions(
+    pieces: Sequence[SlicePods], row: Sequence[int]
+) -> Iterator[tuple[SlicePods, list[int]]]:
     """Yield every piece of every layer with the positions of its new pods and its running ones."""
     start = 0
     for piece in pieces:
         inside = row[start : start + piece.size]
-        yield piece, [*inside, *piece.own]
-        yield from filled(piece.pieces, inside)
+        yield piece, [*inside, *piece.running_positions]
+        yield from slices_with_positions(piece.inner_slices, inside)
         start += piece.size
 
 
-def _pieces(
-    layers: Sequence[SliceLayer], indices: Sequence[int], ranked: Ranked
-) -> tuple[Piece, ...]:
+def _cut_layers(
+    layers: Sequence[SliceLayer], indices: Sequence[int], ranked: IndexedPods
+) -> tuple[SlicePods, ...]:
     if not layers:
         return ()
     layer, *inner = layers
     found = []
-    for key, inside in _runs(layer, indices):
+    for key, inside in _indices_by_slice(layer, indices):
         mine = tuple(row for row in ranked if layer.is_indexed and row[0] // layer.size == key)
         found.append(
-            Piece(
+            SlicePods(
                 size=len(inside),
                 tier=layer.tier if layer.is_indexed else None,
-                own=tuple(sorted(at for _, at in mine)),
-                pieces=_pieces(inner, inside, mine),
+                running_positions=tuple(sorted(at for _, at in mine)),
+                inner_slices=_cut_layers(inner, inside, mine),
             )
         )
     return tuple(found)
 
 
-def _runs(layer: SliceLayer, indices: Sequence[int]) -> list[tuple[int, list[int]]]:
+def _indices_by_slice(layer: SliceLayer, indices: Sequence[int]) -> list[tuple[int, list[int]]]:
     """Return (number of the slice, its indices); in order where the layer is not by index."""
     found: dict[int, list[int]] = {}
     for at, index in enumerate(indices):

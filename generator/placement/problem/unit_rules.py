@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from generator.placement.cluster.snapshot import Snapshot
-from generator.placement.cluster.tiers import height
+from generator.placement.cluster.tiers import tier_index
 from generator.placement.request import PlacementRequest
 
 
@@ -14,11 +14,11 @@ class UnitRule(NamedTuple):
 
     tier: int
     multiple: int
-    most: int | None
+    max_pods: int | None
     group: int
 
 
-class Remainder(NamedTuple):
+class ShortSliceRule(NamedTuple):
     """A layer of slices of which one may be short.
 
     Pods over whole slices, running ones included, are no more in all units of the tier together
@@ -30,8 +30,8 @@ class Remainder(NamedTuple):
     group: int
 
 
-def unit_rules(
-    snapshot: Snapshot, request: PlacementRequest, *, has_own: bool
+def build_unit_rules(
+    snapshot: Snapshot, request: PlacementRequest, *, is_growth: bool
 ) -> tuple[UnitRule, ...]:
     """Return the rules on the pods of a group in each unit of a tier.
 
@@ -40,27 +40,27 @@ def unit_rules(
     """
     rules: list[UnitRule] = []
     for index, group in enumerate(request.groups):
-        rules += [UnitRule(height(snapshot, t), n, None, index) for t, n in group.multiples]
+        rules += [UnitRule(tier_index(snapshot, t), n, None, index) for t, n in group.multiples]
         for at, layer in enumerate(group.slices):
             if layer.tier is None:
                 continue
-            is_capped = at == len(group.slices) - 1 and not has_own
-            is_told = layer.is_indexed and has_own
+            is_capped = at == len(group.slices) - 1 and not is_growth
+            is_told = layer.is_indexed and is_growth
             multiple = 1 if layer.has_short or is_capped or is_told else layer.size
             most = layer.size if layer.is_spread else None
             if multiple > 1 or most is not None:
-                rules.append(UnitRule(height(snapshot, layer.tier), multiple, most, index))
+                rules.append(UnitRule(tier_index(snapshot, layer.tier), multiple, most, index))
     return tuple(rules)
 
 
-def remainders(
-    snapshot: Snapshot, request: PlacementRequest, *, has_own: bool
-) -> tuple[Remainder, ...]:
+def build_short_slice_rules(
+    snapshot: Snapshot, request: PlacementRequest, *, is_growth: bool
+) -> tuple[ShortSliceRule, ...]:
     """Return the layers with a short slice that the tiers of parts do not bound already."""
     return tuple(
-        Remainder(height(snapshot, layer.tier), layer.size, index)
+        ShortSliceRule(tier_index(snapshot, layer.tier), layer.size, index)
         for index, group in enumerate(request.groups)
         for at, layer in enumerate(group.slices)
         if layer.tier is not None and layer.has_short and not layer.is_indexed
-        if has_own or at < len(group.slices) - 1
+        if is_growth or at < len(group.slices) - 1
     )

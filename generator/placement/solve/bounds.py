@@ -6,22 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints, Mask
+from generator.placement.cluster.levels import IntArray, BoolArray
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
     """What each unit may hold; one entry per unit, for every tier below that of the domain."""
 
-    low: tuple[Ints | None, ...]
+    low: tuple[IntArray | None, ...]
     """None: nothing has to lie anywhere."""
-    high: tuple[Ints, ...]
-    slots: tuple[Ints, ...]
-    worst: int
+    high: tuple[IntArray, ...]
+    slots: tuple[IntArray, ...]
+    worst_tier: int
     """Units of this tier and above hold a multiple of `size` pods."""
-    size: int
+    part_size: int
 
-    def least(self, tier: int, span: range) -> Ints:
+    def lower_bounds(self, tier: int, span: range) -> IntArray:
         """Return what each of some units must hold."""
         low = self.low[tier]
         if low is None:
@@ -30,29 +30,29 @@ class Bounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
+class NodeBounds:
     """The nodes of a tier-1 unit that hold anything."""
 
-    at: Ints
-    low: Ints
-    high: Ints
-    slots: Ints
-    is_forced: Mask
+    positions: IntArray
+    low: IntArray
+    high: IntArray
+    slots: IntArray
+    is_forced: BoolArray
     """Whether the bounds make a node hold something in any case."""
 
     @classmethod
-    def of(cls, span: range, bounds: Bounds) -> Nodes:
+    def build(cls, span: range, bounds: Bounds) -> NodeBounds:
         """Return the nodes of a range."""
         kept = np.flatnonzero(bounds.high[0][span.start : span.stop]) + span.start
-        low = bounds.least(0, span)[kept - span.start]
+        low = bounds.lower_bounds(0, span)[kept - span.start]
         return cls(kept, low, bounds.high[0][kept], bounds.slots[0][kept], low > 0)
 
     @property
-    def base(self) -> int:
+    def forced_pods(self) -> int:
         """Pods that the bounds put on nodes in any case."""
         return int(self.low.sum())
 
     @property
-    def spare(self) -> int:
+    def spare_slots(self) -> int:
         """Further pods that the same nodes hold."""
         return int((self.high - self.low)[self.is_forced].sum())

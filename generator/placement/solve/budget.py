@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 
-class EffortSpent(Exception):  # noqa: N818 - caught by the engine, never shown
+class BudgetExhausted(Exception):  # noqa: N818 - caught by the engine, never shown
     """The budget ended before the search did."""
 
 
 @dataclass
-class Effort:
+class Budget:
     """What a search may still spend."""
 
     steps: int
     clock: Callable[[], float] | None = None
-    ends_at: float = 0.0
+    deadline_at_s: float = 0.0
 
     def spend(self, steps: int) -> None:
         """Count steps of work.
@@ -25,5 +25,5 @@ class Effort:
             EffortSpent: they are used up, or the deadline has passed.
         """
         self.steps -= steps
-        if self.steps < 0 or (self.clock is not None and self.clock() > self.ends_at):
-            raise EffortSpent
+        if self.steps < 0 or (self.clock is not None and self.clock() > self.deadline_at_s):
+            raise BudgetExhausted

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator.placement.answer import NOTHING
+from generator.placement.answer import NO_DETAILS
 from generator.placement.problem.objective import Objective
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class PlacementCandidate:
     """A placement by position."""
 
-    pods: tuple[tuple[int, ...], ...]
+    positions: tuple[tuple[int, ...], ...]
     """Per group the positions of its placed pods, in index order."""
     objective: Objective
     is_proved: bool
-    working: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
     """What the preset's own rules computed on the way, as the answer shows it."""

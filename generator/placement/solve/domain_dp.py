@@ -14,169 +14,176 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.placement.cluster.levels import Ints, Levels
-from generator.placement.cluster.subset_sum import alike, among_fewest, fewest_nodes, poured
-from generator.placement.presets import Key
-from generator.placement.solve.bounds import Bounds, Nodes
-from generator.placement.solve.budget import Effort, EffortSpent
+from generator.placement.cluster.levels import IntArray, TreeLevels
+from generator.placement.cluster.subset_sum import (
+    group_equal_bins,
+    fewest_bins_candidates,
+    choose_fewest_nodes,
+    fill_in_order,
+)
+from generator.placement.presets import ObjectiveKey
+from generator.placement.solve.bounds import Bounds, NodeBounds
+from generator.placement.solve.budget import Budget, BudgetExhausted
 
 WORD_BITS = 60
 """Costs of more bits are Python integers in an object array: as exact, and slower."""
 OBJECT_SLOWDOWN = 50
 """How much longer numpy takes over Python integers than over words, measured."""
-MOST_CELLS = 1 << 20
+MAX_CELLS = 1 << 20
 """Sums that are looked at together."""
 ADDITIONS_PER_STEP = 100
 """Elements that numpy adds and compares in the time of one step of the search."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class DomainFill:
     """Pods per node of one domain."""
 
-    pods: dict[int, int]
+    pods_per_node: dict[int, int]
     is_proved: bool
 
 
-class Filling:
+class FillContext:
     """What all domains of a tier share: bounds, and how what lies inside is compared."""
 
     def __init__(
-        self, levels: Levels, bounds: Bounds, effort: Effort, *, keys: Collection[Key]
+        self, levels: TreeLevels, bounds: Bounds, effort: Budget, *, keys: Collection[ObjectiveKey]
     ) -> None:
         """Keep the arguments; `keys` are those that are compared."""
-        self.levels, self.bounds, self.effort = levels, bounds, effort
-        self.counts_left = Key.FRAGMENTATION in keys
-        self.counts_islands = Key.ISLANDS in keys
+        self.levels, self.bounds, self.budget = levels, bounds, effort
+        self.counts_fragmentation = ObjectiveKey.FRAGMENTATION in keys
+        self.counts_islands = ObjectiveKey.ISLANDS in keys
 
-    def used(self, tier: int, pods: dict[int, int]) -> tuple[list[int], list[int]]:
+    def used_and_left(self, tier: int, pods: dict[int, int]) -> tuple[list[int], list[int]]:
         """Return per tier below one the units that some pods use, and the slots left in them."""
         num_pods = sum(pods.values())
         used, left = [len(pods)], [int(self.bounds.slots[0][list(pods)].sum()) - num_pods]
         for inner in range(1, tier):
-            touched = list(set(self.levels.unit[inner][list(pods)].tolist()))
+            touched = list(set(self.levels.unit_of_node[inner][list(pods)].tolist()))
             used.append(len(touched))
             left.append(int(self.bounds.slots[inner][touched].sum()) - num_pods)
         return used[:tier], left[:tier]
 
 
-def fill(filling: Filling, tier: int, unit: int, num_pods: int) -> Fill:
+def fill_domain(filling: FillContext, tier: int, unit: int, num_pods: int) -> DomainFill:
     """Share out the pods of a job whose domain is this unit."""
     if tier == 0:
-        return Fill({unit: num_pods}, is_proved=True)
+        return DomainFill({unit: num_pods}, is_proved=True)
     try:
-        pods = _Shares(filling, tier, unit, num_pods).of(tier, unit, num_pods)
-    except EffortSpent:
-        return Fill(_fullest_first(filling, tier, unit, num_pods), is_proved=False)
-    return Fill(pods, is_proved=True)
+        pods = _DomainTables(filling, tier, unit, num_pods).pods_per_node(tier, unit, num_pods)
+    except BudgetExhausted:
+        return DomainFill(_fullest_first(filling, tier, unit, num_pods), is_proved=False)
+    return DomainFill(pods, is_proved=True)
 
 
-def contents(levels: Levels, slots: Ints, tier: int, unit: int) -> bytes:
+def content_key(levels: TreeLevels, slots: IntArray, tier: int, unit: int) -> bytes:
     """Return all of a unit that decides what lies best in it: its parts and their slots."""
     start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
     rows = [slots[start:stop].tobytes()]
     for inner in range(1, tier):
         starts = levels.starts[inner]
-        first, last = levels.unit[inner][start], levels.unit[inner][stop - 1] + 1
+        first, last = levels.unit_of_node[inner][start], levels.unit_of_node[inner][stop - 1] + 1
         rows.append((starts[first:last] - start).tobytes())
     return b"|".join(rows)
 
 
-class _Shares:
+class _DomainTables:
     """The tables of one domain: per unit the least cost of every number of pods."""
 
-    def __init__(self, filling: Filling, tier: int, unit: int, num_pods: int) -> None:
+    def __init__(self, filling: FillContext, tier: int, unit: int, num_pods: int) -> None:
         self._levels, self._bounds = filling.levels, filling.bounds
-        self._effort, self._num_pods = filling.effort, num_pods
-        self._used, self._left = [0] * tier, [0] * tier
-        self._island = 0
+        self._budget, self._num_pods = filling.budget, num_pods
+        self._unit_costs, self._slot_costs = [0] * tier, [0] * tier
+        self._island_slot_cost = 0
         bits = num_pods.bit_length() + 1
         size = int(self._bounds.slots[tier][unit]).bit_length() + 1
-        room = size if filling.counts_left else 0
+        room = size if filling.counts_fragmentation else 0
         for at in range(tier):
-            self._used[at] = 1 << (room * tier + bits * at)
-            self._left[at] = 1 << (room * (tier - 1 - at)) if filling.counts_left else 0
+            self._unit_costs[at] = 1 << (room * tier + bits * at)
+            self._slot_costs[at] = (
+                1 << (room * (tier - 1 - at)) if filling.counts_fragmentation else 0
+            )
         total = (bits + room) * tier
         if filling.counts_islands and tier == filling.levels.root:
-            self._island = self._used[tier - 1]
-            self._used[tier - 1] <<= size
+            self._island_slot_cost = self._unit_costs[tier - 1]
+            self._unit_costs[tier - 1] <<= size
             total += size
         self._dtype: type = np.int64 if total < WORD_BITS else object
         slower = 1 if self._dtype is np.int64 else OBJECT_SLOWDOWN
-        self._per_step = ADDITIONS_PER_STEP // slower
-        self._never = 1 << max(total + 1, 1)
-        self._costs: dict[bytes, Ints] = {}
-        self._sums: dict[bytes, list[Ints]] = {}
-        self._kinds: dict[tuple[int, int], bytes] = {}
+        self._cells_per_step = ADDITIONS_PER_STEP // slower
+        self._infinite_cost = 1 << max(total + 1, 1)
+        self._costs: dict[bytes, IntArray] = {}
+        self._sums: dict[bytes, list[IntArray]] = {}
+        self._classes: dict[tuple[int, int], bytes] = {}
 
-    def of(self, tier: int, unit: int, num_pods: int) -> dict[int, int]:
+    def pods_per_node(self, tier: int, unit: int, num_pods: int) -> dict[int, int]:
         """Return pods per node of so many pods in a unit; units without any are left out."""
         if num_pods == 0:
             return {}
         if tier == 1:
-            return self._of_nodes(unit, num_pods)
+            return self._pods_per_leaf_node(unit, num_pods)
         pods: dict[int, int] = {}
         children: Sequence[int] = self._levels.children(tier, unit)
         highs = self._bounds.high[tier - 1][children[0] : children[-1] + 1].tolist()
         if sum(highs) == num_pods:
             for child, high in zip(children, highs, strict=True):
-                pods |= self.of(tier - 1, child, high)
+                pods |= self.pods_per_node(tier - 1, child, high)
             return pods
         if num_pods == self._num_pods and self._bounds.low[tier - 1] is None:
-            children, least = self._useful(tier, unit, highs)
-            sums = self._summed_over(tier - 1, children, least)
+            children, least = self._useful_children(tier, unit, highs)
+            sums = self._suffix_costs_of(tier - 1, children, least)
         else:
-            sums = self._summed(tier, unit)
+            sums = self._suffix_costs(tier, unit)
         for index, child in enumerate(children):
-            costs, rest = self._cost(tier - 1, child), sums[index + 1]
+            costs, rest = self._unit_cost(tier - 1, child), sums[index + 1]
             first, last = max(0, num_pods - len(rest) + 1), min(len(costs) - 1, num_pods)
             total = costs[first : last + 1] + rest[num_pods - last : num_pods - first + 1][::-1]
             share = first + int(np.flatnonzero(total == sums[index][num_pods])[-1])
-            pods |= self.of(tier - 1, child, share)
+            pods |= self.pods_per_node(tier - 1, child, share)
             num_pods -= share
         return pods
 
-    def _useful(self, tier: int, unit: int, highs: Sequence[int]) -> tuple[list[int], int]:
+    def _useful_children(self, tier: int, unit: int, highs: Sequence[int]) -> tuple[list[int], int]:
         """Return the children that may be among the fewest that hold all pods of the job.
 
         And the least that each of these then holds. What is used least decides first: the fewest
         children, hence no more than so many that are alike, the first ones.
         """
         children = self._levels.children(tier, unit)
-        kinds = [self._kind(tier - 1, child) for child in children]
-        kept, fewest = among_fewest(alike(highs, kinds), self._num_pods)
+        kinds = [self._class_of(tier - 1, child) for child in children]
+        kept, fewest = fewest_bins_candidates(group_equal_bins(highs, kinds), self._num_pods)
         least = self._num_pods - sum(sorted(highs, reverse=True)[: fewest - 1])
         return [children[at] for at in kept], least
 
-    def _summed(self, tier: int, unit: int) -> list[Ints]:
+    def _suffix_costs(self, tier: int, unit: int) -> list[IntArray]:
         """Return per child the least cost of x pods in it and all later ones."""
-        kind = self._kind(tier, unit)
+        kind = self._class_of(tier, unit)
         if kind not in self._sums:
             children = self._levels.children(tier, unit)
-            self._sums[kind] = self._summed_over(tier - 1, children, 1)
+            self._sums[kind] = self._suffix_costs_of(tier - 1, children, 1)
         return self._sums[kind]
 
-    def _summed_over(self, tier: int, units: Sequence[int], least: int) -> list[Ints]:
+    def _suffix_costs_of(self, tier: int, units: Sequence[int], least: int) -> list[IntArray]:
         """Return the same of some units, that hold at least so many pods if they hold any."""
-        sums: list[Ints] = [np.zeros(1, dtype=self._dtype)]
+        sums: list[IntArray] = [np.zeros(1, dtype=self._dtype)]
         for unit in reversed(units):
-            sums.append(self._together(self._cost(tier, unit), sums[-1], least))
+            sums.append(self._combine(self._unit_cost(tier, unit), sums[-1], least))
         return sums[::-1]
 
-    def _kind(self, tier: int, unit: int) -> bytes:
+    def _class_of(self, tier: int, unit: int) -> bytes:
         """Return what units with equal tables have in common."""
-        known = self._kinds.get((tier, unit))
+        known = self._classes.get((tier, unit))
         if known is None:
             slots = self._bounds.slots[0]
             if tier == 1:
                 nodes = self._levels.children(1, unit)
                 inside = np.sort(slots[nodes.start : nodes.stop]).tobytes()
             else:
-                inside = contents(self._levels, slots, tier, unit)
-            known = self._kinds[tier, unit] = bytes([tier]) + inside
+                inside = content_key(self._levels, slots, tier, unit)
+            known = self._classes[tier, unit] = bytes([tier]) + inside
         return known
 
-    def _together(self, one: Ints, rest: Ints, least: int) -> Ints:
+    def _combine(self, one: IntArray, rest: IntArray, least: int) -> IntArray:
         """Return the least cost of x pods in two, for every x up to all pods.
 
         Args:
@@ -185,125 +192,137 @@ class _Shares:
             least: pods that the one holds if it holds any.
         """
         length = min(len(one) + len(rest) - 1, self._num_pods + 1)
-        sums: Ints = np.full(length, self._never, dtype=self._dtype)
+        sums: IntArray = np.full(length, self._infinite_cost, dtype=self._dtype)
         sums[: len(rest)] = rest[:length] + one[0]
         used = one[least:length]
         if not len(used):
-            return np.minimum(sums, self._never)
-        self._effort.spend(1 + length * len(used) // self._per_step)
-        best = _least_sums(used, rest[: length - least], self._never)[: length - least]
+            return np.minimum(sums, self._infinite_cost)
+        self._budget.spend(1 + length * len(used) // self._cells_per_step)
+        best = _min_plus_convolution(used, rest[: length - least], self._infinite_cost)[
+            : length - least
+        ]
         np.minimum(sums[least : least + len(best)], best, out=sums[least : least + len(best)])
-        return np.minimum(sums, self._never)
+        return np.minimum(sums, self._infinite_cost)
 
-    def _cost(self, tier: int, unit: int) -> Ints:
+    def _unit_cost(self, tier: int, unit: int) -> IntArray:
         """Return the least cost of x pods in a unit, for every x that it may hold."""
-        kind = self._kind(tier, unit)
+        kind = self._class_of(tier, unit)
         if kind not in self._costs:
             most = min(int(self._bounds.high[tier][unit]), self._num_pods)
-            inside = self._nodes_cost(unit, most) if tier == 1 else self._summed(tier, unit)[0]
-            cost: Ints = np.full(most + 1, self._never, dtype=self._dtype)
+            inside = (
+                self._nodes_cost(unit, most) if tier == 1 else self._suffix_costs(tier, unit)[0]
+            )
+            cost: IntArray = np.full(most + 1, self._infinite_cost, dtype=self._dtype)
             inside = inside[: most + 1]
             cost[: len(inside)] = inside
             slots = int(self._bounds.slots[tier][unit])
-            cost[1:] += self._used[tier] + self._left[tier] * slots
+            cost[1:] += self._unit_costs[tier] + self._slot_costs[tier] * slots
             if tier == self._levels.root - 1:
-                cost[1:] += self._island * slots
-            if tier >= self._bounds.worst:
-                cost[np.arange(most + 1) % self._bounds.size > 0] = self._never
+                cost[1:] += self._island_slot_cost * slots
+            if tier >= self._bounds.worst_tier:
+                cost[np.arange(most + 1) % self._bounds.part_size > 0] = self._infinite_cost
             low = self._bounds.low[tier]
-            cost[: 0 if low is None else int(low[unit])] = self._never
-            self._costs[kind] = np.minimum(cost, self._never)
+            cost[: 0 if low is None else int(low[unit])] = self._infinite_cost
+            self._costs[kind] = np.minimum(cost, self._infinite_cost)
         return self._costs[kind]
 
-    def _nodes_cost(self, unit: int, most: int) -> Ints:
+    def _nodes_cost(self, unit: int, most: int) -> IntArray:
         """Return the least cost of x pods on the nodes of a tier-1 unit, its own cost excluded."""
-        nodes = Nodes.of(self._levels.children(1, unit), self._bounds)
-        cost: Ints = np.full(most + 1, self._never, dtype=self._dtype)
+        nodes = NodeBounds.build(self._levels.children(1, unit), self._bounds)
+        cost: IntArray = np.full(most + 1, self._infinite_cost, dtype=self._dtype)
         fixed = sum(self._node_cost(int(slots)) for slots in nodes.slots[nodes.is_forced])
-        free = min(nodes.base + nodes.spare, most)
-        cost[nodes.base : free + 1] = fixed
+        free = min(nodes.forced_pods + nodes.spare_slots, most)
+        cost[nodes.forced_pods : free + 1] = fixed
         if most > free:
             values, slots = nodes.high[~nodes.is_forced], nodes.slots[~nodes.is_forced]
-            cost[free + 1 :] = fixed + self._covered(values, slots, most - free)[1:]
+            cost[free + 1 :] = fixed + self._cover_costs(values, slots, most - free)[1:]
         return cost
 
     def _node_cost(self, slots: int) -> int:
-        return self._used[0] + self._left[0] * slots
+        return self._unit_costs[0] + self._slot_costs[0] * slots
 
-    def _covered(self, values: Ints, slots: Ints, most: int) -> Ints:
+    def _cover_costs(self, values: IntArray, slots: IntArray, most: int) -> IntArray:
         """Return the least cost to hold y pods, 0 to `most`.
 
         Equal nodes are added by halves: some of one, two, four and so on are any number of them.
         """
-        table = self._nobody(most)
+        table = self._empty_table(most)
         for (value, room), num in Counter(
             zip(values.tolist(), slots.tolist(), strict=True)
         ).items():
             left, together = min(num, -(-most // value)), 1
             while left:
                 together = min(together, left)
-                with_them = self._with(table, together * value, together * self._node_cost(room))
+                with_them = self._shift(table, together * value, together * self._node_cost(room))
                 table = np.minimum(table, with_them)
                 left, together = left - together, together * 2
         return table
 
-    def _takers(self, values: Ints, slots: Ints, most: int) -> list[NDArray[np.uint8]]:
+    def _choices_per_node(
+        self, values: IntArray, slots: IntArray, most: int
+    ) -> list[NDArray[np.uint8]]:
         """Return per node, as bits, whether it holds some of y pods in it and all later ones."""
-        table, found = self._nobody(most), list[NDArray[np.uint8]]()
+        table, found = self._empty_table(most), list[NDArray[np.uint8]]()
         for value, room in zip(values[::-1].tolist(), slots[::-1].tolist(), strict=True):
-            with_it = self._with(table, value, self._node_cost(room))
+            with_it = self._shift(table, value, self._node_cost(room))
             found.append(np.packbits(with_it <= table))
             table = np.minimum(table, with_it)
         return found[::-1]
 
-    def _nobody(self, most: int) -> Ints:
+    def _empty_table(self, most: int) -> IntArray:
         """Return the cost to hold y pods on no nodes."""
-        table: Ints = np.full(most + 1, self._never, dtype=self._dtype)
+        table: IntArray = np.full(most + 1, self._infinite_cost, dtype=self._dtype)
         table[0] = 0
         return table
 
-    def _with(self, table: Ints, num_pods: int, cost: int) -> Ints:
+    def _shift(self, table: IntArray, num_pods: int, cost: int) -> IntArray:
         """Return the cost to hold y pods if nodes that hold so many of them are used as well."""
-        self._effort.spend(1 + len(table) // self._per_step)
+        self._budget.spend(1 + len(table) // self._cells_per_step)
         found = np.full_like(table, cost)
-        found[0] = self._never
+        found[0] = self._infinite_cost
         found[num_pods:] += table[: max(len(table) - num_pods, 0)]
         return found
 
-    def _of_nodes(self, unit: int, num_pods: int) -> dict[int, int]:
+    def _pods_per_leaf_node(self, unit: int, num_pods: int) -> dict[int, int]:
         """Return pods per node of a tier-1 unit: forced nodes first, then the fewest others."""
         span, high = self._levels.children(1, unit), self._bounds.high[0]
         if self._bounds.low[0] is None and high is self._bounds.slots[0]:
-            self._effort.spend(1)
+            self._budget.spend(1)
             slots = high[span.start : span.stop].tolist()
-            rows, is_tight = alike(slots, slots), bool(self._left[0])
-            fewest = fewest_nodes(slots, rows, num_pods, is_tight=is_tight)
+            rows, is_tight = group_equal_bins(slots, slots), bool(self._slot_costs[0])
+            fewest = choose_fewest_nodes(slots, rows, num_pods, is_tight=is_tight)
             if fewest is not None:
-                return {span[at]: num for at, num in poured(slots, fewest, num_pods).items()}
-        nodes = Nodes.of(span, self._bounds)
-        pods = dict(zip(nodes.at.tolist(), nodes.low.tolist(), strict=True))
-        rest = _pour(
-            pods, nodes.at[nodes.is_forced], nodes.high[nodes.is_forced], num_pods - nodes.base
+                return {span[at]: num for at, num in fill_in_order(slots, fewest, num_pods).items()}
+        nodes = NodeBounds.build(span, self._bounds)
+        pods = dict(zip(nodes.positions.tolist(), nodes.low.tolist(), strict=True))
+        rest = _fill_nodes(
+            pods,
+            nodes.positions[nodes.is_forced],
+            nodes.high[nodes.is_forced],
+            num_pods - nodes.forced_pods,
         )
         if rest:
-            chosen = self._chosen(nodes, rest)
-            _pour(pods, nodes.at[chosen], nodes.high[chosen], rest)
+            chosen = self._choose_nodes(nodes, rest)
+            _fill_nodes(pods, nodes.positions[chosen], nodes.high[chosen], rest)
         return {at: count for at, count in pods.items() if count}
 
-    def _chosen(self, nodes: Nodes, num_pods: int) -> Ints:
+    def _choose_nodes(self, nodes: NodeBounds, num_pods: int) -> IntArray:
         """Return the indices of further nodes that hold so many pods at the least cost."""
         free = np.flatnonzero(~nodes.is_forced)
         values, slots = nodes.high[free], nodes.slots[free]
         if is_constant(values) and is_constant(slots):
             return free[: -(-num_pods // int(values[0]))]
         highs = values.tolist()
-        kept, _ = among_fewest(
-            alike(highs, list(zip(highs, slots.tolist(), strict=True))), num_pods
+        kept, _ = fewest_bins_candidates(
+            group_equal_bins(highs, list(zip(highs, slots.tolist(), strict=True))), num_pods
         )
         free, values, slots = free[kept], values[kept], slots[kept]
         chosen: list[int] = []
         rows = zip(
-            free.tolist(), values.tolist(), self._takers(values, slots, num_pods), strict=True
+            free.tolist(),
+            values.tolist(),
+            self._choices_per_node(values, slots, num_pods),
+            strict=True,
         )
         for index, value, takes in rows:
             if num_pods and np.unpackbits(takes)[num_pods]:
@@ -312,18 +331,18 @@ class _Shares:
         return np.array(chosen, dtype=np.int64)
 
 
-def _least_sums(one: Ints, rest: Ints, never: int) -> Ints:
+def _min_plus_convolution(one: IntArray, rest: IntArray, never: int) -> IntArray:
     """Return the least `one[x] + rest[y - x]` for every y.
 
     Row x of an array holds `one[x] + rest`, and then a cell that is none: read as rows that are one
     cell shorter, each row is moved x cells to the right.
     """
-    best: Ints = np.full(len(one) + len(rest) - 1, never, dtype=one.dtype)
-    num_rows = max(MOST_CELLS // len(best), 1)
+    best: IntArray = np.full(len(one) + len(rest) - 1, never, dtype=one.dtype)
+    num_rows = max(MAX_CELLS // len(best), 1)
     for first in range(0, len(one), num_rows):
         some = one[first : first + num_rows]
         width = len(some) + len(rest)
-        added: Ints = np.full((len(some), width), never, dtype=one.dtype)
+        added: IntArray = np.full((len(some), width), never, dtype=one.dtype)
         np.add(some[:, np.newaxis], rest, out=added[:, : len(rest)])
         moved = added.ravel()[: len(some) * (width - 1)].reshape(len(some), width - 1)
         part = best[first : first + width - 1]
@@ -331,12 +350,12 @@ def _least_sums(one: Ints, rest: Ints, never: int) -> Ints:
     return best
 
 
-def is_constant(values: Ints) -> bool:
+def is_constant(values: IntArray) -> bool:
     """Return whether there are values, and all the same."""
     return bool(len(values)) and bool((values == values[0]).all())
 
 
-def _pour(pods: dict[int, int], nodes: Ints, highs: Ints, num_pods: int) -> int:
+def _fill_nodes(pods: dict[int, int], nodes: IntArray, highs: IntArray, num_pods: int) -> int:
     """Fill nodes in order; return the pods left over."""
     for at, high in zip(nodes.tolist(), highs.tolist(), strict=True):
         more = min(high - pods[at], num_pods)
@@ -345,12 +364,12 @@ def _pour(pods: dict[int, int], nodes: Ints, highs: Ints, num_pods: int) -> int:
     return num_pods
 
 
-def _fullest_first(filling: Filling, tier: int, unit: int, num_pods: int) -> dict[int, int]:
+def _fullest_first(filling: FillContext, tier: int, unit: int, num_pods: int) -> dict[int, int]:
     """Return pods per node: least first, then the fullest children, the last one a tight fit."""
     if tier == 0:
         return {unit: num_pods} if num_pods else {}
     span = filling.levels.children(tier, unit)
-    low = filling.bounds.least(tier - 1, span)
+    low = filling.bounds.lower_bounds(tier - 1, span)
     spare = filling.bounds.high[tier - 1][span.start : span.stop] - low
     shares, rest = low.copy(), num_pods - int(low.sum())
     order = np.lexsort((np.arange(len(span)), -spare, low == 0))

@@ -10,169 +10,179 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints, Mask
-from generator.placement.problem.constraints import keeps_rules
-from generator.placement.problem.free_capacity import Leftover
-from generator.placement.problem.partial_slices import Begun, begun, portions
-from generator.placement.problem.parts import Part, PartType, PlacedPart, assemble
+from generator.placement.cluster.levels import IntArray, BoolArray
+from generator.placement.problem.constraints import satisfies_rules
+from generator.placement.problem.free_capacity import FreeSlots
+from generator.placement.problem.partial_slices import (
+    PartialSlices,
+    find_partial_slices,
+    complete_slices,
+)
+from generator.placement.problem.parts import RequestPart, PartType, PlacedPart, assign_parts
 from generator.placement.problem.problem import Problem
-from generator.placement.solve.part_placement import Found
+from generator.placement.solve.part_placement import PartPlacement
 
-TRIED = 8
+MAX_DOMAINS_TRIED = 8
 """Domains tried per tier, the fullest first."""
 
 
-class Rough:
+class GreedyFinder:
     """Finds some placement of one choice of pods per group."""
 
-    def __init__(self, problem: Problem, parts: Sequence[Part]) -> None:
+    def __init__(self, problem: Problem, parts: Sequence[RequestPart]) -> None:
         """Take the parts of the job, those of sets inside their set."""
         self._problem = problem
         self._parts = _hardest_first(parts)
 
-    def best(self, tier: int, units: Ints) -> Found | None:
+    def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return a placement whose domain is one of these units of a tier."""
-        room = self._problem.shapes[self._problem.largest].rooms[tier][units]
-        for unit in units[np.argsort(room, kind="stable")[:TRIED]]:
-            left = _Left(self._problem, tier, int(unit))
-            found = left.take_job(self._parts, tier, int(unit))
-            if found is not None and keeps_rules(self._problem, self._pods(found)):
-                return Found(found, is_proved=False)
+        room = self._problem.shapes[self._problem.scarcest_shape].slots_by_tier[tier][units]
+        for unit in units[np.argsort(room, kind="stable")[:MAX_DOMAINS_TRIED]]:
+            left = _GreedyDomain(self._problem, tier, int(unit))
+            found = left.place_job(self._parts, tier, int(unit))
+            if found is not None and satisfies_rules(self._problem, self._assign_positions(found)):
+                return PartPlacement(found, is_proved=False)
         return None
 
-    def _pods(self, placed: list[PlacedPart]) -> tuple[tuple[int, ...], ...]:
-        return assemble(len(self._problem.request.groups), self._parts, placed)
+    def _assign_positions(self, placed: list[PlacedPart]) -> tuple[tuple[int, ...], ...]:
+        return assign_parts(len(self._problem.request.groups), self._parts, placed)
 
 
-def _hardest_first(parts: Sequence[Part]) -> list[Part]:
-    return sorted(parts, key=lambda part: (part.kind.cap, -part.kind.size))
+def _hardest_first(parts: Sequence[RequestPart]) -> list[RequestPart]:
+    return sorted(parts, key=lambda part: (part.part_type.max_tier, -part.part_type.size))
 
 
-class _Left:
+class _GreedyDomain:
     """What is left of one domain while parts are put into it."""
 
     def __init__(self, problem: Problem, tier: int, unit: int) -> None:
         levels = problem.snapshot.levels
         self._problem, self._levels = problem, levels
         self._start, self._stop = int(levels.starts[tier][unit]), int(levels.stops[tier][unit])
-        self._left = Leftover(problem)
+        self._free_slots = FreeSlots(problem)
 
-    def _slots(self, shape: int) -> Ints:
-        return self._left.slots[shape][self._start : self._stop]
+    def _slots(self, shape: int) -> IntArray:
+        return self._free_slots.slots[shape][self._start : self._stop]
 
-    def take_job(self, parts: Sequence[Part], tier: int, unit: int) -> list[PlacedPart] | None:
+    def place_job(
+        self, parts: Sequence[RequestPart], tier: int, unit: int
+    ) -> list[PlacedPart] | None:
         """Put all parts of the job into a unit: those first that go on with what is begun."""
         placed: list[PlacedPart] = []
         groups = {part.group for part in parts if part.group >= 0}
         for group in sorted(groups):
-            layer = begun(self._problem, group)
+            layer = find_partial_slices(self._problem, group)
             mine = [part for part in parts if part.group == group]
             if layer is None or layer.tier >= tier:
                 continue
-            found = self._go_on(layer, mine, tier, unit)
+            found = self._complete_partial_slices(layer, mine, tier, unit)
             if found is None:
                 return None
             placed += found
             parts = [part for part in parts if part.group != group]
-        found = self.take_all(parts, tier, unit)
+        found = self.place_parts(parts, tier, unit)
         return None if found is None else placed + found
 
-    def _go_on(
-        self, layer: Begun, parts: list[Part], tier: int, unit: int
+    def _complete_partial_slices(
+        self, layer: PartialSlices, parts: list[RequestPart], tier: int, unit: int
     ) -> list[PlacedPart] | None:
         """Put the pods of a group beside those that run, and cut them into parts in tree order."""
-        first, starts = self._units(layer.tier, tier, unit)
+        first, starts = self._unit_starts(layer.tier, tier, unit)
         stops = np.append(starts[1:], self._stop - self._start)
-        kind = parts[0].kind
+        kind = parts[0].part_type
 
-        def room_of(units: Ints) -> Ints:
+        def room_of(units: IntArray) -> IntArray:
             sums = np.add.reduceat(self._slots(kind.shape), starts)
             return np.asarray(sums[units - first])
 
         nodes: list[int] = []
         units = np.arange(first, first + len(starts))
-        num_pods = sum(part.kind.size for part in parts)
-        for at, count in portions(layer, units, num_pods, room_of):
+        num_pods = sum(part.part_type.size for part in parts)
+        for at, count in complete_slices(layer, units, num_pods, room_of):
             span = int(starts[at - first]), int(stops[at - first])
-            nodes += self._fill(kind._replace(size=count), *span)
+            nodes += self._fill_nodes(kind._replace(size=count), *span)
         if len(nodes) < num_pods:
             return None
         nodes.sort()
         found = []
         for part in parts:
-            found.append(PlacedPart(part.kind, nodes[: part.kind.size]))
-            del nodes[: part.kind.size]
+            found.append(PlacedPart(part.part_type, nodes[: part.part_type.size]))
+            del nodes[: part.part_type.size]
         return found
 
-    def take_all(self, parts: Sequence[Part], tier: int, unit: int) -> list[PlacedPart] | None:
+    def place_parts(
+        self, parts: Sequence[RequestPart], tier: int, unit: int
+    ) -> list[PlacedPart] | None:
         """Put parts into a unit, None where one of them finds no room."""
         placed: list[PlacedPart] = []
         for part in parts:
             found = (
-                self._take_set(part, tier, unit) if part.members else self._take(part, tier, unit)
+                self._place_set(part, tier, unit)
+                if part.members
+                else self._place_part(part, tier, unit)
             )
             if found is None:
                 return None
             placed.append(found)
         return placed
 
-    def _take_set(self, part: Part, tier: int, unit: int) -> PlacedPart | None:
+    def _place_set(self, part: RequestPart, tier: int, unit: int) -> PlacedPart | None:
         """Put a set into the fullest unit of the lowest tier that holds all of it."""
         members = _hardest_first(part.members)
         stop = int(self._levels.stops[tier][unit]) - self._start
-        for at in range(min(part.kind.cap, tier) + 1):
-            first, starts = self._units(at, tier, unit)
-            room = np.add.reduceat(self._slots(self._problem.largest)[:stop], starts)
+        for at in range(min(part.part_type.max_tier, tier) + 1):
+            first, starts = self._unit_starts(at, tier, unit)
+            room = np.add.reduceat(self._slots(self._problem.scarcest_shape)[:stop], starts)
             order = np.argsort(room, kind="stable")
-            fits = self._beside_anchors(part.kind, at, first, len(room)) & (room > 0)
-            for index in order[fits[order]][:TRIED]:
-                before = self._left.copy()
-                found = self.take_all(members, at, first + int(index))
+            fits = self._contains_running(part.part_type, at, first, len(room)) & (room > 0)
+            for index in order[fits[order]][:MAX_DOMAINS_TRIED]:
+                before = self._free_slots.copy()
+                found = self.place_parts(members, at, first + int(index))
                 if found is not None:
-                    return PlacedPart(part.kind, [], tuple(found))
-                self._left.reset(before)
+                    return PlacedPart(part.part_type, [], tuple(found))
+                self._free_slots.restore(before)
         return None
 
-    def _units(self, at: int, tier: int, unit: int) -> tuple[int, Ints]:
+    def _unit_starts(self, at: int, tier: int, unit: int) -> tuple[int, IntArray]:
         """Return the first unit of a lower tier inside a unit, and where all of them start."""
         low, high = self._levels.starts[tier][unit], self._levels.stops[tier][unit]
-        first = int(self._levels.unit[at][low])
-        last = int(self._levels.unit[at][high - 1])
+        first = int(self._levels.unit_of_node[at][low])
+        last = int(self._levels.unit_of_node[at][high - 1])
         return first, self._levels.starts[at][first : last + 1] - self._start
 
-    def _beside_anchors(self, kind: PartType, at: int, first: int, count: int) -> Mask:
+    def _contains_running(self, kind: PartType, at: int, first: int, count: int) -> BoolArray:
         fits = np.ones(count, dtype=np.bool_)
-        for anchor in kind.anchors or ():
-            fits &= np.arange(first, first + count) == self._levels.unit[at][anchor]
+        for anchor in kind.running_span or ():
+            fits &= np.arange(first, first + count) == self._levels.unit_of_node[at][anchor]
         return fits
 
-    def _take(self, part: Part, tier: int, unit: int) -> PlacedPart | None:
+    def _place_part(self, part: RequestPart, tier: int, unit: int) -> PlacedPart | None:
         """Put a part into the fullest unit of the lowest tier that holds it."""
-        kind = part.kind
+        kind = part.part_type
         stop = int(self._levels.stops[tier][unit]) - self._start
         slots = self._slots(kind.shape)[:stop]
-        for at in range(min(kind.cap, tier) + 1):
-            first, starts = self._units(at, tier, unit)
+        for at in range(min(kind.max_tier, tier) + 1):
+            first, starts = self._unit_starts(at, tier, unit)
             room = np.add.reduceat(slots, starts)
-            fits = (room >= kind.size) & self._beside_anchors(kind, at, first, len(room))
+            fits = (room >= kind.size) & self._contains_running(kind, at, first, len(room))
             if fits.any():
                 chosen = int(np.argmin(np.where(fits, room, np.iinfo(np.int64).max)))
                 stops = np.append(starts[1:], stop)
-                nodes = self._fill(kind, int(starts[chosen]), int(stops[chosen]))
+                nodes = self._fill_nodes(kind, int(starts[chosen]), int(stops[chosen]))
                 return PlacedPart(kind, nodes)
         return None
 
-    def _fullest_first(self, slots: Ints, start: int, stop: int) -> Ints:
+    def _fullest_first(self, slots: IntArray, start: int, stop: int) -> IntArray:
         """Return the nodes of a range, those of the fullest units of every tier together."""
         keys = []
-        for unit_of in self._levels.unit:
+        for unit_of in self._levels.unit_of_node:
             units = unit_of[self._start + start : self._start + stop]
             units = units - units[0]
             room = np.bincount(units, weights=slots[start:stop])
             keys += [units, -room[units]]
         return np.lexsort(keys) + start
 
-    def _fill(self, kind: PartType, start: int, stop: int) -> list[int]:
+    def _fill_nodes(self, kind: PartType, start: int, stop: int) -> list[int]:
         slots = self._slots(kind.shape)
         nodes: list[int] = []
         for offset in self._fullest_first(slots, start, stop):
@@ -181,5 +191,5 @@ class _Left:
                 continue  # a full node beside a free one of the same unit
             at = int(offset) + self._start
             nodes += [at] * count
-            self._left.take(kind.shape, at, count)
+            self._free_slots.take(kind.shape, at, count)
         return sorted(nodes)

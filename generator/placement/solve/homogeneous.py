@@ -17,29 +17,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.levels import Ints, Levels
-from generator.placement.cluster.min_cover import make_covering
-from generator.placement.cluster.units import LEAF
-from generator.placement.presets import Key
+from generator.placement.cluster.levels import IntArray, TreeLevels
+from generator.placement.cluster.min_cover import build_min_cover
+from generator.placement.cluster.units import LEAF_TIER
+from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.parts import PartType, PlacedPart
 from generator.placement.problem.problem import Problem
 from generator.placement.solve.bounds import Bounds
-from generator.placement.solve.budget import Effort
-from generator.placement.solve.domain_dp import Fill, Filling, contents, fill
-from generator.placement.solve.part_placement import Found
+from generator.placement.solve.budget import Budget
+from generator.placement.solve.domain_dp import DomainFill, FillContext, content_key, fill_domain
+from generator.placement.solve.part_placement import PartPlacement
 
-Column = Callable[[Ints], Ints]
+SortColumn = Callable[[IntArray], IntArray]
 """Returns what some units of one tier are compared by."""
 
 
-def is_countable(problem: Problem, kinds: Collection[PartType]) -> bool:
+def is_homogeneous(problem: Problem, kinds: Collection[PartType]) -> bool:
     """Return whether counting decides a problem exactly."""
-    bounds = (problem.own, problem.rules, problem.remainders, problem.limits, problem.pairs)
+    bounds = (
+        problem.running_positions,
+        problem.unit_rules,
+        problem.short_slice_rules,
+        problem.domain_limits,
+        problem.traffic_pairs,
+    )
     is_free = not any(bounds)
     is_plain = (
         is_free
-        and problem.shapes[0].misses is None
-        and problem.eviction is None
+        and problem.shapes[0].missing_labels is None
+        and problem.evictable is None
         and problem.node_weights is None
     )
     return (
@@ -50,178 +56,205 @@ def is_countable(problem: Problem, kinds: Collection[PartType]) -> bool:
     )
 
 
-class Counting:
+class HomogeneousFinder:
     """The counts of one homogeneous job, and the choice among domains."""
 
-    def __init__(self, problem: Problem, kind: PartType, wanted: int, effort: Effort) -> None:
+    def __init__(self, problem: Problem, kind: PartType, wanted: int, effort: Budget) -> None:
         """Take so many parts of a type; nothing is counted yet."""
-        self._problem, self._kind, self._wanted, self._effort = problem, kind, wanted, effort
+        self._problem, self._part_type, self._num_parts, self._budget = (
+            problem,
+            kind,
+            wanted,
+            effort,
+        )
         self._levels, self._shape = problem.snapshot.levels, problem.shapes[0]
         self._num_pods = wanted * kind.size
-        self._floor = min(kind.floor, kind.cap)
+        self._floor = min(kind.histogram_floor, kind.max_tier)
 
-    def best(self, tier: int, units: Ints) -> Found | None:
+    def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return the best placement whose domain is one of these units of a tier."""
-        fitting = units[self._near(min(self._kind.cap, tier), tier, units) >= self._wanted]
+        fitting = units[
+            self._num_parts_within(min(self._part_type.max_tier, tier), tier, units)
+            >= self._num_parts
+        ]
         if not len(fitting):
             return None
-        fitting = self._best_histograms(tier, fitting)
-        bounds = self._bounds(self._worst_tier(tier, fitting[:1]), tier)
-        keys = {term.key for term in self._problem.order}
-        keys -= set() if self._problem.spares_islands else {Key.ISLANDS}
-        filling = Filling(self._levels, bounds, self._effort, keys=keys)
-        best = self._best_filled(tier, fitting, filling)
-        if self._wanted == 1:
-            parts = [[at for at, count in sorted(best.pods.items()) for _ in range(count)]]
+        fitting = self._units_with_best_histogram(tier, fitting)
+        bounds = self._build_bounds(self._worst_tier(tier, fitting[:1]), tier)
+        keys = {term.key for term in self._problem.objective_order}
+        keys -= set() if self._problem.spares_islands else {ObjectiveKey.ISLANDS}
+        filling = FillContext(self._levels, bounds, self._budget, keys=keys)
+        best = self._find_best_fill(tier, fitting, filling)
+        if self._num_parts == 1:
+            parts = [[at for at, count in sorted(best.pods_per_node.items()) for _ in range(count)]]
         else:
-            parts = cut_parts(self._levels, best.pods, self._kind.size)
-        return Found([PlacedPart(self._kind, part) for part in parts], best.is_proved)
+            parts = cut_parts(self._levels, best.pods_per_node, self._part_type.size)
+        return PartPlacement([PlacedPart(self._part_type, part) for part in parts], best.is_proved)
 
-    def _has_whole(self, tier: int) -> bool:
+    def _has_whole_part(self, tier: int) -> bool:
         """Return whether any unit of a tier holds a whole part."""
-        return self._shape.most[tier] >= self._kind.size
+        return self._shape.max_slots[tier] >= self._part_type.size
 
-    def _near(self, inner: int, tier: int, units: Ints | slice = slice(None)) -> Ints:
+    def _num_parts_within(
+        self, inner: int, tier: int, units: IntArray | slice = slice(None)
+    ) -> IntArray:
         """Return how many parts can each lie in one unit of an inner tier, per unit of a tier."""
         if inner == tier:
-            return self._shape.rooms[tier][units] // self._kind.size
+            return self._shape.slots_by_tier[tier][units] // self._part_type.size
         first = np.searchsorted(self._levels.starts[inner], self._levels.starts[tier])
-        whole = self._shape.rooms[inner] // self._kind.size
+        whole = self._shape.slots_by_tier[inner] // self._part_type.size
         return np.asarray(np.add.reduceat(whole, first)[units])
 
-    def _best_histograms(self, tier: int, units: Ints) -> Ints:
+    def _units_with_best_histogram(self, tier: int, units: IntArray) -> IntArray:
         """Keep the units with the best histogram: most parts near, widest tier first."""
         for inner in reversed(range(self._floor, tier)):
-            if len(units) == 1 or not self._has_whole(inner):
+            if len(units) == 1 or not self._has_whole_part(inner):
                 break
-            near = np.minimum(self._near(inner, tier, units), self._wanted)
+            near = np.minimum(self._num_parts_within(inner, tier, units), self._num_parts)
             units = units[near == near.max()]
         return units
 
-    def _worst_tier(self, tier: int, unit: Ints) -> int:
+    def _worst_tier(self, tier: int, unit: IntArray) -> int:
         """Return the lowest tier at which all parts can lie, not below the floor."""
         return next(
             inner
             for inner in range(min(self._floor, tier), tier + 1)
-            if self._has_whole(inner) and self._near(inner, tier, unit)[0] >= self._wanted
+            if self._has_whole_part(inner)
+            and self._num_parts_within(inner, tier, unit)[0] >= self._num_parts
         )
 
-    def _bounds(self, worst: int, tier: int) -> Bounds:
+    def _build_bounds(self, worst: int, tier: int) -> Bounds:
         """Return least and most pods per unit, such that the histogram is the best one."""
-        size, rooms = self._kind.size, self._shape.rooms
-        lows: list[Ints | None] = []
-        highs: list[Ints] = []
+        size, rooms = self._part_type.size, self._shape.slots_by_tier
+        lows: list[IntArray | None] = []
+        highs: list[IntArray] = []
         for at in range(tier):
             near = at if at < worst else worst - 1
-            is_counted = near >= self._floor and self._has_whole(near)
-            lows.append(self._near(near, at) * size if is_counted else None)
-            highs.append(rooms[at] if at < worst else self._near(worst, at) * size)
+            is_counted = near >= self._floor and self._has_whole_part(near)
+            lows.append(self._num_parts_within(near, at) * size if is_counted else None)
+            highs.append(rooms[at] if at < worst else self._num_parts_within(worst, at) * size)
         return Bounds(tuple(lows), tuple(highs), rooms, worst, size)
 
-    def _best_filled(self, tier: int, units: Ints, filling: Filling) -> Fill:
+    def _find_best_fill(self, tier: int, units: IntArray, filling: FillContext) -> DomainFill:
         """Return the best filling, trying units in the order of a bound on their vector.
 
         Of units that are alike inside only the first is filled.
         """
-        rivals = in_order(self._columns(tier, self._least_inside(tier, filling.bounds)), units)
+        rivals = sort_lazily(
+            self._sort_columns(tier, self._inner_lower_bounds(tier, filling.bounds)), units
+        )
         first, _ = next(rivals)
         if tier == 0 or len(units) == 1:
-            return fill(filling, tier, first, self._num_pods)
-        best = self._filled(tier, first, filling)
-        is_proved, tried = best.fill.is_proved, {self._inside(tier, first)}
+            return fill_domain(filling, tier, first, self._num_pods)
+        best = self._fill_unit(tier, first, filling)
+        is_proved, tried = best.fill.is_proved, {self._content_key(tier, first)}
         for unit, bound in rivals:
             if best.vector[: len(bound)] < bound:
                 break
-            inside = self._inside(tier, unit)
+            inside = self._content_key(tier, unit)
             if inside in tried:
                 continue
             tried.add(inside)
-            other = self._filled(tier, unit, filling)
+            other = self._fill_unit(tier, unit, filling)
             is_proved &= other.fill.is_proved
             best = min(best, other, key=attrgetter("vector"))
-        return Fill(best.fill.pods, is_proved)
+        return DomainFill(best.fill.pods_per_node, is_proved)
 
-    def _filled(self, tier: int, unit: int, filling: Filling) -> _Filled:
-        found = fill(filling, tier, unit, self._num_pods)
-        return _Filled(self._vector(tier, unit, *filling.used(tier, found.pods)), found)
+    def _fill_unit(self, tier: int, unit: int, filling: FillContext) -> _RankedFill:
+        found = fill_domain(filling, tier, unit, self._num_pods)
+        return _RankedFill(
+            self._fill_vector(tier, unit, *filling.used_and_left(tier, found.pods_per_node)), found
+        )
 
-    def _vector(self, tier: int, unit: int, used: list[int], left: list[int]) -> list[int]:
+    def _fill_vector(self, tier: int, unit: int, used: list[int], left: list[int]) -> list[int]:
         """Return what the preset compares of a unit of which so much is used and left inside."""
-        levels, rooms = self._levels, self._shape.rooms
+        levels, rooms = self._levels, self._shape.slots_by_tier
         start = levels.starts[tier][unit]
-        around = [int(rooms[at][levels.unit[at][start]]) for at in range(tier, levels.root)]
-        values: dict[Key, Sequence[int]] = {
-            Key.DOMAINS: used[::-1],
-            Key.SORT: [int(rule[tier][unit]) for rule in self._problem.sort_columns],
-            Key.SURPLUS: [int(rooms[tier][unit])],
-            Key.PARENT_SURPLUS: around[1:],
-            Key.FRAGMENTATION: [*left, *around],
-            Key.NAMES: [unit],
+        around = [int(rooms[at][levels.unit_of_node[at][start]]) for at in range(tier, levels.root)]
+        values: dict[ObjectiveKey, Sequence[int]] = {
+            ObjectiveKey.DOMAINS: used[::-1],
+            ObjectiveKey.SORT: [int(rule[tier][unit]) for rule in self._problem.sort_columns],
+            ObjectiveKey.SURPLUS: [int(rooms[tier][unit])],
+            ObjectiveKey.PARENT_SURPLUS: around[1:],
+            ObjectiveKey.FRAGMENTATION: [*left, *around],
+            ObjectiveKey.NAMES: [unit],
         }
-        return [value for term in self._problem.order for value in values.get(term.key, ())]
+        return [
+            value for term in self._problem.objective_order for value in values.get(term.key, ())
+        ]
 
-    def _least_inside(self, tier: int, bounds: Bounds) -> dict[Key, list[Column]]:
+    def _inner_lower_bounds(
+        self, tier: int, bounds: Bounds
+    ) -> dict[ObjectiveKey, list[SortColumn]]:
         """Return what nothing inside a unit of a tier can be below."""
         inner = reversed(range(tier))
         return {
-            Key.DOMAINS: [partial(self._fewest, bounds, below, tier) for below in inner],
-            Key.FRAGMENTATION: [np.zeros_like] * tier,
+            ObjectiveKey.DOMAINS: [
+                partial(self._min_units, bounds, below, tier) for below in inner
+            ],
+            ObjectiveKey.FRAGMENTATION: [np.zeros_like] * tier,
         }
 
-    def _inside(self, tier: int, unit: int) -> bytes:
+    def _content_key(self, tier: int, unit: int) -> bytes:
         """Return what units have in common of which pods use as much, and leave as much, inside."""
-        leaves = self._shape.units(self._levels, LEAF) if tier == LEAF + 1 else None
+        leaves = self._shape.unit_index(self._levels, LEAF_TIER) if tier == LEAF_TIER + 1 else None
         if leaves is None:
-            return contents(self._levels, self._shape.slots, tier, unit)
+            return content_key(self._levels, self._shape.slots, tier, unit)
         children = self._levels.children(tier, unit)
-        return np.sort(leaves.kind_of[children.start : children.stop]).tobytes()
+        return np.sort(leaves.class_of_unit[children.start : children.stop]).tobytes()
 
-    def _columns(self, tier: int, inside: Mapping[Key, list[Column]]) -> list[Column]:
+    def _sort_columns(
+        self, tier: int, inside: Mapping[ObjectiveKey, list[SortColumn]]
+    ) -> list[SortColumn]:
         """Return what the preset compares among units of a tier with one histogram.
 
         `inside` holds the columns of domains and fragmentation below the tier.
         """
         root = self._levels.root
-        around = [partial(self._around, tier, outer) for outer in range(tier, root)]
+        around = [partial(self._slots_around, tier, outer) for outer in range(tier, root)]
         is_island = self._problem.spares_islands and tier == root - 1
-        columns: dict[Key, list[Column]] = {
-            Key.ISLANDS: [self._shape.rooms[tier].__getitem__] if is_island else [],
-            Key.DOMAINS: inside[Key.DOMAINS],
-            Key.SORT: [rule[tier].__getitem__ for rule in self._problem.sort_columns],
-            Key.SURPLUS: [self._shape.rooms[tier].__getitem__],
-            Key.PARENT_SURPLUS: [*around[1:]],
-            Key.FRAGMENTATION: [*inside[Key.FRAGMENTATION], *around],
-            Key.NAMES: [np.asarray],
+        columns: dict[ObjectiveKey, list[SortColumn]] = {
+            ObjectiveKey.ISLANDS: [self._shape.slots_by_tier[tier].__getitem__]
+            if is_island
+            else [],
+            ObjectiveKey.DOMAINS: inside[ObjectiveKey.DOMAINS],
+            ObjectiveKey.SORT: [rule[tier].__getitem__ for rule in self._problem.sort_columns],
+            ObjectiveKey.SURPLUS: [self._shape.slots_by_tier[tier].__getitem__],
+            ObjectiveKey.PARENT_SURPLUS: [*around[1:]],
+            ObjectiveKey.FRAGMENTATION: [*inside[ObjectiveKey.FRAGMENTATION], *around],
+            ObjectiveKey.NAMES: [np.asarray],
         }
-        return [column for term in self._problem.order for column in columns.get(term.key, ())]
+        return [
+            column for term in self._problem.objective_order for column in columns.get(term.key, ())
+        ]
 
-    def _fewest(self, bounds: Bounds, inner: int, tier: int, units: Ints) -> Ints:
+    def _min_units(self, bounds: Bounds, inner: int, tier: int, units: IntArray) -> IntArray:
         """Return the fewest units of an inner tier that can be used in units of a tier."""
-        if inner < bounds.worst:
-            covering = self._shape.covering(self._levels, inner, tier)
+        if inner < bounds.worst_tier:
+            covering = self._shape.min_cover(self._levels, inner, tier)
         else:
-            covering = make_covering(self._levels, inner, tier, bounds.high[inner])
-        fewest = covering.fewest(units, self._num_pods)
+            covering = build_min_cover(self._levels, inner, tier, bounds.high[inner])
+        fewest = covering.min_units(units, self._num_pods)
         low = bounds.low[inner]
         if low is None:
             return fewest
         first = np.searchsorted(self._levels.starts[inner], self._levels.starts[tier])
         return np.maximum(fewest, np.add.reduceat(low > 0, first, dtype=np.int64)[units])
 
-    def _around(self, tier: int, outer: int, units: Ints) -> Ints:
+    def _slots_around(self, tier: int, outer: int, units: IntArray) -> IntArray:
         """Return the slots of the units of an outer tier around those of a tier."""
         starts = self._levels.starts[tier][units]
-        return self._shape.rooms[outer][self._levels.unit[outer][starts]]
+        return self._shape.slots_by_tier[outer][self._levels.unit_of_node[outer][starts]]
 
 
-class _Filled(NamedTuple):
+class _RankedFill(NamedTuple):
     """A filled unit, and the numbers that it is compared by."""
 
     vector: list[int]
-    fill: Fill
+    fill: DomainFill
 
 
-def in_order(columns: Sequence[Column], units: Ints) -> Iterator[tuple[int, list[int]]]:
+def sort_lazily(columns: Sequence[SortColumn], units: IntArray) -> Iterator[tuple[int, list[int]]]:
     """Yield units by their columns, compared left to right, with the values that told them apart.
 
     A column is worked out only for units that tie on all before it. Cost: O(units) for the first.
@@ -233,16 +266,16 @@ def in_order(columns: Sequence[Column], units: Ints) -> Iterator[tuple[int, list
     while len(units):
         least = values.min()
         is_least = values == least
-        for unit, others in in_order(columns[1:], units[is_least]):
+        for unit, others in sort_lazily(columns[1:], units[is_least]):
             yield unit, [int(least), *others]
         units, values = units[~is_least], values[~is_least]
 
 
-def cut_parts(levels: Levels, pods: dict[int, int], size: int) -> list[list[int]]:
+def cut_parts(levels: TreeLevels, pods: dict[int, int], size: int) -> list[list[int]]:
     """Cut pods per node into whole parts, lowest tiers first; O(tiers × pods)."""
     parts: list[list[int]] = []
     waiting = {at: [at] * count for at, count in sorted(pods.items())}
-    for unit_of in levels.unit:
+    for unit_of in levels.unit_of_node:
         units: dict[int, list[int]] = {}
         for unit, loose in zip(unit_of[list(waiting)].tolist(), waiting.values(), strict=True):
             units.setdefault(unit, []).extend(loose)

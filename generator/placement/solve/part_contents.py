@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from generator.placement.problem.parts import PartType
 
 
-class Contents:
+class PartContents:
     """The parts of one job by type; inner types come before those that hold them."""
 
     def __init__(self, types: Sequence[PartType], wanted: Sequence[int], num_shapes: int) -> None:
@@ -30,24 +30,24 @@ class Contents:
             for inner, many in members:
                 row = [a + many * b for a, b in zip(row, self._pods[inner], strict=True)]
             self._pods.append(row)
-        self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
-        self.of_job = self.per_shape(tuple(wanted), (0,) * num_shapes)
+        self._known_counts: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+        self.job_pods = self.pods_per_shape(tuple(wanted), (0,) * num_shapes)
 
-    def per_shape(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
+    def pods_per_shape(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
         """Return the pods per shape in complete parts and beside them; counted once each."""
-        known = self._known.get((done, loose))
+        known = self._known_counts.get((done, loose))
         if known is None:
-            known = self._known[done, loose] = self._counted(done, loose)
+            known = self._known_counts[done, loose] = self._count_pods(done, loose)
         return known
 
-    def _counted(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
+    def _count_pods(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
         total = list(loose)
         for many, row in zip(done, self._pods, strict=True):
             if many:
                 total = [a + many * b for a, b in zip(total, row, strict=True)]
         return total
 
-    def room(self, done: Sequence[int], above: int) -> tuple[list[int], list[int]]:
+    def max_above(self, done: Sequence[int], above: int) -> tuple[list[int], list[int]]:
         """Return most parts per type, and most loose pods per shape, that may go above a tier.
 
         Parts go up as long as a set that may lie there, or the job itself, waits for them; pods as
@@ -59,21 +59,23 @@ class Contents:
             for inner, many in self._members[at]:
                 waiting = max(missing[at], 0) * many
                 missing[inner] += waiting
-                most[inner] += waiting if self._types[at].cap >= above else 0
-        pods = [0] * len(self.of_job)
+                most[inner] += waiting if self._types[at].max_tier >= above else 0
+        pods = [0] * len(self.job_pods)
         for kind, lacks in zip(self._types, missing, strict=True):
-            if kind.shape >= 0 and kind.cap >= above and lacks > 0:
+            if kind.shape >= 0 and kind.max_tier >= above and lacks > 0:
                 pods[kind.shape] += lacks * kind.size
         return most, pods
 
-    def most(self, index: int, lacks: int, done: Sequence[int], loose: Sequence[int]) -> int:
+    def max_completable(
+        self, index: int, lacks: int, done: Sequence[int], loose: Sequence[int]
+    ) -> int:
         """Return how many of the parts of a type that the job lacks can be completed."""
         kind = self._types[index]
         if kind.shape >= 0:
             return min(lacks, loose[kind.shape] // kind.size)
         return min(lacks, *(done[inner] // many for inner, many in self._members[index]))
 
-    def completed(
+    def complete_parts(
         self, index: int, many: int, done: tuple[int, ...], loose: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return what there is once so many parts of a type are complete."""

@@ -8,7 +8,7 @@ from generator.placement.problem.parts import PlacedPart
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PartPlacement:
     """The best placement of a job in one of several units."""
 
     parts: list[PlacedPart]

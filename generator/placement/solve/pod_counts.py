@@ -7,47 +7,47 @@ from itertools import combinations
 from math import gcd, lcm
 
 from generator.placement.problem.problem import Problem
-from generator.placement.request import Group
-from generator.placement.solve.budget import Effort
+from generator.placement.request import GangGroup
+from generator.placement.solve.budget import Budget
 
 
-def choices(problem: Problem, effort: Effort) -> Iterator[tuple[int, ...]]:
+def pod_count_choices(problem: Problem, effort: Budget) -> Iterator[tuple[int, ...]]:
     """Yield pods per group, most pods in all first; groups that may stay away take part or not.
 
     Cost: a step for each total that whole slices cannot make up, and for each set of groups left
     out. Raises EffortSpent when the budget ends.
     """
-    if problem.stray is not None:
+    if problem.stray_tier is not None:
         return
-    rows = [_row(problem, at) for at in range(len(problem.request.groups))]
+    rows = [_count_range(problem, at) for at in range(len(problem.request.groups))]
     optional = [at for at, group in enumerate(problem.request.groups) if group.is_optional]
     if not all(rows[at] for at in range(len(rows)) if at not in optional):
         return
-    least = max(least_pods(problem), 1)
+    least = max(min_total_pods(problem), 1)
     if len(rows) == 1 and not optional:
         yield from ((count,) for count in reversed(rows[0]) if count >= least)
         return
     total = sum(row[-1] for row in rows if row)
-    kept = list(_kept_rows(problem, rows, optional, effort))
+    kept = list(_ranges_per_subset(problem, rows, optional, effort))
     step = gcd(*(row.step for row in rows))
     for num_pods in range(total, least - 1, -step if not optional else -1):
         for allowed in kept:
-            yield from _shared_out(num_pods, allowed, effort)
+            yield from _split_total(num_pods, allowed, effort)
 
 
-def least_pods(problem: Problem) -> int:
+def min_total_pods(problem: Problem) -> int:
     """Return how many pods must be placed at least."""
     needed = sum(group.least for group in problem.request.groups if not group.is_optional)
     return max(problem.request.least, needed)
 
 
-def widest(problem: Problem) -> int:
+def highest_job_tier(problem: Problem) -> int:
     """Return the highest tier at which the job may lie."""
     return min(problem.job_cap, max(job for job, _ in problem.strategies))
 
 
-def _kept_rows(
-    problem: Problem, rows: Sequence[range], optional: Sequence[int], effort: Effort
+def _ranges_per_subset(
+    problem: Problem, rows: Sequence[range], optional: Sequence[int], effort: Budget
 ) -> Iterator[list[range]]:
     """Yield what groups may have for every choice of optional ones that stay, most first."""
     for num_away in range(len(optional) + 1):
@@ -71,25 +71,28 @@ def _is_complete(problem: Problem, away: frozenset[int]) -> bool:
     return all(whole for at, whole in enumerate(complete) if at not in inner)
 
 
-def _row(problem: Problem, at: int) -> range:
+def _count_range(problem: Problem, at: int) -> range:
     """Return how many pods a group may have: whole slices, unless it only grows."""
     group = problem.request.groups[at]
-    most, step = min(group.count, _most(problem, problem.shape_of[at])), step_of(problem, at)
-    least = max(group.least, _least_in_slices(group) - len(problem.own_of[at]))
+    most, step = (
+        min(group.count, _max_domain_slots(problem, problem.shape_of[at])),
+        pod_count_step(problem, at),
+    )
+    least = max(group.least, _min_pods_in_slices(group) - len(problem.running_positions_of[at]))
     return range(-(-least // step) * step, most + 1, step)
 
 
-def step_of(problem: Problem, at: int) -> int:
+def pod_count_step(problem: Problem, at: int) -> int:
     """Return the pods of a group that are placed or left out together: those of its slices."""
     sizes = [layer.size for layer in problem.request.groups[at].slices if not layer.has_short]
     return 1 if problem.is_growth else lcm(*sizes)
 
 
-def _least_in_slices(group: Group) -> int:
+def _min_pods_in_slices(group: GangGroup) -> int:
     return max((layer.least * layer.size for layer in group.slices), default=0)
 
 
-def _shared_out(total: int, allowed: Sequence[range], effort: Effort) -> Iterator[tuple[int, ...]]:
+def _split_total(total: int, allowed: Sequence[range], effort: Budget) -> Iterator[tuple[int, ...]]:
     """Yield all ways to share a total among groups, the first ones getting most first.
 
     Cost: a step for each group at which a total that whole slices cannot make up ends.
@@ -104,10 +107,10 @@ def _shared_out(total: int, allowed: Sequence[range], effort: Effort) -> Iterato
     highest = min(first[-1], total - sum(counts[0] for counts in others))
     lowest = max(first[0], total - sum(counts[-1] for counts in others))
     for count in range(highest - (highest - first[0]) % first.step, lowest - 1, -first.step):
-        for rest in _shared_out(total - count, others, effort):
+        for rest in _split_total(total - count, others, effort):
             yield (count, *rest)
 
 
-def _most(problem: Problem, shape: int) -> int:
+def _max_domain_slots(problem: Problem, shape: int) -> int:
     """Return the most pods of a shape that one domain of the widest tier holds."""
-    return problem.shapes[shape].most[widest(problem)]
+    return problem.shapes[shape].max_slots[highest_job_tier(problem)]

@@ -9,28 +9,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from generator.placement.solve.part_contents import Contents
+from generator.placement.solve.part_contents import PartContents
 
 
-class State(NamedTuple):
+class UnitState(NamedTuple):
     """What a unit contributes."""
 
-    done: tuple[int, ...]
+    complete_parts: tuple[int, ...]
     """Complete parts per type."""
-    loose: tuple[int, ...]
+    loose_pods: tuple[int, ...]
     """Pods per shape that wait for their part."""
-    used: tuple[int, ...]
+    num_used: tuple[int, ...]
     """Units used per limited tier, then pods over whole slices per layer with a short one."""
 
 
-class Packing:
+class StateEncoding:
     """Packs the states of one job."""
 
-    def __init__(self, contents: Contents, empty: State, most_used: Sequence[int]) -> None:
+    def __init__(self, contents: PartContents, empty: UnitState, most_used: Sequence[int]) -> None:
         """Lay out the fields; those of complete parts are the highest, from `done_at` on."""
-        self._contents, self._most_used = contents, tuple(most_used)
+        self._contents, self._max_used = contents, tuple(most_used)
         self._lengths = [len(row) for row in empty]
-        parts, pods = contents.room(empty.done, above=0)
+        parts, pods = contents.max_above(empty.complete_parts, above=0)
         tops = [*parts, *pods, *most_used]
         self._masks = [(1 << top.bit_length() + 1) - 1 for top in tops]
         self._shifts: list[int] = []
@@ -39,26 +39,26 @@ class Packing:
             self._shifts.insert(0, at)
             at += mask.bit_length() + 1
             self.guards |= 1 << at - 1
-        self.done_at = self._shifts[len(parts) - 1]
+        self.parts_shift = self._shifts[len(parts) - 1]
         self.bounds: dict[int, int] = {}
 
-    def pack(self, state: State) -> int:
+    def encode(self, state: UnitState) -> int:
         """Return a state as an integer."""
-        counts = (*state.done, *state.loose, *state.used)
+        counts = (*state.complete_parts, *state.loose_pods, *state.num_used)
         return sum(count << shift for count, shift in zip(counts, self._shifts, strict=True))
 
-    def unpack(self, packed: int) -> State:
+    def decode(self, packed: int) -> UnitState:
         """Return the state of an integer."""
         fields = zip(self._shifts, self._masks, strict=True)
         counts = tuple(packed >> shift & mask for shift, mask in fields)
         done, loose, _ = self._lengths
-        return State(counts[:done], counts[done : done + loose], counts[done + loose :])
+        return UnitState(counts[:done], counts[done : done + loose], counts[done + loose :])
 
     def bound(self, packed: int) -> int:
         """Return what a state with these complete parts must not exceed, all guards set."""
-        key = packed >> self.done_at
+        key = packed >> self.parts_shift
         if key not in self.bounds:
-            parts, pods = self._contents.room(self.unpack(packed).done, above=0)
-            most = State(tuple(parts), tuple(pods), self._most_used)
-            self.bounds[key] = self.pack(most) | self.guards
+            parts, pods = self._contents.max_above(self.decode(packed).complete_parts, above=0)
+            most = UnitState(tuple(parts), tuple(pods), self._max_used)
+            self.bounds[key] = self.encode(most) | self.guards
         return self.bounds[key]

@@ -15,11 +15,11 @@ from typing import Any, Final, Protocol
 
 import grpc
 
-from generator.rpc.status_errors import Failure, FailureKind, status_of
+from generator.rpc.status_errors import CallFailure, FailureKind, encode_status
 
 log = logging.getLogger(__name__)
 
-HEALTH: Final = "/grpc.health.v1.Health/"
+HEALTH_PREFIX: Final = "/grpc.health.v1.Health/"
 """Open to everybody: it says less than a connection does."""
 AUTHORIZATION: Final = "authorization"
 _SCHEME: Final = "bearer "
@@ -29,7 +29,7 @@ MAX_TOKEN_CHARS: Final = 16_384
 class TokenCheck(Protocol):
     """Judges bearer tokens."""
 
-    def judge(self, token: str, *, timeout_s: float) -> str | Failure:
+    def authenticate(self, token: str, *, timeout_s: float) -> str | CallFailure:
         """Return who bears the token, or why they may not call; may take a while."""
         ...
 
@@ -54,26 +54,28 @@ class Authentication(grpc.ServerInterceptor):
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
         """Return the method with the check before it; gRPC's name."""
         method = continuation(handler_call_details)
-        if method is None or handler_call_details.method.startswith(HEALTH):
+        if method is None or handler_call_details.method.startswith(HEALTH_PREFIX):
             return method
-        return self._guarded(method)
+        return self._wrap_method(method)
 
-    def _guarded(self, method: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
-        wrap, inner = _form_of(method)
+    def _wrap_method(
+        self, method: grpc.RpcMethodHandler[Any, Any]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        wrap, inner = _find_method_kind(method)
 
         def checked(request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - gRPC's
             started = time.monotonic()
             try:
-                judged = self._judged(context)
+                judged = self._authenticate(context)
             except Exception:  # what went wrong is ours to read; nobody gets in by it
                 log.exception("call not judged")
-                judged = Failure(
+                judged = CallFailure(
                     FailureKind.INTERNAL, "internal error; the server's log tells more"
                 )
-            if isinstance(judged, Failure):
+            if isinstance(judged, CallFailure):
                 self._on_refused(time.monotonic() - started)
-                context.abort_with_status(status_of(judged))
-            with calling(judged):
+                context.abort_with_status(encode_status(judged))
+            with set_caller(judged):
                 return inner(request, context)
 
         if hasattr(inner, "experimental_thread_pool"):
@@ -84,17 +86,17 @@ class Authentication(grpc.ServerInterceptor):
         )
         return made
 
-    def _judged(self, context: grpc.ServicerContext) -> str | Failure:
+    def _authenticate(self, context: grpc.ServicerContext) -> str | CallFailure:
         found = [value for key, value in context.invocation_metadata() if key == AUTHORIZATION]
         token = found[0][len(_SCHEME) :].strip() if len(found) == 1 else ""
         is_bearer = bool(token) and str(found[0])[: len(_SCHEME)].lower() == _SCHEME
         if not is_bearer or len(token) > MAX_TOKEN_CHARS:
             problem = "expected one bearer token in the metadata: authorization: Bearer TOKEN"
-            return Failure(FailureKind.UNAUTHENTICATED, problem)
-        return self._check.judge(str(token), timeout_s=context.time_remaining())
+            return CallFailure(FailureKind.UNAUTHENTICATED, problem)
+        return self._check.authenticate(str(token), timeout_s=context.time_remaining())
 
 
-def _form_of(method: grpc.RpcMethodHandler[Any, Any]) -> tuple[Any, Any]:
+def _find_method_kind(method: grpc.RpcMethodHandler[Any, Any]) -> tuple[Any, Any]:
     """Return what makes a method of its form, and its behavior."""
     forms = {
         (False, False): (grpc.unary_unary_rpc_method_handler, method.unary_unary),
@@ -105,28 +107,28 @@ def _form_of(method: grpc.RpcMethodHandler[Any, Any]) -> tuple[Any, Any]:
     return forms[method.request_streaming, method.response_streaming]
 
 
-_PROVEN: ContextVar[str] = ContextVar("proven caller", default="")
+_CALLER: ContextVar[str] = ContextVar("proven caller", default="")
 
 
 _MAX_CHARS: Final = 253
 
 
 @contextmanager
-def calling(name: str) -> Iterator[None]:
+def set_caller(name: str) -> Iterator[None]:
     """Let what runs within know who called."""
-    before = _PROVEN.set(name)
+    before = _CALLER.set(name)
     try:
         yield
     finally:
-        _PROVEN.reset(before)
+        _CALLER.reset(before)
 
 
-def caller_of(context: grpc.ServicerContext) -> str:
+def get_caller(context: grpc.ServicerContext) -> str:
     """Return the caller's name; empty where callers are not asked who they are.
 
     Of a certificate it is the first of its alternative names, else the common name of its subject.
     """
-    proven = _PROVEN.get()
+    proven = _CALLER.get()
     if proven:
         return proven
     names = context.peer_identities() or ()

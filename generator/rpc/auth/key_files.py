@@ -29,7 +29,7 @@ def read_key_file(file: Path) -> bytes:
     return raw
 
 
-class Proof(NamedTuple):
+class ClientIdentity(NamedTuple):
     """How the server is known, and how we prove who we are; any of it asks for TLS."""
 
     ca: Path | None = None
@@ -42,4 +42,4 @@ class Proof(NamedTuple):
     """Name in the server's certificate, where it is not the address that is asked."""
 
 
-PLAIN: Final = Proof()
+NO_TLS: Final = ClientIdentity()

@@ -8,7 +8,7 @@ from runtime.values import Address, parse_address
 from topology.model.errors import ConfigError, show
 
 
-def loopback_address(text: str) -> str:
+def parse_loopback_address(text: str) -> str:
     """Return `HOST:PORT` in the form that gRPC takes; `localhost` is 127.0.0.1.
 
     Raises:
@@ -29,7 +29,7 @@ def loopback_address(text: str) -> str:
     return str(Address(str(found), port))
 
 
-def open_address(text: str) -> str:
+def parse_listen_address(text: str) -> str:
     """Return any `HOST:PORT` in the form that gRPC takes; no host is all addresses.
 
     Raises:

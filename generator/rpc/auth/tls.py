@@ -36,7 +36,7 @@ class TlsFiles(NamedTuple):
     """Authorities whose certificates callers must show; None: they need not show any."""
 
 
-class _Stamp(NamedTuple):
+class _FileVersion(NamedTuple):
     """What differs when a file was replaced or written."""
 
     inode: int
@@ -55,55 +55,55 @@ class ServerCertificates:
         """
         self._files = files
         self._lock = Lock()
-        self._stamps = self._look()
-        self._first = _read(files)
+        self._versions = self._read_versions()
+        self._initial_configuration = _read_configuration(files)
         self.credentials = grpc.dynamic_ssl_server_credentials(
-            self._first,
-            self._renewed,  # type: ignore[arg-type]  # the stubs forget that None means no change
+            self._initial_configuration,
+            self._reload_if_changed,  # type: ignore[arg-type]  # the stubs forget that None means no change
             require_client_authentication=files.client_ca is not None,
         )
         """For a port to listen on."""
 
-    def _renewed(self) -> grpc.ServerCertificateConfiguration | None:
+    def _reload_if_changed(self) -> grpc.ServerCertificateConfiguration | None:
         """Return new certificates, None where those in use stay."""
         with self._lock:
             try:
-                stamps = self._look()
-                if stamps == self._stamps:
+                stamps = self._read_versions()
+                if stamps == self._versions:
                     return None
-                self._stamps = stamps
-                found = _read(self._files)
+                self._versions = stamps
+                found = _read_configuration(self._files)
             except ConfigError as error:
                 log.warning("certificates kept", extra={"error": str(error)})
                 return None
         log.info("certificates renewed", extra={"file": str(self._files.cert)})
         return found
 
-    def _look(self) -> tuple[_Stamp, ...]:
-        return tuple(_stamp(file) for file in self._files if file is not None)
+    def _read_versions(self) -> tuple[_FileVersion, ...]:
+        return tuple(_read_version(file) for file in self._files if file is not None)
 
 
-def _stamp(file: Path) -> _Stamp:
+def _read_version(file: Path) -> _FileVersion:
     try:
         found = file.stat()
     except OSError as error:
         raise ConfigError(f"{show(str(file), 1024)}: {error.strerror}") from error
-    return _Stamp(found.st_ino, found.st_mtime_ns, found.st_size)
+    return _FileVersion(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _read(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
+def _read_configuration(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
     cert, key = read_key_file(files.cert), read_key_file(files.key)
     _check_pair(files, cert, key)
     authorities = None
     if files.client_ca is not None:
         authorities = read_key_file(files.client_ca)
-        _certificates(files.client_ca, authorities)
+        _read_public_key(files.client_ca, authorities)
     return grpc.ssl_server_certificate_configuration([(key, cert)], authorities)
 
 
 def _check_pair(files: TlsFiles, cert: bytes, key: bytes) -> None:
     """Refuse a key that is not the certificate's: gRPC would refuse every connection instead."""
-    certified = _certificates(files.cert, cert)
+    certified = _read_public_key(files.cert, cert)
     try:
         own = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -113,7 +113,7 @@ def _check_pair(files: TlsFiles, cert: bytes, key: bytes) -> None:
         raise ConfigError(f"{pair}: the key is not the certificate's")
 
 
-def _certificates(file: Path, raw: bytes) -> bytes:
+def _read_public_key(file: Path, raw: bytes) -> bytes:
     """Return the public key of the first certificate."""
     try:
         first = load_pem_x509_certificates(raw)[0]

@@ -17,31 +17,31 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from generator.kube.transport import Request, Transport, decode
-from generator.rpc.status_errors import Failure, FailureKind
+from generator.kube.transport import KubeRequest, Transport, decode_object
+from generator.rpc.status_errors import CallFailure, FailureKind
 from runtime.clock import Monotonic
 from topology.model.errors import KubeError, show
 
 log = logging.getLogger(__name__)
 
-GRANTED_S: Final = 60.0
+GRANTED_TTL_S: Final = 60.0
 """A right that was taken, or a token whose pod is gone, is known after so long at the latest."""
-REFUSED_S: Final = 10.0
+REFUSED_TTL_S: Final = 10.0
 """A right that was granted after a refusal is known after so long."""
-MAX_VERDICTS: Final = 4096
-REVIEW_S: Final = 5.0
-_LEAST_S: Final = 0.1
+MAX_CACHED_REVIEWS: Final = 4096
+REVIEW_TIMEOUT_S: Final = 5.0
+_MIN_TIMEOUT_S: Final = 0.1
 GROUP: Final = "toponaut.io"
 RESOURCE: Final = "placements"
 VERB: Final = "create"
-_TOKENS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
-_ACCESS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_REJECTED: Final = Failure(FailureKind.UNAUTHENTICATED, "the token is not valid here")
+_TOKEN_REVIEW_PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+_ACCESS_REVIEW_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_REJECTED: Final = CallFailure(FailureKind.UNAUTHENTICATED, "the token is not valid here")
 
 
-class _Verdict(NamedTuple):
-    judged: str | Failure
-    ends_at: float
+class _CachedReview(NamedTuple):
+    result: str | CallFailure
+    expires_at_s: float
     """On our clock."""
 
 
@@ -60,10 +60,10 @@ class TokenReviews:
         self._audience = audience
         self._clock = clock
         self._lock = Lock()
-        self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()
+        self._reviews: OrderedDict[bytes, _CachedReview] = OrderedDict()
         self._key = secrets.token_bytes(32)
 
-    def judge(self, token: str, *, timeout_s: float) -> str | Failure:
+    def authenticate(self, token: str, *, timeout_s: float) -> str | CallFailure:
         """Return the user who bears the token, or why they may not call.
 
         Args:
@@ -71,34 +71,36 @@ class TokenReviews:
             timeout_s: that the caller waits.
         """
         digest = hashlib.blake2b(token.encode(), key=self._key, digest_size=32).digest()
-        known = self._known(digest)
+        known = self._find_cached(digest)
         if known is not None:
-            return known.judged
+            return known.result
         asked_at = self._clock()
         try:
-            judged = self._review(token, min(max(timeout_s, _LEAST_S), REVIEW_S))
+            judged = self._review(token, min(max(timeout_s, _MIN_TIMEOUT_S), REVIEW_TIMEOUT_S))
         except KubeError as error:
             log.warning("token not reviewed", extra={"error": str(error)})
             problem = "the API server cannot be asked about the token now; try again"
-            return Failure(FailureKind.REVIEW_UNAVAILABLE, problem)
-        kept_s = REFUSED_S if isinstance(judged, Failure) else GRANTED_S
-        self._keep(digest, _Verdict(judged, asked_at + kept_s))
+            return CallFailure(FailureKind.REVIEW_UNAVAILABLE, problem)
+        kept_s = REFUSED_TTL_S if isinstance(judged, CallFailure) else GRANTED_TTL_S
+        self._cache(digest, _CachedReview(judged, asked_at + kept_s))
         return judged
 
-    def _known(self, digest: bytes) -> _Verdict | None:
+    def _find_cached(self, digest: bytes) -> _CachedReview | None:
         with self._lock:
-            found = self._verdicts.get(digest)
-            return found if found is not None and self._clock() < found.ends_at else None
+            found = self._reviews.get(digest)
+            return found if found is not None and self._clock() < found.expires_at_s else None
 
-    def _keep(self, digest: bytes, verdict: _Verdict) -> None:
+    def _cache(self, digest: bytes, verdict: _CachedReview) -> None:
         with self._lock:
-            self._verdicts[digest] = verdict
-            self._verdicts.move_to_end(digest)
-            while len(self._verdicts) > MAX_VERDICTS:
-                self._verdicts.popitem(last=False)
+            self._reviews[digest] = verdict
+            self._reviews.move_to_end(digest)
+            while len(self._reviews) > MAX_CACHED_REVIEWS:
+                self._reviews.popitem(last=False)
 
-    def _review(self, token: str, timeout_s: float) -> str | Failure:
-        status = self._ask(_TOKENS, {"token": token, "audiences": [self._audience]}, timeout_s)
+    def _review(self, token: str, timeout_s: float) -> str | CallFailure:
+        status = self._post_review(
+            _TOKEN_REVIEW_PATH, {"token": token, "audiences": [self._audience]}, timeout_s
+        )
         audiences, user = status.get("audiences"), status.get("user")
         # An authenticator that knows of no audiences answers without: it has not looked at them.
         is_for_us = isinstance(audiences, list) and self._audience in audiences
@@ -113,14 +115,16 @@ class TokenReviews:
             "extra": user.get("extra") or {},
             "resourceAttributes": {"group": GROUP, "resource": RESOURCE, "verb": VERB},
         }
-        if self._ask(_ACCESS, spec, timeout_s).get("allowed") is True:
+        if self._post_review(_ACCESS_REVIEW_PATH, spec, timeout_s).get("allowed") is True:
             return str(user["username"])
         who = show(str(user["username"]), 400)
         problem = f"{who} may not {VERB} {RESOURCE}.{GROUP}: an administrator can grant it"
-        return Failure(FailureKind.FORBIDDEN, problem)
+        return CallFailure(FailureKind.FORBIDDEN, problem)
 
-    def _ask(self, path: str, spec: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
-        request = Request("POST", path, body={"spec": spec})
-        found = decode(str(request), self._transport.ask(request, timeout_s=timeout_s))
+    def _post_review(
+        self, path: str, spec: Mapping[str, Any], timeout_s: float
+    ) -> Mapping[str, Any]:
+        request = KubeRequest("POST", path, body={"spec": spec})
+        found = decode_object(str(request), self._transport.ask(request, timeout_s=timeout_s))
         status = found.get("status")
         return status if isinstance(status, Mapping) else {}

@@ -12,12 +12,12 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from generator.rpc.auth.key_files import PLAIN, Proof, read_key_file
-from generator.rpc.auth.loopback import loopback_address, open_address
-from generator.rpc.grpc_log import quiet_faults
+from generator.rpc.auth.key_files import NO_TLS, ClientIdentity, read_key_file
+from generator.rpc.auth.loopback import parse_loopback_address, parse_listen_address
+from generator.rpc.grpc_log import filter_parse_errors
 from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.message_size import check_size
-from generator.rpc.status_errors import PASSING, Failure, FailureKind, failure_of
+from generator.rpc.status_errors import TRANSIENT_KINDS, CallFailure, FailureKind, decode_failure
 from runtime.retry import Backoff
 from topology.model.errors import ConfigError, PlacementRequestError, TopologyError, show
 
@@ -26,9 +26,9 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.enable_http_proxy", 0),  # a proxy cannot reach this machine's loopback
 )
-_NO_GRPC: Final = "Failed parsing HTTP/2"
+_NOT_HTTP2: Final = "Failed parsing HTTP/2"
 """In the details of a call to what speaks something else, such as HTTP/1.1 or SSH."""
-_TOO_MANY: Final = "Concurrent RPC limit exceeded!"
+_TOO_MANY_CALLS: Final = "Concurrent RPC limit exceeded!"
 """Details of a call that gRPC itself turned away; other exhaustion is of sizes, and lasts."""
 RequestT = TypeVar("RequestT", contravariant=True)  # noqa: PLC0105 - short, as gRPC's stubs have it
 AnswerT = TypeVar("AnswerT")
@@ -48,7 +48,7 @@ class Retries(NamedTuple):
     uniform: Callable[[float, float], float] = random.SystemRandom().uniform
 
 
-class Unary(Protocol[RequestT, AnswerT_co]):
+class UnaryMethod(Protocol[RequestT, AnswerT_co]):
     """A method of one answer, as gRPC's stubs have it."""
 
     def __call__(
@@ -58,7 +58,7 @@ class Unary(Protocol[RequestT, AnswerT_co]):
         ...
 
 
-class Answers(Protocol[AnswerT_co]):
+class AnswerStream(Protocol[AnswerT_co]):
     """A stream of answers that can be ended."""
 
     def __iter__(self) -> Iterator[AnswerT_co]:
@@ -70,12 +70,12 @@ class Answers(Protocol[AnswerT_co]):
         ...
 
 
-class Streaming(Protocol[RequestT, AnswerT_co]):
+class StreamingMethod(Protocol[RequestT, AnswerT_co]):
     """A method of many answers, as gRPC's stubs have it."""
 
     def __call__(
         self, request: RequestT, /, timeout: float | None = None, metadata: Metadata | None = None
-    ) -> Answers[AnswerT_co]:
+    ) -> AnswerStream[AnswerT_co]:
         """Call it."""
         ...
 
@@ -87,7 +87,7 @@ class Connection:
         self,
         address: str,
         timeout_s: float,
-        proof: Proof = PLAIN,
+        proof: ClientIdentity = NO_TLS,
         *,
         retries: Retries = Retries(),  # noqa: B008 - immutable
     ) -> None:
@@ -104,16 +104,18 @@ class Connection:
             ConfigError: the address is none, or not loopback without a proof, or a file cannot
                 be used.
         """
-        quiet_faults()
+        filter_parse_errors()
         self.timeout_s = timeout_s
         self._retries = retries
         self._token = proof.token
         self._is_plain = is_plain = not any(proof)
-        self.address = loopback_address(address) if is_plain else open_address(address)
+        self.address = (
+            parse_loopback_address(address) if is_plain else parse_listen_address(address)
+        )
         self.channel = (
             grpc.insecure_channel(self.address, options=_OPTIONS)
             if is_plain
-            else _secure_channel(self.address, proof)
+            else _open_secure_channel(self.address, proof)
         )
 
     def __enter__(self) -> Self:
@@ -129,7 +131,7 @@ class Connection:
         """Close the channel."""
         self.channel.close()
 
-    def ask(self, method: Unary[RequestT, AnswerT], message: RequestT) -> AnswerT:
+    def call(self, method: UnaryMethod[RequestT, AnswerT], message: RequestT) -> AnswerT:
         """Call a method that may be called twice, as all of ours may.
 
         What fails for a moment is tried again, a little later each time, within the deadline.
@@ -151,13 +153,13 @@ class Connection:
             except grpc.RpcError as error:
                 wait_s = self._retries.backoff.delay_s(attempt, self._retries.uniform)
                 is_late = time.monotonic() + wait_s >= ends_at
-                if attempt >= self._retries.most or is_late or not is_passing(error):
-                    raise self.translated(error) from error
+                if attempt >= self._retries.most or is_late or not is_transient(error):
+                    raise self.translate_error(error) from error
             self.pause(wait_s)
             attempt += 1
 
     def stream(
-        self, method: Streaming[RequestT, AnswerT], message: RequestT, timeout_s: float
+        self, method: StreamingMethod[RequestT, AnswerT], message: RequestT, timeout_s: float
     ) -> Iterator[AnswerT]:
         """Yield the answers of a method; nothing is tried again. Ends when its reader does.
 
@@ -170,7 +172,7 @@ class Connection:
         try:
             yield from call
         except grpc.RpcError as error:
-            raise self.translated(error) from error
+            raise self.translate_error(error) from error
         finally:
             call.cancel()
 
@@ -186,14 +188,14 @@ class Connection:
             raise ConfigError(f"{show(str(self._token), 1024)}: no bearer token in it")
         return (("authorization", f"Bearer {token}"),)
 
-    def translated(self, error: object) -> TopologyError:
+    def translate_error(self, error: object) -> TopologyError:
         """Return one of our errors for gRPC's."""
         if not isinstance(error, grpc.Call):
             return PlacementServerError(f"the call to {self.address} failed: {show(str(error))}")
-        failure = failure_of(error)
-        return self._from_failure(failure) if failure else self._from_code(error)
+        failure = decode_failure(error)
+        return self._build_refused_error(failure) if failure else self._build_status_error(error)
 
-    def _from_failure(self, failure: Failure) -> TopologyError:
+    def _build_refused_error(self, failure: CallFailure) -> TopologyError:
         field, problem = show(failure.field.removeprefix("spec."), 200), show(failure.problem, 500)
         match failure.kind:
             case FailureKind.INVALID_REQUEST:
@@ -203,9 +205,9 @@ class Connection:
             case _:
                 return RefusedCallError(f"the server at {self.address}: {problem}", failure.kind)
 
-    def _from_code(self, call: grpc.Call) -> TopologyError:
+    def _build_status_error(self, call: grpc.Call) -> TopologyError:
         match call.code():
-            case grpc.StatusCode.UNAVAILABLE if _NO_GRPC in (call.details() or ""):
+            case grpc.StatusCode.UNAVAILABLE if _NOT_HTTP2 in (call.details() or ""):
                 return ConfigError(f"what answers at {self.address} is no gRPC server")
             case grpc.StatusCode.UNAVAILABLE if not self._is_plain:
                 why = show(call.details() or "", 300)
@@ -220,7 +222,7 @@ class Connection:
                 return ConfigError(f"what answers at {self.address} is no placement server")
             case grpc.StatusCode.DEADLINE_EXCEEDED:
                 late = f"gave no answer within {self.timeout_s:g} s"
-                return LateServerError(f"the server at {self.address} {late}")
+                return ServerDeadlineError(f"the server at {self.address} {late}")
             case code:
                 why = f"{code.name}: {show(call.details() or '', 500)}"
                 return PlacementServerError(f"the server at {self.address} failed: {why}")
@@ -239,25 +241,27 @@ class RefusedCallError(PlacementServerError):
         return str(self.args[0])
 
 
-class LateServerError(PlacementServerError):
+class ServerDeadlineError(PlacementServerError):
     """The time of a call was up."""
 
 
-def is_passing(error: object) -> bool:
+def is_transient(error: object) -> bool:
     """Return whether the same call may succeed a little later."""
     if not isinstance(error, grpc.Call):
         return False
-    details, failure = error.details() or "", failure_of(error)
+    details, failure = error.details() or "", decode_failure(error)
     match error.code():
         case grpc.StatusCode.UNAVAILABLE:
-            return _NO_GRPC not in details
+            return _NOT_HTTP2 not in details
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
-            return details == _TOO_MANY or (failure is not None and failure.kind in PASSING)
+            return details == _TOO_MANY_CALLS or (
+                failure is not None and failure.kind in TRANSIENT_KINDS
+            )
         case _:
             return False
 
 
-def _secure_channel(address: str, proof: Proof) -> grpc.Channel:
+def _open_secure_channel(address: str, proof: ClientIdentity) -> grpc.Channel:
     if (proof.cert is None) != (proof.key is None):
         raise ConfigError("a client certificate and its key go together")
     credentials = grpc.ssl_channel_credentials(

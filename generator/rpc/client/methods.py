@@ -11,32 +11,32 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from generator.placement.request import parse_request
-from generator.rpc.client.connection import Connection, LateServerError
-from generator.rpc.messages.requests import request_message
+from generator.rpc.client.connection import Connection, ServerDeadlineError
+from generator.rpc.messages.requests import encode_request
 from generator.rpc.toponaut.v1 import placement_pb2, topology_pb2
 from topology.model.errors import ConfigError, show
 
 _KIND: Final = "PlacementRequest"
-_MOST_DEPTH: Final = 40
+_MAX_DEPTH: Final = 40
 """Of messages in messages; groups may be nested to 16 levels."""
 
 
-class Method(NamedTuple):
+class RpcMethod(NamedTuple):
     """One method of a service."""
 
     path: str
     """As gRPC calls it."""
-    question: type[Message]
-    answer: type[Message]
-    takes_many: bool
-    gives_many: bool
+    request_type: type[Message]
+    response_type: type[Message]
+    is_client_streaming: bool
+    is_server_streaming: bool
 
 
-def _methods_of(service: ServiceDescriptor) -> Iterator[tuple[str, Method]]:
+def _find_methods(service: ServiceDescriptor) -> Iterator[tuple[str, RpcMethod]]:
     for method in service.methods:
         yield (
             method.name,
-            Method(
+            RpcMethod(
                 f"/{service.full_name}/{method.name}",
                 GetMessageClass(method.input_type),
                 GetMessageClass(method.output_type),
@@ -46,16 +46,16 @@ def _methods_of(service: ServiceDescriptor) -> Iterator[tuple[str, Method]]:
         )
 
 
-METHODS: Final[Mapping[str, Method]] = dict(
+METHODS: Final[Mapping[str, RpcMethod]] = dict(
     pair
     for file in (placement_pb2.DESCRIPTOR, topology_pb2.DESCRIPTOR)
     for service in file.services_by_name.values()
-    for pair in _methods_of(service)
+    for pair in _find_methods(service)
 )
 """By name, in the order of the proto files."""
 
 
-def message_of(method: Method, document: object, source: str) -> Message:
+def parse_message(method: RpcMethod, document: object, source: str) -> Message:
     """Return the message of a document.
 
     The form is that of protobuf's JSON, fields spelt as in the proto file. A PlacementRequest
@@ -67,43 +67,45 @@ def message_of(method: Method, document: object, source: str) -> Message:
     """
     if not isinstance(document, dict):
         raise ConfigError(f"{source}: expected an object, got {type(document).__name__}")
-    if document.get("kind") == _KIND and "spec" in method.question.DESCRIPTOR.fields_by_name:
-        spec = request_message(parse_request(document))
-        return method.question(spec=spec)
+    if document.get("kind") == _KIND and "spec" in method.request_type.DESCRIPTOR.fields_by_name:
+        spec = encode_request(parse_request(document))
+        return method.request_type(spec=spec)
     try:
-        return ParseDict(document, method.question(), max_recursion_depth=_MOST_DEPTH)
+        return ParseDict(document, method.request_type(), max_recursion_depth=_MAX_DEPTH)
     except (ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        name = method.question.DESCRIPTOR.name
+        name = method.request_type.DESCRIPTOR.name
         raise ConfigError(f"{source}: no {name}: {show(str(error), 300)}") from error
 
 
-def call(
-    connection: Connection, method: Method, messages: Iterable[Message]
+def call_method(
+    connection: Connection, method: RpcMethod, messages: Iterable[Message]
 ) -> Iterator[dict[str, Any]]:
     """Yield the answers of a method as documents; the time of a stream that is up ends it.
 
     Raises:
         TopologyError: as Connection.ask.
     """
-    serialize, parse = method.question.SerializeToString, method.answer.FromString
-    if not method.gives_many:
+    serialize, parse = method.request_type.SerializeToString, method.response_type.FromString
+    if not method.is_server_streaming:
         (message,) = messages
         ask = connection.channel.unary_unary(method.path, serialize, parse)
-        yield _document(connection.ask(ask, message))
+        yield _render_message(connection.call(ask, message))
         return
-    if method.takes_many:
+    if method.is_client_streaming:
         stream = connection.channel.stream_stream(method.path, serialize, parse)
-        yield from map(_document, connection.stream(stream, iter(messages), connection.timeout_s))
+        yield from map(
+            _render_message, connection.stream(stream, iter(messages), connection.timeout_s)
+        )
         return
     (message,) = messages
     watch = connection.channel.unary_stream(method.path, serialize, parse)
     try:
-        yield from map(_document, connection.stream(watch, message, connection.timeout_s))
-    except LateServerError:
+        yield from map(_render_message, connection.stream(watch, message, connection.timeout_s))
+    except ServerDeadlineError:
         return
 
 
-def _document(message: Message) -> dict[str, Any]:
+def _render_message(message: Message) -> dict[str, Any]:
     """Return a message with all its fields: that a gang does not fit must stand there."""
     return MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True

@@ -16,18 +16,18 @@ from generator.placement.cluster.snapshot import RunningGang
 from generator.placement.request import PlacementRequest
 from generator.rpc.client.connection import (
     Connection,
-    LateServerError,
+    ServerDeadlineError,
     PlacementServerError,
     RefusedCallError,
     Retries,
 )
 from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.message_size import check_size
-from generator.rpc.messages.answers import assignment_of, objective_of, placement_of
-from generator.rpc.messages.requests import request_message
-from generator.rpc.messages.trees import TreeParts, finding_of
-from generator.rpc.published import Revised
-from generator.rpc.running_pods import running_messages
+from generator.rpc.messages.answers import decode_assignments, decode_objective, decode_placement
+from generator.rpc.messages.requests import encode_request
+from generator.rpc.messages.trees import TreeAssembler, decode_finding
+from generator.rpc.published import TreeRevision
+from generator.rpc.running_pods import encode_running_pods
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
@@ -45,13 +45,13 @@ __all__ = [
 
 _Message = TypeVar("_Message")
 _Value = TypeVar("_Value")
-GANGS: Final = 256
+MAX_BATCH_GANGS: Final = 256
 """Of one message of a batch."""
-_AROUND_BYTES: Final = 8
+_ROW_OVERHEAD_BYTES: Final = 8
 """Of a message around each gang in it, and around all of them, at most."""
-MOST_SHAPES: Final = 512
+MAX_CACHED_REQUESTS: Final = 512
 """Gangs that differ by more than their names, whose messages are remembered within a batch."""
-_RESUMED_S: Final = 0.5
+_RESUME_DELAY_S: Final = 0.5
 """After a watch was cut, before it goes on."""
 
 
@@ -87,12 +87,12 @@ class PlacementClient(Connection):
             TopologyError: as `ask`.
         """
         message = pb.PlaceRequest(
-            spec=request_message(request),
-            running=running_messages(running),
+            spec=encode_request(request),
+            running=encode_running_pods(running),
             take_running=take_running,
         )
-        found = self.ask(self._stub.Place, message).placement
-        return _read(placement_of, found, self.address)
+        found = self.call(self._stub.Place, message).placement
+        return _decode(decode_placement, found, self.address)
 
     def place_batch(
         self, requests: Iterable[PlacementRequest], *, explain: bool = False
@@ -107,13 +107,13 @@ class PlacementClient(Connection):
             TopologyError: as `ask`.
         """
         failures: list[BaseException] = []
-        messages = _batches(requests, failures, explain=explain)
+        messages = _split_batches(requests, failures, explain=explain)
         first = next(messages, None)
         if first is not None:
             sent = chain([first], messages)
             for response in self.stream(self._stub.PlaceBatch, sent, self.timeout_s):
                 for placement in response.placements:
-                    yield _read(placement_of, placement, self.address)
+                    yield _decode(decode_placement, placement, self.address)
         if failures:
             raise failures[0]
 
@@ -123,16 +123,16 @@ class PlacementClient(Connection):
         Raises:
             TopologyError: as `ask`.
         """
-        message = pb.CandidatesRequest(spec=request_message(request), max_candidates=most)
+        message = pb.CandidatesRequest(spec=encode_request(request), max_candidates=most)
         return tuple(
             Candidate(
                 tuple(row.nodes),
-                assignment_of(row.assignment),
+                decode_assignments(row.assignment),
                 row.tier,
-                objective_of(row.objective),
+                decode_objective(row.objective),
                 row.proved,
             )
-            for row in self.ask(self._stub.Candidates, message).candidates
+            for row in self.call(self._stub.Candidates, message).candidates
         )
 
     def capacity(self, request: pb.CapacityRequest) -> pb.CapacityResponse:
@@ -141,7 +141,7 @@ class PlacementClient(Connection):
         Raises:
             TopologyError: as `ask`.
         """
-        return self.ask(self._stub.Capacity, request)
+        return self.call(self._stub.Capacity, request)
 
     def reserve(self, request: pb.ReserveRequest) -> pb.ReserveResponse:
         """Keep nodes for a gang.
@@ -149,7 +149,7 @@ class PlacementClient(Connection):
         Raises:
             TopologyError: as `ask`.
         """
-        return self.ask(self._stub.Reserve, request)
+        return self.call(self._stub.Reserve, request)
 
     def confirm(self, request: pb.ConfirmRequest) -> pb.ConfirmResponse:
         """Let a reservation last.
@@ -157,7 +157,7 @@ class PlacementClient(Connection):
         Raises:
             TopologyError: as `ask`.
         """
-        return self.ask(self._stub.Confirm, request)
+        return self.call(self._stub.Confirm, request)
 
     def release(self, request: pb.ReleaseRequest) -> pb.ReleaseResponse:
         """Give nodes back.
@@ -165,7 +165,7 @@ class PlacementClient(Connection):
         Raises:
             TopologyError: as `ask`.
         """
-        return self.ask(self._stub.Release, request)
+        return self.call(self._stub.Release, request)
 
     @property
     def _stub(self) -> placement_pb2_grpc.PlacementServiceStub:
@@ -175,53 +175,53 @@ class PlacementClient(Connection):
 class TopologyClient(Connection):
     """Asks for the tree, and what is wrong with it."""
 
-    def tree(self) -> Revised:
+    def tree(self) -> TreeRevision:
         """Ask for the whole tree; begins anew where its pages are forgotten meanwhile.
 
         Raises:
             TopologyError: as `ask`.
         """
         while True:
-            parts, request = TreeParts(), tb.GetTopologyRequest()
+            parts, request = TreeAssembler(), tb.GetTopologyRequest()
             try:
                 while True:
-                    page = self.ask(self._stub.GetTopology, request)
+                    page = self.call(self._stub.GetTopology, request)
                     parts.put(page.domains, page.unplaced)
                     request.page_token = page.next_page_token
                     if not page.next_page_token:
-                        return Revised(parts.tree(page.plane, page.tiers), page.revision)
+                        return TreeRevision(parts.build_tree(page.plane, page.tiers), page.revision)
             except RefusedCallError as error:
                 if error.kind is not FailureKind.PAGE_TOKEN_STALE:
                     raise
 
-    def watch(self, timeout_s: float) -> Generator[Revised, None, None]:
+    def watch(self, timeout_s: float) -> Generator[TreeRevision, None, None]:
         """Yield the tree, and each newest one, until the time is up.
 
         Raises:
             TopologyError: as `ask`, where there was no tree yet; later cuts are gone over.
         """
-        parts, revision = TreeParts(), ""
+        parts, revision = TreeAssembler(), ""
         ends_at = time.monotonic() + timeout_s
         while (left_s := ends_at - time.monotonic()) > 0:
             request = tb.WatchTopologyRequest(revision=revision)
             try:
                 for step in self.stream(self._stub.WatchTopology, request, left_s):
-                    parts.drop(step.removed_domains, step.removed_unplaced)
+                    parts.remove(step.removed_domains, step.removed_unplaced)
                     parts.put(step.domains, step.unplaced)
                     if step.kind == tb.WATCH_KIND_SYNCED:
                         revision = step.revision
-                        yield Revised(parts.tree(step.plane, step.tiers), revision)
-            except LateServerError:
+                        yield TreeRevision(parts.build_tree(step.plane, step.tiers), revision)
+            except ServerDeadlineError:
                 return
             except RefusedCallError as error:
                 if error.kind is FailureKind.REVISION_COMPACTED:
-                    parts, revision = TreeParts(), ""
+                    parts, revision = TreeAssembler(), ""
                 elif not revision:
                     raise
             except (ConfigError, PlacementServerError):
                 if not revision:
                     raise
-            self.pause(_RESUMED_S)
+            self.pause(_RESUME_DELAY_S)
 
     def watch_feasible(
         self, request: PlacementRequest, timeout_s: float
@@ -231,11 +231,11 @@ class TopologyClient(Connection):
         Raises:
             TopologyError: as `ask`.
         """
-        message = tb.WatchFeasibleRequest(spec=request_message(request))
+        message = tb.WatchFeasibleRequest(spec=encode_request(request))
         try:
             for response in self.stream(self._stub.WatchFeasible, message, timeout_s):
-                yield _read(placement_of, response.placement, self.address)
-        except LateServerError:
+                yield _decode(decode_placement, response.placement, self.address)
+        except ServerDeadlineError:
             return
 
     def findings(self, kinds: Iterable[str] = ()) -> tuple[Finding, ...]:
@@ -247,8 +247,8 @@ class TopologyClient(Connection):
         found: list[Finding] = []
         request = tb.ListFindingsRequest(kinds=kinds)
         while True:
-            page = self.ask(self._stub.ListFindings, request)
-            found += [_read(finding_of, message, self.address) for message in page.findings]
+            page = self.call(self._stub.ListFindings, request)
+            found += [_decode(decode_finding, message, self.address) for message in page.findings]
             request.page_token = page.next_page_token
             if not page.next_page_token:
                 return tuple(found)
@@ -258,28 +258,32 @@ class TopologyClient(Connection):
         return topology_pb2_grpc.TopologyServiceStub(self.channel)
 
 
-def _batches(
+def _split_batches(
     requests: Iterable[PlacementRequest], failures: list[BaseException], *, explain: bool
 ) -> Iterator[pb.PlaceBatchRequest]:
     """Yield requests as messages that a server takes, up to one that fails.
 
     gRPC would tell nobody why.
     """
-    copies, message, num_bytes = _Copies(), pb.PlaceBatchRequest(explain=explain), _AROUND_BYTES
+    copies, message, num_bytes = (
+        _RequestCopier(),
+        pb.PlaceBatchRequest(explain=explain),
+        _ROW_OVERHEAD_BYTES,
+    )
     try:
         for request in requests:
             copies.write(request, message)
-            more = message.specs[-1].ByteSize() + _AROUND_BYTES
+            more = message.specs[-1].ByteSize() + _ROW_OVERHEAD_BYTES
             if num_bytes + more > MAX_MESSAGE_BYTES:
                 spec = message.specs.pop()
-                check_size(spec, MAX_MESSAGE_BYTES - 2 * _AROUND_BYTES)
+                check_size(spec, MAX_MESSAGE_BYTES - 2 * _ROW_OVERHEAD_BYTES)
                 yield message
                 message = pb.PlaceBatchRequest(specs=[spec], explain=explain)
-                num_bytes = _AROUND_BYTES
+                num_bytes = _ROW_OVERHEAD_BYTES
             num_bytes += more
-            if len(message.specs) == GANGS:
+            if len(message.specs) == MAX_BATCH_GANGS:
                 yield message
-                message, num_bytes = pb.PlaceBatchRequest(explain=explain), _AROUND_BYTES
+                message, num_bytes = pb.PlaceBatchRequest(explain=explain), _ROW_OVERHEAD_BYTES
     except GeneratorExit:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever the caller's source raises is for the caller
@@ -288,7 +292,7 @@ def _batches(
         yield message
 
 
-class _Copies:
+class _RequestCopier:
     """Writes gangs that differ by their names as copies of one message."""
 
     def __init__(self) -> None:
@@ -296,21 +300,21 @@ class _Copies:
 
     def write(self, request: PlacementRequest, message: pb.PlaceBatchRequest) -> None:
         """Add a request to a message."""
-        shape = (request.question, request.deadline_s)
+        shape = (request.cache_key, request.deadline_s)
         if shape not in self._known:
-            if len(self._known) >= MOST_SHAPES:
+            if len(self._known) >= MAX_CACHED_REQUESTS:
                 self._known.clear()
-            self._known[shape] = request_message(request)
+            self._known[shape] = encode_request(request)
         spec = message.specs.add()
         spec.CopyFrom(self._known[shape])
         try:
             spec.gang = request.gang
         except ValueError:
             del message.specs[-1]
-            message.specs.append(request_message(request))  # which says what is wrong with it
+            message.specs.append(encode_request(request))  # which says what is wrong with it
 
 
-def _read(read: Callable[[_Message], _Value], message: _Message, address: str) -> _Value:
+def _decode(read: Callable[[_Message], _Value], message: _Message, address: str) -> _Value:
     """Return what a message says; a server of another version may say what we cannot read."""
     try:
         return read(message)

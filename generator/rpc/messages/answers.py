@@ -7,35 +7,41 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from generator.placement.answer import (
-    NOTHING,
+    NO_DETAILS,
     Alternative,
     DomainVerdict,
     Placement,
     Reason,
     ReasonKind,
-    Verdict,
+    VerdictKind,
 )
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.errors import InvariantError
 
-_KINDS: Final = {kind: pb.ReasonKind.Value(f"REASON_KIND_{kind.name}") for kind in ReasonKind}
-_KINDS_BACK: Final[Mapping[int, ReasonKind]] = {number: kind for kind, number in _KINDS.items()}
-_VERDICTS: Final = {verdict: pb.Verdict.Value(f"VERDICT_{verdict.name}") for verdict in Verdict}
-_VERDICTS_BACK: Final[Mapping[int, Verdict]] = {
-    number: verdict for verdict, number in _VERDICTS.items()
+_NUMBER_BY_KIND: Final = {
+    kind: pb.ReasonKind.Value(f"REASON_KIND_{kind.name}") for kind in ReasonKind
 }
-KindT = TypeVar("KindT", ReasonKind, Verdict)
+_KIND_BY_NUMBER: Final[Mapping[int, ReasonKind]] = {
+    number: kind for kind, number in _NUMBER_BY_KIND.items()
+}
+_NUMBER_BY_VERDICT: Final = {
+    verdict: pb.Verdict.Value(f"VERDICT_{verdict.name}") for verdict in VerdictKind
+}
+_VERDICT_BY_NUMBER: Final[Mapping[int, VerdictKind]] = {
+    number: verdict for verdict, number in _NUMBER_BY_VERDICT.items()
+}
+KindT = TypeVar("KindT", ReasonKind, VerdictKind)
 
 _REASON_FIELDS: Final = ("tier", "size", "count", "fits", "needed", "unit")
 
 
-def placement_message(placement: Placement) -> pb.Placement:
+def encode_placement(placement: Placement) -> pb.Placement:
     """Return an answer as a message."""
     message = pb.Placement(
         feasible=placement.is_feasible,
-        assignment=assignment_messages(placement),
+        assignment=encode_assignments(placement),
         tier=placement.tier,
-        objective=objective_messages(placement),
+        objective=encode_objective(placement),
         proved=placement.is_proved,
         victims=placement.victims,
         alternatives=[
@@ -43,34 +49,36 @@ def placement_message(placement: Placement) -> pb.Placement:
             for row in placement.alternatives
         ],
         domains=[
-            pb.DomainVerdict(name=row.name, verdict=_VERDICTS[row.verdict], needs=row.needs)
-            for row in placement.domains
+            pb.DomainVerdict(
+                name=row.name, verdict=_NUMBER_BY_VERDICT[row.verdict], needs=row.needs
+            )
+            for row in placement.domain_verdicts
         ],
     )
     if placement.reason is not None:
-        message.reason.CopyFrom(_reason_message(placement.reason))
-    if placement.working:
-        _set_working(message, placement.working)
+        message.reason.CopyFrom(_encode_reason(placement.reason))
+    if placement.preset_details:
+        _encode_preset_details(message, placement.preset_details)
     return message
 
 
-def brief_message(placement: Placement) -> pb.Placement:
+def encode_brief_placement(placement: Placement) -> pb.Placement:
     """Return where the pods of a gang go, or why there is no place; not why there is no better.
 
     What is left out is worked out when it is read, which takes longer than placing.
     """
     if not placement.is_feasible:
-        return placement_message(placement)
+        return encode_placement(placement)
     return pb.Placement(
         feasible=True,
-        assignment=assignment_messages(placement),
+        assignment=encode_assignments(placement),
         tier=placement.tier,
         proved=placement.is_proved,
         victims=placement.victims,
     )
 
 
-def placement_of(message: pb.Placement) -> Placement:
+def decode_placement(message: pb.Placement) -> Placement:
     """Return the answer of a message.
 
     Raises:
@@ -78,29 +86,29 @@ def placement_of(message: pb.Placement) -> Placement:
     """
     return Placement(
         is_feasible=message.feasible,
-        assignment=assignment_of(message.assignment),
+        assignment=decode_assignments(message.assignment),
         tier=message.tier if message.HasField("tier") else None,
-        objective=objective_of(message.objective),
+        objective=decode_objective(message.objective),
         is_proved=message.proved,
         victims=tuple(message.victims),
-        reason=_reason_of(message.reason) if message.HasField("reason") else None,
+        reason=_decode_reason(message.reason) if message.HasField("reason") else None,
         alternatives=tuple(
             [
                 Alternative(row.change, row.tier if row.HasField("tier") else None, row.feasible)
                 for row in message.alternatives
             ]
         ),
-        domains=tuple(
+        domain_verdicts=tuple(
             [
-                DomainVerdict(row.name, _known(row.verdict, _VERDICTS_BACK), row.needs)
+                DomainVerdict(row.name, _decode_kind(row.verdict, _VERDICT_BY_NUMBER), row.needs)
                 for row in message.domains
             ]
         ),
-        working=_working_of(message),
+        preset_details=_decode_preset_details(message),
     )
 
 
-def assignment_messages(placement: Placement) -> list[pb.Assignment]:
+def encode_assignments(placement: Placement) -> list[pb.Assignment]:
     """Return the nodes of each group as messages."""
     return [
         pb.Assignment(group=group, nodes=[node or "" for node in nodes])
@@ -108,46 +116,46 @@ def assignment_messages(placement: Placement) -> list[pb.Assignment]:
     ]
 
 
-def assignment_of(rows: Iterable[pb.Assignment]) -> Mapping[str, tuple[str | None, ...]]:
+def decode_assignments(rows: Iterable[pb.Assignment]) -> Mapping[str, tuple[str | None, ...]]:
     """Return the node of each pod per group."""
     return MappingProxyType(
         {row.group: tuple([node or None for node in row.nodes]) for row in rows}
     )
 
 
-def objective_messages(placement: Placement) -> list[pb.ObjectiveTerm]:
+def encode_objective(placement: Placement) -> list[pb.ObjectiveTerm]:
     """Return what was compared as messages."""
-    return [_term_message(name, value) for name, value in placement.objective.items()]
+    return [_encode_term(name, value) for name, value in placement.objective.items()]
 
 
-def objective_of(terms: Iterable[pb.ObjectiveTerm]) -> Mapping[str, object]:
+def decode_objective(terms: Iterable[pb.ObjectiveTerm]) -> Mapping[str, object]:
     """Return values by key, in their order."""
-    return MappingProxyType({term.name: _term_value(term) for term in terms})
+    return MappingProxyType({term.name: _decode_term(term) for term in terms})
 
 
-def _reason_message(reason: Reason) -> pb.Reason:
+def _encode_reason(reason: Reason) -> pb.Reason:
     fields = {name: getattr(reason, name) for name in _REASON_FIELDS}
     excluded = [
         pb.Exclusion(cause=cause, nodes=nodes) for cause, nodes in (reason.excluded or {}).items()
     ]
-    return pb.Reason(kind=_KINDS[reason.kind], excluded=excluded, **fields)
+    return pb.Reason(kind=_NUMBER_BY_KIND[reason.kind], excluded=excluded, **fields)
 
 
-def _reason_of(message: pb.Reason) -> Reason:
+def _decode_reason(message: pb.Reason) -> Reason:
     fields = {
         name: getattr(message, name) if message.HasField(name) else None for name in _REASON_FIELDS
     }
     excluded = {row.cause: row.nodes for row in message.excluded}
-    return Reason(_known(message.kind, _KINDS_BACK), excluded=excluded or None, **fields)
+    return Reason(_decode_kind(message.kind, _KIND_BY_NUMBER), excluded=excluded or None, **fields)
 
 
-def _known(number: int, kinds: Mapping[int, KindT]) -> KindT:
+def _decode_kind(number: int, kinds: Mapping[int, KindT]) -> KindT:
     if number not in kinds:
         raise ValueError(f"{number} is no kind of this version")
     return kinds[number]
 
 
-def _term_message(name: str, value: object) -> pb.ObjectiveTerm:
+def _encode_term(name: str, value: object) -> pb.ObjectiveTerm:
     if isinstance(value, str):
         return pb.ObjectiveTerm(name=name, tier=value)
     if isinstance(value, int):
@@ -160,7 +168,7 @@ def _term_message(name: str, value: object) -> pb.ObjectiveTerm:
     raise InvariantError(f"objective {name} has a {type(value).__name__}")
 
 
-def _term_value(term: pb.ObjectiveTerm) -> object:
+def _decode_term(term: pb.ObjectiveTerm) -> object:
     match term.WhichOneof("value"):
         case "tier":
             return term.tier
@@ -172,7 +180,7 @@ def _term_value(term: pb.ObjectiveTerm) -> object:
             return term.number
 
 
-def _set_working(message: pb.Placement, working: Mapping[str, Any]) -> None:
+def _encode_preset_details(message: pb.Placement, working: Mapping[str, Any]) -> None:
     """Say what only one preset computes."""
     if "candidates" in working:
         message.walk.CopyFrom(pb.Walk(candidates=working["candidates"]))
@@ -182,18 +190,18 @@ def _set_working(message: pb.Placement, working: Mapping[str, Any]) -> None:
         pb.Bucketing(
             buckets=[pb.Bucket(pods=pods) for pods in working["buckets"]],
             sequence=working["sequence"],
-            scores=[_scores_message(pod, scores) for pod, scores in rows.items()],
+            scores=[_encode_scores(pod, scores) for pod, scores in rows.items()],
             scaled=any(isinstance(one, float) for row in rows.values() for one in row.values()),
         )
     )
 
 
-def _scores_message(pod: str, scores: Mapping[str, float]) -> pb.PodScores:
+def _encode_scores(pod: str, scores: Mapping[str, float]) -> pb.PodScores:
     nodes = [pb.NodeScore(node=node, score=score) for node, score in scores.items()]
     return pb.PodScores(pod=pod, nodes=nodes)
 
 
-def _working_of(message: pb.Placement) -> Mapping[str, Any]:
+def _decode_preset_details(message: pb.Placement) -> Mapping[str, Any]:
     match message.WhichOneof("working"):
         case "walk":
             return MappingProxyType({"candidates": list(message.walk.candidates)})
@@ -210,4 +218,4 @@ def _working_of(message: pb.Placement) -> Mapping[str, Any]:
             }
             return MappingProxyType(made)
         case _:
-            return NOTHING
+            return NO_DETAILS

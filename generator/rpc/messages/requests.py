@@ -12,8 +12,8 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from generator.placement.presets import Preset
-from generator.placement.request import Eviction, PlacementRequest, parse_request
-from generator.placement.wire import MOST_GROUPS, MOST_PODS
+from generator.placement.request import EvictionPolicy, PlacementRequest, parse_request
+from generator.placement.wire import MAX_GROUPS, MAX_PODS
 from generator.rpc.messages.request_documents import render_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.errors import PlacementRequestError, show
@@ -24,67 +24,68 @@ _PRESET_NAMES: Final[dict[int, str]] = {
     pb.PRESET_UNSPECIFIED: Preset.OPTIMAL.value,
     **{int(number): name for name, number in _PRESETS.items()},
 }
-_EVICTIONS: Final = {
-    eviction.value: pb.Preemption.Value(f"PREEMPTION_{eviction.name}") for eviction in Eviction
+_PREEMPTION_BY_NAME: Final = {
+    eviction.value: pb.Preemption.Value(f"PREEMPTION_{eviction.name}")
+    for eviction in EvictionPolicy
 }
-_EVICTION_NAMES: Final[dict[int, str]] = {
-    pb.PREEMPTION_UNSPECIFIED: Eviction.NEVER.value,
-    **{int(number): name for name, number in _EVICTIONS.items()},
+_PREEMPTION_NAMES: Final[dict[int, str]] = {
+    pb.PREEMPTION_UNSPECIFIED: EvictionPolicy.NEVER.value,
+    **{int(number): name for name, number in _PREEMPTION_BY_NAME.items()},
 }
-_LIGHT_BYTES: Final = 16_384
+_UNCHECKED_BYTES: Final = 16_384
 """Below this no list can be long."""
-_MOST_SCORE: Final = 1_000_000
-MOST_CHARS: Final = 4096
+_MAX_SCORE: Final = 1_000_000
+MAX_NAME_CHARS: Final = 4096
 """Of any name in a message that is not light."""
-MOST_ROWS: Final = 4096
+MAX_LIST_ROWS: Final = 4096
 """In any list but those of nodes."""
 
 
-def request_message(request: PlacementRequest) -> pb.PlacementSpec:
+def encode_request(request: PlacementRequest) -> pb.PlacementSpec:
     """Return a request as a message.
 
     Raises:
         PlacementRequestError: it holds what no message can, such as a number beyond 64 bits.
     """
     try:
-        return _spec_message(render_request(request)["spec"])
+        return _encode_spec(render_request(request)["spec"])
     except ValueError as error:
         raise PlacementRequestError("spec", f"cannot be sent: {show(str(error))}") from error
 
 
-def request_of(spec: pb.PlacementSpec) -> PlacementRequest:
+def decode_request(spec: pb.PlacementSpec) -> PlacementRequest:
     """Return the request of a message.
 
     Raises:
         PlacementRequestError: it is malformed; paths are relative to the message.
     """
-    if spec.ByteSize() > _LIGHT_BYTES:
+    if spec.ByteSize() > _UNCHECKED_BYTES:
         _check_sizes(spec)
     document = {
-        "preset": _known(_PRESET_NAMES, spec.preset, "preset"),
+        "preset": _decode_enum(_PRESET_NAMES, spec.preset, "preset"),
         "priority": spec.priority,
-        "preemption": _known(_EVICTION_NAMES, spec.preemption, "preemption"),
+        "preemption": _decode_enum(_PREEMPTION_NAMES, spec.preemption, "preemption"),
         "min": spec.min,
-        "groups": [_group_document(group, f"groups[{at}]") for at, group in enumerate(spec.groups)],
+        "groups": [_decode_group(group, f"groups[{at}]") for at, group in enumerate(spec.groups)],
         "preferred": list(spec.preferred),
         "strategies": [[bound.job_tier, bound.part_tier] for bound in spec.strategies],
-        "sort": [_sort_document(rule) for rule in spec.sort],
+        "sort": [_decode_sort_rule(rule) for rule in spec.sort],
         "traffic": [[row.first, row.second, row.weight] for row in spec.traffic],
         "max_domains": dict(spec.max_domains),
         "across_islands": spec.across_islands,
-        **_given(spec, "gang", "plane"),
-        **_present(spec, "required", "deadline_s"),
+        **_select_nonempty(spec, "gang", "plane"),
+        **_select_set_fields(spec, "required", "deadline_s"),
     }
     if spec.HasField("affinity"):
-        document["affinity"] = _affinity_document(spec.affinity)
+        document["affinity"] = _decode_affinity(spec.affinity)
     if spec.HasField("options"):
-        document["options"] = _options_document(spec.options)
+        document["options"] = _decode_options(spec.options)
     return parse_request(
         {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": document},
     )
 
 
-def _known(names: Mapping[int, str], number: int, field: str) -> str:
+def _decode_enum(names: Mapping[int, str], number: int, field: str) -> str:
     if number not in names:
         raise PlacementRequestError(field, f"{number} is no {field} of this version")
     return names[number]
@@ -101,32 +102,32 @@ def _check_sizes(spec: pb.PlacementSpec) -> None:
             if not field.is_repeated:
                 if isinstance(value, Message):
                     waiting.append((f"{where}.", value))
-                elif isinstance(value, str) and len(value) > MOST_CHARS:
-                    problem = f"expected at most {MOST_CHARS} characters, got {len(value)}"
+                elif isinstance(value, str) and len(value) > MAX_NAME_CHARS:
+                    problem = f"expected at most {MAX_NAME_CHARS} characters, got {len(value)}"
                     raise PlacementRequestError(where, problem)
                 continue
             if field.message_type is pb.Group.DESCRIPTOR:
                 num_groups += len(value)
-                if num_groups > MOST_GROUPS:
-                    raise _too_many(where, num_groups, MOST_GROUPS)
-            elif len(value) > (MOST_PODS if path == "options." else MOST_ROWS):
-                raise _too_many(where, len(value), MOST_ROWS)
+                if num_groups > MAX_GROUPS:
+                    raise _build_count_error(where, num_groups, MAX_GROUPS)
+            elif len(value) > (MAX_PODS if path == "options." else MAX_LIST_ROWS):
+                raise _build_count_error(where, len(value), MAX_LIST_ROWS)
             if field.message_type is not None and not field.message_type.GetOptions().map_entry:
                 waiting += [(f"{where}[{at}].", one) for at, one in enumerate(value)]
 
 
-def _too_many(field: str, num: int, most: int) -> PlacementRequestError:
+def _build_count_error(field: str, num: int, most: int) -> PlacementRequestError:
     return PlacementRequestError(field, f"expected at most {most}, got {num}")
 
 
-def _spec_message(spec: Mapping[str, Any]) -> pb.PlacementSpec:
+def _encode_spec(spec: Mapping[str, Any]) -> pb.PlacementSpec:
     affinity = spec["affinity"]
     return pb.PlacementSpec(
         preset=_PRESETS[spec["preset"]],
         gang=spec["gang"],
         priority=spec["priority"],
         min=spec["min"],
-        groups=[_group_message(row) for row in spec["groups"]],
+        groups=[_encode_group(row) for row in spec["groups"]],
         required=spec.get("required"),
         preferred=spec["preferred"],
         strategies=[pb.Strategy(job_tier=job, part_tier=part) for job, part in spec["strategies"]],
@@ -134,8 +135,8 @@ def _spec_message(spec: Mapping[str, Any]) -> pb.PlacementSpec:
         plane=spec["plane"],
         across_islands=spec["across_islands"],
         deadline_s=spec.get("deadline_s"),
-        preemption=_EVICTIONS[spec["preemption"]],
-        sort=[_sort_message(row) for row in spec["sort"]],
+        preemption=_PREEMPTION_BY_NAME[spec["preemption"]],
+        sort=[_encode_sort_rule(row) for row in spec["sort"]],
         affinity=pb.Affinity(
             attract=[pb.Roles(groups=names) for names in affinity["attract"]],
             repel=[pb.Roles(groups=names) for names in affinity["repel"]],
@@ -145,18 +146,18 @@ def _spec_message(spec: Mapping[str, Any]) -> pb.PlacementSpec:
             pb.Traffic(first=first, second=second, weight=weight)
             for first, second, weight in spec["traffic"]
         ],
-        options=_options_message(spec["options"]),
+        options=_encode_options(spec["options"]),
     )
 
 
-def _group_message(row: Mapping[str, Any]) -> pb.Group:
+def _encode_group(row: Mapping[str, Any]) -> pb.Group:
     if "children" in row:
         return pb.Group(
             name=row["name"],
             min=row["min"],
             required=row.get("required"),
             preferred=row["preferred"],
-            children=[_group_message(child) for child in row["children"]],
+            children=[_encode_group(child) for child in row["children"]],
         )
     return pb.Group(
         name=row["name"],
@@ -169,14 +170,14 @@ def _group_message(row: Mapping[str, Any]) -> pb.Group:
         tolerations=row["tolerations"],
         required=row.get("required"),
         preferred=row["preferred"],
-        slices=[_layer_message(layer) for layer in row["slices"]],
+        slices=[_encode_layer(layer) for layer in row["slices"]],
         multiple_of=row["multiple_of"],
         node_preference=row["node_preference"],
         leader_of=row.get("leader_of"),
     )
 
 
-def _layer_message(row: Mapping[str, Any]) -> pb.SliceLayer:
+def _encode_layer(row: Mapping[str, Any]) -> pb.SliceLayer:
     return pb.SliceLayer(
         size=row["size"],
         tier=row.get("tier"),
@@ -187,7 +188,7 @@ def _layer_message(row: Mapping[str, Any]) -> pb.SliceLayer:
     )
 
 
-def _sort_message(row: Mapping[str, Any]) -> pb.SortRule:
+def _encode_sort_rule(row: Mapping[str, Any]) -> pb.SortRule:
     return pb.SortRule(
         resource=row["resource"],
         available=row["dimension"] == "Available",
@@ -195,7 +196,7 @@ def _sort_message(row: Mapping[str, Any]) -> pb.SortRule:
     )
 
 
-def _options_message(row: Mapping[str, Any]) -> pb.Options:
+def _encode_options(row: Mapping[str, Any]) -> pb.Options:
     weight = row.get("weight")
     is_of_nodes = isinstance(weight, Mapping)
     return pb.Options(
@@ -207,22 +208,22 @@ def _options_message(row: Mapping[str, Any]) -> pb.Options:
     )
 
 
-def _group_document(group: pb.Group, path: str) -> dict[str, Any]:
+def _decode_group(group: pb.Group, path: str) -> dict[str, Any]:
     document = {
         "name": group.name,
         "preferred": list(group.preferred),
-        "slices": [_layer_document(layer) for layer in group.slices],
+        "slices": [_decode_layer(layer) for layer in group.slices],
         "multiple_of": dict(group.multiple_of),
-        "node_selector": selector_of(group.node_selector, f"{path}.node_selector"),
+        "node_selector": decode_selector(group.node_selector, f"{path}.node_selector"),
         "tolerations": list(group.tolerations),
         "node_preference": dict(group.node_preference),
-        **_present(group, "min", "required", "leader_of"),
+        **_select_set_fields(group, "min", "required", "leader_of"),
     }
     if group.HasField("request"):
         document["request"] = dict(group.request.quantities)
     if group.children:
         document["children"] = [
-            _group_document(child, f"{path}.children[{at}]")
+            _decode_group(child, f"{path}.children[{at}]")
             for at, child in enumerate(group.children)
         ]
     if group.count or not group.children:
@@ -230,7 +231,7 @@ def _group_document(group: pb.Group, path: str) -> dict[str, Any]:
     return document
 
 
-def selector_of(rows: Iterable[pb.LabelSelector], path: str) -> dict[str, list[str]]:
+def decode_selector(rows: Iterable[pb.LabelSelector], path: str) -> dict[str, list[str]]:
     """Return the values that are accepted, by label.
 
     Raises:
@@ -245,18 +246,18 @@ def selector_of(rows: Iterable[pb.LabelSelector], path: str) -> dict[str, list[s
     return selector
 
 
-def _layer_document(layer: pb.SliceLayer) -> dict[str, Any]:
+def _decode_layer(layer: pb.SliceLayer) -> dict[str, Any]:
     return {
         "size": layer.size,
         "remainder": "short" if layer.short_remainder else "reject",
         "min": layer.min,
         "placement": "spread" if layer.spread else "any",
         "indexed": layer.indexed,
-        **_present(layer, "tier"),
+        **_select_set_fields(layer, "tier"),
     }
 
 
-def _sort_document(rule: pb.SortRule) -> dict[str, Any]:
+def _decode_sort_rule(rule: pb.SortRule) -> dict[str, Any]:
     return {
         "resource": rule.resource,
         "dimension": "Available" if rule.available else "Capacity",
@@ -264,7 +265,7 @@ def _sort_document(rule: pb.SortRule) -> dict[str, Any]:
     }
 
 
-def _affinity_document(affinity: pb.Affinity) -> dict[str, Any]:
+def _decode_affinity(affinity: pb.Affinity) -> dict[str, Any]:
     return {
         "attract": [list(row.groups) for row in affinity.attract],
         "repel": [list(row.groups) for row in affinity.repel],
@@ -272,7 +273,7 @@ def _affinity_document(affinity: pb.Affinity) -> dict[str, Any]:
     }
 
 
-def _options_document(options: pb.Options) -> dict[str, Any]:
+def _decode_options(options: pb.Options) -> dict[str, Any]:
     document: dict[str, Any] = {
         "preferred_nodes": list(options.preferred_nodes),
         "ever_scheduled": options.ever_scheduled,
@@ -281,32 +282,34 @@ def _options_document(options: pb.Options) -> dict[str, Any]:
     if options.HasField("score_weight"):
         if options.node_weights:
             raise PlacementRequestError("options.score_weight", "goes with no weights of nodes")
-        if not 0 < options.score_weight <= _MOST_SCORE:
-            problem = f"expected above 0 to {_MOST_SCORE}, got {options.score_weight}"
+        if not 0 < options.score_weight <= _MAX_SCORE:
+            problem = f"expected above 0 to {_MAX_SCORE}, got {options.score_weight}"
             raise PlacementRequestError("options.score_weight", problem)
         document["weight"] = options.score_weight
     elif options.node_weights:
-        document["weight"] = _weights(options)
+        document["weight"] = _decode_weights(options)
     if "" in options.preferred_nodes:
         at = list(options.preferred_nodes).index("")
         raise PlacementRequestError(f"options.preferred_nodes[{at}]", "expected a name")
     return document
 
 
-def _weights(options: pb.Options) -> dict[str, int]:
+def _decode_weights(options: pb.Options) -> dict[str, int]:
     """Return the weights of nodes; the first wrong one is told here, as there may be many."""
     for node, weight in options.node_weights.items():
-        if not node or not 0 <= weight <= MOST_PODS:
-            problem = f"expected names with weights from 0 to {MOST_PODS}, got {weight}"
+        if not node or not 0 <= weight <= MAX_PODS:
+            problem = f"expected names with weights from 0 to {MAX_PODS}, got {weight}"
             raise PlacementRequestError(f"options.node_weights.{show(node)}", problem)
     return dict(options.node_weights)
 
 
-def _given(message: pb.PlacementSpec, *names: str) -> dict[str, Any]:
+def _select_nonempty(message: pb.PlacementSpec, *names: str) -> dict[str, Any]:
     """Return the texts that are not empty; the others have a default."""
     return {name: getattr(message, name) for name in names if getattr(message, name)}
 
 
-def _present(message: pb.PlacementSpec | pb.Group | pb.SliceLayer, *names: str) -> dict[str, Any]:
+def _select_set_fields(
+    message: pb.PlacementSpec | pb.Group | pb.SliceLayer, *names: str
+) -> dict[str, Any]:
     """Return the optional fields that are set."""
     return {field.name: value for field, value in message.ListFields() if field.name in names}

@@ -31,72 +31,74 @@ class Series(NamedTuple):
     """One per label of bars, or per x of lines."""
 
 
-def color(at: int) -> str:
+def pick_color(at: int) -> str:
     """Return the color of the n-th series, everywhere the same."""
     return _COLORS[at % len(_COLORS)]
 
 
-def bars(title: str, labels: Sequence[str], series: Sequence[Series]) -> str:
+def render_bars(title: str, labels: Sequence[str], series: Sequence[Series]) -> str:
     """Return grouped bars: one group per label, one bar per series."""
-    top = _nice(max((value for one in series for value in one.values), default=0.0))
+    top = _round_up(max((value for one in series for value in one.values), default=0.0))
     group = (WIDTH - _LEFT - _RIGHT) / max(len(labels), 1)
     width = group * (1 - _GAP) / max(len(series), 1)
-    shapes = list(_axis(top))
+    shapes = list(_render_axis(top))
     for at, label in enumerate(labels):
         left = _LEFT + at * group
-        shapes.append(_text(left + group / 2, HEIGHT - _BOTTOM + 18, label, "middle"))
+        shapes.append(_render_text(left + group / 2, HEIGHT - _BOTTOM + 18, label, "middle"))
         for number, one in enumerate(series):
             x = left + group * _GAP / 2 + number * width
-            y = _y(one.values[at], top)
+            y = _scale_y(one.values[at], top)
             shapes.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width - 1, 1):.1f}" '
-                f'height="{HEIGHT - _BOTTOM - y:.1f}" fill="{color(number)}">'
-                f"<title>{escape(one.name)}, {escape(label)}: {_number(one.values[at])}</title>"
+                f'height="{HEIGHT - _BOTTOM - y:.1f}" fill="{pick_color(number)}">'
+                f"<title>{escape(one.name)}, {escape(label)}: {_render_number(one.values[at])}</title>"
                 "</rect>"
             )
-    return _svg(title, shapes)
+    return _render_svg(title, shapes)
 
 
-def lines(title: str, xs: Sequence[float], series: Sequence[Series], x_label: str) -> str:
+def render_lines(title: str, xs: Sequence[float], series: Sequence[Series], x_label: str) -> str:
     """Return one line per series over common x values, which grow."""
-    top = _nice(max((value for one in series for value in one.values), default=0.0))
+    top = _round_up(max((value for one in series for value in one.values), default=0.0))
     span = (xs[-1] if xs else 0.0) or 1.0
-    shapes = list(_axis(top))
+    shapes = list(_render_axis(top))
     for number, one in enumerate(series):
         points = " ".join(
-            f"{_LEFT + x / span * (WIDTH - _LEFT - _RIGHT):.1f},{_y(value, top):.1f}"
+            f"{_LEFT + x / span * (WIDTH - _LEFT - _RIGHT):.1f},{_scale_y(value, top):.1f}"
             for x, value in zip(xs, one.values, strict=True)
         )
         shapes.append(
-            f'<polyline points="{points}" fill="none" stroke="{color(number)}" '
+            f'<polyline points="{points}" fill="none" stroke="{pick_color(number)}" '
             f'stroke-width="1.5"><title>{escape(one.name)}</title></polyline>'
         )
-    shapes.append(_text(_LEFT, HEIGHT - _BOTTOM + 18, "0", "middle"))
-    shapes.append(_text(WIDTH - _RIGHT, HEIGHT - _BOTTOM + 18, f"{span:.0f} {x_label}", "end"))
-    return _svg(title, shapes)
+    shapes.append(_render_text(_LEFT, HEIGHT - _BOTTOM + 18, "0", "middle"))
+    shapes.append(
+        _render_text(WIDTH - _RIGHT, HEIGHT - _BOTTOM + 18, f"{span:.0f} {x_label}", "end")
+    )
+    return _render_svg(title, shapes)
 
 
-def legend(names: Sequence[str]) -> str:
+def render_legend(names: Sequence[str]) -> str:
     """Return the names of series with their colors, as HTML."""
     return "".join(
-        f'<span class="key"><i style="background:{color(at)}"></i>{escape(name)}</span>'
+        f'<span class="key"><i style="background:{pick_color(at)}"></i>{escape(name)}</span>'
         for at, name in enumerate(names)
     )
 
 
-def _axis(top: float) -> Iterator[str]:
+def _render_axis(top: float) -> Iterator[str]:
     for tick in range(_TICKS + 1):
         value = top * tick / _TICKS
-        y = _y(value, top)
+        y = _scale_y(value, top)
         yield f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield _text(_LEFT - 6, y + 4, _number(value), "end")
+        yield _render_text(_LEFT - 6, y + 4, _render_number(value), "end")
 
 
-def _y(value: float, top: float) -> float:
+def _scale_y(value: float, top: float) -> float:
     return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - (value / top if top else 0.0))
 
 
-def _nice(value: float) -> float:
+def _round_up(value: float) -> float:
     """Return a round number at or above a value: 1, 2, 4 or 5 times a power of ten."""
     if value <= 0:
         return 1.0
@@ -104,15 +106,15 @@ def _nice(value: float) -> float:
     return next(step * power for step in (1, 2, 4, 5, 10) if step * power >= value * (1 - 1e-9))
 
 
-def _number(value: float) -> str:
+def _render_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"  # noqa: PLR2004 - digits shown
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
+def _render_text(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _svg(title: str, shapes: Sequence[str]) -> str:
+def _render_svg(title: str, shapes: Sequence[str]) -> str:
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
         f"{''.join(shapes)}</svg>"

@@ -11,7 +11,7 @@ from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
 _SHAPE = re.compile(r"[1-9][0-9]{0,5}(?:x[1-9][0-9]{0,5}){1,4}\Z", re.ASCII)
 _NAMES: Final = ("leaf", "spine", "core", "tier4")
-_MOST_NODES: Final = 200_000
+_MAX_NODES: Final = 200_000
 
 
 def is_shape(text: str) -> bool:
@@ -19,7 +19,7 @@ def is_shape(text: str) -> bool:
     return _SHAPE.match(text) is not None
 
 
-def tree_of_shape(text: str) -> TopologyTree:
+def build_tree_of_shape(text: str) -> TopologyTree:
     """Return the tree of `8x5x16`: 8 domains at the top, of 5 leaves each, of 16 nodes each.
 
     Raises:
@@ -29,14 +29,16 @@ def tree_of_shape(text: str) -> TopologyTree:
     total = 1
     for count in counts:
         total *= count
-    if total > _MOST_NODES:
-        raise ConfigError(f"{show(text)}: expected at most {_MOST_NODES} nodes, got {total}")
+    if total > _MAX_NODES:
+        raise ConfigError(f"{show(text)}: expected at most {_MAX_NODES} nodes, got {total}")
     specs: list[DomainSpec] = []
-    _add(specs, counts, "", None)
+    _add_domains(specs, counts, "", None)
     return build_tree(specs, tiers=_NAMES[: len(counts) - 1])
 
 
-def _add(specs: list[DomainSpec], counts: Sequence[int], prefix: str, parent: str | None) -> None:
+def _add_domains(
+    specs: list[DomainSpec], counts: Sequence[int], prefix: str, parent: str | None
+) -> None:
     tier = len(counts) - 1
     for at in range(counts[0]):
         path = f"{prefix}{at + 1}"
@@ -46,4 +48,4 @@ def _add(specs: list[DomainSpec], counts: Sequence[int], prefix: str, parent: st
             specs.append(DomainSpec(name, tier, parent, nodes))
             continue
         specs.append(DomainSpec(name, tier, parent))
-        _add(specs, counts[1:], f"{path}-", name)
+        _add_domains(specs, counts[1:], f"{path}-", name)

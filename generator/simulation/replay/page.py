@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from generator.simulation.replay.charts import Series, bars, legend, lines
-from generator.simulation.replay.statistics import Figures
+from generator.simulation.replay.charts import Series, render_bars, render_legend, render_lines
+from generator.simulation.replay.statistics import ReplayStatistics
 from topology.model.errors import show
 
 _STYLE: Final = """
@@ -30,7 +30,7 @@ HEADER: Final = (
 )
 
 
-def table_row(found: Figures) -> tuple[str, ...]:
+def render_table_row(found: ReplayStatistics) -> tuple[str, ...]:
     """Return the cells of `HEADER` for one strategy."""
     return (
         found.name,
@@ -40,12 +40,12 @@ def table_row(found: Figures) -> tuple[str, ...]:
         f"{found.over_least:.3f}",
         " ".join(f"{value:.1f} {show(tier)}" for tier, value in found.largest.items()),
         f"{found.utilisation:.1%}",
-        duration(found.wait_s["mean"]),
-        duration(found.wait_s["p95"]),
+        render_duration(found.wait_s["mean"]),
+        render_duration(found.wait_s["p95"]),
     )
 
 
-def duration(seconds: float) -> str:
+def render_duration(seconds: float) -> str:
     """Return seconds as people say them."""
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= size:
@@ -53,32 +53,32 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def render_page(found: Sequence[Figures], title: str) -> str:
+def render_page(found: Sequence[ReplayStatistics], title: str) -> str:
     """Return the page; all names in it are escaped."""
     shown = escape(show(title, 300))
     charts = "".join(
         f"<figure><figcaption>{escape(caption)}</figcaption>{chart}</figure>"
-        for caption, chart in _charts(found)
+        for caption, chart in _render_charts(found)
     )
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{shown}</title><style>{_STYLE}</style><h1>{shown}</h1>"
-        f'<div class="scroll">{_table(found)}</div>'
-        f"<p>{legend([one.name for one in found])}</p>"
+        f'<div class="scroll">{_render_table(found)}</div>'
+        f"<p>{render_legend([one.name for one in found])}</p>"
         f'<div class="charts">{charts}</div></html>\n'
     )
 
 
-def _table(found: Sequence[Figures]) -> str:
+def _render_table(found: Sequence[ReplayStatistics]) -> str:
     head = "".join(f"<th>{escape(cell.lower())}" for cell in HEADER)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}" for cell in table_row(one)) for one in found
+        "<tr>" + "".join(f"<td>{escape(cell)}" for cell in render_table_row(one)) for one in found
     )
     return f"<table><tr>{head}{rows}</table>"
 
 
-def _charts(found: Sequence[Figures]) -> Iterator[tuple[str, str]]:
+def _render_charts(found: Sequence[ReplayStatistics]) -> Iterator[tuple[str, str]]:
     """Yield (caption, SVG); every chart has one series per strategy."""
     bar_charts = (
         ("Gangs by the tier of the lowest domain around them", "tiers"),
@@ -88,7 +88,7 @@ def _charts(found: Sequence[Figures]) -> Iterator[tuple[str, str]]:
     )
     leaves = [Series(one.name, (one.leaves, one.leaves_least)) for one in found]
     caption = "Leaf groups touched by gangs, and as few as would have done"
-    yield caption, bars(caption, ("touched", "least"), leaves)
+    yield caption, render_bars(caption, ("touched", "least"), leaves)
     for caption, name in bar_charts:
         per_label = [getattr(one, name) for one in found]
         labels = list(dict.fromkeys(label for one in per_label for label in one))
@@ -96,9 +96,9 @@ def _charts(found: Sequence[Figures]) -> Iterator[tuple[str, str]]:
             Series(one.name, [values.get(label, 0.0) for label in labels])
             for one, values in zip(found, per_label, strict=True)
         ]
-        yield caption, bars(caption, [show(label, 24) for label in labels], series)
+        yield caption, render_bars(caption, [show(label, 24) for label in labels], series)
     hours = found[0].course.hours
     used = [Series(one.name, one.course.utilisation) for one in found]
-    yield "Share of slots used", lines("Share of slots used", hours, used, "h")
+    yield "Share of slots used", render_lines("Share of slots used", hours, used, "h")
     waiting = [Series(one.name, one.course.waiting) for one in found]
-    yield "Jobs that wait", lines("Jobs that wait", hours, waiting, "h")
+    yield "Jobs that wait", render_lines("Jobs that wait", hours, waiting, "h")

@@ -24,14 +24,14 @@ _NODE: Final = 8
 _LONGER_NODE: Final = 4.8
 _LONGER_GANG: Final = 3.65
 """Factors of the durations of jobs of a whole node and of more, which give their GPU time."""
-_MOST_S: Final = 30 * 86_400.0
+_MAX_DURATION_S: Final = 30 * 86_400.0
 _MEAN_GAP_S: Final = 109 * 86_400 / 82_247
 _BURST_SHARE: Final = 0.5
 """Jobs that come within seconds of the one before."""
 _BURST_GAP_S: Final = 2.0
 
 
-class Draws(Protocol):
+class RandomDraws(Protocol):
     """A seeded source, such as `random.Random`."""
 
     def random(self) -> float:
@@ -44,13 +44,13 @@ class Draws(Protocol):
         """Return a number whose logarithm is normal."""
 
 
-def make_philly(num: int, draws: Draws) -> tuple[Job, ...]:
+def draw_philly_jobs(num: int, draws: RandomDraws) -> tuple[Job, ...]:
     """Return so many jobs in order of submission; equal sources give equal jobs."""
     submit_s, jobs = 0.0, []
     for _ in range(num):
-        gpus = _size(draws.random())
-        median_s = _MEDIAN_S * _factor(gpus)
-        duration_s = min(draws.lognormvariate(math.log(median_s), _SIGMA), _MOST_S)
+        gpus = _find_size(draws.random())
+        median_s = _MEDIAN_S * _compute_duration_factor(gpus)
+        duration_s = min(draws.lognormvariate(math.log(median_s), _SIGMA), _MAX_DURATION_S)
         jobs.append(Job(round(submit_s, 1), gpus, round(max(duration_s, 1.0), 1)))
         is_burst = draws.random() < _BURST_SHARE
         mean_s = _BURST_GAP_S if is_burst else (2 * _MEAN_GAP_S - _BURST_GAP_S)
@@ -58,7 +58,7 @@ def make_philly(num: int, draws: Draws) -> tuple[Job, ...]:
     return tuple(jobs)
 
 
-def _size(drawn: float) -> int:
+def _find_size(drawn: float) -> int:
     for size, share in zip(_SIZES, _SHARES, strict=True):
         drawn -= share
         if drawn < 0:
@@ -66,7 +66,7 @@ def _size(drawn: float) -> int:
     return _SIZES[0]
 
 
-def _factor(gpus: int) -> float:
+def _compute_duration_factor(gpus: int) -> float:
     if gpus < _NODE:
         return 1.0
     return _LONGER_NODE if gpus == _NODE else _LONGER_GANG

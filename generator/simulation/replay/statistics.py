@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from generator.jobs.cluster import Cluster
-from generator.simulation.replay.replay import Replay, Sample, Start
+from generator.jobs.cluster import SlotCluster
+from generator.simulation.replay.replay import ReplayResult, ClusterSample, JobStart
 
-POINTS: Final = 240
+NUM_POINTS: Final = 240
 """Of a course over time."""
 _BUCKETS: Final = (1, 2, 8, 32, 128)
 """Least nodes of the size classes in which waiting is counted."""
@@ -21,7 +21,7 @@ _QUANTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class ReplaySeries:
     """Values over time, means of equal parts."""
 
     hours: tuple[float, ...]
@@ -32,7 +32,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ReplayStatistics:
     """All numbers of one strategy."""
 
     name: str
@@ -60,24 +60,24 @@ class Figures:
     """Mean and quantiles over jobs."""
     wait_by_nodes: dict[str, float]
     """Mean wait in seconds per size class."""
-    course: Course
+    course: ReplaySeries
 
-    def document(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """Return what `-o json` prints."""
         return asdict(self)
 
 
-def figures_of(name: str, replay: Replay, cluster: Cluster) -> Figures:
+def compute_statistics(name: str, replay: ReplayResult, cluster: SlotCluster) -> ReplayStatistics:
     """Return the numbers of a replay on a cluster; O(jobs log jobs + samples)."""
     starts = replay.starts
     gangs = [start for start in starts if start.pods.num > 1]
     end_s = max((start.job.submit_s for start in starts), default=0.0)
-    spans = list(_spans(replay.samples, end_s))
+    spans = list(_build_spans(replay.samples, end_s))
     heights = range(len(cluster.tiers) + 2)
-    return Figures(
+    return ReplayStatistics(
         name=name,
         started=len(starts),
-        refused=replay.refused,
+        refused=replay.num_refused,
         gangs=len(gangs),
         tiers={
             cluster.tier_name(height): sum(start.height == height for start in gangs)
@@ -87,47 +87,47 @@ def figures_of(name: str, replay: Replay, cluster: Cluster) -> Figures:
         leaves=sum(start.leaves for start in gangs),
         leaves_least=sum(start.least_leaves for start in gangs),
         over_least=_mean(start.leaves / start.least_leaves for start in gangs),
-        fragmentation=_per_tier(cluster, spans, _share_of_freest),
-        largest=_per_tier(cluster, spans, lambda sample, at: float(sample.largest[at])),
-        utilisation=_over_time(spans, lambda sample: sample.used / cluster.num_slots),
-        wait_s=_waits(starts),
-        wait_by_nodes=_waits_by_nodes(starts, cluster.slots),
-        course=_course(spans, cluster, end_s),
+        fragmentation=_average_per_tier(cluster, spans, _compute_freest_share),
+        largest=_average_per_tier(cluster, spans, lambda sample, at: float(sample.largest[at])),
+        utilisation=_average_over_time(spans, lambda sample: sample.used / cluster.num_slots),
+        wait_s=_compute_waits(starts),
+        wait_by_nodes=_compute_waits_by_nodes(starts, cluster.slots),
+        course=_build_series(spans, cluster, end_s),
     )
 
 
-_Span = tuple[float, float, Sample]
+_Span = tuple[float, float, ClusterSample]
 """From, until, and how the cluster stood in between."""
 
 
-def _spans(samples: Sequence[Sample], end_s: float) -> Iterable[_Span]:
+def _build_spans(samples: Sequence[ClusterSample], end_s: float) -> Iterable[_Span]:
     for sample, following in pairwise(samples):
         if sample.time_s >= end_s:
             return
         yield sample.time_s, min(following.time_s, end_s), sample
 
 
-def _over_time(spans: Sequence[_Span], value: Callable[[Sample], float]) -> float:
+def _average_over_time(spans: Sequence[_Span], value: Callable[[ClusterSample], float]) -> float:
     total = sum(until - since for since, until, _ in spans)
     if not total:
         return 0.0
     return sum((until - since) * value(sample) for since, until, sample in spans) / total
 
 
-def _share_of_freest(sample: Sample, at: int) -> float:
+def _compute_freest_share(sample: ClusterSample, at: int) -> float:
     return sample.largest[at] / sample.free_nodes if sample.free_nodes else 1.0
 
 
-def _per_tier(
-    cluster: Cluster, spans: Sequence[_Span], value: Callable[[Sample, int], float]
+def _average_per_tier(
+    cluster: SlotCluster, spans: Sequence[_Span], value: Callable[[ClusterSample, int], float]
 ) -> dict[str, float]:
     return {
-        tier.name: _over_time(spans, lambda sample, at=at: value(sample, at))  # type: ignore[misc]
+        tier.name: _average_over_time(spans, lambda sample, at=at: value(sample, at))  # type: ignore[misc]
         for at, tier in enumerate(cluster.tiers)
     }
 
 
-def _waits(starts: Sequence[Start]) -> dict[str, float]:
+def _compute_waits(starts: Sequence[JobStart]) -> dict[str, float]:
     waits = sorted(start.start_s - start.job.submit_s for start in starts)
     found = {"mean": _mean(waits)}
     for name, share in _QUANTILES.items():
@@ -135,7 +135,7 @@ def _waits(starts: Sequence[Start]) -> dict[str, float]:
     return found
 
 
-def _waits_by_nodes(starts: Sequence[Start], slots: int) -> dict[str, float]:
+def _compute_waits_by_nodes(starts: Sequence[JobStart], slots: int) -> dict[str, float]:
     found = {}
     for least, above in zip(_BUCKETS, (*_BUCKETS[1:], 1 << 62), strict=True):
         waits = [
@@ -149,24 +149,24 @@ def _waits_by_nodes(starts: Sequence[Start], slots: int) -> dict[str, float]:
     return found
 
 
-def _course(spans: Sequence[_Span], cluster: Cluster, end_s: float) -> Course:
-    width = end_s / POINTS
-    used, waiting = [0.0] * POINTS, [0.0] * POINTS
+def _build_series(spans: Sequence[_Span], cluster: SlotCluster, end_s: float) -> ReplaySeries:
+    width = end_s / NUM_POINTS
+    used, waiting = [0.0] * NUM_POINTS, [0.0] * NUM_POINTS
     if width:
         for since, until, sample in spans:
-            for at, part in _parts(since, until, width):
+            for at, part in _split_span(since, until, width):
                 used[at] += part * sample.used / cluster.num_slots
                 waiting[at] += part * sample.waiting
-    return Course(
-        hours=tuple(round((at + 0.5) * width / 3600, 3) for at in range(POINTS)),
+    return ReplaySeries(
+        hours=tuple(round((at + 0.5) * width / 3600, 3) for at in range(NUM_POINTS)),
         utilisation=tuple(round(value, 4) for value in used),
         waiting=tuple(round(value, 2) for value in waiting),
     )
 
 
-def _parts(since: float, until: float, width: float) -> Iterable[tuple[int, float]]:
+def _split_span(since: float, until: float, width: float) -> Iterable[tuple[int, float]]:
     """Yield (part, share of the part) that a span of time covers."""
-    for at in range(int(since / width), min(int(until / width), POINTS - 1) + 1):
+    for at in range(int(since / width), min(int(until / width), NUM_POINTS - 1) + 1):
         covered = min(until, (at + 1) * width) - max(since, at * width)
         yield at, max(covered, 0.0) / width
 

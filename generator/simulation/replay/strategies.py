@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from generator.jobs.cluster import Cluster, Ints, Pods, per_domain
+from generator.jobs.cluster import SlotCluster, Ints, UniformPods, sum_by_domain
 from generator.placement.answer import Placement
 from generator.placement.batch.joint import place_batch
 from generator.placement.cluster.snapshot import (
@@ -26,12 +26,12 @@ from topology.model.tree import API_VERSION
 
 FIRST_FIT: Final = "first-fit"
 BEST_FIT: Final = "best-fit"
-JOINT_STEPS: Final = 1000
+MAX_JOINT_STEPS: Final = 1000
 """Budget of planning what starts at one instant: far less than it takes to place it."""
-NAMES: Final = (*(preset.value for preset in Preset), BEST_FIT, FIRST_FIT)
+STRATEGY_NAMES: Final = (*(preset.value for preset in Preset), BEST_FIT, FIRST_FIT)
 
 
-class Ways(NamedTuple):
+class OptimalOptions(NamedTuple):
     """How `optimal` goes about a mix of jobs."""
 
     is_joint: bool = True
@@ -40,19 +40,19 @@ class Ways(NamedTuple):
     """Whether the tightest top domains come before fewer leaves in them."""
 
 
-USUAL: Final = Ways()
+DEFAULT_OPTIONS: Final = OptimalOptions()
 
 
 class Strategy(Protocol):
     """Chooses nodes for a job that has room in the cluster."""
 
-    def choose(self, gang: str, pods: Pods) -> Ints | None:
+    def choose(self, gang: str, pods: UniformPods) -> Ints | None:
         """Return the node of each pod; None where it finds no place."""
 
-    def start(self, gang: str, pods: Pods, nodes: Ints) -> None:
+    def start(self, gang: str, pods: UniformPods, nodes: Ints) -> None:
         """Learn that a job runs where it was placed."""
 
-    def rearranged(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
+    def rearrange(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
         """Place jobs that have just started anew, together; return the nodes of those that move."""
 
     def end(self, gang: str) -> None:
@@ -60,7 +60,11 @@ class Strategy(Protocol):
 
 
 def make_strategy(
-    name: str, cluster: Cluster, *, wish: str | None = None, ways: Ways = USUAL
+    name: str,
+    cluster: SlotCluster,
+    *,
+    preferred_tier: str | None = None,
+    options: OptimalOptions = DEFAULT_OPTIONS,
 ) -> Strategy:
     """Return the strategy of a name of `NAMES` on a cluster that is empty yet.
 
@@ -74,29 +78,31 @@ def make_strategy(
         PlacementRequestError: the engine does not know the preset yet.
     """
     if name == FIRST_FIT:
-        return Scan(cluster, first_fit)
+        return RuleStrategy(cluster, first_fit)
     if name == BEST_FIT:
-        return Scan(cluster, best_fit)
-    return Engine(cluster, Preset(name), wish, ways=ways)
+        return RuleStrategy(cluster, best_fit)
+    return EngineStrategy(cluster, Preset(name), preferred_tier, options=options)
 
 
-class Scan:
+class RuleStrategy:
     """A rule on the free slots alone."""
 
-    def __init__(self, cluster: Cluster, rule: Callable[[Cluster, Pods], Ints]) -> None:
+    def __init__(
+        self, cluster: SlotCluster, rule: Callable[[SlotCluster, UniformPods], Ints]
+    ) -> None:
         """Look at a cluster with a rule."""
         self._cluster = cluster
         self._rule = rule
 
-    def choose(self, gang: str, pods: Pods) -> Ints | None:
+    def choose(self, gang: str, pods: UniformPods) -> Ints | None:
         """Return the nodes that the rule takes."""
         del gang
         return self._rule(self._cluster, pods)
 
-    def start(self, gang: str, pods: Pods, nodes: Ints) -> None:
+    def start(self, gang: str, pods: UniformPods, nodes: Ints) -> None:
         """Keep nothing: the cluster knows."""
 
-    def rearranged(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
+    def rearrange(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
         """Leave all where they are."""
         del gangs
         return {}
@@ -105,35 +111,40 @@ class Scan:
         """Keep nothing: the cluster knows."""
 
 
-class Engine:
+class EngineStrategy:
     """The placement engine, gang after gang, on the snapshot that each one leaves.
 
     Gangs may cross islands, as the two others do.
     """
 
     def __init__(
-        self, cluster: Cluster, preset: Preset, wish: str | None = None, *, ways: Ways
+        self,
+        cluster: SlotCluster,
+        preset: Preset,
+        wish: str | None = None,
+        *,
+        options: OptimalOptions,
     ) -> None:
         """Begin with an empty cluster; gangs prefer the tier that is wished."""
-        self._ways = ways if preset is Preset.OPTIMAL else Ways(is_joint=False)
-        self._pods: dict[str, Pods] = {}
+        self._options = options if preset is Preset.OPTIMAL else OptimalOptions(is_joint=False)
+        self._pods: dict[str, UniformPods] = {}
         slots = {"slots": cluster.slots}
         specs = {name: NodeSpec(name, slots) for name in cluster.tree.nodes}
         self._snapshot: Snapshot = build_snapshot(cluster.tree, specs)
         self._preset = preset
         self._preferred = [] if wish is None else [wish]
-        self._requests: dict[Pods, PlacementRequest] = {}
-        self._request(Pods(1, 1))
+        self._requests: dict[UniformPods, PlacementRequest] = {}
+        self._build_request(UniformPods(1, 1))
 
-    def choose(self, gang: str, pods: Pods) -> Ints | None:
+    def choose(self, gang: str, pods: UniformPods) -> Ints | None:
         """Return the nodes of the best placement."""
-        request = self._request(pods).named(gang)
+        request = self._build_request(pods).with_gang(gang)
         found = place(self._snapshot, request)
         if not found.is_feasible:
             return None
-        return self._nodes(found)
+        return self._find_nodes(found)
 
-    def start(self, gang: str, pods: Pods, nodes: Ints) -> None:
+    def start(self, gang: str, pods: UniformPods, nodes: Ints) -> None:
         """Take the slots off the snapshot."""
         self._pods[gang] = pods
         specs, request = self._snapshot.specs, {"slots": pods.slots}
@@ -143,27 +154,27 @@ class Engine:
         ]
         self._snapshot = with_running(self._snapshot, RunningGang(gang, tuple(held)))
 
-    def rearranged(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
+    def rearrange(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
         """Plan gangs jointly, where the preset does."""
-        if not self._ways.is_joint:
+        if not self._options.is_joint:
             return {}
         before = self._snapshot
         for gang in gangs:
             before = without_running(before, gang)
-        requests = [self._request(self._pods[gang]).named(gang) for gang in gangs]
-        found = place_batch(before, requests, steps=JOINT_STEPS, keeps_tiers=True)
+        requests = [self._build_request(self._pods[gang]).with_gang(gang) for gang in gangs]
+        found = place_batch(before, requests, steps=MAX_JOINT_STEPS, keeps_tiers=True)
         if not found.num_moved:
             return {}
         now = {gang: self._snapshot.running[gang] for gang in gangs}
         self._snapshot = found.snapshot
         return {
-            gang: self._nodes(placement)
+            gang: self._find_nodes(placement)
             for gang, placement in zip(gangs, found.placements, strict=True)
             if found.snapshot.running[gang] != now[gang]
         }
 
-    def _nodes(self, found: Placement) -> Ints:
-        position = self._snapshot.position
+    def _find_nodes(self, found: Placement) -> Ints:
+        position = self._snapshot.position_of
         names = (name for name in found.assignment["pods"] if name is not None)
         return np.array([position[name] for name in names], dtype=np.int64)
 
@@ -172,7 +183,7 @@ class Engine:
         self._pods.pop(gang, None)
         self._snapshot = without_running(self._snapshot, gang)
 
-    def _request(self, pods: Pods) -> PlacementRequest:
+    def _build_request(self, pods: UniformPods) -> PlacementRequest:
         """Return the request for so many pods; equal ones are parsed once."""
         if pods not in self._requests:
             group = {
@@ -185,39 +196,39 @@ class Engine:
                 "preset": self._preset.value,
                 "groups": [group],
                 "across_islands": True,
-                "options": {"spare_islands": self._ways.spares_islands},
+                "options": {"spare_islands": self._options.spares_islands},
             }
             document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
             self._requests[pods] = parse_request(document)
         return self._requests[pods]
 
 
-def first_fit(cluster: Cluster, pods: Pods) -> Ints:
+def first_fit(cluster: SlotCluster, pods: UniformPods) -> Ints:
     """Return the first nodes in tree order that have room, which there must be."""
-    return _fill(cluster.fits(pods.slots), np.arange(len(cluster.free)), pods.num)
+    return _fill_nodes(cluster.count_fitting(pods.slots), np.arange(len(cluster.free)), pods.num)
 
 
-def best_fit(cluster: Cluster, pods: Pods) -> Ints:
+def best_fit(cluster: SlotCluster, pods: UniformPods) -> Ints:
     """Return nodes of the tightest domain of the lowest tier that has room.
 
     Inside it the leaves with most room come first, and the last one is the tightest that holds
     the rest; nodes are filled in tree order, those with least room first.
     """
-    fits = cluster.fits(pods.slots)
-    low, high = _tightest(cluster, fits, pods.num)
+    fits = cluster.count_fitting(pods.slots)
+    low, high = _find_tightest_domain(cluster, fits, pods.num)
     order = np.arange(low, high)
     if pods.num == 1:
         inside = fits[low:high]
         with_room = np.flatnonzero(inside > 0)
         best = with_room[np.argmin(cluster.free[low:high][with_room])]
         return np.array([low + best], dtype=np.int64)
-    return _fill(fits, _by_leaf(cluster, fits, order, pods.num), pods.num)
+    return _fill_nodes(fits, _fill_by_leaf(cluster, fits, order, pods.num), pods.num)
 
 
-def _tightest(cluster: Cluster, fits: Ints, count: int) -> tuple[int, int]:
+def _find_tightest_domain(cluster: SlotCluster, fits: Ints, count: int) -> tuple[int, int]:
     """Return the range of the lowest domain with room, the tightest among equals in tier."""
     for tier in cluster.tiers:
-        room = per_domain(tier, fits)
+        room = sum_by_domain(tier, fits)
         enough = np.flatnonzero(room >= count)
         if len(enough):
             best = enough[np.argmin(room[enough])]
@@ -225,7 +236,7 @@ def _tightest(cluster: Cluster, fits: Ints, count: int) -> tuple[int, int]:
     return 0, len(fits)
 
 
-def _by_leaf(cluster: Cluster, fits: Ints, nodes: Ints, count: int) -> Ints:
+def _fill_by_leaf(cluster: SlotCluster, fits: Ints, nodes: Ints, count: int) -> Ints:
     """Return nodes leaf by leaf, in the order in which best fit fills leaves."""
     leaf_of = cluster.tiers[0].domain_of[nodes]
     room = np.bincount(leaf_of + 1, weights=fits[nodes]).astype(np.int64)
@@ -240,7 +251,7 @@ def _by_leaf(cluster: Cluster, fits: Ints, nodes: Ints, count: int) -> Ints:
     return np.concatenate([nodes[leaf_of + 1 == leaf] for leaf in chosen])
 
 
-def _fill(fits: Ints, order: Ints, count: int) -> Ints:
+def _fill_nodes(fits: Ints, order: Ints, count: int) -> Ints:
     """Return the nodes of pods that fill nodes in an order."""
     nodes = np.repeat(order, fits[order])[:count]
     return nodes.astype(np.int64)

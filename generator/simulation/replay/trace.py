@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from topology.model.errors import ConfigError, ParseError, show
 
 COLUMNS: Final = ("submit_time_s", "gpus", "duration_s")
-_MOST_GPUS: Final = 1_000_000
-_MOST_SECONDS: Final = 1e10
+_MAX_GPUS: Final = 1_000_000
+_MAX_SECONDS: Final = 1e10
 _DAY_S: Final = 86_400.0
 
 
@@ -47,7 +47,7 @@ def parse_trace(lines: Iterable[str], *, source: str) -> Trace:
         missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
         if missing:
             raise ConfigError(f"{source}: column {missing[0]} is missing")
-        jobs, problems = _read(rows, source)
+        jobs, problems = _parse_rows(rows, source)
     except csv.Error as error:
         raise ConfigError(f"{source}: no CSV: {error}") from error
     jobs.sort()
@@ -57,12 +57,12 @@ def parse_trace(lines: Iterable[str], *, source: str) -> Trace:
     )
 
 
-def _read(rows: csv.DictReader[str], source: str) -> tuple[list[Job], list[ParseError]]:
+def _parse_rows(rows: csv.DictReader[str], source: str) -> tuple[list[Job], list[ParseError]]:
     jobs: list[Job] = []
     problems: list[ParseError] = []
     for row in rows:
         try:
-            jobs.append(_job(row))
+            jobs.append(_parse_job(row))
         except ValueError as error:
             excerpt = ",".join(str(row.get(name)) for name in COLUMNS)
             found = ParseError(str(error), source=source, line=rows.line_num, excerpt=show(excerpt))
@@ -70,25 +70,29 @@ def _read(rows: csv.DictReader[str], source: str) -> tuple[list[Job], list[Parse
     return jobs, problems
 
 
-def _job(row: dict[str, str]) -> Job:
-    submit_s, duration_s = (_seconds(row[name], name) for name in ("submit_time_s", "duration_s"))
+def _parse_job(row: dict[str, str]) -> Job:
+    submit_s, duration_s = (
+        _parse_seconds(row[name], name) for name in ("submit_time_s", "duration_s")
+    )
     gpus = row["gpus"]
-    if not gpus or not gpus.isascii() or not gpus.isdecimal() or not 1 <= int(gpus) <= _MOST_GPUS:
-        raise ValueError(f"gpus: expected an integer from 1 to {_MOST_GPUS}")
+    if not gpus or not gpus.isascii() or not gpus.isdecimal() or not 1 <= int(gpus) <= _MAX_GPUS:
+        raise ValueError(f"gpus: expected an integer from 1 to {_MAX_GPUS}")
     return Job(submit_s, int(gpus), duration_s)
 
 
-def _seconds(text: str | None, name: str) -> float:
+def _parse_seconds(text: str | None, name: str) -> float:
     try:
         found = float(text or "")
     except ValueError:
         found = math.nan
-    if not 0 <= found <= _MOST_SECONDS:
-        raise ValueError(f"{name}: expected seconds from 0 to {_MOST_SECONDS:g}")
+    if not 0 <= found <= _MAX_SECONDS:
+        raise ValueError(f"{name}: expected seconds from 0 to {_MAX_SECONDS:g}")
     return found
 
 
-def scale(jobs: Sequence[Job], *, sizes: int, load: float | None, gpus: int) -> tuple[Job, ...]:
+def scale_jobs(
+    jobs: Sequence[Job], *, sizes: int, load: float | None, gpus: int
+) -> tuple[Job, ...]:
     """Return jobs that are larger and come faster or slower.
 
     For a load each day of the trace is stretched or shrunk until its jobs ask for that share of

@@ -25,7 +25,7 @@ class Outer:
     first: Annotated[str | None, Option("--first -f", "First.", other_env="FIRST")]
     inner: Annotated[Inner | None, Inner]
     root: Annotated[Path, Option("--root", "Root.", default="/sys")]
-    many: Annotated[tuple[str, ...], Option("--many", "Many.")]
+    num_domains: Annotated[tuple[str, ...], Option("--many", "Many.")]
     is_loud: Annotated[bool, Option("--loud", "Loud.")]
     derived: int = 0
 
@@ -49,7 +49,7 @@ def test_it_reads_defaults_as_a_user_would_write_them() -> None:
         first=None,
         inner=Inner(wait_s=3.0),
         root=Path("/sys"),
-        many=(),
+        num_domains=(),
         is_loud=False,
         derived=7,
     )
@@ -61,7 +61,7 @@ def test_it_reads_options() -> None:
         first="x",
         inner=Inner(wait_s=0.0),
         root=Path("r"),
-        many=("a", "b"),
+        num_domains=("a", "b"),
         is_loud=True,
         derived=7,
     )
@@ -78,7 +78,7 @@ def test_it_reads_options() -> None:
 def test_it_reads_variables(env: dict[str, str], first: str | None) -> None:
     read, _ = invoke(TOPONAUT_AGENT_MANY="a b", TOPONAUT_AGENT_LOUD="1", **env)
     assert read is not None
-    assert (read.first, read.many, read.is_loud) == (first, ("a", "b"), True)
+    assert (read.first, read.num_domains, read.is_loud) == (first, ("a", "b"), True)
 
 
 def test_it_reports_a_refused_text_as_wrong_usage() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import firmware_lldp
-from agent.collectors.probe import Collected, SourceAbsent
+from agent.collectors.probe import CollectedFacts, SourceAbsent
 from agent.node.command import ProcessRunner, command_env
 from tests.agent.nodes import card, plant, settings_for
 from tests.agent.programs import write_program
@@ -36,13 +36,13 @@ def planted(root: Path, drivers: dict[str, str]) -> Path:
     return root
 
 
-def collect(root: Path, body: str = FLAGS, deadline_s: float = 5.0) -> Collected:
+def collect(root: Path, body: str = FLAGS, deadline_s: float = 5.0) -> CollectedFacts:
     ethtool = write_program(root / "ethtool", body)
     settings = settings_for(root, ethtool=str(ethtool), deadline_s=deadline_s)
     return firmware_lldp.collect(settings, RUNNER)
 
 
-def told(found: Collected) -> dict[str, bool | None]:
+def told(found: CollectedFacts) -> dict[str, bool | None]:
     return {port.name: port.firmware_lldp for port in found.ports}
 
 
@@ -57,7 +57,7 @@ def test_it_leaves_unknown_what_no_flag_tells(tmp_path: Path) -> None:
     found = collect(planted(tmp_path, {"ens2f1": "ice", "ens9": "i40e", "ens1f0": "i40e"}))
     assert told(found) == {"ens1f0": True}
     assert found.note == "no LLDP flag told of ens2f1, ens9"
-    assert found.skipped == ()
+    assert found.errors == ()
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_it_has_no_data_with(
 ) -> None:
     write_program(tmp_path / "ethtool", FLAGS)
     settings = settings_for(planted(tmp_path, drivers), ethtool=str(tmp_path / ethtool))
-    assert reason in (firmware_lldp.absence(settings, RUNNER) or "")
+    assert reason in (firmware_lldp.explain_absence(settings, RUNNER) or "")
     with pytest.raises(SourceAbsent, match=reason):
         firmware_lldp.collect(settings, RUNNER)
 
@@ -87,4 +87,4 @@ def test_it_gives_up_on_an_ethtool_that_hangs(tmp_path: Path) -> None:
 def test_it_recalls_what_a_report_knows(tmp_path: Path) -> None:
     found = collect(planted(tmp_path, {"ens1f0": "i40e", "ens1f1": "i40e"}))
     device = Device(DeviceKind.HOST, "n", (), (*found.ports, Port("eth9")))
-    assert firmware_lldp.recall(device) == found
+    assert firmware_lldp.restore(device) == found

@@ -10,13 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from agent.collection import Attempt, Availability, Node, Outcome, availability, collect
+from agent.collection import (
+    CollectorRun,
+    Availability,
+    NodeContext,
+    RunOutcome,
+    check_availability,
+    collect,
+)
 from agent.collectors import frames
-from agent.collectors.probe import Collected, SourceAbsent
-from agent.loop import Rounds
+from agent.collectors.probe import CollectedFacts, SourceAbsent
+from agent.loop import ReportLoop
 from agent.node.frame_listener import Listener
 from agent.publish.directory import ReportFolder
-from agent.settings import FrameSettings, FrameUse
+from agent.settings import FrameSettings, FrameMode
 from tests.agent.fakes import FakeRunner, printed
 from tests.agent.frame_sockets import FakeInterfaces, SetClock, frame
 from tests.agent.nodes import card, chassis, heard, node_for, plant, settings_for
@@ -41,14 +48,16 @@ class Ears:
         self.ports = FakeInterfaces({"eth0": 2, "eth1": 3})
         self.listener = Listener(self.ports, self.clock)
 
-    def collect(self, *ports: str, wait: Callable[[float], object] | None = None) -> Collected:
-        hearing = frames.Hearing(self.listener, ports or ("eth0",), LISTEN_S, wait)
+    def collect(self, *ports: str, wait: Callable[[float], object] | None = None) -> CollectedFacts:
+        hearing = frames.FrameCollector(self.listener, ports or ("eth0",), LISTEN_S, wait)
         return hearing.collect(SETTINGS, NO_LLDPD)
 
-    def node(self, root: Path, runner: FakeRunner, *, use: FrameUse = FrameUse.AUTO) -> Node:
-        told = FrameSettings(use=use, listen_s=LISTEN_S)
+    def node(
+        self, root: Path, runner: FakeRunner, *, use: FrameMode = FrameMode.AUTO
+    ) -> NodeContext:
+        told = FrameSettings(mode=use, listen_s=LISTEN_S)
         node = node_for(root, runner, self.clock, frames=told)
-        return Node(node.settings, runner, self.clock, self.listener)
+        return NodeContext(node.settings, runner, self.clock, self.listener)
 
 
 @pytest.fixture
@@ -63,7 +72,7 @@ def sysfs(tmp_path: Path) -> Path:
     return plant(tmp_path / "sys", card("eth0", "0000:03:00.0", MAC))
 
 
-def names(facts: Collected) -> dict[str, list[str]]:
+def names(facts: CollectedFacts) -> dict[str, list[str]]:
     return {port.name: [one.device_name for one in port.neighbors] for port in facts.ports}
 
 
@@ -103,7 +112,7 @@ def test_it_tells_who_is_heard_where(ears: Ears) -> None:
         ("leaf1", "swp1", 120),
         ("host2", "eth7", 121),
     }
-    assert (found.skipped, found.note, found.ids) == ((), "", frozenset())
+    assert (found.errors, found.note, found.ids) == ((), "", frozenset())
 
 
 def test_it_takes_silence_for_an_answer(ears: Ears) -> None:
@@ -116,7 +125,7 @@ def test_it_says_what_it_could_not_read_and_whom_it_had_no_room_for(ears: Ears) 
         ears.ports.say("eth0", b"nonsense", *(frame(port=f"p{k}") for k in range(65)))
 
     found = ears.collect(wait=wait)
-    assert [str(error)[:6] for error in found.skipped] == ["eth0: "]
+    assert [str(error)[:6] for error in found.errors] == ["eth0: "]
     assert found.note == "eth0: more than 64 neighbors"
 
 
@@ -131,7 +140,7 @@ def test_it_keeps_the_chassis_id_of_a_neighbor_with_countless_addresses(ears: Ea
 
 
 def test_it_has_nothing_to_hear_without_ports(ears: Ears) -> None:
-    hearing = frames.Hearing(ears.listener, (), LISTEN_S, None)
+    hearing = frames.FrameCollector(ears.listener, (), LISTEN_S, None)
     assert hearing.collect(SETTINGS, NO_LLDPD).note == "no network port to listen on"
 
 
@@ -160,33 +169,33 @@ def test_it_recalls_what_it_once_heard() -> None:
     leaf = Neighbor((), "leaf", (), "swp1", Source.LLDP)
     other = Neighbor((), "old", (), "1", Source.CDP)
     ports = (Port("eth0", rate_bps=1, neighbors=(leaf, other)), Port("eth1", neighbors=(other,)))
-    found = frames.recall(Device(DeviceKind.HOST, "n", (), ports))
+    found = frames.restore(Device(DeviceKind.HOST, "n", (), ports))
     assert found.ports == (Port("eth0", (Id(IdKind.IFNAME, "eth0"),), neighbors=(leaf,)),)
 
 
 # --- beside the other collectors ----------------------------------------------------------------
 
 
-def row(attempts: tuple[Attempt, ...], name: str) -> Attempt | None:
+def row(attempts: tuple[CollectorRun, ...], name: str) -> CollectorRun | None:
     return next((one for one in attempts if one.collector == name), None)
 
 
 @pytest.mark.parametrize(
     ("runner", "use", "is_listening"),
     [
-        pytest.param(NO_LLDPD, FrameUse.AUTO, True, id="by itself where no lldpd is"),
-        pytest.param(LLDPD, FrameUse.AUTO, False, id="not by itself where lldpd answers"),
+        pytest.param(NO_LLDPD, FrameMode.AUTO, True, id="by itself where no lldpd is"),
+        pytest.param(LLDPD, FrameMode.AUTO, False, id="not by itself where lldpd answers"),
         pytest.param(
             FakeRunner({"lldpcli": CommandFailed("broken")}),
-            FrameUse.AUTO,
+            FrameMode.AUTO,
             False,
             id="not by itself where lldpd is broken",
         ),
-        pytest.param(LLDPD, FrameUse.ALWAYS, True, id="always when told to"),
+        pytest.param(LLDPD, FrameMode.ALWAYS, True, id="always when told to"),
     ],
 )
 def test_it_listens(
-    ears: Ears, sysfs: Path, runner: FakeRunner, use: FrameUse, *, is_listening: bool
+    ears: Ears, sysfs: Path, runner: FakeRunner, use: FrameMode, *, is_listening: bool
 ) -> None:
     attempts = collect(ears.node(sysfs, runner, use=use), {})
     assert (row(attempts, "frames") is not None) is is_listening
@@ -195,7 +204,7 @@ def test_it_listens(
 
 def test_it_listens_nowhere_when_told_so(ears: Ears, sysfs: Path) -> None:
     node = ears.node(sysfs, NO_LLDPD)
-    never = Node(settings_for(sysfs), node.runner, node.clock, node.listener)
+    never = NodeContext(settings_for(sysfs), node.runner, node.clock, node.listener)
     assert row(collect(never, {}), "frames") is None
     assert not ears.ports.ears
 
@@ -229,7 +238,7 @@ def test_it_keeps_what_was_heard_over_a_restart_and_lets_go_of_it_when_it_is_gon
     folder.prepare()
     published: list[tuple[dict[str, str], list[str]]] = []
 
-    def tick(rounds: Rounds) -> None:
+    def tick(rounds: ReportLoop) -> None:
         rounds.tick()
         report = folder.last_report()
         assert report is not None
@@ -238,22 +247,22 @@ def test_it_keeps_what_was_heard_over_a_restart_and_lets_go_of_it_when_it_is_gon
         published.append((outcomes, heard_names))
 
     node = ears.node(sysfs, NO_LLDPD)
-    rounds = Rounds(node, folder)
+    rounds = ReportLoop(node, folder)
     tick(rounds)
     ears.ports.say("eth0", frame("leaf1"))
     ears.clock.seconds += LISTEN_S
     tick(rounds)
     node.close()
-    again = Rounds(node, folder)
+    again = ReportLoop(node, folder)
     tick(again)
     ears.clock.seconds += LISTEN_S
     tick(again)
     rows = [(told["lldpd"], told["frames"], found) for told, found in published]
     assert rows == [
-        ("no-data", Outcome.NO_DATA, []),
-        ("no-data", Outcome.OK, ["leaf1"]),
-        ("no-data", Outcome.FAILED, ["leaf1"]),
-        ("no-data", Outcome.NO_DATA, []),
+        ("no-data", RunOutcome.NO_DATA, []),
+        ("no-data", RunOutcome.OK, ["leaf1"]),
+        ("no-data", RunOutcome.FAILED, ["leaf1"]),
+        ("no-data", RunOutcome.NO_DATA, []),
     ]
 
 
@@ -263,9 +272,11 @@ def test_it_keeps_what_was_heard_over_a_restart_and_lets_go_of_it_when_it_is_gon
 def test_it_asks_for_its_extra_where_scapy_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scapy", None)
     told = settings_for(
-        Path("/nowhere"), frames=FrameSettings(use=FrameUse.AUTO, listen_s=LISTEN_S)
+        Path("/nowhere"), frames=FrameSettings(mode=FrameMode.AUTO, listen_s=LISTEN_S)
     )
-    assert frames.absence(told, NO_LLDPD) == "scapy not found: install toponaut[agent-frames]"
+    assert (
+        frames.explain_absence(told, NO_LLDPD) == "scapy not found: install toponaut[agent-frames]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -280,13 +291,15 @@ def test_it_cannot_work_without(monkeypatch: pytest.MonkeyPatch, number: int, me
         raise OSError(number, "refused")
 
     monkeypatch.setattr(socket, "socket", refuse)
-    reason = frames.SystemInterfaces(Path("/sys")).refusal()
+    reason = frames.SystemInterfaces(Path("/sys")).explain_refusal()
     assert reason is not None
     assert reason.startswith(message)
 
 
 def test_it_is_told_not_to_listen() -> None:
-    assert frames.absence(SETTINGS, NO_LLDPD) == "not told to listen (--frames, --listen-for)"
+    assert (
+        frames.explain_absence(SETTINGS, NO_LLDPD) == "not told to listen (--frames, --listen-for)"
+    )
 
 
 def test_it_is_not_needed_where_lldpd_answers(
@@ -294,7 +307,7 @@ def test_it_is_not_needed_where_lldpd_answers(
 ) -> None:
     monkeypatch.setattr(frames.SystemInterfaces, "refusal", lambda _: None)
     runners = (NO_LLDPD, LLDPD)
-    assert [availability(ears.node(sysfs, runner))[-1] for runner in runners] == [
+    assert [check_availability(ears.node(sysfs, runner))[-1] for runner in runners] == [
         Availability("frames", ""),
         Availability("frames", "not needed: lldpd answers (--frames auto)"),
     ]

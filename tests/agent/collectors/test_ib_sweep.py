@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import ib_sweep
-from agent.collectors.probe import Collected, SourceAbsent, SweepFailed
-from agent.node.command import Limits
+from agent.collectors.probe import CollectedFacts, SourceAbsent, SweepFailed
+from agent.node.command import CommandLimits
 from agent.settings import SweepTarget
 from tests.agent.fakes import Answer, FakeRunner, printed
 from tests.agent.nodes import SWEEP, plant, settings_for
@@ -29,7 +29,7 @@ Ca\t1 "H-0002c90100000001"\t\t# "node01 mlx5_0"
 ALONE = FABRIC[FABRIC.index("caguid") :]
 
 
-def collect(answer: Answer, root: Path = Path("/nowhere"), **changes: object) -> Collected:
+def collect(answer: Answer, root: Path = Path("/nowhere"), **changes: object) -> CollectedFacts:
     settings = settings_for(root, sweep=replace(SWEEP, **changes))  # type: ignore[arg-type] # tests
     return ib_sweep.collect(settings, FakeRunner({"ibnetdiscover": answer}))
 
@@ -39,7 +39,7 @@ def test_it_tells_the_fabric_in_canonical_form() -> None:
     devices = parse_ibnetdiscover(FABRIC.encode()).devices
     assert found.sweeps == (("fe80000000000000", render_ibnetdiscover(devices)),)
     assert len(devices) == 2
-    assert (found.skipped, found.note) == ((), "")
+    assert (found.errors, found.note) == ((), "")
 
 
 def test_it_runs_the_command_as_given_within_its_own_limits() -> None:
@@ -47,7 +47,7 @@ def test_it_runs_the_command_as_given_within_its_own_limits() -> None:
     sweep = replace(SWEEP, command=("ibsim-run", "ibnetdiscover", "-P", "1"), deadline_s=99)
     ib_sweep.collect(settings_for(Path("/nowhere"), sweep=sweep), runner)
     assert runner.asked == [("ibsim-run", "ibnetdiscover", "-P", "1")]
-    assert runner.limits == [Limits(99, SWEEP.max_output_bytes)]
+    assert runner.limits == [CommandLimits(99, SWEEP.max_output_bytes)]
 
 
 def test_it_keeps_a_sweep_that_lost_answers_and_says_so() -> None:
@@ -60,7 +60,7 @@ def test_it_keeps_a_sweep_that_lost_answers_and_says_so() -> None:
 def test_it_counts_lines_that_it_could_not_read() -> None:
     found = collect(printed(FABRIC + "[2]\t???\n"))
     assert len(found.sweeps) == 1
-    assert len(found.skipped) == 1
+    assert len(found.errors) == 1
 
 
 NO_SELF = (
@@ -118,7 +118,7 @@ def test_it_is_absent_without_a_device() -> None:
 ONE, TWO_ = SweepTarget("fe80000000000001", "mlx5_0", 1), SweepTarget("fe80000000000002", "ib7", 2)
 
 
-def elected(answers: dict[str, Answer], *targets: SweepTarget) -> tuple[Collected, FakeRunner]:
+def elected(answers: dict[str, Answer], *targets: SweepTarget) -> tuple[CollectedFacts, FakeRunner]:
     runner = FakeRunner(answers)
     settings = settings_for(Path("/nowhere"), sweep=replace(SWEEP, targets=targets))
     return ib_sweep.collect(settings, runner), runner
@@ -131,7 +131,7 @@ def test_it_sweeps_what_it_is_elected_for_from_the_port_it_is_told() -> None:
         ("ibnetdiscover", "-C", "ib7", "-P", "2"),
     ]
     assert [one.subnet for one in found.sweeps] == [ONE.subnet, TWO_.subnet]
-    assert (found.note, found.failed, found.refused) == ("", (), ())
+    assert (found.note, found.failed_subnets, found.refused_subnets) == ("", (), ())
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_it_keeps_the_sweep_of_one_subnet_when_another(
 ) -> None:
     found, _ = elected({"mlx5_0": answer, "ib7": printed(FABRIC)}, ONE, TWO_)
     assert [one.subnet for one in found.sweeps] == [TWO_.subnet]
-    assert (found.failed, found.refused) == (failed, refused)
+    assert (found.failed_subnets, found.refused_subnets) == (failed, refused)
     assert found.note.startswith(f"subnet {ONE.subnet}: {word}")
 
 
@@ -230,14 +230,18 @@ def test_it_finds_nothing_when_not_asked_to_sweep() -> None:
     )
     assert ib_sweep.collect(settings, runner).is_empty
     assert runner.asked == []
-    assert ib_sweep.absence(settings, runner) == "not asked to sweep (--sweep)"
+    assert ib_sweep.explain_absence(settings, runner) == "not asked to sweep (--sweep)"
 
 
 def test_it_tells_whether_it_could_sweep() -> None:
     settings = settings_for(Path("/nowhere"), sweep=SWEEP)
-    assert ib_sweep.absence(settings, FakeRunner({"ibnetdiscover": printed(FABRIC)})) is None
-    assert "is infiniband-diags installed?" in (ib_sweep.absence(settings, FakeRunner()) or "")
+    assert (
+        ib_sweep.explain_absence(settings, FakeRunner({"ibnetdiscover": printed(FABRIC)})) is None
+    )
+    assert "is infiniband-diags installed?" in (
+        ib_sweep.explain_absence(settings, FakeRunner()) or ""
+    )
 
 
 def test_it_recalls_nothing_from_the_report_of_a_node() -> None:
-    assert ib_sweep.recall(Device(DeviceKind.HOST, "n", ())).is_empty
+    assert ib_sweep.restore(Device(DeviceKind.HOST, "n", ())).is_empty

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import ib_sysfs
-from agent.collectors.probe import Collected
+from agent.collectors.probe import CollectedFacts
 from tests.agent.fakes import FakeRunner
 from tests.agent.nodes import plant, settings_for
 from topology.model.errors import CollectError
@@ -39,7 +39,7 @@ def hca(name: str = "mlx5_0", *, layer: str = "InfiniBand", **files: str) -> dic
     }
 
 
-def collect(root: Path) -> Collected:
+def collect(root: Path) -> CollectedFacts:
     return ib_sysfs.collect(settings_for(root), FakeRunner())
 
 
@@ -54,7 +54,7 @@ def test_it_tells_guids_port_and_place_of_an_hca(tmp_path: Path) -> None:
             f"{gpu}/vendor": "0x10de",
         },
     )
-    assert collect(tmp_path) == Collected(
+    assert collect(tmp_path) == CollectedFacts(
         ids=frozenset(
             Id(kind, GUID)
             for kind in (IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID)
@@ -92,7 +92,7 @@ def test_it_leaves_virtual_functions_out(tmp_path: Path) -> None:
 def test_it_keeps_what_is_good_of_a_damaged_hca(tmp_path: Path) -> None:
     found = collect(plant(tmp_path, hca(**{"ports/1/rate": "plenty\n"})))
     assert [(port.name, port.rate_bps) for port in found.ports] == [("mlx5_0/1", None)]
-    assert [str(error) for error in found.skipped] == [
+    assert [str(error) for error in found.errors] == [
         "class/infiniband/mlx5_0/ports/1/rate: unexpected content: 'plenty'"
     ]
 
@@ -101,12 +101,12 @@ def test_it_says_that_there_is_no_hca(tmp_path: Path) -> None:
     plant(tmp_path, {"class/net/lo/type": "772"})
     found = collect(tmp_path)
     assert found.is_empty
-    assert found.note == ib_sysfs.absence(settings_for(tmp_path), FakeRunner())
+    assert found.note == ib_sysfs.explain_absence(settings_for(tmp_path), FakeRunner())
     assert found.note == "no InfiniBand or RoCE device"
 
 
 def test_it_tells_an_hca_that_is_there_available(tmp_path: Path) -> None:
-    assert ib_sysfs.absence(settings_for(plant(tmp_path, hca())), FakeRunner()) is None
+    assert ib_sysfs.explain_absence(settings_for(plant(tmp_path, hca())), FakeRunner()) is None
 
 
 def test_it_fails_without_sysfs(tmp_path: Path) -> None:
@@ -123,6 +123,6 @@ def test_it_recalls_what_it_once_found(tmp_path: Path) -> None:
         tuple(sorted({*found.ids, Id(IdKind.HOSTNAME, "n")})),
         (*found.ports, nic),
     )
-    assert ib_sysfs.recall(device) == Collected(
+    assert ib_sysfs.restore(device) == CollectedFacts(
         ids=found.ids, ports=found.ports, rdma_of_net=frozenset({("eth0", "mlx5_2")})
     )

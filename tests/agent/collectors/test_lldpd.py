@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.collection import Attempt, Outcome
+from agent.collection import CollectorRun, RunOutcome
 from agent.collectors import lldpd
 from agent.collectors.probe import SourceAbsent
-from agent.node.command import Limits
+from agent.node.command import CommandLimits
 from agent.node_report import build_reports
 from agent.publish.directory import document_of, render_document
 from tests.agent.fakes import Answer, FakeRunner, printed
@@ -44,7 +44,7 @@ def test_it_tells_who_is_heard_where_and_who_the_node_is() -> None:
         ("leaf1", "swp1", 120),
         ("host2", "eth7", 120),
     }
-    assert (found.skipped, found.note) == ((), "")
+    assert (found.errors, found.note) == ((), "")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_it_asks_for_json0_only(socket: str | None, words: tuple[str, ...]) -> N
         ("/x/lldpcli", *words, "-f", "json0", "show", "neighbors", "details"),
         ("/x/lldpcli", *words, "-f", "json0", "show", "chassis"),
     ]
-    assert set(runner.limits) == {Limits(5.0, 1 << 20)}
+    assert set(runner.limits) == {CommandLimits(5.0, 1 << 20)}
 
 
 def test_it_takes_silence_for_an_answer() -> None:
@@ -107,7 +107,7 @@ def test_it_keeps_what_is_readable(
             lldpd.collect(SETTINGS, answering(printed(neighbors), printed(own)))
         return
     found = lldpd.collect(SETTINGS, answering(printed(neighbors), printed(own)))
-    assert (len(found.ports), len(found.skipped)) == (num_ports, num_skipped)
+    assert (len(found.ports), len(found.errors)) == (num_ports, num_skipped)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_it_turns_whatever_neighbors_send_into_a_report_that_can_be_published(
         found = lldpd.collect(SETTINGS, answering(printed(document)))
     except CollectError:
         return
-    attempts = [Attempt("lldpd", Outcome.OK, "", 0.1, found)]
+    attempts = [CollectorRun("lldpd", RunOutcome.OK, "", 0.1, found)]
     (report,) = build_reports(SETTINGS, attempts, now=datetime(2026, 1, 1, tzinfo=UTC))
     published = json.loads(render_document(document_of(report)).encode())
     assert parse_report(published) == report
@@ -200,11 +200,11 @@ def test_it_keeps_the_chassis_id_of_a_neighbor_with_countless_addresses() -> Non
 def test_it_is_absent_without_lldpcli() -> None:
     with pytest.raises(SourceAbsent, match="lldpcli not found: is lldpd installed"):
         lldpd.collect(SETTINGS, FakeRunner())
-    assert lldpd.absence(SETTINGS, FakeRunner()) == "lldpcli not found: is lldpd installed?"
+    assert lldpd.explain_absence(SETTINGS, FakeRunner()) == "lldpcli not found: is lldpd installed?"
 
 
 def test_it_is_available_when_it_answers() -> None:
-    assert lldpd.absence(SETTINGS, answering(printed(heard()))) is None
+    assert lldpd.explain_absence(SETTINGS, answering(printed(heard()))) is None
 
 
 def test_it_recalls_what_it_once_heard() -> None:
@@ -222,6 +222,6 @@ def test_it_recalls_what_it_once_heard() -> None:
             Port("nvlink", medium=Medium.NVLINK, neighbors=(domain,)),
         ),
     )
-    found = lldpd.recall(device)
+    found = lldpd.restore(device)
     assert found.ids == OWN_IDS
     assert found.ports == (Port("eth0", (Id(IdKind.IFNAME, "eth0"),), neighbors=(leaf,)),)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import net_sysfs
-from agent.collectors.probe import Collected, SourceAbsent
-from agent.settings import Settings
+from agent.collectors.probe import CollectedFacts, SourceAbsent
+from agent.settings import AgentSettings
 from tests.agent.fakes import FakeRunner
 from tests.agent.nodes import card, plant, settings_for, virtual
 from topology.model.errors import CollectError
@@ -28,7 +28,7 @@ MAC = "b8:ce:f6:00:00:01"
 PF = "0000:03:00.0"
 
 
-def collect(root: Path, *interfaces: str) -> Collected:
+def collect(root: Path, *interfaces: str) -> CollectedFacts:
     return net_sysfs.collect(settings_for(root, interfaces=interfaces), FakeRunner())
 
 
@@ -41,7 +41,7 @@ def test_it_tells_all_that_sysfs_tells_of_a_port(tmp_path: Path) -> None:
     plant(tmp_path, card("eth0", PF, MAC))
     plant(tmp_path, {f"devices/pci0000:00/0000:00:01.0/{PF}/infiniband/mlx5_0/node_type": "1: CA"})
     found = collect(tmp_path)
-    assert found == Collected(
+    assert found == CollectedFacts(
         ids=frozenset({Id(IdKind.MAC, MAC)}),
         ports=(
             Port(
@@ -145,7 +145,7 @@ def test_it_gives_a_bond_slave_its_own_address_and_its_master(tmp_path: Path) ->
     assert Id(IdKind.MAC, of_bond) not in port.ids
 
 
-def bonded(root: Path, proc: str | None) -> Settings:
+def bonded(root: Path, proc: str | None) -> AgentSettings:
     """Return settings of a node with a bond whose slaves all show its address."""
     of_bond = "b8:ce:f6:00:00:01"
     for number, name in enumerate(("eth0", "eth1")):
@@ -231,14 +231,14 @@ def test_it_fails_without_sysfs_and_says_so_beforehand(tmp_path: Path) -> None:
     settings = settings_for(tmp_path / "absent")
     with pytest.raises(CollectError, match="is sysfs mounted"):
         net_sysfs.collect(settings, FakeRunner())
-    assert "is sysfs mounted" in (net_sysfs.absence(settings, FakeRunner()) or "")
+    assert "is sysfs mounted" in (net_sysfs.explain_absence(settings, FakeRunner()) or "")
 
 
 def test_it_has_no_data_where_only_hcas_were_captured(tmp_path: Path) -> None:
     settings = settings_for(plant(tmp_path, {"class/infiniband/mlx5_0/node_type": "1: CA"}))
     with pytest.raises(SourceAbsent, match="class/net"):
         net_sysfs.collect(settings, FakeRunner())
-    assert "class/net" in (net_sysfs.absence(settings, FakeRunner()) or "")
+    assert "class/net" in (net_sysfs.explain_absence(settings, FakeRunner()) or "")
 
 
 def test_it_recalls_its_ports_without_what_neighbors_said(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_it_recalls_its_ports_without_what_neighbors_said(tmp_path: Path) -> Non
             Port("mlx5_0/1", medium=Medium.INFINIBAND),
         ),
     )
-    assert net_sysfs.recall(device) == Collected(ids=found.ids, ports=found.ports)
+    assert net_sysfs.restore(device) == CollectedFacts(ids=found.ids, ports=found.ports)
 
 
 GPU = {"class": "0x030200\n", "vendor": "0x10de\n", "numa_node": "1\n"}

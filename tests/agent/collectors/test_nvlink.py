@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.collectors import nvlink
-from agent.collectors.probe import Collected, SourceAbsent
+from agent.collectors.probe import CollectedFacts, SourceAbsent
 from agent.node.command import ProcessRunner, command_env
 from agent.node_report import merge_device
 from tests.agent.nodes import settings_for
@@ -15,7 +15,7 @@ from tests.agent.programs import write_program
 from topology.model.errors import CollectError, CommandFailed, CommandTimeout
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
-from topology.reports.neighbor_report import device_of, report_of
+from topology.reports.neighbor_report import extract_device, build_report
 
 CLUSTER = "7c1d0a52-3f84-4b19-9a6e-d02b5e8f4c31"
 ASKED = "--query-gpu=fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid --format=csv"
@@ -33,16 +33,16 @@ RUNNER = ProcessRunner(command_env({}))
 LACKS_THE_FIELDS = 'Field "fabric.cliqueId" is not a valid field to query.'
 
 
-def collect(folder: Path, body: str, deadline_s: float = 5.0) -> Collected:
+def collect(folder: Path, body: str, deadline_s: float = 5.0) -> CollectedFacts:
     program = write_program(folder / "nvidia-smi", body)
     settings = settings_for(folder, nvidia_smi=str(program), deadline_s=deadline_s)
-    assert nvlink.absence(settings, RUNNER) is None
+    assert nvlink.explain_absence(settings, RUNNER) is None
     return nvlink.collect(settings, RUNNER)
 
 
 def test_it_tells_a_domain_as_a_switch_that_the_node_is_cabled_to(tmp_path: Path) -> None:
     found = collect(tmp_path, f"assert words == {ASKED!r}\nprint({IN_ONE!r})")
-    assert found == Collected(ports=(PORT,))
+    assert found == CollectedFacts(ports=(PORT,))
     assert found.note == ""
 
 
@@ -92,7 +92,7 @@ def test_it_has_no_data_where_there_is(tmp_path: Path, body: str, reason: str) -
 
 def test_it_has_no_data_without_the_program(tmp_path: Path) -> None:
     settings = settings_for(tmp_path, nvidia_smi=str(tmp_path / "nvidia-smi"))
-    assert "not found" in (nvlink.absence(settings, RUNNER) or "")
+    assert "not found" in (nvlink.explain_absence(settings, RUNNER) or "")
     with pytest.raises(SourceAbsent, match="not found"):
         nvlink.collect(settings, RUNNER)
 
@@ -118,14 +118,14 @@ def test_it_fails_so_that_what_was_known_is_kept_when(
 def test_it_reports_lines_that_it_cannot_read(tmp_path: Path) -> None:
     found = collect(tmp_path, f"print({IN_ONE!r} + 'Completed, Success')")
     assert found.ports == (PORT,)
-    assert [str(one) for one in found.skipped] == [
+    assert [str(one) for one in found.errors] == [
         "nvidia-smi:5: expected 4 fields: 'Completed, Success'"
     ]
 
 
 def test_it_finds_the_domain_again_in_the_report(tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
-    merged = merge_device(settings, [Collected(ports=(Port("eth0"), PORT))])
-    again = device_of(report_of(merged, name="node01"))
+    merged = merge_device(settings, [CollectedFacts(ports=(Port("eth0"), PORT))])
+    again = extract_device(build_report(merged, name="node01"))
     assert isinstance(again, Device)
-    assert nvlink.recall(again) == Collected(ports=(PORT,))
+    assert nvlink.restore(again) == CollectedFacts(ports=(PORT,))

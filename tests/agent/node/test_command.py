@@ -13,7 +13,7 @@ from agent.node.command import (
     DEFAULT_PATH,
     STDERR_TAIL_BYTES,
     CommandResult,
-    Limits,
+    CommandLimits,
     ProcessRunner,
     command_env,
     run_command,
@@ -174,7 +174,7 @@ def test_it_starts_nothing_any_more_once_told_to_stop(tmp_path: Path) -> None:
         told.append(stop.is_set)
     assert told == [False, True, True]
     with pytest.raises(CommandFailed, match="touch: ended, as the agent is"):
-        ProcessRunner(ENV, stop).run(["touch", str(trace)], Limits(600, 10))
+        ProcessRunner(ENV, stop).run(["touch", str(trace)], CommandLimits(600, 10))
     assert not trace.exists()
 
 
@@ -227,7 +227,7 @@ def test_it_looks_programs_up_and_keeps_to_its_environment() -> None:
     runner = ProcessRunner({"PATH": "/nowhere", "MARK": "1"})
     assert runner.find("sh") is None
     code = "import os; print(os.environ['MARK'])"
-    result = runner.run([sys.executable, "-S", "-c", code], Limits(20, 100))
+    result = runner.run([sys.executable, "-S", "-c", code], CommandLimits(20, 100))
     assert result.stdout == b"1\n"
 
 

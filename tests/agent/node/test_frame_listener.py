@@ -21,7 +21,7 @@ class Scene:
         self.listener = Listener(self.ports, self.clock)
 
     def names(self) -> dict[str, list[str]]:
-        heard = self.listener.heard()
+        heard = self.listener.snapshot()
         return {port: [one.device_name for one in found] for port, found in heard.neighbors}
 
 
@@ -49,11 +49,11 @@ def test_it_forgets_when_the_ttl_has_passed(scene: Scene) -> None:
 
 
 def test_it_tells_how_long_it_has_listened(scene: Scene) -> None:
-    assert scene.listener.heard().listened_s == 0
+    assert scene.listener.snapshot().listened_s == 0
     scene.listener.listen(("eth0",))
     scene.clock.seconds += 7
     scene.listener.listen(("eth0", "eth1"))
-    heard = scene.listener.heard()
+    heard = scene.listener.snapshot()
     assert (heard.listened_s, heard.num_ports) == (7, 2)
 
 
@@ -86,13 +86,13 @@ def test_it_opens_a_port_anew_that_was_made_anew(scene: Scene) -> None:
 
 def test_it_leaves_out_a_port_that_is_not_there(scene: Scene) -> None:
     scene.listener.listen(("eth0", "eth9"))
-    assert scene.listener.heard().num_ports == 1
+    assert scene.listener.snapshot().num_ports == 1
 
 
 def test_it_tries_a_port_again_that_could_not_be_opened(scene: Scene) -> None:
     scene.ports.error = OSError(errno.ENODEV, "gone")
     scene.listener.listen(("eth0",))
-    assert scene.listener.heard().num_ports == 0
+    assert scene.listener.snapshot().num_ports == 0
     scene.ports.error = None
     scene.listener.listen(("eth0",))
     scene.ports.say("eth0", frame("leaf1"))
@@ -141,7 +141,7 @@ def test_it_forgets_a_port_whose_cable_is_pulled(scene: Scene) -> None:
 def test_it_tells_what_it_could_not_read(scene: Scene) -> None:
     scene.listener.listen(("eth0",))
     scene.ports.say("eth0", b"nonsense", frame("leaf1", more=b"\xfe\x01\x00"))
-    errors = [str(error) for error in scene.listener.heard().errors]
+    errors = [str(error) for error in scene.listener.snapshot().errors]
     assert len(errors) == 2
     assert all(error.startswith("eth0: ") for error in errors)
     assert scene.names() == {"eth0": ["leaf1"]}
@@ -152,16 +152,16 @@ def test_it_is_not_overrun_by_a_flood(scene: Scene) -> None:
     for number in range(200):
         scene.ports.say("eth0", frame(port=f"p{number}"))
     scene.ports.say("eth1", frame("leaf2"))
-    heard = scene.listener.heard()
+    heard = scene.listener.snapshot()
     assert [(port, len(found)) for port, found in heard.neighbors] == [("eth0", 64), ("eth1", 1)]
-    assert heard.crowded == ("eth0",)
+    assert heard.crowded_ports == ("eth0",)
 
 
 def test_it_starts_anew_after_it_was_stopped(scene: Scene) -> None:
     scene.listener.listen(("eth0",))
     scene.ports.say("eth0", frame("leaf1"))
     scene.listener.stop()
-    assert (scene.names(), scene.listener.heard().listened_s) == ({}, 0)
+    assert (scene.names(), scene.listener.snapshot().listened_s) == ({}, 0)
     scene.listener.listen(("eth0",))
     scene.ports.say("eth0", frame("leaf2"))
     assert scene.names() == {"eth0": ["leaf2"]}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.loop import Rounds
-from agent.node.link_flaps import MIN_DOWNS, WINDOW_S, Flaps, read_downs
+from agent.loop import ReportLoop
+from agent.node.link_flaps import MIN_DOWNS, WINDOW_S, FlapTracker, read_down_counts
 from agent.node.sysfs import Sysfs
 from agent.publish.directory import ReportFolder
 from tests.agent.fakes import FakeRunner
@@ -26,7 +26,7 @@ def write(root: Path, path: str, text: str) -> None:
 
 def flapping(*counts: int, step_s: float = MINUTE) -> list[tuple[str, ...]]:
     """Return what flaps after each round, given one port's counter in each."""
-    flaps = Flaps()
+    flaps = FlapTracker()
     return [flaps.update({"eth0": count}, at * step_s) for at, count in enumerate(counts)]
 
 
@@ -51,13 +51,13 @@ def test_it_reads_the_counter_of(
 ) -> None:
     for path, text in files.items():
         write(tmp_path, path, text)
-    assert read_downs(Sysfs(tmp_path), [port]) == {port.name: downs}
+    assert read_down_counts(Sysfs(tmp_path), [port]) == {port.name: downs}
 
 
 @pytest.mark.parametrize("port", [ETH, IB, NVLINK], ids=lambda port: port.medium.value)
 def test_it_leaves_out_ports_without_a_counter(tmp_path: Path, port: Port) -> None:
     write(tmp_path, "net/eth0/address", "02:00:00:00:00:01\n")
-    assert read_downs(Sysfs(tmp_path), [port]) == {}
+    assert read_down_counts(Sysfs(tmp_path), [port]) == {}
 
 
 def test_it_counts_nothing_from_before_the_first_round() -> None:
@@ -87,14 +87,14 @@ def test_it_takes_a_smaller_counter_as_reset() -> None:
 
 
 def test_it_remembers_a_port_that_is_gone_for_a_round() -> None:
-    flaps = Flaps()
+    flaps = FlapTracker()
     flaps.update({"eth0": 0}, 0)
     flaps.update({"eth0": MIN_DOWNS}, MINUTE)
     assert flaps.update({}, 2 * MINUTE) == ("eth0",)
 
 
 def test_it_sorts_the_names() -> None:
-    flaps = Flaps()
+    flaps = FlapTracker()
     flaps.update({"b": 0, "a": 0}, 0)
     assert flaps.update({"b": MIN_DOWNS, "a": MIN_DOWNS}, MINUTE) == ("a", "b")
 
@@ -103,7 +103,7 @@ def test_a_running_agent_tells_them_and_leaves_its_facts_alone(tmp_path: Path) -
     sysfs = plant(tmp_path / "sys", card("eth0", "0000:03:00.0", "b8:ce:f6:00:00:01"))
     folder = ReportFolder(tmp_path / "reports", "node01")
     folder.prepare()
-    rounds = Rounds(node_for(sysfs, FakeRunner({})), folder)
+    rounds = ReportLoop(node_for(sysfs, FakeRunner({})), folder)
     seen = []
     for downs in (5, 5, 5 + MIN_DOWNS):
         write(sysfs, "net/eth0/carrier_down_count", f"{downs}\n")

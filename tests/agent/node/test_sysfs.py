@@ -69,26 +69,31 @@ def test_it_reads_numbers(tmp_path: Path, text: str, number: int | None) -> None
 
 def test_it_lists_sorted_names_and_nothing_of_what_is_absent(root: Path) -> None:
     sysfs = Sysfs(root)
-    assert sysfs.names("odd") == ("bytes", "dangling", "loop", "out", "page", "pipe")
-    assert sysfs.names("odd/absent") == sysfs.names("odd/page") == sysfs.names("..") == ()
+    assert sysfs.list_names("odd") == ("bytes", "dangling", "loop", "out", "page", "pipe")
+    assert (
+        sysfs.list_names("odd/absent")
+        == sysfs.list_names("odd/page")
+        == sysfs.list_names("..")
+        == ()
+    )
 
 
 def test_it_leaves_names_out_that_are_no_text(tmp_path: Path) -> None:
     for name in (b"eth0", b"\xff0", "ethé".encode()):
         os.mknod(os.fsencode(tmp_path) + b"/" + name)
-    assert Sysfs(tmp_path).names("") == ("eth0", "ethé")
+    assert Sysfs(tmp_path).list_names("") == ("eth0", "ethé")
 
 
 def test_it_lists_no_more_than_its_cap(root: Path) -> None:
-    assert Sysfs(root, max_entries=2).names("odd") == ("bytes", "dangling")
+    assert Sysfs(root, max_entries=2).list_names("odd") == ("bytes", "dangling")
 
 
 def test_it_tells_what_a_link_points_to(root: Path) -> None:
     sysfs = Sysfs(root)
     assert sysfs.link_name("class/net/eth0/master") == "bond0"
     assert sysfs.link_name("class/net/eth0/speed") is None
-    assert str(sysfs.place("class/net/eth0")) == "devices/pci/eth0"
-    assert sysfs.place("odd/dangling") is None
-    assert sysfs.place("odd/out") is None
+    assert str(sysfs.resolve_link("class/net/eth0")) == "devices/pci/eth0"
+    assert sysfs.resolve_link("odd/dangling") is None
+    assert sysfs.resolve_link("odd/out") is None
     assert sysfs.exists("class/net/eth0")
     assert not sysfs.exists("odd/dangling")

@@ -11,18 +11,23 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.publish.destination import Change
+from agent.publish.destination import PublishOutcome
 from agent.publish.directory import ReportFolder, document_of, render_document
 from tests.effort import examples
 from topology.model.errors import StoreError
 from topology.model.facts import Device, DeviceKind, Port
-from topology.reports.neighbor_report import NeighborReport, ReportStatus, parse_report, report_of
+from topology.reports.neighbor_report import (
+    NeighborReport,
+    ReportStatus,
+    parse_report,
+    build_report,
+)
 from topology.reports.sweep_parts import split_sweep
 
 
 def report_with(*ports: str, at: str | None = "2026-01-02T03:04:05Z") -> NeighborReport:
     device = Device(DeviceKind.HOST, "n1", (), tuple(Port(name) for name in ports))
-    return report_of(device, name="n1", status=ReportStatus(observed_at=at))
+    return build_report(device, name="n1", status=ReportStatus(observed_at=at))
 
 
 @pytest.fixture
@@ -40,7 +45,7 @@ def read(path: Path) -> NeighborReport:
 
 def test_it_writes_yaml_that_is_json_and_the_report(folder: ReportFolder, tmp_path: Path) -> None:
     report = report_with("eth0")
-    assert folder.publish([report]) == {"n1": Change.SPEC}
+    assert folder.publish([report]) == {"n1": PublishOutcome.SPEC}
     assert read(tmp_path / "n1.yaml") == report
     assert json.loads((tmp_path / "n1.yaml").read_text()) == document_of(report)
     assert list(document_of(report))[:2] == ["apiVersion", "kind"]
@@ -57,19 +62,21 @@ def _umask() -> int:
 @pytest.mark.parametrize(
     ("second", "change"),
     [
-        pytest.param(report_with("eth0"), Change.NONE, id="nothing of the same report"),
-        pytest.param(report_with("eth0", at="later"), Change.STATUS, id="the status of same facts"),
-        pytest.param(report_with("eth1"), Change.SPEC, id="the facts when they changed"),
+        pytest.param(report_with("eth0"), PublishOutcome.NONE, id="nothing of the same report"),
+        pytest.param(
+            report_with("eth0", at="later"), PublishOutcome.STATUS, id="the status of same facts"
+        ),
+        pytest.param(report_with("eth1"), PublishOutcome.SPEC, id="the facts when they changed"),
     ],
 )
 def test_it_rewrites(
-    folder: ReportFolder, tmp_path: Path, second: NeighborReport, change: Change
+    folder: ReportFolder, tmp_path: Path, second: NeighborReport, change: PublishOutcome
 ) -> None:
     folder.publish([report_with("eth0")])
     before = (tmp_path / "n1.yaml").stat()
     assert folder.publish([second]) == {"n1": change}
     after = (tmp_path / "n1.yaml").stat()
-    assert (after.st_ino == before.st_ino) is (change is Change.NONE)
+    assert (after.st_ino == before.st_ino) is (change is PublishOutcome.NONE)
     assert read(tmp_path / "n1.yaml") == second
 
 
@@ -114,7 +121,7 @@ def test_it_takes_for_no_report_and_replaces(
 ) -> None:
     (tmp_path / "n1.yaml").write_bytes(content)
     assert folder.last_report() is None
-    assert folder.publish([report_with("eth0")]) == {"n1": Change.SPEC}
+    assert folder.publish([report_with("eth0")]) == {"n1": PublishOutcome.SPEC}
     assert folder.last_report() == report_with("eth0")
 
 
@@ -129,7 +136,7 @@ def test_it_knows_its_own_parts_and_nobody_elses(folder: ReportFolder, tmp_path:
         (tmp_path / name).touch()
     for name in ["n1xsweep.1.yaml", "n1.sweep.07.yaml", "n1.sweep.12.yaml"]:
         (tmp_path / name).touch()
-    assert folder.parts() == {3: part.spec.sweep, 12: None}
+    assert folder.read_parts() == {3: part.spec.sweep, 12: None}
 
 
 def test_it_removes_reports_that_may_be_gone_already(folder: ReportFolder, tmp_path: Path) -> None:
@@ -156,7 +163,7 @@ def test_it_tells_which_folder_it_cannot_use(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="Not a directory"):
         folder.publish([report_with("eth0")])
     with pytest.raises(StoreError, match="Not a directory"):
-        folder.parts()
+        folder.read_parts()
     with pytest.raises(StoreError, match="Not a directory"):
         folder.withdraw(["n1"])
 

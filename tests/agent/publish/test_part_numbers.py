@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.publish.part_numbers import outdated_parts, place_parts
+from agent.publish.part_numbers import find_outdated_parts, number_parts
 from topology.model.errors import InvariantError, ReportError
 from topology.reports.neighbor_report import NeighborReport, ReportMetadata, ReportSpec, SweepPart
 from topology.reports.sweep_parts import split_sweep, unpack_sweep
@@ -82,14 +82,14 @@ def stored(reports: Sequence[NeighborReport], first: int = 0) -> Stored:
     ],
 )  # fmt: skip
 def test_it_takes_numbers(new: list[NeighborReport], existing: Stored, found: list[int]) -> None:
-    placed = place_parts(new, existing, node="n")
+    placed = number_parts(new, existing, node="n")
     assert numbers(placed) == found
     assert parts_of(placed) == parts_of(new)
 
 
 def test_it_takes_no_report_of_a_device_for_a_part() -> None:
     with pytest.raises(InvariantError):
-        place_parts(
+        number_parts(
             [NeighborReport(metadata=ReportMetadata(name="n"), spec=ReportSpec())], {}, node="n"
         )
 
@@ -107,7 +107,9 @@ def test_it_finds_out_of_date(
 ) -> None:
     existing: Stored = {**stored(sweep("x", 2)), **stored(sweep("x", 1, subnet="b"), 2), 9: None}
     assert (
-        outdated_parts(existing, swept=swept, placed=placed, handed_over=handed_over, node="n")
+        find_outdated_parts(
+            existing, swept=swept, numbered=placed, handed_over=handed_over, node="n"
+        )
         == gone
     )
 
@@ -133,13 +135,13 @@ def test_a_reader_finds_a_whole_sweep_after_every_single_write(
 ) -> None:
     files: Stored = {}
     for at, (text, of) in enumerate(sweeps):
-        placed = place_parts(sweep(text, of), files, node="n")
+        placed = number_parts(sweep(text, of), files, node="n")
         existing = dict(files)
         for number, part in zip(numbers(placed), parts_of(placed), strict=True):
             files[number] = part
             assert is_whole(files) or at == 0
         names = [one.metadata.name for one in placed]
-        gone = outdated_parts(existing, swept=["a"], placed=names, handed_over=(), node="n")
+        gone = find_outdated_parts(existing, swept=["a"], numbered=names, handed_over=(), node="n")
         for name in gone:
             del files[int(name.removeprefix("n.sweep."))]
             assert is_whole(files)

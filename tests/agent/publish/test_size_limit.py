@@ -8,7 +8,12 @@ import pytest
 
 from agent.publish.size_limit import MAX_OBJECT_BYTES, fit_report
 from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
-from topology.reports.neighbor_report import NeighborReport, parse_report, render_report, report_of
+from topology.reports.neighbor_report import (
+    NeighborReport,
+    parse_report,
+    render_report,
+    build_report,
+)
 
 
 def heard(name: str) -> Neighbor:
@@ -21,7 +26,7 @@ def report_with(**crowds: int) -> NeighborReport:
         Port(name, neighbors=tuple(heard(f"{name}-{at:04d}") for at in range(number)))
         for name, number in crowds.items()
     )
-    return report_of(Device(DeviceKind.HOST, "n1", (), ports), name="n1")
+    return build_report(Device(DeviceKind.HOST, "n1", (), ports), name="n1")
 
 
 def size_of(report: NeighborReport) -> int:

@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 import pytest
 
-from agent.publish.destination import Change
-from agent.telemetry.health import HUNG_PERIODS, LEAST_HUNG_S, STALE_PERIODS, Vitals, health_pages
+from agent.publish.destination import PublishOutcome
+from agent.telemetry.health import HUNG_PERIODS, MIN_HUNG_S, STALE_PERIODS, Liveness, health_pages
 from tests.agent.fakes import FakeClock
 from topology.model.errors import KubeForbidden, KubeUnavailable, StoreError, TopologyError
 
@@ -20,13 +20,13 @@ class Patient:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.vitals = Vitals(period_s=PERIOD_S, clock=self.clock)
+        self.vitals = Liveness(period_s=PERIOD_S, clock=self.clock)
 
     def collect(self, *, is_good: bool = True) -> None:
-        self.vitals.see_collection((), is_good=is_good)
+        self.vitals.record_collection((), is_good=is_good)
 
-    def publish(self, problem: TopologyError | None = None, **changes: Change) -> None:
-        self.vitals.see_publishing(changes, problem)
+    def publish(self, problem: TopologyError | None = None, **changes: PublishOutcome) -> None:
+        self.vitals.record_publishing(changes, problem)
 
     def rounds(self, number: int, problem: TopologyError | None = None) -> None:
         for _ in range(number):
@@ -84,16 +84,16 @@ def test_it_is_not_ready_once_what_it_sees_was_refused_for_long(
     assert patient.is_ok("/readyz")
     patient.rounds(2, problem)
     assert str(problem) in patient.page("/readyz")[1]
-    patient.publish(node01=Change.DEFERRED)
+    patient.publish(node01=PublishOutcome.DEFERRED)
     patient.publish(KubeUnavailable("away"))
     assert not patient.is_ok("/readyz"), "neither means that it was taken"
-    patient.publish(node01=Change.NONE)
+    patient.publish(node01=PublishOutcome.NONE)
     assert patient.is_ok("/readyz")
 
 
 def test_it_is_dead_when_no_round_ends_any_more(patient: Patient) -> None:
     patient.collect()
-    patient.clock.seconds += LEAST_HUNG_S - 10
+    patient.clock.seconds += MIN_HUNG_S - 10
     assert patient.is_ok("/livez")
     patient.clock.seconds += HUNG_PERIODS * PERIOD_S
     assert "no collection ended for" in patient.page("/livez")[1]
@@ -103,8 +103,8 @@ def test_it_is_dead_when_no_round_ends_any_more(patient: Patient) -> None:
 
 def test_it_lives_as_long_as_a_sweep_may_take() -> None:
     clock = FakeClock()
-    vitals = Vitals(period_s=PERIOD_S, clock=clock, sweeping_s=2000.0)
+    vitals = Liveness(period_s=PERIOD_S, clock=clock, sweeping_s=2000.0)
     clock.seconds += HUNG_PERIODS * PERIOD_S + 1900
-    assert vitals.why_dead() == ""
+    assert vitals.liveness_problem() == ""
     clock.seconds += 200
-    assert vitals.why_dead() != ""
+    assert vitals.liveness_problem() != ""

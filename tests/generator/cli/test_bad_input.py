@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from tests.generator.scenes import PAIRS, Scene, partition, run
 from topology.model.errors import show
 from topology.model.tree import render_tree
-from topology.synthetic import FabricKind, FabricSpec, derive_truth
+from topology.synthetic import FabricKind, SyntheticSpec, derive_truth
 
-SMALL = FabricSpec(FabricKind.FAT_TREE, 8, radix=4)
+SMALL = SyntheticSpec(FabricKind.FAT_TREE, 8, radix=4)
 HOSTILE = "node\n\x1b[31m'\"../\u202e" + "x" * 10_000
 
 
@@ -44,7 +44,7 @@ def test_it_reads_reports_beside_a_file_that_is(scene: Scene, raw: bytes) -> Non
     bad = scene.reports() / "a-bad.yaml"
     bad.write_bytes(raw)
     ran = run("tree", "--reports", bad.parent, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert is_true_tree(scene, ran.document)
     assert f"skipped: {bad}" in ran.err
     assert ran.err.count("\n") == 1
@@ -54,11 +54,11 @@ def test_it_reads_reports_beside_a_file_that_is(scene: Scene, raw: bytes) -> Non
 def test_it_reads_nothing_usable_from_a_sweep_that_is(scene: Scene, raw: bytes) -> None:
     bad = scene.write("bad.txt", raw)
     alone = run("tree", bad, "-o", "json")
-    assert (alone.code, alone.out) == (Exit.NOTHING, "")
+    assert (alone.code, alone.out) == (ExitCode.NOTHING, "")
     assert f"skipped: {bad}" in alone.err
     assert "error: nothing usable" in alone.err
     beside = run("tree", bad, scene.sweep(), "-o", "json")
-    assert beside.code == Exit.SKIPPED
+    assert beside.code == ExitCode.SKIPPED
     assert is_true_tree(scene, beside.document)
 
 
@@ -68,7 +68,7 @@ def test_it_reads_captures_beside_one_that_is(tmp_path: Path, raw: bytes) -> Non
     bad = scene.captures() / "zz-more.neighbors.json0"
     bad.write_bytes(raw)
     ran = run("tree", "--lldpcli", bad.parent, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert is_true_tree(scene, ran.document)
     assert f"skipped: {bad}" in ran.err
 
@@ -77,7 +77,7 @@ def test_it_reads_captures_beside_one_that_is(tmp_path: Path, raw: bytes) -> Non
 def test_it_will_not_go_on_without_the_nodes_of_a_list_that_is(scene: Scene, raw: bytes) -> None:
     bad = scene.write("nodes.yaml", raw)
     ran = run("tree", scene.sweep(), "--nodes", bad)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert f"{bad}: no node in it" in ran.err
 
 
@@ -88,7 +88,7 @@ def test_it_reads_hypernodes_beside_a_file_that_is(scene: Scene, raw: bytes) -> 
     bad = store / "hypernodes" / "a-bad.yaml"
     bad.write_bytes(raw)
     ran = run("tree", "--hypernodes", bad.parent, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert is_true_tree(scene, ran.document)
     assert f"skipped: {bad}" in ran.err
 
@@ -96,7 +96,7 @@ def test_it_reads_hypernodes_beside_a_file_that_is(scene: Scene, raw: bytes) -> 
 @pytest.mark.parametrize("option", ["--reports", "--lldpcli", "--hypernodes"])
 def test_it_finds_nothing_usable_in_an_empty_folder(tmp_path: Path, option: str) -> None:
     ran = run("tree", option, tmp_path)
-    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
     assert "nothing usable" in ran.err
     assert f"skipped: {tmp_path}: no " in ran.err
 
@@ -104,21 +104,21 @@ def test_it_finds_nothing_usable_in_an_empty_folder(tmp_path: Path, option: str)
 @pytest.mark.parametrize("option", ["--reports", "--lldpcli", "--hypernodes"])
 def test_it_wants_a_folder_for(scene: Scene, option: str) -> None:
     ran = run("tree", option, scene.sweep())
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert option in ran.err
 
 
 @pytest.mark.parametrize("option", ["--ibnetdiscover", "--nodes", "--previous"])
 def test_it_wants_a_file_for(scene: Scene, option: str) -> None:
     ran = run("tree", scene.sweep(), option, scene.root)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert option in ran.err
 
 
 @pytest.mark.parametrize("option", ["--reports", "--ibnetdiscover", "--nodes", "--previous"])
 def test_it_names_the_option_whose_path_does_not_exist(scene: Scene, option: str) -> None:
     ran = run("tree", scene.sweep(), option, scene.root / "missing")
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert option in ran.err
 
 
@@ -128,7 +128,7 @@ def test_it_skips_what_is_no_regular_file_in_a_folder_of_captures(tmp_path: Path
     os.mkfifo(folder / "pipe.neighbors.json0")
     (folder / "folder.neighbors.json0").mkdir()
     ran = run("tree", "--lldpcli", folder, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert is_true_tree(scene, ran.document)
     assert ran.err.count("not a regular file") == 2
 
@@ -164,7 +164,7 @@ def test_it_names_what_is_wrong_with_a_report(
     report = scene.reports() / f"{scene.hosts[0]}.yaml"
     respell(report, **changes)
     ran = run("tree", "--reports", report.parent, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert is_true_tree(scene, ran.document)  # the sweep still knows the host
     assert f"skipped: {report}:1: " in ran.err
     assert says in ran.err
@@ -175,7 +175,7 @@ def test_it_names_what_is_wrong_with_a_report(
 def test_it_says_which_reports_are_of_no_listed_node(scene: Scene) -> None:
     listed = scene.kube_nodes(*scene.hosts[1:], "node-new")
     ran = run("tree", "--reports", scene.reports(), "--nodes", listed, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert f"report {scene.hosts[0]}: no such node in the inventory" in ran.err
     placed = {node for row in ran.document["tiers"][0]["domains"] for node in row["nodes"]}
     assert placed == set(scene.hosts[1:])
@@ -186,7 +186,7 @@ def test_it_finds_listed_nodes_that_sent_no_report(scene: Scene) -> None:
     folder = scene.reports()
     (folder / f"{scene.hosts[0]}.yaml").unlink()
     ran = run("findings", "--reports", folder, "--nodes", scene.nodes(), "-o", "json")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert ("silent-node", scene.hosts[0]) in [
         (row["kind"], row["subject"]["device"]) for row in ran.document
     ]
@@ -218,7 +218,7 @@ def test_it_names_what_is_wrong_with_one_node_of_a_list(
     listed["nodes"].append(row)
     nodes = scene.write("odd.yaml", yaml.safe_dump(listed))
     ran = run("tree", scene.sweep(), "--nodes", nodes, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert is_true_tree(scene, ran.document)
     assert f"skipped: {nodes}:1: nodes[{len(scene.hosts)}] is left out: " in ran.err
     assert says in ran.err
@@ -243,7 +243,7 @@ def test_it_prints_hostile_names_of_hypernodes_as_harmless_text(scene: Scene) ->
         }
         scene.write(f"hypernodes/{other}.yaml", json.dumps(body))
     ran = run("tree", "--hypernodes", scene.root / "hypernodes")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert "\x1b" not in ran.out + ran.err
     assert show(name) in ran.out
 
@@ -263,7 +263,7 @@ def test_it_reads_the_good_part_of_cyclic_hypernodes(scene: Scene) -> None:
         }
         (store / "hypernodes" / f"{name}.yaml").write_text(json.dumps(body))
     ran = run("tree", "--hypernodes", store / "hypernodes", "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert is_true_tree(scene, {"tiers": ran.document["tiers"][:2]})
     assert "cycle: ring-1 > ring-2 > ring-1" in ran.err
 
@@ -295,7 +295,7 @@ def test_it_refuses_a_previous_tree_that_is_none(scene: Scene, document: object,
     whole = head | document if isinstance(document, dict) else document
     previous = scene.write("previous.json", json.dumps(whole))
     ran = run("tree", scene.sweep(), "--previous", previous)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert f"{previous}:1: " in ran.err
     assert says in ran.err
     assert "\x1b" not in ran.err

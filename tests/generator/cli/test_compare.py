@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
-from generator.placement.preset_comparison import compare
+from generator.placement.preset_comparison import compare_presets
 from generator.placement.presets import Preset
 from tests.generator.cli.test_place import write_request
 from tests.generator.placement.documents import racks, request, workers
@@ -29,7 +29,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 def test_it_prints_json_in_a_pipe(scene: Scene, tmp_path: Path) -> None:
     ran = run("compare", "-f", write_request(tmp_path), "--tree", scene.root / "tree.json")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     rows = json.loads(ran.out)
     assert [row["preset"] for row in rows] == [preset.value for preset in Preset]
     assert {row["placement"]["feasible"] for row in rows} == {True}
@@ -48,26 +48,26 @@ def test_it_prints_a_table_when_asked(scene: Scene, tmp_path: Path) -> None:
 def test_it_shows_why_a_preset_has_no_placement(scene: Scene, tmp_path: Path) -> None:
     file = write_request(tmp_path, required="leaf", groups=workers(500))
     ran = run("compare", "-f", file, "--tree", scene.root / "tree.json", "-o", "text")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert {row.split()[-1] for row in ran.out.splitlines()[1:]} == {"no-fit"}
 
 
 def test_it_measures_every_preset_alike() -> None:
     nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": 1 + at % 2}) for at in range(8)}
     asked = request(groups=workers(3), required="block")
-    rows = compare(build_snapshot(racks(2, 2, 2, 2), nodes), asked, list(Preset))
+    rows = compare_presets(build_snapshot(racks(2, 2, 2, 2), nodes), asked, list(Preset))
     best = next(row for row in rows if row.preset is Preset.OPTIMAL)
-    assert (best.domains, best.left) == (
+    assert (best.domains_used, best.slots_left) == (
         {"node": 2, "rack": 1, "block": 1},
         {"node": 0, "rack": 0, "block": 3},
     )
-    assert all(row.domains["rack"] >= best.domains["rack"] for row in rows)
+    assert all(row.domains_used["rack"] >= best.domains_used["rack"] for row in rows)
 
 
 def test_it_counts_victims() -> None:
     low = RunningGang("low", tuple(RunningPods(f"n{at}") for at in range(4)))
     snapshot = build_snapshot(racks(2, 2), {}, [low])
     asked = request(groups=workers(2), required="rack", priority=1, preemption="topologyFirst")
-    rows = compare(snapshot, asked, [Preset.OPTIMAL, Preset.KUEUE])
+    rows = compare_presets(snapshot, asked, [Preset.OPTIMAL, Preset.KUEUE])
     assert {row.placement.victims for row in rows} == {("low@n0", "low@n1")}
-    assert {row.left["rack"] for row in rows} == {0}
+    assert {row.slots_left["rack"] for row in rows} == {0}

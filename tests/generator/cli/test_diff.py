@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from tests.generator.scenes import PAIRS, Ran, Scene, run
 from tests.shared_samples import SAMPLES, needs_samples
 
@@ -50,7 +50,7 @@ def swapped(lines: list[str]) -> list[str]:
 
 def test_it_finds_no_difference_where_all_is_as_planned(pairs: Scene, plan: list[str]) -> None:
     ran = diff(pairs, plan, "-o", "json", "--check")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert ran.document == {
         "apiVersion": "toponaut.io/v1alpha1",
         "kind": "CablingDiff",
@@ -66,7 +66,7 @@ def test_it_finds_no_difference_where_all_is_as_planned(pairs: Scene, plan: list
 
 def test_it_lists_the_moves_that_mend_a_swap(pairs: Scene, plan: list[str]) -> None:
     ran = diff(pairs, swapped(plan), "-o", "json")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     (row,) = ran.document["rows"]
     assert row["kind"] == "swapped"
     assert sorted(cable["line"] for cable in row["planned"]) == [2, 3]
@@ -112,15 +112,17 @@ def known(kind: str, device: str, **more: str) -> dict[str, str]:
     return {"kind": kind, "device": device, "reason": "we know", "until": LATER} | more
 
 
-@pytest.mark.parametrize(("until", "code"), [(LATER, Exit.OK), ("2020-01-01", Exit.CHECK_FAILED)])
+@pytest.mark.parametrize(
+    ("until", "code"), [(LATER, ExitCode.OK), ("2020-01-01", ExitCode.CHECK_FAILED)]
+)
 def test_it_silences_a_difference_until_its_day(
-    pairs: Scene, plan: list[str], until: str, code: Exit
+    pairs: Scene, plan: list[str], until: str, code: ExitCode
 ) -> None:
     file = silences(pairs, known("swapped", plan[0].split(",")[0], until=until))
     ran = diff(pairs, swapped(plan), "-o", "json", "--check", "--silence", file)
     assert ran.code == code
     document = ran.document
-    if code is Exit.OK:
+    if code is ExitCode.OK:
         (row,) = document["silenced"]
         assert (row["kind"], row["reason"], row["until"]) == ("swapped", "we know", LATER)
         assert (document["rows"], document["moves"], document["expired"]) == ([], [], [])
@@ -139,12 +141,12 @@ def test_it_shows_what_is_silenced_with_the_reason(pairs: Scene, plan: list[str]
 
 
 def test_it_fails_its_check_where_anything_differs(pairs: Scene, plan: list[str]) -> None:
-    assert diff(pairs, swapped(plan), "--check").code == Exit.CHECK_FAILED
+    assert diff(pairs, swapped(plan), "--check").code == ExitCode.CHECK_FAILED
 
 
 def test_it_tells_bad_lines_by_the_exit_code(pairs: Scene, plan: list[str]) -> None:
     ran = diff(pairs, ["a,1,b", *plan], "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert ran.document["asPlanned"] == len(plan)
     assert "plan.csv:2: expected 4 columns" in ran.err
 
@@ -183,7 +185,7 @@ def test_it_refuses(tmp_path: Path, words: list[str], says: str) -> None:
         (tmp_path / name).write_text(text)
     paths = [word if word.startswith("--") else tmp_path / word for word in words]
     ran = run("diff", *paths)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert says in ran.err
 
 
@@ -192,7 +194,7 @@ def test_it_says_when_nothing_usable_was_read(tmp_path: Path) -> None:
     plan.write_text("device_a,port_a,device_b,port_b\na,1,b,1\n")
     (tmp_path / "reports").mkdir()
     ran = run("diff", "--reports", tmp_path / "reports", "--cabling", plan)
-    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
 
 
 OWN16 = SAMPLES / "fabric" / "own16"
@@ -205,7 +207,7 @@ def own16(cabling: Path) -> Ran:
 @needs_samples
 def test_it_finds_a_real_fabric_as_planned() -> None:
     ran = own16(OWN16 / "cabling.csv")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert (ran.document["rows"], ran.document["unplanned"]) == ([], [])
     assert ran.document["asPlanned"] == 27
 

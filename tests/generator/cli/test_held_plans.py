@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.cli.exit_codes import Exit
-from generator.objects.write_policy import policy_of
+from generator.cli.exit_codes import ExitCode
+from generator.objects.write_policy import parse_write_policy
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import Ran, Scene, run
 from topology.model.facts import Medium
-from topology.synthetic import FabricKind, FabricSpec
+from topology.synthetic import FabricKind, SyntheticSpec
 
-SMALL = FabricSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET)
+SMALL = SyntheticSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET)
 
-CUT = Exit.SKIPPED
+CUT = ExitCode.SKIPPED
 """How commands end that do what they are asked, where hosts are there that nobody listed."""
 
 
@@ -29,7 +29,7 @@ class Store:
         self.root = self.scene.store()
         self.place = DirectoryStore(self.root)
         self.nodes = self.scene.nodes()
-        assert self.run("apply").code == Exit.OK
+        assert self.run("apply").code == ExitCode.OK
 
     def run(self, command: str, *words: object) -> Ran:
         return run(command, "--store", self.root, "--nodes", self.nodes, "-o", "json", *words)
@@ -44,7 +44,7 @@ class Store:
         return {file.name: file.read_bytes() for file in self.place.hypernodes.iterdir()}
 
     def approved(self) -> str:
-        return policy_of(self.place.read_fabric()).approved
+        return parse_write_policy(self.place.read_fabric()).approved_plan
 
 
 def hash_in(ran: Ran) -> str:
@@ -67,7 +67,7 @@ def test_it_says_on_stderr_that_a_plan_may_be_carried_out(store: Store) -> None:
 
 def test_it_says_nothing_of_a_plan_without_actions(store: Store) -> None:
     ran = store.run("plan")
-    assert (ran.code, ran.document, ran.err) == (Exit.OK, [], "")
+    assert (ran.code, ran.document, ran.err) == (ExitCode.OK, [], "")
 
 
 def test_it_prints_a_held_plan_and_why_it_is_held(store: Store) -> None:
@@ -83,7 +83,7 @@ def test_it_applies_nothing_of_a_held_plan(store: Store) -> None:
     before = store.files()
     store.cut(4)
     ran = store.run("apply")
-    assert (ran.code, ran.document) == (Exit.CHECK_FAILED, [])
+    assert (ran.code, ran.document) == (ExitCode.CHECK_FAILED, [])
     assert hash_in(ran) == hash_in(store.run("plan"))
     assert store.files() == before
 
@@ -101,7 +101,7 @@ def test_it_applies_a_held_plan_that_was_approved_before_and_uses_the_approval_u
 ) -> None:
     store.cut(4)
     plan = hash_in(store.run("plan"))
-    assert run("approve", plan, "--store", store.root).code == Exit.OK
+    assert run("approve", plan, "--store", store.root).code == ExitCode.OK
     assert "is held and approved" in store.run("plan").err
     assert store.run("apply").code == CUT
     assert store.approved() == ""
@@ -113,8 +113,8 @@ def test_it_applies_nothing_on_the_approval_of_another_plan(
 ) -> None:
     before = store.files()
     store.cut(4)
-    assert run("approve", "f" * 16, "--store", store.root).code == Exit.OK
-    assert store.run("apply", *words).code == Exit.CHECK_FAILED
+    assert run("approve", "f" * 16, "--store", store.root).code == ExitCode.OK
+    assert store.run("apply", *words).code == ExitCode.CHECK_FAILED
     assert store.files() == before
     assert store.approved() == "f" * 16, "nothing was carried out, so nothing is used up"
 
@@ -122,14 +122,14 @@ def test_it_applies_nothing_on_the_approval_of_another_plan(
 def test_it_fails_where_an_approval_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "fabrics").touch()
     ran = run("approve", "f" * 16, "--store", tmp_path)
-    assert (ran.code, ran.out) == (Exit.INTERNAL, "")
+    assert (ran.code, ran.out) == (ExitCode.INTERNAL, "")
     assert "fabrics" in ran.err
     assert "is approved" not in ran.err
 
 
 def test_it_refuses_to_approve_what_is_no_hash(store: Store) -> None:
     ran = run("approve", "\x1b[31myes", "--store", store.root)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert r"'\x1b[31myes' is no hash of a plan" in ran.err
     assert store.place.read_fabric() is None
 
@@ -144,7 +144,7 @@ def test_it_names_a_budget_that_is_no_use_and_holds_by_the_default(store: Store)
     store.place.write_fabric({"spec": {"changeBudget": {"nodesPercent": "half"}}})
     store.cut(4)
     ran = store.run("apply")
-    assert ran.code == Exit.CHECK_FAILED
+    assert ran.code == ExitCode.CHECK_FAILED
     assert "spec.changeBudget" in ran.err
 
 
@@ -153,7 +153,7 @@ def test_it_applies_nothing_while_writing_is_paused(store: Store) -> None:
     before = store.files()
     store.cut(7)
     ran = store.run("apply")
-    assert ran.code == Exit.CHECK_FAILED
+    assert ran.code == ExitCode.CHECK_FAILED
     assert "may be carried out; writing is paused" in ran.err
     assert store.files() == before
 
@@ -163,7 +163,7 @@ def test_it_ends_where_it_cannot_read_whether_writing_is_paused(store: Store, co
     store.place.fabrics.mkdir()
     (store.place.fabrics / "default.yaml").write_text("spec: {paused: tr")
     ran = store.run(command)
-    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
     assert "default.yaml" in ran.err
 
 
@@ -174,9 +174,9 @@ def test_it_creates_nothing_before_half_of_the_listed_nodes_are_known(store: Sto
     document["nodes"] += [{"name": f"other-{number}"} for number in range(9)]
     store.nodes.write_text(yaml.safe_dump(document))
     ran = store.run("apply")
-    assert ran.code == Exit.CHECK_FAILED
+    assert ran.code == ExitCode.CHECK_FAILED
     assert "8 of 17 listed nodes are known" in ran.err
-    assert store.run("apply", "--approve", hash_in(ran)).code == Exit.OK
+    assert store.run("apply", "--approve", hash_in(ran)).code == ExitCode.OK
     assert store.files()
 
 
@@ -187,5 +187,5 @@ def test_it_refuses_what_is_no_hash_even_where_nothing_is_held(
     command, *rest = words
     listed = ("--nodes", store.nodes) if command == "apply" else ()
     ran = run(command, "--store", store.root, *listed, *rest)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "'zzz' is no hash of a plan" in ran.err

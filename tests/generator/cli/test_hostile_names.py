@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.outputs.hypernode import is_object_name
 from tests.effort import examples
 from tests.generator.scenes import PAIRS, Scene, domain_names, partition, run
 from topology.model.tree import render_tree
-from topology.synthetic import FabricKind, FabricSpec, derive_truth
+from topology.synthetic import FabricKind, SyntheticSpec, derive_truth
 
-SMALL = FabricSpec(FabricKind.FAT_TREE, 8, radix=4)
+SMALL = SyntheticSpec(FabricKind.FAT_TREE, 8, radix=4)
 NAMES = [
     "\x1b[31mred\x1b[0m",
     "two\nlines\r",
@@ -55,7 +55,7 @@ def test_it_reads_the_true_tree_around_a_switch_called(tmp_path: Path, name: str
     scene = captures_with(tmp_path, name)
     words = ["--lldpcli", tmp_path / "captures", "--nodes", scene.nodes()]
     ran = run("tree", *words, "-o", "json")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert partition(ran.document) == partition(render_tree(derive_truth(scene.damaged)))
     assert all(is_object_name(found) for found in domain_names(ran.document))
     assert ran.out.isascii()
@@ -69,7 +69,7 @@ def test_it_writes_nothing_outside_of_the_store(tmp_path: Path) -> None:
     scene = captures_with(tmp_path / "in", "../../../escape")
     store = tmp_path / "out" / "store"
     ran = run("apply", "--lldpcli", scene.captures(), "--store", store)
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert written
     assert all(path.parent == store / "hypernodes" for path in written)
@@ -81,7 +81,7 @@ def test_it_keeps_the_other_hosts_when_one_calls_itself(tmp_path: Path, name: st
     raw = scene.sweep_text().replace("node-0001 mlx5_0", f"{name} mlx5_0")
     sweep = scene.write("sweep.txt", raw.encode("utf-8", "surrogatepass"))
     ran = run("tree", sweep, "-o", "json")
-    assert ran.code in (Exit.OK, Exit.SKIPPED)
+    assert ran.code in (ExitCode.OK, ExitCode.SKIPPED)
     placed = {node for row in ran.document["tiers"][0]["domains"] for node in row["nodes"]}
     assert set(scene.hosts[1:]) <= placed
     for command in ("tree", "findings", "inspect"):
@@ -96,5 +96,5 @@ def test_it_shows_any_host_name_harmlessly(tmp_path: Path, name: str) -> None:
     sweep = scene.write("any.txt", scene.sweep_text().replace("node-0001", name))
     for command in ("tree", "findings"):
         ran = run(command, sweep)
-        assert ran.code in (Exit.OK, Exit.SKIPPED)
+        assert ran.code in (ExitCode.OK, ExitCode.SKIPPED)
         assert visible(ran.out + ran.err)

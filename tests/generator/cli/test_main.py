@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.cli.main import cli
 from tests.generator.scenes import run
 from topology.model.errors import (
@@ -30,7 +30,7 @@ COMMANDS = (
 
 def test_it_lists_its_commands_in_the_order_in_which_they_are_met() -> None:
     ran = run("--help")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     places = [ran.out.index(f"\n  {name} ") for name in COMMANDS]
     assert places == sorted(places)
 
@@ -38,7 +38,7 @@ def test_it_lists_its_commands_in_the_order_in_which_they_are_met() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_it_explains_each_command(name: str) -> None:
     ran = run(name, "-h")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert ran.out.startswith("Usage: ")
     assert "  -h, --help" in ran.out
 
@@ -58,22 +58,22 @@ def test_it_has_a_command_that_bears_its_own_name(name: str) -> None:
 @pytest.mark.parametrize("words", [["trees"], ["--wrong"], ["tree", "--wrong"]])
 def test_it_calls_wrong_usage_by_its_code(words: list[str]) -> None:
     ran = run(*words)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
 
 
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (ConfigError("x"), Exit.USAGE),
-        (PlacementRequestError("spec", "x"), Exit.USAGE),
-        (StoreError("x"), Exit.NOTHING),
-        (ParseError("x"), Exit.NOTHING),
-        (TopologyError("x\x1b\ny"), Exit.NOTHING),
+        (ConfigError("x"), ExitCode.USAGE),
+        (PlacementRequestError("spec", "x"), ExitCode.USAGE),
+        (StoreError("x"), ExitCode.NOTHING),
+        (ParseError("x"), ExitCode.NOTHING),
+        (TopologyError("x\x1b\ny"), ExitCode.NOTHING),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_it_turns_an_error_into_one_line_and_a_code(
-    monkeypatch: pytest.MonkeyPatch, error: TopologyError, code: Exit
+    monkeypatch: pytest.MonkeyPatch, error: TopologyError, code: ExitCode
 ) -> None:
     @click.command(name="schema")
     def failing() -> None:

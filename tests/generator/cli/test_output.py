@@ -9,7 +9,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from generator.cli.output import MAX_MESSAGE, print_document, print_problems, shorten, table
+from generator.cli.output import (
+    MAX_MESSAGE,
+    print_document,
+    print_problems,
+    shorten_names,
+    render_table,
+)
 from topology.model.errors import ParseError
 
 HOSTILE = "red\x1b[31m\u202e\n#1 {{ ]]"
@@ -41,7 +47,7 @@ def test_it_prints_text_for_people_only_when_asked() -> None:
 
 
 def test_it_aligns_columns_and_leaves_no_blanks_behind() -> None:
-    assert table(("A", "LONG"), [("1", ""), ("three", "x")]).split("\n") == [
+    assert render_table(("A", "LONG"), [("1", ""), ("three", "x")]).split("\n") == [
         "A      LONG",
         "1",
         "three  x",
@@ -49,7 +55,7 @@ def test_it_aligns_columns_and_leaves_no_blanks_behind() -> None:
 
 
 def test_it_prints_a_table_without_rows() -> None:
-    assert table(("A", "B"), []) == "A  B"
+    assert render_table(("A", "B"), []) == "A  B"
 
 
 @pytest.mark.parametrize(
@@ -90,4 +96,4 @@ def test_it_prints_a_hostile_problem_on_one_line_of_bounded_length() -> None:
     ],
 )
 def test_it_shortens_lists_of_names(names: list[str], shown: str) -> None:
-    assert shorten(names) == shown
+    assert shorten_names(names) == shown

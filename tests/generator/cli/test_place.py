@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.cli.main import cli
 from generator.placement.answer import render_placement
 from generator.placement.cluster.snapshot import build_snapshot
@@ -57,7 +57,7 @@ def place_in(scene: Scene, file: Path, *words: object) -> Ran:
 
 def test_it_prints_the_document_of_the_contract(scene: Scene, tmp_path: Path) -> None:
     ran = place_in(scene, write_request(tmp_path, groups=[{"name": "w", "count": 2}]), "-o", "json")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert list(ran.document) == DOCUMENT_KEYS
     request = parse_request(request_document(groups=[{"name": "w", "count": 2}]))
     expected = place(build_snapshot(derive_truth(scene.damaged), {}), request)
@@ -82,13 +82,13 @@ def test_it_places_in(scene: Scene, tmp_path: Path, words: tuple[str, ...]) -> N
     scene.sweep()
     scene.nodes()
     if not (scene.root / "hypernodes").exists():
-        assert run("apply", "--store", scene.root / "store").code == Exit.OK
+        assert run("apply", "--store", scene.root / "store").code == ExitCode.OK
         (scene.root / "store" / "hypernodes").rename(scene.root / "hypernodes")
     options = [word if word.startswith("--") else scene.root / word for word in words]
     slots = 8 if "--nodes" in words else 1
     file = write_request(tmp_path, groups=[{"name": "w", "count": 4 * slots}])
     ran = run("place", "-f", file, *options, "-o", "json")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert ran.document["feasible"]
     assert len(set(ran.document["assignment"]["w"])) == 4
 
@@ -98,20 +98,20 @@ def test_it_reads_stdin_and_yaml(scene: Scene) -> None:
     text += "spec: {groups: [{name: w, count: 2}]}\r\n"
     words = ["place", "-f", "-", "--tree", str(scene.root / "tree.json"), "-o", "json"]
     result = CliRunner().invoke(cli, words, input=text.encode())
-    assert (result.exit_code, json.loads(result.stdout)["feasible"]) == (Exit.OK, True)
+    assert (result.exit_code, json.loads(result.stdout)["feasible"]) == (ExitCode.OK, True)
 
 
 @pytest.mark.parametrize(
     ("count", "words", "code"),
     [
-        pytest.param(2, (), Exit.OK, id="feasible"),
-        pytest.param(2, ("--check",), Exit.OK, id="feasible and checked"),
-        pytest.param(100, (), Exit.OK, id="infeasible, which is an answer"),
-        pytest.param(100, ("--check",), Exit.CHECK_FAILED, id="infeasible and checked"),
+        pytest.param(2, (), ExitCode.OK, id="feasible"),
+        pytest.param(2, ("--check",), ExitCode.OK, id="feasible and checked"),
+        pytest.param(100, (), ExitCode.OK, id="infeasible, which is an answer"),
+        pytest.param(100, ("--check",), ExitCode.CHECK_FAILED, id="infeasible and checked"),
     ],
 )
 def test_it_exits_with_what_was_asked(
-    scene: Scene, tmp_path: Path, count: int, words: tuple[str, ...], code: Exit
+    scene: Scene, tmp_path: Path, count: int, words: tuple[str, ...], code: ExitCode
 ) -> None:
     file = write_request(tmp_path, groups=[{"name": "w", "count": count}])
     assert place_in(scene, file, *words).code == code
@@ -130,7 +130,7 @@ def test_it_exits_with_what_was_asked(
 )
 def test_it_answers(scene: Scene, tmp_path: Path, spec: dict[str, Any], kind: str) -> None:
     ran = place_in(scene, write_request(tmp_path, **spec), "-o", "json")
-    assert (ran.code, ran.document["reason"]["kind"]) == (Exit.OK, kind)
+    assert (ran.code, ran.document["reason"]["kind"]) == (ExitCode.OK, kind)
 
 
 def test_it_shows_a_placement_by_domain(scene: Scene, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_it_shows_pods_that_stay_pending(scene: Scene, tmp_path: Path) -> None:
 def test_it_escapes_names_that_would_act_on_a_terminal(scene: Scene, tmp_path: Path) -> None:
     groups = [{"name": "w\n\x1b[31m\u202e", "count": 2}]
     ran = place_in(scene, write_request(tmp_path, groups=groups))
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert all(line.isprintable() for line in ran.out.splitlines())
     assert len(ran.out.splitlines()) == 3
 
@@ -220,7 +220,7 @@ def test_it_reads_skipped_input_aloud(tmp_path: Path) -> None:
     (scene.reports() / "bad.yaml").write_bytes(b"")
     file = write_request(tmp_path, groups=[{"name": "w", "count": 2}])
     ran = run("place", "-f", file, "--reports", scene.reports(), "-o", "json")
-    assert (ran.code, ran.document["feasible"]) == (Exit.SKIPPED, True)
+    assert (ran.code, ran.document["feasible"]) == (ExitCode.SKIPPED, True)
     assert "skipped:" in ran.err
 
 
@@ -256,7 +256,7 @@ def test_it_refuses_a_file_that_is(scene: Scene, tmp_path: Path, raw: bytes, why
     file = tmp_path / "bad.yaml"
     file.write_bytes(raw)
     ran = place_in(scene, file)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert ran.err.startswith(f"error: {file}")
     assert why in ran.err
     assert ran.err.rstrip("\n").isprintable()
@@ -286,7 +286,7 @@ def test_it_names_file_and_field_of(
 ) -> None:
     file = write_request(tmp_path, **spec)
     ran = place_in(scene, file)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert ran.err.startswith(f"error: {file}: {why}")
     assert ran.err.count("\n") == 1
 
@@ -312,7 +312,7 @@ def test_it_refuses_running_gangs_that_are(
     running = tmp_path / "running.yaml"
     running.write_bytes(content)
     ran = place_in(scene, write_request(tmp_path), "--running", running)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert ran.err.startswith(f"error: {running}: ")
     assert why in ran.err
 
@@ -338,7 +338,7 @@ def test_it_refuses_as_usage(
     if words[-1:] == ("TREE",):
         words = (*words[:-1], "--tree", str(scene.root / "tree.json"))
     ran = run("place", "-f", write_request(tmp_path), *words)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert why in ran.err
 
 
@@ -346,12 +346,12 @@ def test_it_refuses_a_tree_beside_another_source(scene: Scene, tmp_path: Path) -
     ran = place_in(
         scene, write_request(tmp_path), "--reports", scene.root / "store/neighborreports"
     )
-    assert (ran.code, "name no other source" in ran.err) == (Exit.USAGE, True)
+    assert (ran.code, "name no other source" in ran.err) == (ExitCode.USAGE, True)
 
 
 def test_it_refuses_a_file_that_is_not_there(scene: Scene, tmp_path: Path) -> None:
     ran = place_in(scene, tmp_path / "absent.yaml")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "absent.yaml: cannot be read: No such file" in ran.err
 
 
@@ -360,6 +360,6 @@ def test_it_says_that_arguments_of_volcanos_plugin_change_nothing(
 ) -> None:
     options = {"arguments": {"weight": 10}}
     ran = place_in(scene, write_request(tmp_path, preset="volcano", options=options))
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert "ignored: options.arguments" in ran.err
     assert "ignored" not in place_in(scene, write_request(tmp_path, preset="volcano")).err

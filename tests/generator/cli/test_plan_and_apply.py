@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.outputs.hypernode import lint, parse_manifest
 from generator.store.directory import read_hypernodes
 from tests.generator.scenes import RAILS, Scene, domain_names, run
-from topology.synthetic import FabricKind, FabricSpec
+from topology.synthetic import FabricKind, SyntheticSpec
 
 pytestmark = pytest.mark.wheel
 
-SMALL = FabricSpec(FabricKind.FAT_TREE, 8, radix=4)
+SMALL = SyntheticSpec(FabricKind.FAT_TREE, 8, radix=4)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def child_member(name: str) -> dict[str, object]:
 def test_it_plans_bottom_up_what_a_new_store_lacks(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, RAILS)
     ran = run("plan", "--store", scene.store(), "-o", "json")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert {row["op"] for row in ran.document} == {"create"}
     tiers = [row["tier"] for row in ran.document]
     assert tiers == sorted(tiers)
@@ -59,9 +59,9 @@ def test_it_has_nothing_left_to_plan_after_apply(scene: Scene) -> None:
     store = scene.store()
     planned = run("plan", "--store", store, "-o", "json").document
     applied = run("apply", "--store", store, "-o", "json")
-    assert (applied.code, applied.document) == (Exit.OK, planned)
+    assert (applied.code, applied.document) == (ExitCode.OK, planned)
     again = run("plan", "--store", store, "-o", "json")
-    assert (again.code, again.document) == (Exit.OK, [])
+    assert (again.code, again.document) == (ExitCode.OK, [])
     assert run("apply", "--store", store, "-o", "json").document == []
 
 
@@ -69,7 +69,7 @@ def test_it_writes_the_same_from_a_sweep_as_from_reports(scene: Scene) -> None:
     store = scene.store()
     run("apply", "--store", store)
     ran = run("plan", scene.sweep(), "--store", store, "-o", "json")
-    assert (ran.code, ran.document) == (Exit.OK, [])
+    assert (ran.code, ran.document) == (ExitCode.OK, [])
 
 
 def test_it_compares_with_a_folder_of_hypernodes_instead(scene: Scene) -> None:
@@ -78,14 +78,14 @@ def test_it_compares_with_a_folder_of_hypernodes_instead(scene: Scene) -> None:
     rows = [yaml.safe_load(file.read_text()) for file in (store / "hypernodes").iterdir()]
     scene.write("observed/all.json", json.dumps({"kind": "HyperNodeList", "items": rows}))
     ran = run("plan", scene.sweep(), "--observed", scene.root / "observed", "-o", "json")
-    assert (ran.code, ran.document) == (Exit.OK, [])
+    assert (ran.code, ran.document) == (ExitCode.OK, [])
 
 
 @pytest.mark.parametrize("both", [True, False])
 def test_it_wants_exactly_one_thing_to_compare_with(scene: Scene, *, both: bool) -> None:
     words = ["--store", scene.store(), "--observed", scene.root] if both else []
     ran = run("plan", scene.sweep(), *words)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "--observed" in ran.err
 
 
@@ -101,14 +101,14 @@ def test_it_keeps_the_names_of_the_observed_hypernodes(scene: Scene) -> None:
         file.unlink()
         (folder / f"kept-{file.name}").write_text(text)
     ran = run("plan", "--store", store, "-o", "json")
-    assert (ran.code, ran.document) == (Exit.OK, []), ran.err
+    assert (ran.code, ran.document) == (ExitCode.OK, []), ran.err
 
 
 def test_it_fails_a_check_as_long_as_something_would_change(scene: Scene) -> None:
     store = scene.store()
-    assert run("plan", "--store", store, "--check").code == Exit.CHECK_FAILED
+    assert run("plan", "--store", store, "--check").code == ExitCode.CHECK_FAILED
     run("apply", "--store", store)
-    assert run("plan", "--store", store, "--check").code == Exit.OK
+    assert run("plan", "--store", store, "--check").code == ExitCode.OK
 
 
 @pytest.mark.parametrize("command", ["plan", "findings"])
@@ -119,7 +119,7 @@ def test_it_names_skipped_input_also_when_a_check_fails(scene: Scene, command: s
     words = ["--store", store] if command == "plan" else ["--reports", store / "neighborreports"]
     nodes = [] if command == "plan" else ["--nodes", scene.nodes()]
     ran = run(command, *words, *nodes, "--check")
-    assert ran.code == Exit.CHECK_FAILED
+    assert ran.code == ExitCode.CHECK_FAILED
     assert "broken.yaml" in ran.err
 
 
@@ -134,7 +134,7 @@ def test_it_leaves_foreign_hypernodes_alone_and_says_what_they_stand_in_the_way_
     (store / "hypernodes" / f"{first}.yaml").write_text(foreign)
     (store / "hypernodes" / "other.yaml").write_text(other)
     ran = run("apply", "--store", store)
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert f"HyperNode {first} is left out" in ran.err
     assert (store / "hypernodes" / f"{first}.yaml").read_text() == foreign
     assert (store / "hypernodes" / "other.yaml").read_text() == other
@@ -147,7 +147,7 @@ def test_it_counts_only_hypernodes_that_it_could_replace_in_the_store(scene: Sce
     file = max(folder.iterdir())  # the spine, which nothing lists
     file.rename(folder / "elsewhere.yaml")
     ran = run("plan", "--store", store, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert [(row["op"], row["name"]) for row in ran.document] == [("create", file.stem)]
     assert "elsewhere.yaml" in ran.err
 
@@ -156,7 +156,7 @@ def test_it_plans_around_a_cycle_of_foreign_hypernodes(scene: Scene) -> None:
     for name, other in (("one", "two"), ("two", "one")):
         scene.write(f"observed/{name}.yaml", hypernode(name, members=[child_member(other)]))
     ran = run("plan", scene.sweep(), "--observed", scene.root / "observed", "-o", "json")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert {row["op"] for row in ran.document} == {"create"}
 
 
@@ -182,7 +182,7 @@ def test_it_deletes_nothing_when_reports_are(scene: Scene, spoil: object, comman
     assert callable(spoil)
     spoil(store / "neighborreports")
     ran = run(command, "--store", store, "-o", "json")
-    assert ran.code in (Exit.SKIPPED, Exit.NOTHING)
+    assert ran.code in (ExitCode.SKIPPED, ExitCode.NOTHING)
     assert ran.out == "" or ran.document == []
     assert ran.err
     assert read_hypernodes(store / "hypernodes") == before
@@ -194,7 +194,7 @@ def test_it_plans_nothing_from_hypernodes_that_make_no_tree(scene: Scene) -> Non
     for name, other in (("one", "two"), ("two", "one")):
         scene.write(f"cyclic/{name}.yaml", hypernode(name, members=[child_member(other)]))
     ran = run("plan", "--hypernodes", scene.root / "cyclic", "--store", store)
-    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
     assert "cycle: " in ran.err
 
 
@@ -204,10 +204,10 @@ def test_it_stops_at_the_first_failed_write_and_goes_on_next_time(scene: Scene) 
     obstacle = store / "hypernodes" / f"{names[1]}.yaml"
     obstacle.mkdir(parents=True)
     ran = run("apply", "--store", store, "-o", "json")
-    assert ran.code == Exit.INTERNAL
+    assert ran.code == ExitCode.INTERNAL
     assert [row["name"] for row in ran.document] == names[:1]
     assert f"{len(names) - 1} actions not done" in ran.err
     obstacle.rmdir()
     again = run("apply", "--store", store, "-o", "json")
-    assert again.code == Exit.OK
+    assert again.code == ExitCode.OK
     assert [row["name"] for row in again.document] == names[1:]

@@ -12,18 +12,18 @@ import jsonschema
 import pytest
 import yaml
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.objects.plane_config import PlaneChoice, parse_planes, read_planes
 from generator.placement.cluster.snapshot import Snapshot
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore, read_hypernodes
-from generator.store.watched_directory import ServedFolder
+from generator.store.watched_directory import WatchedDirectory
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.networks import infiniband, linked, rdma, with_ports
 from topology.model.errors import ConfigError
 from topology.model.facts import GpuDistance, Medium
 from topology.planes.policy import PlanePolicy, PortRule
-from topology.reports.neighbor_report import report_of
+from topology.reports.neighbor_report import build_report
 
 HOSTS = [f"h{number}" for number in range(8)]
 POLICIES = """
@@ -45,7 +45,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
             linked("eno1", "sw1", 1),
         ]
         device = with_ports(host, ports).device
-        store.write_report(report_of(device, name=host))
+        store.write_report(build_report(device, name=host))
     return store.reports
 
 
@@ -62,7 +62,7 @@ def domains(document: dict[str, Any]) -> list[list[str]]:
 
 def test_it_lists_each_network_with_its_ports_and_why(reports: Path) -> None:
     ran = run("planes", "--reports", reports, "-o", "json")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     compute, management = ran.document
     assert (compute["name"], compute["switches"]) == ("compute", ["leaf0", "leaf1", "pool1"])
     assert (management["name"], management["switches"]) == ("management", ["sw1"])
@@ -105,7 +105,7 @@ def test_it_names_the_network_that_a_node_has_no_link_in(tmp_path: Path) -> None
     store = DirectoryStore(tmp_path / "store")
     for host, to in (("h1", "leaf1"), ("h2", "oob1")):
         device = with_ports(host, [linked("eth0", to)]).device
-        store.write_report(report_of(device, name=host))
+        store.write_report(build_report(device, name=host))
     words = ("--reports", store.reports, "--plane", "management", "-o", "json")
     assert run("tree", *words).document["unplaced"] == [
         {"node": "h1", "reason": "no link in the management plane is known"}
@@ -150,14 +150,14 @@ def test_it_places_in_the_network_that_the_request_names(
     file.write_text(json.dumps(request))
     words = ("-f", file, "--reports", reports, "--planes", policies, "-o", "json")
     ran = run("place", *words)
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert ran.document["feasible"] is (num_domains == 1)
 
 
 def test_it_serves_the_network_that_was_asked_for(reports: Path, policies: Path) -> None:
     snapshots: list[Snapshot] = []
     rounds = ReconcileLoop(
-        ServedFolder(reports.parent),
+        WatchedDirectory(reports.parent),
         LoopConfig(
             period=timedelta(minutes=1),
             now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
@@ -178,28 +178,28 @@ def test_it_starts_no_server_on_a_file_of_planes_that_is_wrong(
     wrong.write_text("planes: {}")
     words = ("serve", "--store", reports.parent, "--insecure-loopback", "--listen", "127.0.0.1:0")
     ran = run(*words, "--planes", wrong)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "planes.yaml:1: planes" in ran.err
 
 
 @pytest.mark.parametrize("command", ["planes", "tree", "findings"])
 def test_it_refuses_a_network_that_no_port_is_in(command: str, reports: Path) -> None:
     ran = run(command, "--reports", reports, "--plane", "nfs\x1b")
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "no port is in 'nfs\\x1b'; planes with ports: compute, management" in ran.err
 
 
 def test_it_refuses_to_choose_a_network_of_hypernodes(tmp_path: Path) -> None:
     for more in (("--plane", "compute"), ("--planes", __file__)):
         ran = run("tree", "--hypernodes", tmp_path, *more)
-        assert ran.code == Exit.USAGE
+        assert ran.code == ExitCode.USAGE
         assert "is a tree already" in ran.err
-    assert run("planes", "--hypernodes", tmp_path).code == Exit.USAGE
+    assert run("planes", "--hypernodes", tmp_path).code == ExitCode.USAGE
 
 
 def test_it_says_when_nothing_was_read(tmp_path: Path) -> None:
-    assert run("planes", "--reports", tmp_path).code == Exit.NOTHING
-    assert run("planes").code == Exit.USAGE
+    assert run("planes", "--reports", tmp_path).code == ExitCode.NOTHING
+    assert run("planes").code == ExitCode.USAGE
 
 
 def test_it_reads_a_sweep_as_one_network(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_it_refuses_a_file_that_cannot_be_read(reports: Path, tmp_path: Path) ->
     large = tmp_path / "large.yaml"
     large.write_bytes(b"#" * ((1 << 20) + 1))
     ran = run("tree", "--reports", reports, "--planes", large)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "larger than" in ran.err
 
 
@@ -308,7 +308,7 @@ def test_it_tells_the_subnets_of_reports_apart(tmp_path: Path) -> None:
     for number, host in enumerate(HOSTS[:4]):
         subnet = f"fe8000000000000{number % 2 + 1}"
         device = with_ports(host, [infiniband(linked("mlx5_0/1", f"s{number % 2}"), subnet)]).device
-        store.write_report(report_of(device, name=host))
+        store.write_report(build_report(device, name=host))
     file = tmp_path / "planes.yaml"
     file.write_text("planes: [{name: b, any: [{subnets: [fe80000000000002]}]}]")
     ran = run("planes", "--reports", store.reports, "--planes", file, "-o", "json")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.cli.main import cli
 from tests.generator.scenes import PAIRS, Ran, Scene
 
@@ -40,27 +40,27 @@ def test_it_shows_the_name_by_which_it_is_called() -> None:
 )
 def test_it_asks_the_cluster_for(words: str) -> None:
     ran = plugin(*words.split())
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "kubeconfig /nowhere/" in ran.err
 
 
 def test_it_reads_files_where_they_are_named(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, PAIRS)
     reports = scene.reports()
-    assert plugin("tree", "--reports", reports).code == Exit.OK
-    assert plugin("tree", env={"TOPONAUT_TREE_REPORTS": str(reports)}).code == Exit.OK
+    assert plugin("tree", "--reports", reports).code == ExitCode.OK
+    assert plugin("tree", env={"TOPONAUT_TREE_REPORTS": str(reports)}).code == ExitCode.OK
     plan = plugin("plan", "--reports", reports, "--store", scene.store())
-    assert plan.code == Exit.OK, plan.err
+    assert plan.code == ExitCode.OK, plan.err
 
 
 def test_it_tells_wrong_options_as_ever() -> None:
     ran = plugin("tree", "--no-such-option")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "Usage: kubectl toponaut tree" in ran.err
     assert "No such option" in ran.err
 
 
 def test_it_serves_nothing_unasked() -> None:
     ran = plugin("serve", "--insecure-loopback")
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "either --store or --kube" in ran.err

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.rpc.auth.tls import TlsFiles
-from generator.server.endpoints import Ports, new_metrics
-from generator.server.settings import PortSettings
+from generator.server.endpoints import Endpoints, build_metrics
+from generator.server.settings import EndpointSettings
 from tests.generator.rpc.credentials import Pki
 from tests.generator.scenes import run
 from topology.model.errors import ConfigError
@@ -36,19 +36,19 @@ def test_it_refuses_to_serve_with(tmp_path: Path, words: str, why: str) -> None:
     (tmp_path / "store").mkdir()
     given = [files.get(word, word) for word in words.split()]
     ran = run("serve", "--store", tmp_path / "store", *given)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert why in ran.err
 
 
 def test_it_leaves_no_port_open_when_one_cannot_be_had() -> None:
-    metrics = new_metrics()
-    first = Ports(PortSettings(metrics="127.0.0.1:0"), metrics, period_s=1)
+    metrics = build_metrics()
+    first = Endpoints(EndpointSettings(metrics="127.0.0.1:0"), metrics, period_s=1)
     with pytest.raises(ConfigError, match="is not an address"):
-        Ports(PortSettings(metrics="127.0.0.1:0", health="nonsense"), metrics, period_s=1)
+        Endpoints(EndpointSettings(metrics="127.0.0.1:0", health="nonsense"), metrics, period_s=1)
     first.stop()
 
 
 def test_it_opens_no_port_with_certificates_that_are_none(tmp_path: Path) -> None:
     absent = TlsFiles(tmp_path / "a", tmp_path / "b")
     with pytest.raises(ConfigError, match="No such file"):
-        Ports(PortSettings(tls=absent), new_metrics(), period_s=1)
+        Endpoints(EndpointSettings(tls=absent), build_metrics(), period_s=1)

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from tests.generator.scenes import PAIRS, RAILS, Scene, domain_names, partition, run
 from topology.model.tree import render_tree
 from topology.synthetic import derive_truth
@@ -64,7 +64,7 @@ PAIR_INPUTS: dict[str, Words] = {
 @pytest.mark.parametrize("words", RAIL_INPUTS.values(), ids=RAIL_INPUTS.keys())
 def test_it_reads_the_true_tree_of_rails_from(rails: Scene, words: Words) -> None:
     ran = run("tree", *words(rails), "-o", "json")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert ran.err == ""
     assert partition(ran.document) == partition(render_tree(derive_truth(rails.damaged)))
     assert ran.document["unplaced"] == []
@@ -73,7 +73,7 @@ def test_it_reads_the_true_tree_of_rails_from(rails: Scene, words: Words) -> Non
 @pytest.mark.parametrize("words", PAIR_INPUTS.values(), ids=PAIR_INPUTS.keys())
 def test_it_reads_the_true_tree_of_mlag_pairs_from(pairs: Scene, words: Words) -> None:
     ran = run("tree", *words(pairs), "-o", "json")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert partition(ran.document) == partition(render_tree(derive_truth(pairs.damaged)))
 
 
@@ -87,9 +87,9 @@ def test_it_names_domains_alike_from_reports_and_from_a_sweep(rails: Scene) -> N
 def test_it_reads_back_the_tree_of_the_hypernodes_that_it_writes(rails: Scene) -> None:
     store = rails.store()
     first = run("tree", "--reports", store / "neighborreports", "-o", "json").document
-    assert run("apply", "--store", store).code == Exit.OK
+    assert run("apply", "--store", store).code == ExitCode.OK
     again = run("tree", "--hypernodes", store / "hypernodes", "-o", "json")
-    assert again.code == Exit.OK, again.err
+    assert again.code == ExitCode.OK, again.err
     assert partition(again.document) == partition(first)
     assert domain_names(again.document) == domain_names(first)
     assert [tier["name"] for tier in again.document["tiers"]] == ["leaf", "spine", "core"][
@@ -121,7 +121,7 @@ def test_it_prints_one_document_and_nothing_else(rails: Scene, command: str, for
 def test_it_keeps_stdout_a_document_when_input_is_skipped(rails: Scene) -> None:
     bad = rails.write("bad/sweep.txt", rails.sweep_text() + "\n[1] nonsense\n")
     ran = run("tree", bad, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert partition(ran.document) == partition(render_tree(derive_truth(rails.damaged)))
     assert f"skipped: {bad}:" in ran.err
 
@@ -129,7 +129,7 @@ def test_it_keeps_stdout_a_document_when_input_is_skipped(rails: Scene) -> None:
 @pytest.mark.parametrize("command", ["tree", "findings", "plan"])
 def test_it_wants_a_source(command: str) -> None:
     ran = run(command)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "--ibnetdiscover" in ran.err or "--store" in ran.err
 
 
@@ -144,7 +144,7 @@ def test_it_wants_a_source(command: str) -> None:
 )
 def test_it_refuses(options: list[str], problem: str) -> None:
     ran = run("tree", *options)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert problem in ran.err
 
 
@@ -152,7 +152,7 @@ def test_it_takes_hypernodes_for_a_tree_of_their_own(rails: Scene) -> None:
     store = rails.store()
     run("apply", "--store", store)
     ran = run("tree", "--hypernodes", store / "hypernodes", rails.sweep())
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "no other source" in ran.err
 
 
@@ -167,7 +167,7 @@ def test_it_refuses_options_that_hypernodes_have_answered(
     rails.write("tree.json", run("tree", rails.sweep(), "-o", "json").out)
     text = str(rails.root / value) if option == "--previous" else value
     ran = run("tree", "--hypernodes", store / "hypernodes", option, text)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert option in ran.err
 
 
@@ -176,7 +176,7 @@ def test_it_places_of_hypernodes_only_what_the_node_list_has(rails: Scene) -> No
     run("apply", "--store", store)
     listed = rails.kube_nodes(*rails.hosts[:-1], "node-new")
     ran = run("tree", "--hypernodes", store / "hypernodes", "--nodes", listed, "-o", "json")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     placed = {node for row in ran.document["tiers"][0]["domains"] for node in row["nodes"]}
     assert placed == set(rails.hosts[:-1])
     assert [row["node"] for row in ran.document["unplaced"]] == ["node-new"]
@@ -194,7 +194,7 @@ def test_it_places_of_hypernodes_only_what_the_node_list_has(rails: Scene) -> No
 )
 def test_it_refuses_tier_names_that_name_nothing(rails: Scene, names: str, says: str) -> None:
     ran = run("tree", rails.sweep(), "--tier-names", names)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert says in ran.err
 
 
@@ -202,7 +202,7 @@ def test_it_tells_where_to_look_when_no_host_has_a_name(rails: Scene) -> None:
     text = re.sub(r"node-\d+ mlx5_\d", "MT4129 ConnectX7", rails.sweep_text())
     sweep = rails.write("nameless.txt", text)
     tree, findings = run("tree", sweep), run("findings", sweep, "--kind", "unresolved-host")
-    assert (tree.code, findings.code) == (Exit.OK, Exit.OK)
+    assert (tree.code, findings.code) == (ExitCode.OK, ExitCode.OK)
     assert "findings with the same options" in tree.out
     assert findings.out.count("unresolved-host") == 4 * len(rails.hosts)
 
@@ -228,7 +228,7 @@ def test_it_keeps_the_names_of_the_previous_tree(rails: Scene) -> None:
 def test_it_takes_options_from_the_environment(rails: Scene, name: str) -> None:
     source = rails.reports() if name == "REPORTS" else rails.sweep()
     ran = run("tree", "-o", "json", env={f"TOPONAUT_TREE_{name}": str(source)})
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert len(ran.document["tiers"][0]["domains"]) > 1
 
 
@@ -247,12 +247,12 @@ def program(
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        pytest.param(["bad.txt", "sweep.txt"], Exit.SKIPPED, id="with one bad file of two"),
-        pytest.param(["bad.txt"], Exit.NOTHING, id="with a bad file alone"),
+        pytest.param(["bad.txt", "sweep.txt"], ExitCode.SKIPPED, id="with one bad file of two"),
+        pytest.param(["bad.txt"], ExitCode.NOTHING, id="with a bad file alone"),
     ],
 )
 def test_it_exits_as_a_program_with_the_same_codes(
-    rails: Scene, words: list[str], code: Exit
+    rails: Scene, words: list[str], code: ExitCode
 ) -> None:
     rails.sweep()
     rails.write("bad.txt", "")
@@ -264,14 +264,14 @@ def test_it_prints_under_a_locale_that_knows_ascii_only(tmp_path: Path) -> None:
     odd.write_text("Switch 4 \u00fcber\n" * 3)
     done = program("inspect", odd, PYTHONIOENCODING="ascii:strict", PYTHONUTF8="0")
     assert b"Traceback" not in done.stderr
-    assert done.returncode in (Exit.SKIPPED, Exit.NOTHING)
+    assert done.returncode in (ExitCode.SKIPPED, ExitCode.NOTHING)
 
 
 @pytest.mark.parametrize("words", [["schema", "tree"], ["tree", "--help"]])
 def test_it_says_in_one_line_that_there_is_no_room_for_its_answer(words: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = program(*words, stdout=full.fileno())
-    assert done.returncode == Exit.INTERNAL
+    assert done.returncode == ExitCode.INTERNAL
     assert done.stderr == b"error: cannot write the answer: No space left on device\n"
 
 
@@ -280,7 +280,7 @@ def test_it_answers_by_its_code_where_stdout_is_closed(rails: Scene) -> None:
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", *words], check=False, capture_output=True
     )
-    assert (done.returncode, done.stderr) == (Exit.OK, b"")
+    assert (done.returncode, done.stderr) == (ExitCode.OK, b"")
 
 
 def test_it_ends_quietly_when_its_reader_has_gone(rails: Scene) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
-from generator.server.replica import DEFAULT_NAMESPACE, namespace_of
+from generator.cli.exit_codes import ExitCode
+from generator.server.replica import DEFAULT_NAMESPACE, find_namespace
 from tests.generator.scenes import run
 
 LOOPBACK = ("--insecure-loopback", "--listen", "127.0.0.1:0")
@@ -23,7 +23,7 @@ LOOPBACK = ("--insecure-loopback", "--listen", "127.0.0.1:0")
 )
 def test_it_refuses_to_serve_where(words: tuple[str, ...], why: str) -> None:
     ran = run("serve", *words, *LOOPBACK)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert why in ran.err
 
 
@@ -37,13 +37,13 @@ def test_it_refuses_to_serve_where(words: tuple[str, ...], why: str) -> None:
 )
 def test_it_approves_nothing_where(words: tuple[str, ...], why: str) -> None:
     ran = run("approve", "0" * 16, *words)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert why in ran.err
 
 
 def test_it_is_in_the_namespace_that_it_is_told_or_that_of_its_token(tmp_path: Path) -> None:
     file = tmp_path / "namespace"
-    assert namespace_of({}, file) == DEFAULT_NAMESPACE
+    assert find_namespace({}, file) == DEFAULT_NAMESPACE
     file.write_text("fabric\n")
-    assert namespace_of({}, file) == "fabric"
-    assert namespace_of({"POD_NAMESPACE": "here"}, file) == "here"
+    assert find_namespace({}, file) == "fabric"
+    assert find_namespace({"POD_NAMESPACE": "here"}, file) == "here"

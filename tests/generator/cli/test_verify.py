@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.simulation import verify_runs
-from generator.simulation.verify import Score, Verdict
+from generator.simulation.verify import RunScore, TreeVerdict
 from tests.generator.scenes import run
 from topology.synthetic import FaultSpec, RandomSource, Wiring
 
@@ -32,9 +32,9 @@ def test_it_says_in_a_table_what_was_tried() -> None:
     assert total.startswith("2 runs: ")
 
 
-def silently_wrong(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Score:
+def silently_wrong(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> RunScore:
     del wiring, faults, rng
-    return Score(Verdict.SILENT, 1, 0, 0)
+    return RunScore(TreeVerdict.SILENT, 1, 0, 0)
 
 
 def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
@@ -44,11 +44,11 @@ def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
     faults = ("--lose-links", "2.5%", "--swap", "5%", "--lose-host", 1, "--shuffle-hosts")
     lost = ("--lose-switch", 1, "--lose-rank", 2, "--lose", "node-0003")
     ran = run(*SMALL, *faults, *lost, "--first-seed", 7, "--seeds", 2, "--jobs", 1)
-    assert ran.code == Exit.CHECK_FAILED
+    assert ran.code == ExitCode.CHECK_FAILED
     (line,) = [line for line in ran.out.splitlines() if line.startswith("to repeat")]
     words = shlex.split(line.partition(": toponaut ")[2])
     again = run(*words, "--jobs", 1)
-    assert again.code == Exit.CHECK_FAILED
+    assert again.code == ExitCode.CHECK_FAILED
     assert line in again.out.splitlines()
     assert "--first-seed 7" in line
 
@@ -74,7 +74,7 @@ def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
 )
 def test_it_refuses_what_makes_no_fabric(words: tuple[str, ...], said: str) -> None:
     ran = run("verify", "--seeds", 1, *words)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert said in ran.err
 
 
@@ -95,7 +95,7 @@ def test_it_repeats_no_run_that_its_journal_has(
     assert json.loads(lines[1])["command"].endswith("--lose-links 10% --seeds 1 --first-seed 1")
     monkeypatch.setattr(verify_runs, "run", silently_wrong)
     assert run(*words, "--seeds", 2) == first
-    assert run(*words, "--seeds", 3).code == Exit.CHECK_FAILED
+    assert run(*words, "--seeds", 3).code == ExitCode.CHECK_FAILED
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 3
 
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.ingest.claims import Intake, take_reports
+from generator.ingest.claims import ClaimBuilder, build_claims
 from generator.ingest.sources import read_captures
 from tests.effort import examples
 from tests.generator.scenes import RAILS, Scene
 from tests.topology.incremental.changes import SPECS, built
-from topology.model.claims import Origin, spell_out
+from topology.model.claims import Origin, expand_claims
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
@@ -25,7 +25,7 @@ from topology.reports.neighbor_report import (
     SweepPart,
     parse_report,
     render_report,
-    report_of,
+    build_report,
 )
 from topology.reports.sweep_parts import split_sweep
 from topology.synthetic import report_claims
@@ -41,7 +41,7 @@ SWEEP = (
 def report(name: str, age: timedelta | None = None) -> NeighborReport:
     device = Device(DeviceKind.HOST, name, (Id(IdKind.NODE_NAME, name),))
     observed = None if age is None else (NOW - age).isoformat()
-    return report_of(device, name=name, status=ReportStatus(observed_at=observed))
+    return build_report(device, name=name, status=ReportStatus(observed_at=observed))
 
 
 def sweep(node: str, digit: int, minute: int, subnet: str = "fe80") -> list[NeighborReport]:
@@ -53,7 +53,7 @@ def sweep(node: str, digit: int, minute: int, subnet: str = "fe80") -> list[Neig
 def swept_switches(reports: list[NeighborReport]) -> list[str]:
     return sorted(
         found.value
-        for claim in spell_out(take_reports(reports).claims)
+        for claim in expand_claims(build_claims(reports).claims)
         if claim.origin is Origin.SWEEP and claim.device.kind is DeviceKind.SWITCH
         for found in claim.device.ids
         if found.kind is IdKind.NODE_GUID
@@ -85,7 +85,7 @@ def test_it_falls_back_to_the_older_sweep_when_the_newest_is_damaged() -> None:
         broken.model_copy(update={"spec": broken.spec.model_copy(update={"sweep": spoiled})}),
     ]
     assert swept_switches(reports) == [guid(1)]
-    (problem,) = take_reports(reports).problems
+    (problem,) = build_claims(reports).problems
     assert "b.sweep.* of subnet fe80: sweep damaged" in str(problem)
 
 
@@ -94,7 +94,7 @@ def test_it_shows_the_names_of_reports_and_subnets_safely() -> None:
     assert part.spec.sweep is not None
     damaged = part.spec.sweep.model_copy(update={"facts": "????"})
     spec = part.spec.model_copy(update={"sweep": damaged})
-    (problem,) = take_reports([part.model_copy(update={"spec": spec})]).problems
+    (problem,) = build_claims([part.model_copy(update={"spec": spec})]).problems
     assert str(problem).startswith("a.sweep.* of subnet \\x1b[31mfe80: sweep damaged")
 
 
@@ -103,7 +103,7 @@ def test_it_counts_no_sweep_of_which_a_part_is_missing() -> None:
     part = whole.spec.sweep
     assert isinstance(part, SweepPart)
     half = part.model_copy(update={"of": 2})
-    taken = take_reports(
+    taken = build_claims(
         [whole.model_copy(update={"spec": whole.spec.model_copy(update={"sweep": half})})]
     )
     assert taken.claims == ()
@@ -114,15 +114,15 @@ def test_it_takes_the_same_claims_in_any_order(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, RAILS)
     reports = [*sweep("a", 1, 1), *sweep("b", 2, 1), *(report(name) for name in scene.hosts)]
     shuffled = random.Random(7).sample(reports, len(reports))  # noqa: S311 - no secret
-    assert set(take_reports(reports).claims) == set(take_reports(shuffled).claims)
+    assert set(build_claims(reports).claims) == set(build_claims(shuffled).claims)
 
 
 def test_it_takes_a_report_for_its_own_node_whatever_it_claims() -> None:
     device = Device(DeviceKind.HOST, "node-2", (Id(IdKind.NODE_NAME, "node-2"),))
-    taken = take_reports([report_of(device, name="node-1"), report("node-2")])
+    taken = build_claims([build_report(device, name="node-1"), report("node-2")])
     names = [
         one.value
-        for claim in spell_out(taken.claims)
+        for claim in expand_claims(taken.claims)
         for one in claim.device.ids
         if one.kind is IdKind.NODE_NAME
     ]
@@ -133,7 +133,7 @@ def test_it_takes_a_report_for_its_own_node_whatever_it_claims() -> None:
 
 
 def test_it_tells_who_reported_about_themselves() -> None:
-    assert take_reports([report("a"), *sweep("b", 1, 1)]).reporters == {"a"}
+    assert build_claims([report("a"), *sweep("b", 1, 1)]).reporters == {"a"}
 
 
 @given(st.binary(max_size=120), st.sampled_from([b"", b'{"lldp":', b'{"lldp":[{"interface":[']))
@@ -149,37 +149,37 @@ def test_it_reads_a_capture_of_any_bytes_without_raising(
 
 
 def test_it_makes_a_claim_once_as_long_as_the_report_says_the_same() -> None:
-    intake = Intake()
+    intake = ClaimBuilder()
     fabric = built(SPECS["rails"])
-    reports = [report_of(found.device, name=found.report) for found in report_claims(fabric)]
-    first = intake.take(reports)
+    reports = [build_report(found.device, name=found.report) for found in report_claims(fabric)]
+    first = intake.build_claims(reports)
     later = ReportStatus(observed_at="2026-07-01T12:00:00Z")
     renewed = [parse_report(render_report(one)) for one in reports]
     renewed = [one.model_copy(update={"status": later}) for one in renewed]
-    again = intake.take(renewed)
+    again = intake.build_claims(renewed)
     assert all(one is other for one, other in zip(first.claims, again.claims, strict=True))
-    assert again == take_reports(renewed)
+    assert again == build_claims(renewed)
 
 
 def test_it_makes_anew_the_claim_of_a_report_that_changed_and_forgets_one_that_went() -> None:
-    intake = Intake()
+    intake = ClaimBuilder()
     fabric = built(SPECS["rails"])
     claims = [found.device for found in report_claims(fabric)]
-    reports = [report_of(device, name=device.name) for device in claims]
-    first = intake.take(reports)
+    reports = [build_report(device, name=device.name) for device in claims]
+    first = intake.build_claims(reports)
     port = claims[0].ports[0]._replace(rate_bps=1)
     changed = replace(claims[0], ports=(port, *claims[0].ports[1:]))
-    again = intake.take([report_of(changed, name=changed.name), *reports[2:]])
+    again = intake.build_claims([build_report(changed, name=changed.name), *reports[2:]])
     assert again.claims[0] != first.claims[0]
     assert again.claims[1:] == first.claims[2:]
     assert again.claims[1] is first.claims[2]
-    assert intake.take(reports) == first
+    assert intake.build_claims(reports) == first
 
 
 def test_it_reads_a_sweep_once_as_long_as_it_is_the_same() -> None:
-    intake = Intake()
+    intake = ClaimBuilder()
     parts = sweep("node-1", 1, 0)
-    first, again = intake.take(parts), intake.take(list(parts))
+    first, again = intake.build_claims(parts), intake.build_claims(list(parts))
     assert first.claims
     assert all(one is other for one, other in zip(first.claims, again.claims, strict=True))
-    assert intake.take([]).claims == ()
+    assert intake.build_claims([]).claims == ()

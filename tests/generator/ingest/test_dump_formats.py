@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from generator.cli.exit_codes import Exit
-from generator.ingest.dump_formats import DumpForm, recognise_dump
+from generator.cli.exit_codes import ExitCode
+from generator.ingest.dump_formats import DumpFormat, detect_dump_format
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst
 from topology.model.facts import Device
@@ -24,24 +24,24 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 @pytest.mark.parametrize(
     ("form", "write"),
     [
-        pytest.param(DumpForm.DB_CSV, db_csv, id="db_csv"),
-        pytest.param(DumpForm.NET_DUMP, net_dump, id="net_dump"),
-        pytest.param(DumpForm.SUBNET_LST, subnet_lst, id="lst"),
+        pytest.param(DumpFormat.DB_CSV, db_csv, id="db_csv"),
+        pytest.param(DumpFormat.NET_DUMP, net_dump, id="net_dump"),
+        pytest.param(DumpFormat.SUBNET_LST, subnet_lst, id="lst"),
     ],
 )
-def test_it_answers_as_from_a_sweep_by(scene: Scene, form: DumpForm, write: Write) -> None:
+def test_it_answers_as_from_a_sweep_by(scene: Scene, form: DumpFormat, write: Write) -> None:
     devices = parse_ibnetdiscover(scene.sweep_text().encode()).devices
     dump = scene.write(f"dump.{form}", write(devices))
-    assert recognise_dump(dump.read_bytes()) is form
+    assert detect_dump_format(dump.read_bytes()) is form
     for command in ("tree", "findings"):
         from_sweep = run(command, scene.sweep(), "--nodes", scene.nodes(), "-o", "json")
         found = run(command, "--ibnetdiscover", dump, "--nodes", scene.nodes(), "-o", "json")
-        assert (found.code, found.document) == (Exit.OK, from_sweep.document)
+        assert (found.code, found.document) == (ExitCode.OK, from_sweep.document)
 
 
 def test_it_says_of_a_dump_without_hosts_that_it_has_none(scene: Scene) -> None:
     router = 'rtguid=0x2c90200000010\nRt\t1 "R-0002c90200000010"\t\t# "rt-1"\n[1](2c90200000011) \t'
     switch = '"S-0002c90000000001"[1]\t\t# lid 1 lmc 0 "leaf" lid 2 4xEDR\n'
     ran = run("tree", scene.write("routers.txt", router + switch))
-    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
     assert "no host was found" in ran.err

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.ingest.file_inspection import inspect_bytes
 from tests.effort import examples
 from tests.generator.scenes import PAIRS, RAILS, Scene, run
 from tests.repository import ROOT
 from topology.model.ids import IdKind
 from topology.reports.fabric_status import FabricStatus, render_fabric
-from topology.synthetic import FabricKind, FabricSpec, sweep_devices
+from topology.synthetic import FabricKind, SyntheticSpec, sweep_devices
 
-SMALL = FabricSpec(FabricKind.FAT_TREE, 8, radix=4)
+SMALL = SyntheticSpec(FabricKind.FAT_TREE, 8, radix=4)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 def inspected(*files: Path) -> list[dict[str, object]]:
     ran = run("inspect", *files, "-o", "json")
-    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert (ran.code, ran.err) == (ExitCode.OK, "")
     document: list[dict[str, object]] = ran.document
     return document
 
@@ -144,22 +144,22 @@ def test_it_refuses_a_damaged_file_when_strict_and_tells_every_bad_line(scene: S
     bad = "".join(f"[{number}]\t???\n" for number in range(150))
     damaged, whole = scene.write("damaged.txt", scene.sweep_text() + bad), scene.sweep()
     lax = run("inspect", damaged, "-o", "json")
-    assert (lax.code, lax.document[0]["counts"]["bad_lines"]) == (Exit.SKIPPED, 150)
+    assert (lax.code, lax.document[0]["counts"]["bad_lines"]) == (ExitCode.SKIPPED, 150)
     assert len(lax.document[0]["problems"]) == 100
     strict = run("inspect", "--strict", damaged, whole, "-o", "json")
-    assert strict.code == Exit.SKIPPED
+    assert strict.code == ExitCode.SKIPPED
     refused, clean = strict.document
     assert (refused["format"], refused["counts"]) == ("ibnetdiscover", {"bad_lines": 150})
     assert len(refused["problems"]) == 150
     assert clean["counts"]["bad_lines"] == 0
     text = run("inspect", "--strict", damaged)
-    assert (text.code, text.err.count("port line without a peer")) == (Exit.NOTHING, 150)
+    assert (text.code, text.err.count("port line without a peer")) == (ExitCode.NOTHING, 150)
 
 
 def test_it_refuses_damage_of_any_format_when_strict(scene: Scene) -> None:
     (file,) = (ROOT / "fixtures" / "opensm" / "damaged").glob("input.*")
     ran = run("inspect", "--strict", file, scene.nodes(), "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert ran.document[0]["counts"] == {"bad_lines": 4}
     assert ran.document[1]["counts"]["nodes"]
 
@@ -180,7 +180,7 @@ def test_it_counts_the_links_of_a_report(tmp_path: Path) -> None:
 def test_it_answers_for_good_files_beside_bad_ones(scene: Scene) -> None:
     bad = scene.write("bad.bin", b"\x00\xff")
     ran = run("inspect", scene.sweep(), bad, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert [row["format"] for row in ran.document] == ["ibnetdiscover", "unknown"]
     assert f"{bad}: not UTF-8 at byte 1" in ran.document[1]["problems"]
 
@@ -188,7 +188,7 @@ def test_it_answers_for_good_files_beside_bad_ones(scene: Scene) -> None:
 def test_it_names_bad_files_in_text_form_on_stderr(scene: Scene) -> None:
     bad = scene.write("bad.bin", b"\x00\xff")
     ran = run("inspect", bad)
-    assert ran.code == Exit.NOTHING
+    assert ran.code == ExitCode.NOTHING
     assert ran.out == f"{bad}: unknown: 1 bad documents\n"
     assert f"skipped: {bad}: not UTF-8" in ran.err
 
@@ -196,7 +196,7 @@ def test_it_names_bad_files_in_text_form_on_stderr(scene: Scene) -> None:
 def test_it_names_each_problem_of_a_node_list_once(scene: Scene) -> None:
     nodes = scene.write("odd.yaml", "nodes: [{name: a}, {name: NO}]\n---\n!tagged x\n")
     ran = run("inspect", nodes, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert ran.document[0]["counts"] == {"nodes": 1}
     assert len(ran.document[0]["problems"]) == 2
 
@@ -204,7 +204,7 @@ def test_it_names_each_problem_of_a_node_list_once(scene: Scene) -> None:
 @pytest.mark.parametrize("raw", [b"", b"\n \n"], ids=["empty", "blank"])
 def test_it_says_of_an_empty_file_that_it_is(scene: Scene, raw: bytes) -> None:
     ran = run("inspect", scene.write("empty", raw), "-o", "json")
-    assert ran.code == Exit.NOTHING
+    assert ran.code == ExitCode.NOTHING
     assert "empty" in ran.document[0]["problems"][0]
 
 
@@ -217,7 +217,7 @@ def test_it_prints_a_hostile_file_name_as_harmless_text(scene: Scene) -> None:
 @pytest.mark.parametrize("files", [[], ["missing"]], ids=["no file", "a missing file"])
 def test_it_wants_files_that_exist(tmp_path: Path, files: list[str]) -> None:
     ran = run("inspect", *(tmp_path / name for name in files))
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
 
 
 KINDS = ["HyperNode", "TopologyTree", "PlacementRequest", "NeighborReport", "Node", "List", "Pod"]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from generator.ingest.claims import take_reports
+from generator.ingest.claims import build_claims
 from generator.ingest.sources import Sources, read_inputs
-from generator.ingest.subnets import refusals, uncovered
+from generator.ingest.subnets import derive_refusal_findings, find_uncovered_subnets
 from tests.generator.sweep_reports import A, B, hca, node, swept
-from topology.model.claims import Claim, Origin, spell_out
+from topology.model.claims import Claim, Origin, expand_claims
 from topology.model.facts import Device, DeviceKind, FindingKind, Severity
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
@@ -39,7 +39,7 @@ from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
     ],
 )  # fmt: skip
 def test_a_subnet_is(reports: list[NeighborReport], unknown: tuple[str, ...]) -> None:
-    assert take_reports(reports).unknown_subnets == unknown
+    assert build_claims(reports).unknown_subnets == unknown
 
 
 def claim(*ids: Id) -> Claim:
@@ -61,7 +61,7 @@ GUID = hca(A).ids[0].value
 def test_a_saved_sweep_covers_a_subnet_of_which_it_holds(
     swept: list[Claim], left: tuple[str, ...]
 ) -> None:
-    assert uncovered([A], [node("n1")], swept) == left
+    assert find_uncovered_subnets([A], [node("n1")], swept) == left
 
 
 def test_a_saved_sweep_beside_reports_makes_its_subnet_known(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_refusal_is_a_finding_with_advice(
         node("n1", hca(B), hca(A, "mlx5_4/1"), sweeping=SweepStanding(able=True, refused=(A,))),
         node("n2"),
     ]
-    (found,) = refusals(reports, unknown=unknown)
+    (found,) = derive_refusal_findings(reports, unknown=unknown)
     assert (found.kind, found.severity) == (FindingKind.SWEEP_REFUSED, severity)
     assert (found.device, found.port) == ("n1", "mlx5_4/1")
     assert words in found.message
@@ -137,7 +137,7 @@ OLD, NEW = (
 def test_it_takes_a_sweep_only_when_it_has(
     parts: list[NeighborReport], names: list[str], unknown: tuple[str, ...]
 ) -> None:
-    taken = take_reports([node("n1"), *parts])
-    claims = spell_out(taken.claims)
+    taken = build_claims([node("n1"), *parts])
+    claims = expand_claims(taken.claims)
     swept_names = [one.device.name for one in claims if one.origin is Origin.SWEEP]
     assert (swept_names, taken.unknown_subnets) == (names, unknown)

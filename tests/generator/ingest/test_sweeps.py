@@ -2,45 +2,56 @@
 
 import pytest
 
-from generator.ingest.sweeps import FAST_BYTES, claims_of_sweep, kept_claims, parse_sweep
-from topology.model.claims import Claim, SweptClaims, spell_out
-from topology.model.facts import Parsed
+from generator.ingest.sweeps import (
+    MIN_ARRAY_PARSER_BYTES,
+    build_sweep_claims,
+    build_detached_claims,
+    parse_sweep,
+)
+from topology.model.claims import Claim, SweptClaims, expand_claims
+from topology.model.facts import ParseResult
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
 from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
-from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
+from topology.synthetic import (
+    FabricKind,
+    SyntheticSpec,
+    build_wiring,
+    sweep_devices,
+    build_undamaged,
+)
 
-SPEC = FabricSpec(FabricKind.RAIL, 8, rails=2, radix=8)
+SPEC = SyntheticSpec(FabricKind.RAIL, 8, rails=2, radix=8)
 
 
 @pytest.fixture(scope="module")
 def sweep() -> bytes:
-    return render_ibnetdiscover(sweep_devices(undamaged(build_wiring(SPEC)))).encode()
+    return render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(SPEC)))).encode()
 
 
 def test_the_claims_of_a_large_sweep_stay_together(sweep: bytes) -> None:
     small = parse_sweep(sweep, source="dump")
-    large = parse_sweep(sweep + b"#" * FAST_BYTES, source="dump")
+    large = parse_sweep(sweep + b"#" * MIN_ARRAY_PARSER_BYTES, source="dump")
     assert large == small
-    one_by_one, together = claims_of_sweep(small), claims_of_sweep(large)
+    one_by_one, together = build_sweep_claims(small), build_sweep_claims(large)
     assert {type(claim) for claim in one_by_one} == {Claim}
     assert [type(claim) for claim in together] == [SweptClaims]
-    assert list(spell_out(together)) == one_by_one
+    assert list(expand_claims(together)) == one_by_one
 
 
 def test_claims_that_are_kept_say_the_same_without_the_text_of_the_dump(sweep: bytes) -> None:
-    large = parse_sweep(sweep + b"#" * FAST_BYTES, source="dump")
-    (kept,) = kept_claims(large)
+    large = parse_sweep(sweep + b"#" * MIN_ARRAY_PARSER_BYTES, source="dump")
+    (kept,) = build_detached_claims(large)
     assert isinstance(kept, SweptClaims)
     assert isinstance(kept.devices, SweptDevices)
     assert kept.devices == large.devices
     assert len(kept.devices.sweep.texts.dump) < len(sweep) / 8
     small = parse_sweep(sweep, source="dump")
-    assert kept_claims(small) == claims_of_sweep(small)
+    assert build_detached_claims(small) == build_sweep_claims(small)
 
 
 @pytest.mark.parametrize("at", [0, 3, -1])
 def test_it_makes_one_device_of_a_large_sweep_as_all_of_them(sweep: bytes, at: int) -> None:
-    devices = parse_sweep(sweep + b"#" * FAST_BYTES, source="dump").devices
+    devices = parse_sweep(sweep + b"#" * MIN_ARRAY_PARSER_BYTES, source="dump").devices
     assert devices[at] == tuple(devices)[at]
     assert devices[at:][:1] == (devices[at],)
     with pytest.raises(IndexError):
@@ -48,5 +59,5 @@ def test_it_makes_one_device_of_a_large_sweep_as_all_of_them(sweep: bytes, at: i
 
 
 def test_nothing_claims_nothing() -> None:
-    assert claims_of_sweep(Parsed()) == []
-    assert claims_of_sweep(parse_sweep(b"\n" * FAST_BYTES, source="dump")) == []
+    assert build_sweep_claims(ParseResult()) == []
+    assert build_sweep_claims(parse_sweep(b"\n" * MIN_ARRAY_PARSER_BYTES, source="dump")) == []

@@ -5,28 +5,28 @@ from datetime import UTC, datetime
 
 import pytest
 
-from generator.ingest.claims import take_reports
+from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
 from generator.observe.observation import Observation, observe
 from generator.outputs.hypernode import render_hypernodes
-from generator.reconcile.desired import plan_towards
-from topology.reports.neighbor_report import NeighborReport, report_of
+from generator.reconcile.desired import plan_tree_changes
+from topology.reports.neighbor_report import NeighborReport, build_report
 from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     build_wiring,
     report_claims,
     sweep_devices,
-    undamaged,
+    build_undamaged,
 )
 
-FABRIC = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 8, rails=2, radix=8)))
+FABRIC = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 8, rails=2, radix=8)))
 
 
 def reports(*sweeps: NeighborReport) -> list[NeighborReport]:
-    return [report_of(one.device, name=one.report) for one in report_claims(FABRIC)] + [*sweeps]
+    return [build_report(one.device, name=one.report) for one in report_claims(FABRIC)] + [*sweeps]
 
 
 def sweep(subnet: str, *, of: int = 1) -> list[NeighborReport]:
@@ -39,7 +39,7 @@ def sweep(subnet: str, *, of: int = 1) -> list[NeighborReport]:
 
 
 def see(found: Sequence[NeighborReport]) -> Observation:
-    taken = take_reports(found)
+    taken = build_claims(found)
     inputs = Inputs(taken.claims, tuple(found), unknown_subnets=taken.unknown_subnets)
     seen = observe(inputs, now=datetime(2026, 1, 1, tzinfo=UTC))
     assert seen is not None
@@ -62,7 +62,7 @@ def see(found: Sequence[NeighborReport]) -> Observation:
 def test_it_plans_nothing_while_a_subnet_is_unknown(found: list[NeighborReport], word: str) -> None:
     before = render_hypernodes(see(reports(*sweep("fe80000000000000"))).tree)
     assert before
-    actions, problems = plan_towards(see(found), before)
+    actions, problems = plan_tree_changes(see(found), before)
     assert actions == ()
     assert [word in str(problem) for problem in problems] == [True]
 
@@ -70,6 +70,6 @@ def test_it_plans_nothing_while_a_subnet_is_unknown(found: list[NeighborReport],
 def test_it_plans_again_once_the_sweep_is_whole() -> None:
     seen = see(reports(*sweep("fe80000000000000")))
     assert seen.unknown_subnets == ()
-    actions, problems = plan_towards(seen, ())
+    actions, problems = plan_tree_changes(seen, ())
     assert problems == ()
     assert [action.object for action in actions] == list(render_hypernodes(seen.tree))

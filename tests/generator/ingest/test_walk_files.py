@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from tests.generator.scenes import Ran, run
 from tests.shared_samples import SAMPLES, needs_samples
 
@@ -42,7 +42,7 @@ def test_it_reads_a_folder_of_walks_and_nothing_else_there(tmp_path: Path) -> No
     (tmp_path / "README.md").write_text("walked on Monday")
     (tmp_path / "leaf01.neighbors.json0").write_text("{}")
     ran = run("tree", "--snmpwalk", tmp_path, "-o", "json")
-    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert (ran.code, ran.err) == (ExitCode.OK, "")
     assert leaves(ran) == {f"leaf0{at}": [f"node0{at}"] for at in (1, 2, 3)}
 
 
@@ -67,7 +67,7 @@ def test_it_takes_nothing_from_a_folder_that(
     if content is not None:
         (tmp_path / "leaf01.snmpwalk.txt").write_bytes(content)
     ran = run("tree", "--snmpwalk", tmp_path, "-o", "json")
-    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
     assert problem in ran.err
 
 
@@ -75,7 +75,7 @@ def test_it_opens_no_pipe_that_lies_in_the_folder(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "leaf01.snmpwalk.txt")
     save(tmp_path, "leaf02.snmpwalk.txt", 2, name="leaf02")
     ran = run("tree", "--snmpwalk", tmp_path, "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert "not a regular file" in ran.err
     assert leaves(ran) == {"leaf02": ["node02"]}
 
@@ -85,7 +85,7 @@ def test_it_finds_every_cable_of_a_real_fabric_by_its_switches_alone() -> None:
     ran = run(
         *("diff", "--snmpwalk", OWN16, "--cabling", OWN16 / "cabling.csv", "-o", "json"),
     )
-    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert (ran.code, ran.err) == (ExitCode.OK, "")
     assert (ran.document["rows"], ran.document["unplanned"]) == ([], [])
     assert ran.document["asPlanned"] == 27
 
@@ -101,7 +101,7 @@ def test_it_sees_the_same_fabric_by_walks_as_by_lldpcli() -> None:
 @needs_samples
 def test_it_takes_what_saved_walks_of_many_vendors_tell() -> None:
     ran = run("findings", "--snmpwalk", REAL, "-o", "json")
-    assert ran.code == Exit.SKIPPED  # some hold lines that a recorder broke
+    assert ran.code == ExitCode.SKIPPED  # some hold lines that a recorder broke
     kinds = {row["kind"] for row in ran.document}
     assert kinds >= {"duplicate-id", "one-sided-link", "unresolved-host"}
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from generator.cli.exit_codes import Exit
-from generator.jobs.running_jobs import find_job, parse_running_pod
-from generator.simulation.replay.fabrics import tree_of_shape
+from generator.cli.exit_codes import ExitCode
+from generator.jobs.running_jobs import find_job, parse_job_pod
+from generator.simulation.replay.fabrics import build_tree_of_shape
 from tests.generator.scenes import Ran, run
 from topology.model.errors import ConfigError
 from topology.model.tree import render_tree
 
 GPU = "nvidia.com/gpu"
-TREE = tree_of_shape("2x2x2")
+TREE = build_tree_of_shape("2x2x2")
 """Nodes node-1-1-1 to node-2-2-2: spines, leaves, nodes."""
 
 
@@ -88,7 +88,7 @@ def test_it_leaves_other_jobs_their_nodes(tree: Path) -> None:
 def test_it_sees_no_better_place_than_the_best(tree: Path) -> None:
     near = [ranked("a", "node-1-1-1", 0), ranked("b", "node-1-1-2", 1)]
     ran = where(tree, near)
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     headline, header, row, better = ran.out.splitlines()
     assert headline == "ml/train: 2 pods within one leaf; in 2 node, 1 leaf, 1 spine"
     assert header.split() == ["GROUP", "PODS", "DOMAIN", "NODES"]
@@ -159,17 +159,17 @@ NAMES = [
 def test_it_finds_a_job_by(name: str) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "controller": True}
     notes = {"scheduling.k8s.io/group-name": "pg"}
-    found = parse_running_pod(pod("p", "n", ownerReferences=[owner], annotations=notes))
+    found = parse_job_pod(pod("p", "n", ownerReferences=[owner], annotations=notes))
     assert found is not None
     assert [one.name for one in find_job(name, [found]).pods] == ["p"]
 
 
 def test_it_forgets_pods_that_have_ended() -> None:
-    assert parse_running_pod(pod("p", "n") | {"status": {"phase": "Succeeded"}}) is None
+    assert parse_job_pod(pod("p", "n") | {"status": {"phase": "Succeeded"}}) is None
 
 
 def test_it_asks_for_the_namespace_where_two_have_the_job() -> None:
-    pods = [parse_running_pod(pod("p", "n", namespace=space)) for space in ("a", "b")]
+    pods = [parse_job_pod(pod("p", "n", namespace=space)) for space in ("a", "b")]
     with pytest.raises(ConfigError, match="name a/train or b/train"):
         find_job("train", [one for one in pods if one is not None])
 
@@ -187,7 +187,7 @@ REFUSED = [
 @pytest.mark.parametrize(("words", "why"), REFUSED)
 def test_it_refuses(tree: Path, words: list[str], why: str) -> None:
     ran = run("where", "train", "--tree", tree, *(word.format(tree=tree) for word in words))
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert why in ran.err
 
 
@@ -195,7 +195,7 @@ def test_it_says_why_it_cannot_read_the_pods(tree: Path, tmp_path: Path) -> None
     file = tmp_path / "pods.yaml"
     file.write_text("a: &a [x]\nb: *a\n", encoding="utf-8")
     ran = run("where", "train", "--tree", tree, "--pods", file)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "aliases are not accepted" in ran.err
 
 
@@ -203,18 +203,18 @@ def test_it_says_of_an_empty_object_that_it_has_no_pod(tree: Path, tmp_path: Pat
     file = tmp_path / "pods.json"
     file.write_text("{}", encoding="utf-8")
     ran = run("where", "train", "--tree", tree, "--pods", file)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert f"{file}: no pod is of job 'train'" in ran.err
 
 
 def test_it_names_jobs_where_there_is_none_of_the_name(tree: Path) -> None:
     ran = where(tree, SPREAD, job="trian\x1b")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert r"no pod is of job 'trian\x1b'; names of jobs: train" in ran.err
 
 
 def test_it_passes_by_a_pod_that_makes_no_sense(tree: Path) -> None:
     broken = pod("bad", "node-1-1-1") | {"spec": {"containers": 1, "nodeName": "node-1-1-1"}}
     ran = where(tree, [*SPREAD, broken], "-o", "json")
-    assert (ran.code, len(ran.document["pods"])) == (Exit.SKIPPED, 3)
+    assert (ran.code, len(ran.document["pods"])) == (ExitCode.SKIPPED, 3)
     assert "Pod 'bad': spec.containers: expected a list" in ran.err

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.placement.request import parse_request
 from tests.generator.scenes import RAILS, Scene, run
 from tests.repository import ROOT
@@ -40,7 +40,7 @@ def test_it_places_a_job_and_says_what_it_ignored(scene: Scene, tmp_path: Path) 
     ran = run(
         "place", "-f", file, "--preset", "optimal", "--reports", scene.reports(), "-o", "json"
     )
-    assert (ran.code, ran.document["tier"]) == (Exit.OK, "leaf")
+    assert (ran.code, ran.document["tier"]) == (ExitCode.OK, "leaf")
     assert len(ran.document["assignment"]["main"]) == 3
     said = ran.err.splitlines()
     assert said[0] == "understood as a request of Kueue"
@@ -70,7 +70,7 @@ def test_it_places_whole_nodes_for_sbatch(scene: Scene) -> None:
         "-o",
         "json",
     )
-    assert (ran.code, ran.document["feasible"]) == (Exit.OK, True)
+    assert (ran.code, ran.document["feasible"]) == (ExitCode.OK, True)
     assert ran.document["objective"]["domains"]["leaf"] == 1
 
 
@@ -79,7 +79,7 @@ def test_it_prints_a_request_that_it_reads_again(case: str) -> None:
     (file,) = (MANIFESTS / case).glob("input.*")
     ran = run("place", "-f", file, "--translate")
     document = yaml.safe_load(ran.out)
-    assert (ran.code, document["kind"]) == (Exit.OK, "PlacementRequest")
+    assert (ran.code, document["kind"]) == (ExitCode.OK, "PlacementRequest")
     request = parse_request(document | {"spec": document["spec"] | {"preset": "optimal"}})
     assert request.groups
 
@@ -99,5 +99,5 @@ def test_it_prints_a_request_that_it_reads_again(case: str) -> None:
 )
 def test_it_refuses(words: list[str], why: str) -> None:
     ran = run("place", *words)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert why in ran.err

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.request_input import Asked, read_asked
-from generator.manifests.ignored_fields import Bearing
+from generator.cli.request_input import LoadedRequest, load_request
+from generator.manifests.ignored_fields import Relevance
 from generator.placement import wire
 from tests.golden import Golden
 from tests.repository import ROOT
@@ -27,9 +27,9 @@ PRESETS = {
 }
 
 
-def asked(case: str) -> Asked:
+def asked(case: str) -> LoadedRequest:
     (file,) = (FIXTURES / case).glob("input.*")
-    return read_asked(str(file), None, {})
+    return load_request(str(file), None, {})
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -42,9 +42,9 @@ def test_it_understands(case: str, golden: Golden) -> None:
         "request": found.document,
         "ignored": {
             bearing.name.lower(): [
-                str(row) for row in translation.ignored if row.bearing is bearing
+                str(row) for row in translation.ignored if row.relevance is bearing
             ]
-            for bearing in Bearing
+            for bearing in Relevance
         },
         "notes": [str(note) for note in translation.notes],
     }
@@ -79,4 +79,4 @@ def test_it_leaves_no_stray_files() -> None:
 def test_it_reads_the_same_from_a_copy(tmp_path: Path) -> None:
     copy = tmp_path / "copy.yaml"
     copy.write_bytes((FIXTURES / "plain-job" / "input.yaml").read_bytes())
-    assert read_asked(str(copy), None, {}).document == asked("plain-job").document
+    assert load_request(str(copy), None, {}).document == asked("plain-job").document

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import Bearing
+from generator.manifests.ignored_fields import Relevance
 from generator.manifests.manifest_request import translate_sbatch
 from generator.manifests.resource_units import fit_units
 from generator.manifests.sbatch import GPU, is_script, split_options
-from generator.manifests.tier_names import Levels
+from generator.manifests.tier_names import LevelNames
 from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, understood, volcano_job
 
 VOLCANO_GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
@@ -31,25 +31,25 @@ LEVELS = [
 
 @pytest.mark.parametrize(("name", "tier"), LEVELS)
 def test_it_takes_for_a_tier(name: str, tier: str) -> None:
-    assert Levels().tier(Field(name, "level")) == tier
+    assert LevelNames().find_tier(Field(name, "level")) == tier
 
 
 def test_it_prefers_what_the_user_says_of_a_level() -> None:
     field = Field("example.com/rack", "level")
-    levels = Levels({"example.com/rack": "leaf"})
-    levels.learn(["example.com/rack", "kubernetes.io/hostname"])
-    assert (levels.tier(field), field.notes) == ("leaf", [])
+    levels = LevelNames({"example.com/rack": "leaf"})
+    levels.add_levels(["example.com/rack", "kubernetes.io/hostname"])
+    assert (levels.find_tier(field), field.notes) == ("leaf", [])
 
 
 def test_it_counts_levels_of_a_topology_from_the_bottom() -> None:
-    levels = Levels()
-    levels.learn(["zone", "rack", "kubernetes.io/hostname"])
-    assert [levels.tier(Field(name, "")) for name in ("zone", "rack")] == ["2", "1"]
+    levels = LevelNames()
+    levels.add_levels(["zone", "rack", "kubernetes.io/hostname"])
+    assert [levels.find_tier(Field(name, "")) for name in ("zone", "rack")] == ["2", "1"]
 
 
 def test_it_notes_a_guess() -> None:
     field = Field("BlockLayer", "layer")
-    Levels().tier(field)
+    LevelNames().find_tier(field)
     assert "taken for tier 'block'" in str(field.notes[0])
 
 
@@ -157,13 +157,13 @@ def test_it_tells_fields_that_may_matter_from_others() -> None:
         topologySpreadConstraints=[{"maxSkew": 1}], restartPolicy="Never", priorityClassName="high"
     )
     found = understood(job(template={"spec": spec})).ignored
-    by_bearing = {row.path.rpartition(".")[2]: row.bearing for row in found}
+    by_bearing = {row.path.rpartition(".")[2]: row.relevance for row in found}
     assert by_bearing == {
-        "topologySpreadConstraints": Bearing.POSSIBLE,
-        "priorityClassName": Bearing.POSSIBLE,
-        "restartPolicy": Bearing.NONE,
+        "topologySpreadConstraints": Relevance.POSSIBLE,
+        "priorityClassName": Relevance.POSSIBLE,
+        "restartPolicy": Relevance.NONE,
     }
-    assert found[-1].bearing is Bearing.NONE
+    assert found[-1].relevance is Relevance.NONE
 
 
 def test_it_says_once_what_it_ignored_of_many_pods() -> None:
@@ -217,17 +217,17 @@ ROOMS = [
 @pytest.mark.parametrize(("room", "request_", "slots"), ROOMS)
 def test_it_takes(room: dict[str, int], request_: dict[str, int], slots: int) -> None:
     spec = {"groups": [{"name": "g", "children": [{"name": "w", "count": 2, "request": request_}]}]}
-    fitted, notes = fit_units(spec, room, takes_nodes=False)
+    fitted, notes = fit_units(spec, room, uses_whole_nodes=False)
     assert fitted["groups"][0]["children"][0]["request"] == {"slots": slots}
     assert [note.path for note in notes] == ["groups[0].children[0]"]
 
 
 def test_it_keeps_resources_that_nodes_list() -> None:
     spec = {"groups": [{"name": "w", "count": 2, "request": {GPU: 4}}]}
-    assert fit_units(spec, {"slots": 1, "cpu": 8}, takes_nodes=False) == (spec, ())
+    assert fit_units(spec, {"slots": 1, "cpu": 8}, uses_whole_nodes=False) == (spec, ())
 
 
 def test_it_takes_all_slots_of_a_whole_node() -> None:
     spec = {"groups": [{"name": "w", "count": 2, "request": {"slots": 1}}]}
-    fitted, _ = fit_units(spec, {"slots": 8}, takes_nodes=True)
+    fitted, _ = fit_units(spec, {"slots": 8}, uses_whole_nodes=True)
     assert fitted["groups"][0]["request"] == {"slots": 8}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from generator.objects.inventory import (
     Inventory,
     ListedNode,
-    capacities,
+    build_node_specs,
     parse_nodes,
 )
 from generator.objects.quantities import parse_quantity
@@ -179,9 +179,9 @@ def test_it_keeps_the_good_nodes_in_order_and_names_the_bad_ones() -> None:
 
 
 def test_it_gives_one_slot_to_every_placed_node_without_a_list() -> None:
-    assert capacities(None, ["a"]) == {"a": NodeSpec("a")}
+    assert build_node_specs(None, ["a"]) == {"a": NodeSpec("a")}
     listed = parse({"nodes": [{"name": "b", "capacity": {"slots": 4}}]})
-    assert capacities(listed, ["a"]) == {"b": NodeSpec("b", capacity={"slots": 4})}
+    assert build_node_specs(listed, ["a"]) == {"b": NodeSpec("b", capacity={"slots": 4})}
 
 
 ROWS = st.recursive(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generator.objects.inventory import Inventory, parse_node
-from generator.objects.pod_resources import Leavings, less_usage, parse_pod_usage
+from generator.objects.pod_resources import FreeCapacity, subtract_usage, parse_pod_usage
 from tests.generator.scenes import kube_node
 from topology.model.errors import ConfigError
 
@@ -114,7 +114,7 @@ def test_it_refuses_a_quantity_that_is_none() -> None:
 def test_it_leaves_of_a_node_what_pods_do_not_take() -> None:
     nodes = tuple(parse_node(kube_node(name)) for name in ("n1", "n2"))
     pods = [pod(container("500m", gpus=3)), pod(container("250m", gpus=3)), pod(nodeName="gone")]
-    found = less_usage(Inventory(nodes, ()), map(parse_pod_usage, pods))
+    found = subtract_usage(Inventory(nodes, ()), map(parse_pod_usage, pods))
     first, second = found.nodes
     assert first.spec.free is not None
     assert (first.spec.free["cpu"], first.spec.free[GPU], first.spec.free["slots"]) == (62, 2, 0)
@@ -124,37 +124,37 @@ def test_it_leaves_of_a_node_what_pods_do_not_take() -> None:
 
 def test_it_leaves_nothing_where_more_is_taken_than_there_is() -> None:
     node = parse_node(kube_node("n1"))
-    found = less_usage(Inventory((node,), ()), [parse_pod_usage(pod(container("1", gpus=99)))])
-    assert found.nodes[0].spec.idle[GPU] == 0
+    found = subtract_usage(Inventory((node,), ()), [parse_pod_usage(pod(container("1", gpus=99)))])
+    assert found.nodes[0].spec.initial_free[GPU] == 0
 
 
 def test_it_counts_only_nodes_again_whose_pods_changed() -> None:
     nodes = tuple(parse_node(kube_node(name)) for name in ("n1", "n2"))
-    leavings, listed = Leavings(), Inventory(nodes, ())
-    before = leavings.of(listed, [parse_pod_usage(pod(container("1", gpus=1)))])
-    after = leavings.of(listed, [parse_pod_usage(pod(container("1", gpus=2)))])
-    assert after == less_usage(listed, [parse_pod_usage(pod(container("1", gpus=2)))])
+    leavings, listed = FreeCapacity(), Inventory(nodes, ())
+    before = leavings.subtract(listed, [parse_pod_usage(pod(container("1", gpus=1)))])
+    after = leavings.subtract(listed, [parse_pod_usage(pod(container("1", gpus=2)))])
+    assert after == subtract_usage(listed, [parse_pod_usage(pod(container("1", gpus=2)))])
     assert after.nodes[0] != before.nodes[0]
     assert after.nodes[1] is before.nodes[1]
 
 
 def test_it_returns_the_very_same_nodes_where_nothing_changed() -> None:
-    leavings, listed = Leavings(), Inventory((parse_node(kube_node("n1")),), ())
+    leavings, listed = FreeCapacity(), Inventory((parse_node(kube_node("n1")),), ())
     pods = [parse_pod_usage(pod(container("1", gpus=1)))]
-    assert leavings.of(listed, pods) is leavings.of(listed, pods)
+    assert leavings.subtract(listed, pods) is leavings.subtract(listed, pods)
 
 
 def test_it_forgets_what_pods_took_that_are_gone() -> None:
-    leavings, listed = Leavings(), Inventory((parse_node(kube_node("n1")),), ())
-    leavings.of(listed, [parse_pod_usage(pod(container("1", gpus=1)))])
-    assert leavings.of(listed, []) == less_usage(listed, [])
+    leavings, listed = FreeCapacity(), Inventory((parse_node(kube_node("n1")),), ())
+    leavings.subtract(listed, [parse_pod_usage(pod(container("1", gpus=1)))])
+    assert leavings.subtract(listed, []) == subtract_usage(listed, [])
 
 
 def test_it_follows_a_node_that_came_back_with_more() -> None:
     small, large = kube_node("n1"), kube_node("n1")
     small["status"]["allocatable"][GPU] = "4"
-    leavings, pods = Leavings(), [parse_pod_usage(pod(container("1", gpus=1)))]
+    leavings, pods = FreeCapacity(), [parse_pod_usage(pod(container("1", gpus=1)))]
     first, second = (
-        leavings.of(Inventory((parse_node(found),), ()), pods) for found in (small, large)
+        leavings.subtract(Inventory((parse_node(found),), ()), pods) for found in (small, large)
     )
-    assert (first.nodes[0].spec.idle[GPU], second.nodes[0].spec.idle[GPU]) == (3, 7)
+    assert (first.nodes[0].spec.initial_free[GPU], second.nodes[0].spec.initial_free[GPU]) == (3, 7)

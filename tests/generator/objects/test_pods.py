@@ -10,11 +10,11 @@ from generator.objects.pods import (
     BoundPod,
     Gang,
     RunningPod,
-    ailing_agents,
-    gangs_of,
+    find_unready_agents,
+    find_gangs,
     parse_bound_pod,
     parse_followed_pod,
-    parse_pod,
+    parse_gang_pod,
 )
 
 AGENT = {"app.kubernetes.io/name": "toponaut", "app.kubernetes.io/component": "agent"}
@@ -51,7 +51,7 @@ def owner(api_version: str, kind: str, *, controller: object = True) -> list[dic
     ],
 )
 def test_it_tells_the_gang(found: dict[str, Any], gang: str) -> None:
-    assert parse_pod(found) == RunningPod("n1", gang)
+    assert parse_gang_pod(found) == RunningPod("n1", gang)
 
 
 @pytest.mark.parametrize(
@@ -78,23 +78,23 @@ def test_it_tells_the_gang(found: dict[str, Any], gang: str) -> None:
     ],
 )
 def test_it_leaves_out_a_pod_where(found: dict[str, Any]) -> None:
-    assert parse_pod(found) is None
+    assert parse_gang_pod(found) is None
 
 
 def test_it_counts_gangs_on_two_nodes_or_more() -> None:
     pods = [RunningPod("n2", "t/a"), RunningPod("n1", "t/a"), RunningPod("n1", "t/b")]
     pods += [RunningPod("n1", "t/b"), RunningPod("n9", is_agent=True)]
-    assert gangs_of(pods) == (Gang("t/a", frozenset({"n1", "n2"})),)
+    assert find_gangs(pods) == (Gang("t/a", frozenset({"n1", "n2"})),)
 
 
 def test_it_tells_which_agents_are_not_well() -> None:
     def agent(node: str, status: str) -> RunningPod | None:
         rows = [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": status}]
-        return parse_pod(pod(node, labels=AGENT) | {"status": {"conditions": rows}})
+        return parse_gang_pod(pod(node, labels=AGENT) | {"status": {"conditions": rows}})
 
     seen = [agent("n1", "True"), agent("n2", "False"), agent("n3", "False"), agent("n3", "True")]
-    seen.append(parse_pod(pod("n4", labels=AGENT)))
-    assert ailing_agents(one for one in seen if one) == {"n2", "n4"}
+    seen.append(parse_gang_pod(pod("n4", labels=AGENT)))
+    assert find_unready_agents(one for one in seen if one) == {"n2", "n4"}
 
 
 MARKED = {"scheduling.k8s.io/group-name": "llm"}
@@ -130,8 +130,8 @@ def test_it_tells_since_when_a_pod_has_its_node_where(
     found = bound(*conditions, made=made)
     assert found is not None
     assert (found.gang, found.node) == ("train/llm", "n1")
-    assert found.amounts["cpu"] == Decimal("0.5")
-    assert found.since == (None if since is None else datetime.fromisoformat(since))
+    assert found.requests["cpu"] == Decimal("0.5")
+    assert found.bound_at == (None if since is None else datetime.fromisoformat(since))
 
 
 def test_it_counts_a_pod_that_is_bound_before_it_runs() -> None:

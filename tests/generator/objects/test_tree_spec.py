@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from generator.objects.plane_config import PlaneChoice
-from generator.objects.tree_spec import DEFAULT_SHAPE, Shape, shape_of
+from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from topology.planes.policy import PlanePolicy, PortRule
 
 STORAGE = {"name": "storage", "any": [{"switches": ["stor-*"]}]}
 POLICY = PlanePolicy("storage", (PortRule(switches=("stor-*",)),))
-LAST = Shape(PlaneChoice((POLICY,), "storage"), ("rack", "row"), has_hypernodes=False)
+LAST = TreeSpec(PlaneChoice((POLICY,), "storage"), ("rack", "row"), has_hypernodes=False)
 
 
 def fabric(**spec: object) -> dict[str, Any]:
@@ -20,25 +20,25 @@ def fabric(**spec: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        pytest.param(None, DEFAULT_SHAPE, id="there is no object"),
-        pytest.param({"spec": 5}, DEFAULT_SHAPE, id="its spec is none"),
-        pytest.param(fabric(), DEFAULT_SHAPE, id="it says nothing"),
+        pytest.param(None, DEFAULT_TREE_SPEC, id="there is no object"),
+        pytest.param({"spec": 5}, DEFAULT_TREE_SPEC, id="its spec is none"),
+        pytest.param(fabric(), DEFAULT_TREE_SPEC, id="it says nothing"),
         pytest.param(
-            fabric(planes=[STORAGE]), Shape(PlaneChoice((POLICY,))), id="it tells networks apart"
+            fabric(planes=[STORAGE]), TreeSpec(PlaneChoice((POLICY,))), id="it tells networks apart"
         ),
         pytest.param(
-            fabric(tierNames=["rack", "row"]), Shape(tier_names=("rack", "row")), id="tiers"
+            fabric(tierNames=["rack", "row"]), TreeSpec(tier_names=("rack", "row")), id="tiers"
         ),
         pytest.param(
             fabric(outputs=[{"type": "hypernode", "plane": "storage"}]),
-            Shape(PlaneChoice(name="storage")),
+            TreeSpec(PlaneChoice(plane_name="storage")),
             id="it asks for another network",
         ),
-        pytest.param(fabric(outputs=[]), Shape(has_hypernodes=False), id="it asks for nothing"),
+        pytest.param(fabric(outputs=[]), TreeSpec(has_hypernodes=False), id="it asks for nothing"),
     ],
 )
-def test_it_reads_the_shape_where(document: dict[str, Any] | None, expected: Shape) -> None:
-    assert shape_of(document, LAST) == (expected, ())
+def test_it_reads_the_shape_where(document: dict[str, Any] | None, expected: TreeSpec) -> None:
+    assert parse_tree_spec(document, LAST) == (expected, ())
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_it_reads_the_shape_where(document: dict[str, Any] | None, expected: Sha
     ],
 )
 def test_it_keeps_what_was_said_before_where_there_is(spec: dict[str, Any], field: str) -> None:
-    found, (problem,) = shape_of(fabric(**spec), LAST)
+    found, (problem,) = parse_tree_spec(fabric(**spec), LAST)
     assert problem.problem.startswith(f"spec.{field}: ")
     kept = {"planes": "planes", "tierNames": "tier_names", "outputs": "has_hypernodes"}[field]
     assert getattr(found, kept) == (
-        LAST.planes._replace(name="compute") if field == "planes" else getattr(LAST, kept)
+        LAST.planes._replace(plane_name="compute") if field == "planes" else getattr(LAST, kept)
     )

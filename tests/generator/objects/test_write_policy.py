@@ -6,9 +6,9 @@ import pytest
 
 from generator.objects.fabric import ChangeBudget, parse_fabric_document
 from generator.objects.write_policy import (
-    APPROVED,
-    Policy,
-    policy_of,
+    APPROVED_PLAN_ANNOTATION,
+    WritePolicy,
+    parse_write_policy,
     with_approval,
     without_approval,
 )
@@ -29,20 +29,22 @@ def fabric(**spec: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        pytest.param(None, Policy(), id="there is no object"),
-        pytest.param({"spec": None, "metadata": []}, Policy(), id="there is nothing in it"),
+        pytest.param(None, WritePolicy(), id="there is no object"),
+        pytest.param({"spec": None, "metadata": []}, WritePolicy(), id="there is nothing in it"),
         pytest.param(
             fabric(changeBudget={"nodesPercent": 30, "releaseAfterSeconds": 600}),
-            Policy(ChangeBudget(nodes_percent=30, release_after_seconds=600)),
+            WritePolicy(ChangeBudget(nodes_percent=30, release_after_seconds=600)),
             id="it has a budget",
         ),
-        pytest.param(fabric(paused=True), Policy(is_paused=True), id="it is paused"),
-        pytest.param(fabric(paused=False), Policy(), id="it is not paused"),
-        pytest.param(with_approval(None, HASH), Policy(approved=HASH), id="a plan is approved"),
+        pytest.param(fabric(paused=True), WritePolicy(is_paused=True), id="it is paused"),
+        pytest.param(fabric(paused=False), WritePolicy(), id="it is not paused"),
+        pytest.param(
+            with_approval(None, HASH), WritePolicy(approved_plan=HASH), id="a plan is approved"
+        ),
     ],
 )
-def test_it_reads_the_policy_where(document: dict[str, Any] | None, expected: Policy) -> None:
-    assert policy_of(document) == expected
+def test_it_reads_the_policy_where(document: dict[str, Any] | None, expected: WritePolicy) -> None:
+    assert parse_write_policy(document) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,22 +52,22 @@ def test_it_reads_the_policy_where(document: dict[str, Any] | None, expected: Po
     [
         pytest.param(
             {"changeBudget": {"nodesPercent": 101}, "paused": True},
-            Policy(is_paused=True),
+            WritePolicy(is_paused=True),
             "changeBudget",
             id="a budget over 100 %",
         ),
-        pytest.param({"changeBudget": {"nodes": 5}}, Policy(), "nodes", id="an unknown field"),
-        pytest.param({"changeBudget": [10]}, Policy(), "changeBudget", id="a list"),
+        pytest.param({"changeBudget": {"nodes": 5}}, WritePolicy(), "nodes", id="an unknown field"),
+        pytest.param({"changeBudget": [10]}, WritePolicy(), "changeBudget", id="a list"),
         pytest.param(
             {"paused": "yes", "changeBudget": {"nodesPercent": 5}},
-            Policy(ChangeBudget(nodes_percent=5), is_paused=True),
+            WritePolicy(ChangeBudget(nodes_percent=5), is_paused=True),
             "it counts as true",
             id="a pause in other words",
         ),
     ],
 )
-def test_it_names_and_replaces(spec: dict[str, object], expected: Policy, why: str) -> None:
-    found = policy_of(fabric(**spec))
+def test_it_names_and_replaces(spec: dict[str, object], expected: WritePolicy, why: str) -> None:
+    found = parse_write_policy(fabric(**spec))
     assert found._replace(problems=()) == expected
     (problem,) = found.problems
     assert why in str(problem)
@@ -74,9 +76,11 @@ def test_it_names_and_replaces(spec: dict[str, object], expected: Policy, why: s
 
 @pytest.mark.parametrize("approved", ["", "yes", "0123", HASH.upper(), HASH * 5, 7, f"{HASH}\n"])
 def test_it_takes_no_approval_of_what_is_no_hash(approved: object) -> None:
-    document = {"metadata": {"name": "default", "annotations": {APPROVED: approved}}}
-    found = policy_of(document)
-    assert found.approved == ""
+    document = {
+        "metadata": {"name": "default", "annotations": {APPROVED_PLAN_ANNOTATION: approved}}
+    }
+    found = parse_write_policy(document)
+    assert found.approved_plan == ""
     assert len(found.problems) == 1
 
 
@@ -92,8 +96,8 @@ def test_it_approves_without_touching_anything_else() -> None:
         "status": {"sweepers": []},
     }
     approved = with_approval(document, HASH)
-    assert policy_of(approved).approves(HASH)
-    assert not policy_of(approved).approves(HASH[::-1])
+    assert parse_write_policy(approved).is_approved(HASH)
+    assert not parse_write_policy(approved).is_approved(HASH[::-1])
     assert without_approval(approved) == document
     assert without_approval(with_approval(fabric(), HASH)) == fabric()
 

@@ -6,7 +6,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.objects.yaml_document import MAX_DEPTH, Document, parse_documents
+from generator.objects.yaml_document import MAX_DEPTH, YamlDocument, parse_documents
 from tests.effort import examples
 from topology.model.errors import ParseError
 
@@ -15,7 +15,7 @@ def values(text: str | bytes) -> list[object]:
     """Return documents, and errors as `line: problem`."""
     raw = text.encode() if isinstance(text, str) else text
     return [
-        found.value if isinstance(found, Document) else f"{found.line}: {found.problem}"
+        found.value if isinstance(found, YamlDocument) else f"{found.line}: {found.problem}"
         for found in parse_documents(raw, source="f.yaml")
     ]
 

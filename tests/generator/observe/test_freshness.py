@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from generator.observe.freshness import freshness_findings
+from generator.observe.freshness import derive_freshness_findings
 from tests.generator.ingest.test_claims import NOW, PERIOD, report
 from topology.model.facts import FindingKind
 from topology.reports.neighbor_report import ReportStatus
@@ -24,19 +24,19 @@ from topology.reports.neighbor_report import ReportStatus
     ids=["three periods old", "older", "a little ahead", "from the future", "of unknown age"],
 )
 def test_it_judges_a_report(age: timedelta | None, *, is_stale: bool) -> None:
-    found = freshness_findings([report("a", age)], listed=(), now=NOW, period=PERIOD)
+    found = derive_freshness_findings([report("a", age)], listed=(), now=NOW, period=PERIOD)
     assert [one.kind for one in found] == [FindingKind.STALE_REPORT] * is_stale
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-11-21T11:00:00", "\x1b", ""])
 def test_it_judges_no_age_that_it_cannot_read(text: str) -> None:
     odd = report("a").model_copy(update={"status": ReportStatus(observed_at=text)})
-    assert freshness_findings([odd], listed=(), now=NOW, period=PERIOD) == []
+    assert derive_freshness_findings([odd], listed=(), now=NOW, period=PERIOD) == []
 
 
 def test_it_judges_no_age_of_saved_reports() -> None:
     old = report("a", timedelta(days=100))
-    assert freshness_findings([old], listed=(), now=NOW, period=None) == []
+    assert derive_freshness_findings([old], listed=(), now=NOW, period=None) == []
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_it_judges_no_age_of_saved_reports() -> None:
     ids=["the listed nodes without one", "nobody when all reported", "nobody without any report"],
 )
 def test_it_calls_silent(reports: list[str], silent: list[str]) -> None:
-    found = freshness_findings(
+    found = derive_freshness_findings(
         [report(name) for name in reports], listed=["c", "b", "a"], now=NOW, period=None
     )
     assert [(one.kind, one.device) for one in found] == [

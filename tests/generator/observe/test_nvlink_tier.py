@@ -10,7 +10,7 @@ import pytest
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.inference.test_nvlink_domains import nvlink
-from topology.reports.neighbor_report import report_of
+from topology.reports.neighbor_report import build_report
 from topology.synthetic import report_claims
 
 HOSTS_PER_CLIQUE = 2
@@ -26,7 +26,7 @@ def reports(tmp_path: Path) -> Path:
         at = scene.hosts.index(claim.report) if claim.report in scene.hosts else -1
         if at < len(scene.hosts) - 1 and at >= 0:
             ports = (*claim.device.ports, nvlink(at // HOSTS_PER_CLIQUE))
-            store.write_report(report_of(replace(claim.device, ports=ports), name=claim.report))
+            store.write_report(build_report(replace(claim.device, ports=ports), name=claim.report))
     return folder
 
 

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from generator.ingest.claims import take_reports
+from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
-from generator.observe.observation import FabricMemory, observe, observe_fabric
-from generator.observe.port_findings import PortMemory
+from generator.observe.observation import ObservationCache, observe, observe_fabric
+from generator.observe.port_findings import HostPortCache
 from topology.model.facts import (
     Device,
     DeviceKind,
@@ -31,7 +31,7 @@ from topology.reports.neighbor_report import (
     CollectorOutcome,
     NeighborReport,
     ReportStatus,
-    report_of,
+    build_report,
 )
 
 HOSTS = ("n1", "n2", "n3", "n4")
@@ -62,7 +62,7 @@ def port(host: str, number: int) -> Port:
 def report(host: str, change: Change, status: ReportStatus) -> NeighborReport:
     ports = [change(host, port(host, number)) for number in range(2)]
     kept = tuple(one for one in ports if one is not None)
-    return report_of(Device(DeviceKind.HOST, host, (), kept), name=host, status=status)
+    return build_report(Device(DeviceKind.HOST, host, (), kept), name=host, status=status)
 
 
 def findings(
@@ -84,7 +84,7 @@ def findings(
         for host in HOSTS
     ]
     seen = observe(
-        Inputs(take_reports(reports).claims, tuple(reports)), now=datetime(2026, 1, 1, tzinfo=UTC)
+        Inputs(build_claims(reports).claims, tuple(reports)), now=datetime(2026, 1, 1, tzinfo=UTC)
     )
     assert seen is not None
     return [one for one in seen.findings if one.kind is kind]
@@ -215,11 +215,11 @@ def test_it_passes_by_names_that_are_no_ports() -> None:
 
 def test_it_tells_the_same_with_the_memory_of_other_reports() -> None:
     changes: list[Change] = [lambda _host, same: same, down(("n2", "eth1")), deaf(("n3", "eth0"))]
-    memory, found = FabricMemory(), []
+    memory, found = ObservationCache(), []
     ours = {FindingKind.DOWN_PORT, FindingKind.NO_LLDP}
     for change in [*changes, changes[0]]:
         reports = tuple(report(host, change, ReportStatus(collectors=OK)) for host in HOSTS)
-        inputs = Inputs(take_reports(reports).claims, reports)
+        inputs = Inputs(build_claims(reports).claims, reports)
         seen, anew = observe_fabric(inputs, memory=memory), observe_fabric(inputs)
         assert seen is not None
         assert seen == anew
@@ -229,9 +229,9 @@ def test_it_tells_the_same_with_the_memory_of_other_reports() -> None:
 
 def test_it_reads_again_only_the_report_that_changed() -> None:
     reports = [report(host, down(), ReportStatus(collectors=OK)) for host in HOSTS]
-    memory = PortMemory()
-    first = memory.nodes(reports)
+    memory = HostPortCache()
+    first = memory.read_hosts(reports)
     changed = report("n2", down(("n2", "eth1")), ReportStatus(collectors=OK))
-    second = memory.nodes([reports[0], changed, *reports[2:]])
+    second = memory.read_hosts([reports[0], changed, *reports[2:]])
     assert [one is two for one, two in zip(first, second, strict=True)] == [True, False, True, True]
-    assert second[1].down == ("eth1",)
+    assert second[1].down_ports == ("eth1",)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.observe.sweep_election import elect
+from generator.observe.sweep_election import elect_sweepers
 from tests.generator.sweep_reports import ABLE, NOW, PERIOD, A, B, hca, node, swept
 from topology.model.facts import DeviceKind, Port, PortState
 from topology.model.ids import Id, IdKind
@@ -23,7 +23,7 @@ REFUSED = SweepStanding(able=True, refused=(A,))
 def elected(
     *reports: NeighborReport, previous: FabricStatus | None = None
 ) -> tuple[FabricStatus, list[str]]:
-    found = elect(reports, previous=previous or FabricStatus(), now=NOW, period=PERIOD)
+    found = elect_sweepers(reports, previous=previous or FabricStatus(), now=NOW, period=PERIOD)
     return found, [
         f"{one.subnet[-1]} {one.node} {one.device}/{one.port} {one.role}" for one in found.sweepers
     ]

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from generator.outputs.hypernode import HyperNode, Member, MemberType, tree_of_hypernodes
+from generator.outputs.hypernode import HyperNode, Member, MemberType, build_hypernode_tree
 from tests.generator.reconcile.cluster import hypernode
 from topology.model.tree import Unplaced
 
@@ -12,13 +12,13 @@ POD = hypernode("pod", 2, "leaf")
 
 def shape(hypernodes: list[HyperNode]) -> dict[str, list[str]]:
     """Return each domain's nodes, the direct ones and those below."""
-    tree = tree_of_hypernodes(hypernodes).tree
+    tree = build_hypernode_tree(hypernodes).tree
     return {domain.name: list(tree.nodes_of(domain)) for domain in tree.domains}
 
 
 def test_it_reads_foreign_hypernodes_as_a_tree() -> None:
     foreign = [replace(found, labels=(), tier_name="") for found in (LEAF, POD)]
-    read = tree_of_hypernodes(foreign)
+    read = build_hypernode_tree(foreign)
     assert read.problems == ()
     assert read.tree.tiers == ("tier-1", "tier-2")
     assert shape(foreign) == {"leaf": ["n1", "n2"], "pod": ["n1", "n2"]}
@@ -65,7 +65,7 @@ def test_it_reads_foreign_hypernodes_as_a_tree() -> None:
         ),
         pytest.param([LEAF, LEAF], "leaf: given twice", {"leaf"}, id="a name given twice"),
         pytest.param(
-            [LEAF, HyperNode("x", 1, "", (), num_inexact=3)],
+            [LEAF, HyperNode("x", 1, "", (), num_inexact_members=3)],
             "x: 3 members by pattern are left out",
             {"leaf"},
             id="members by pattern",
@@ -84,14 +84,14 @@ def test_it_reads_foreign_hypernodes_as_a_tree() -> None:
 def test_it_names_what_is_bad_and_keeps_the_rest(
     hypernodes: list[HyperNode], problem: str, domains: set[str]
 ) -> None:
-    read = tree_of_hypernodes(hypernodes)
+    read = build_hypernode_tree(hypernodes)
     assert [line for line in read.problems if line.startswith(problem)]
     assert {domain.name for domain in read.tree.domains} == domains
     assert set(read.tree.nodes) == {"n1", "n2"}
 
 
 def test_it_does_not_guess_between_two_leaves_of_one_node() -> None:
-    read = tree_of_hypernodes([LEAF, hypernode("other", 1, "n2", "n3")])
+    read = build_hypernode_tree([LEAF, hypernode("other", 1, "n2", "n3")])
     assert read.tree.unplaced == (Unplaced("n2", "listed by leaf, other"),)
     assert read.problems == ("node n2: listed by leaf, other",)
     assert read.tree.nodes == ("n1", "n3")
@@ -99,6 +99,6 @@ def test_it_does_not_guess_between_two_leaves_of_one_node() -> None:
 
 def test_it_places_a_node_that_a_pod_lists_too_in_its_leaf() -> None:
     pod = replace(POD, members=(*POD.members, Member(MemberType.NODE, "n1")))
-    read = tree_of_hypernodes([LEAF, pod])
+    read = build_hypernode_tree([LEAF, pod])
     assert read.problems == ("node n1: listed by leaf, pod",)
     assert [domain.nodes for domain in read.tree.domains] == [("n1", "n2"), ()]

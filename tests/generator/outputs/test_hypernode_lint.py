@@ -10,7 +10,7 @@ from generator.outputs.hypernode import (
     Member,
     MemberType,
     lint,
-    tree_of_hypernodes,
+    build_hypernode_tree,
 )
 from tests.effort import examples
 from tests.generator.reconcile.cluster import hypernode
@@ -66,7 +66,7 @@ LONG = "n" * 64
             [hypernode("leaf", 1, PLACEHOLDER)],
             f"leaf: holds {PLACEHOLDER}, left by an interrupted plan",
         ),
-        ([replace(LEAF, num_inexact=2)], "leaf: 2 members are not selected by exact names"),
+        ([replace(LEAF, num_inexact_members=2)], "leaf: 2 members are not selected by exact names"),
         (
             [hypernode("leaf", 1, "N1")],
             "leaf: member N1 is not a lower-case DNS-1123 name of at most 63 characters",
@@ -101,10 +101,10 @@ def test_it_shows_hostile_names_harmlessly() -> None:
 @settings(max_examples=examples(100), deadline=None)
 @given(observed=damaged())
 def test_it_judges_any_damage_and_reads_a_tree_from_it(observed: list[HyperNode]) -> None:
-    problems, read = lint(observed), tree_of_hypernodes(observed)
+    problems, read = lint(observed), build_hypernode_tree(observed)
     if not problems and not any(found.is_padding for found in observed):
         assert read.problems == ()
         assert {domain.name for domain in read.tree.domains} == {one.name for one in observed}
     placed = {node for found in observed for node in found.nodes}
     assert set(read.tree.nodes) <= placed
-    assert tree_of_hypernodes(observed[::-1]) == read
+    assert build_hypernode_tree(observed[::-1]) == read

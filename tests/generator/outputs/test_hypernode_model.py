@@ -50,7 +50,7 @@ def test_it_reads_what_counts_and_drops_what_the_server_adds() -> None:
 )
 def test_it_counts_members_that_have_no_exact_name(member: dict[str, Any]) -> None:
     found = parse_manifest(manifest(members=[member, exact("Node", "n1")]))
-    assert (found.nodes, found.children, found.num_inexact) == (("n1",), (), 1)
+    assert (found.nodes, found.children, found.num_inexact_members) == (("n1",), (), 1)
 
 
 def test_it_takes_an_object_without_labels_for_foreign() -> None:

@@ -9,7 +9,7 @@ from generator.outputs.hypernode import (
     parse_manifest,
     render_hypernodes,
     render_manifest,
-    tree_of_hypernodes,
+    build_hypernode_tree,
 )
 from tests.effort import examples
 from tests.generator.outputs.trees import TIERS, trees
@@ -127,7 +127,7 @@ def test_it_keeps_every_rule_of_volcano_whatever_the_tree(tree: TopologyTree) ->
 @modest
 @given(tree=trees())
 def test_it_is_undone_by_reading_the_tree_back(tree: TopologyTree) -> None:
-    back = tree_of_hypernodes(render_hypernodes(tree))
+    back = build_hypernode_tree(render_hypernodes(tree))
     assert back.problems == ()
     assert back.tree.nodes == tree.nodes
     kept = {domain.name for domain in tree.domains if domain.start < domain.stop}

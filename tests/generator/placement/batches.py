@@ -83,5 +83,5 @@ def fits(
     """Return whether no node gives more than it has free."""
     taken = slots_taken(requests, placements)
     return all(
-        count <= int(snapshot.free[0, snapshot.position[node]]) for node, count in taken.items()
+        count <= int(snapshot.free[0, snapshot.position_of[node]]) for node, count in taken.items()
     )

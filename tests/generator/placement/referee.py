@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, count, islice
 from typing import NamedTuple
 
-from generator.placement.presets import PRESETS, Direction, Key, Preset
+from generator.placement.presets import PRESETS, Direction, ObjectiveKey, Preset
 
 Unit = tuple[object, ...]
 Pods = list[list[tuple[str, ...]]]
@@ -284,7 +284,7 @@ def vector(scene: Scene, preset: Preset, pods: Pods, strategy: int) -> tuple[int
     )
 
 
-def keys(scene: Scene, pods: Pods, strategy: int) -> dict[Key, tuple[int, ...]]:
+def keys(scene: Scene, pods: Pods, strategy: int) -> dict[ObjectiveKey, tuple[int, ...]]:
     placed = [node for parts in pods for part in parts for node in part]
     own = [pod.node for pod in scene.own]
     job = scene.common(placed + own)
@@ -306,25 +306,27 @@ def keys(scene: Scene, pods: Pods, strategy: int) -> dict[Key, tuple[int, ...]]:
     own_units = {tier: {scene.unit(node, tier) for node in own} for tier in range(scene.root)}
     domain = scene.unit(placed[0], job)
     return {
-        Key.PLACED: (len(placed),),
-        Key.STRATEGY: (strategy,),
-        Key.EXISTING: tuple(
+        ObjectiveKey.PLACED: (len(placed),),
+        ObjectiveKey.STRATEGY: (strategy,),
+        ObjectiveKey.EXISTING: tuple(
             sum(scene.unit(node, tier) in own_units[tier] for node in placed) for tier in down
         ),
-        Key.JOB_TIER: (job,),
-        Key.GROUP_TIER: (max(counted, default=0),),
-        Key.HISTOGRAM: tuple(counted.count(tier) for tier in range(scene.root, -1, -1)),
-        Key.PREFERRED_MISSES: (_misses(scene, pods, job),),
-        Key.NODE_WEIGHTS: (),
-        Key.NODE_MISSES: (0,),
-        Key.SORT: (),
-        Key.TRAFFIC: (0,),
-        Key.ISLANDS: _islands(scene, job, used[scene.root - 1]),
-        Key.DOMAINS: tuple(len(used[tier]) for tier in down),
-        Key.SURPLUS: (room(job, {domain}),),
-        Key.PARENT_SURPLUS: tuple(room(tier, around(tier)) for tier in range(job + 1, scene.root)),
-        Key.FRAGMENTATION: tuple(room(tier, used[tier]) for tier in range(scene.root)),
-        Key.NAMES: (
+        ObjectiveKey.JOB_TIER: (job,),
+        ObjectiveKey.GROUP_TIER: (max(counted, default=0),),
+        ObjectiveKey.HISTOGRAM: tuple(counted.count(tier) for tier in range(scene.root, -1, -1)),
+        ObjectiveKey.PREFERRED_MISSES: (_misses(scene, pods, job),),
+        ObjectiveKey.NODE_WEIGHTS: (),
+        ObjectiveKey.NODE_MISSES: (0,),
+        ObjectiveKey.SORT: (),
+        ObjectiveKey.TRAFFIC: (0,),
+        ObjectiveKey.ISLANDS: _islands(scene, job, used[scene.root - 1]),
+        ObjectiveKey.DOMAINS: tuple(len(used[tier]) for tier in down),
+        ObjectiveKey.SURPLUS: (room(job, {domain}),),
+        ObjectiveKey.PARENT_SURPLUS: tuple(
+            room(tier, around(tier)) for tier in range(job + 1, scene.root)
+        ),
+        ObjectiveKey.FRAGMENTATION: tuple(room(tier, used[tier]) for tier in range(scene.root)),
+        ObjectiveKey.NAMES: (
             next(at for at, node in enumerate(scene.nodes) if scene.unit(node, job) == domain),
         ),
     }

@@ -19,7 +19,7 @@ from generator.placement.cluster.snapshot import (
     with_running,
     without_running,
 )
-from generator.placement.engine import place, running_gang
+from generator.placement.engine import place, as_running_gang
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
 from tests.effort import examples
@@ -90,7 +90,7 @@ def test_it_restores_the_snapshot_when_a_placed_gang_goes(scene: Scene) -> None:
     before = snapshot_of(scene)
     found = placed(scene, before)
     request = parse_request(document_of(scene, Preset.OPTIMAL))
-    gang = running_gang(request, found)
+    gang = as_running_gang(request, found)
     taken = with_running(before, gang)
     assert same(without_running(taken, "job"), before)
     fresh = build_snapshot(before.tree, {spec.name: spec for spec in before.specs}, [gang])
@@ -118,7 +118,7 @@ def test_it_counts_what_fits_by_every_resource() -> None:
     }
     snapshot = build_snapshot(tree_of({"n1": (0,), "n0": (0,)}, ("leaf",)), nodes)
     assert [spec.name for spec in snapshot.specs] == ["n0", "n1", "out"]
-    assert snapshot.slots({"gpu": 1, "cpu": 4}, most=9).tolist() == [2, 0, 8]
-    assert snapshot.slots({"gpu": 0}, most=9).tolist() == [9, 9, 9]
-    assert snapshot.slots({"tpu": 1}, most=9).tolist() == [0, 0, 0]
-    assert snapshot.num_in_tree == 2
+    assert snapshot.count_slots({"gpu": 1, "cpu": 4}, unbounded=9).tolist() == [2, 0, 8]
+    assert snapshot.count_slots({"gpu": 0}, unbounded=9).tolist() == [9, 9, 9]
+    assert snapshot.count_slots({"tpu": 1}, unbounded=9).tolist() == [0, 0, 0]
+    assert snapshot.num_tree_nodes == 2

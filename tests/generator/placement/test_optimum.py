@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from generator.placement.presets import Preset
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import parse_request
-from generator.placement.solve.budget import Effort
+from generator.placement.solve.budget import Budget
 from generator.placement.solve.solver import solve
 from tests.effort import examples
 from tests.generator.placement import referee
@@ -24,17 +24,17 @@ def vector_of(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
     """What the engine reaches, its own measure checked against the referee's."""
     snapshot, request = snapshot_of(scene), parse_request(document_of(scene, preset))
     problem = build_problem(snapshot, request)
-    found = solve(problem, Effort(STEPS))
+    found = solve(problem, Budget(STEPS))
     if found is None:
         return None
     assert found.is_proved
     pods = [
         _cut(referee.part_sizes(scene, group, len(row)), [snapshot.specs[at].name for at in row])
-        for group, row in zip(scene.groups, found.pods, strict=True)
+        for group, row in zip(scene.groups, found.positions, strict=True)
     ]
     held = referee.holding(scene, pods)
     assert len(held) == 1
-    measured = found.objective.vector(problem.order)
+    measured = found.objective.vector(problem.objective_order)
     assert measured == referee.vector(scene, preset, pods, held[0])
     return measured
 

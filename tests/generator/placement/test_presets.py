@@ -76,4 +76,4 @@ def test_it_tells_which_domains_were_tried_in_vain(preset: Preset, tried: list[s
     rows = workers(1, request={"cpu": 10})
     found = place(cluster(racks(2, 2), nodes), request(groups=rows, preset=preset.value))
     assert not found.is_feasible
-    assert found.working.get("candidates") == tried
+    assert found.preset_details.get("candidates") == tried

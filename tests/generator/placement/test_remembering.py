@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.placement.cluster.snapshot import NodeSpec, with_running
-from generator.placement.engine import MOST_REMEMBERED, place, running_gang
+from generator.placement.engine import MAX_CACHED_ANSWERS, place, as_running_gang
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.solve.test_greedy import MIXED, JumpingClock
 
@@ -17,7 +17,7 @@ def test_it_gives_a_remembered_answer_whatever_the_deadline() -> None:
 def test_it_forgets_when_the_cluster_changes() -> None:
     snapshot, asked = cluster(racks(2, 2)), request(groups=workers(2), gang="a")
     first = place(snapshot, asked)
-    changed = with_running(snapshot, running_gang(asked, first))
+    changed = with_running(snapshot, as_running_gang(asked, first))
     again = place(changed, request(groups=workers(2), gang="b"))
     assert first.assignment == {"workers": ("n0", "n1")}
     assert again.assignment == {"workers": ("n2", "n3")}
@@ -33,7 +33,7 @@ def test_it_searches_again_for_what_it_did_not_prove() -> None:
 
 def test_it_remembers_only_so_many() -> None:
     snapshot = cluster(racks(2, 2))
-    for at in range(MOST_REMEMBERED + 1):
+    for at in range(MAX_CACHED_ANSWERS + 1):
         place(snapshot, request(groups=workers(1), priority=at))
     assert len(snapshot.answers) == 1
 
@@ -46,7 +46,7 @@ def test_it_gives_a_remembered_answer_to_whoever_asks_the_same() -> None:
 
 def test_it_answers_a_gang_that_runs_for_itself() -> None:
     snapshot, asked = cluster(racks(2, 2)), request(groups=workers(1), gang="a")
-    changed = with_running(snapshot, running_gang(asked, place(snapshot, asked)))
+    changed = with_running(snapshot, as_running_gang(asked, place(snapshot, asked)))
     other = place(changed, request(groups=workers(1), gang="b", required="1"))
     same = place(changed, request(groups=workers(1), gang="a", required="1"))
     assert other is not same

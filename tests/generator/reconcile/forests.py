@@ -94,7 +94,7 @@ def _harmed(draw: st.DrawFn, found: HyperNode) -> HyperNode | None:
                 replace(found, members=(*found.members, Member(MemberType.HYPERNODE, name))),
                 replace(found, members=(*found.members, Member(kind, "n1"))),
                 replace(found, members=(Member(MemberType.NODE, PLACEHOLDER),)),
-                replace(found, members=(), num_inexact=1),
+                replace(found, members=(), num_inexact_members=1),
                 replace(found, labels=()),
                 replace(found, labels=(*OWN_LABELS, ("team", "a")), tier_name="other"),
             ]

@@ -8,33 +8,35 @@ from generator.objects.fabric import ChangeBudget, parse_fabric_document
 from generator.reconcile.conditions import (
     ConditionChange,
     WriteStatus,
-    change_blocked,
-    conditions_after,
-    degraded,
-    held_plan,
+    build_change_blocked,
+    merge_conditions,
+    build_degraded,
+    build_held_plan,
     is_released,
     parse_write_status,
-    ready,
+    build_ready,
     with_write_status,
 )
-from generator.reconcile.guard import Coverage, Verdict, judge
+from generator.reconcile.guard import Coverage, PlanVerdict, judge_plan
 from generator.reconcile.plan import plan_changes
 from tests.generator.reconcile.cluster import hypernode
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 BEFORE = [hypernode("a", 1, "n1", "n2"), hypernode("b", 1, "n3", "n4", "n5")]
-HELD = judge(plan_changes(BEFORE[:1], BEFORE), BEFORE, budget=ChangeBudget(), coverage=Coverage())
-WELL = (ready(), change_blocked(None), degraded((), num_problems=0))
+HELD = judge_plan(
+    plan_changes(BEFORE[:1], BEFORE), BEFORE, budget=ChangeBudget(), coverage=Coverage()
+)
+WELL = (build_ready(), build_change_blocked(None), build_degraded((), num_problems=0))
 
 
-def standing(*outcomes: ConditionChange, verdict: Verdict | None = None) -> WriteStatus:
-    held = held_plan(verdict, before=None, now=NOON) if verdict else None
-    return WriteStatus(conditions_after((), outcomes, NOON), held)
+def standing(*outcomes: ConditionChange, verdict: PlanVerdict | None = None) -> WriteStatus:
+    held = build_held_plan(verdict, before=None, now=NOON) if verdict else None
+    return WriteStatus(merge_conditions((), outcomes, NOON), held)
 
 
 def test_it_tells_conditions_and_the_held_plan_as_a_valid_fabric() -> None:
-    told = standing(*WELL[:1], change_blocked(HELD), *WELL[2:], verdict=HELD)
+    told = standing(*WELL[:1], build_change_blocked(HELD), *WELL[2:], verdict=HELD)
     document = with_write_status({"spec": {"paused": True}, "status": {"sweepers": []}}, told)
     read = parse_fabric_document(document)
     assert [(one.type.value, one.status, one.reason) for one in read.status.conditions] == [
@@ -54,27 +56,29 @@ def test_it_tells_conditions_and_the_held_plan_as_a_valid_fabric() -> None:
 
 
 def test_it_takes_back_a_held_plan() -> None:
-    document = with_write_status(None, standing(change_blocked(HELD), verdict=HELD))
-    document = with_write_status(document, standing(change_blocked(None)))
+    document = with_write_status(None, standing(build_change_blocked(HELD), verdict=HELD))
+    document = with_write_status(document, standing(build_change_blocked(None)))
     assert "held" not in document["status"]
     assert parse_write_status(document).held is None
 
 
 def test_it_keeps_the_time_of_a_condition_until_its_status_changes() -> None:
-    first = conditions_after((), WELL, NOON)
-    assert conditions_after(first, WELL, NOON + HOUR) == first
-    ill = conditions_after(first, (degraded({"miswire"}, num_problems=0),), NOON + HOUR)
-    worse = conditions_after(ill, (degraded({"a", "miswire"}, num_problems=1),), NOON + 2 * HOUR)
+    first = merge_conditions((), WELL, NOON)
+    assert merge_conditions(first, WELL, NOON + HOUR) == first
+    ill = merge_conditions(first, (build_degraded({"miswire"}, num_problems=0),), NOON + HOUR)
+    worse = merge_conditions(
+        ill, (build_degraded({"a", "miswire"}, num_problems=1),), NOON + 2 * HOUR
+    )
     times = [one.last_transition_time for one in worse]
     assert times == ["2026-07-01T12:00:00Z", "2026-07-01T13:00:00Z", "2026-07-01T12:00:00Z"]
     assert worse[1].message == "findings: a, miswire; some input cannot be used, the log names it"
 
 
 def test_it_holds_a_plan_since_it_was_first_held() -> None:
-    first = held_plan(HELD, before=None, now=NOON)
-    assert held_plan(HELD, before=first, now=NOON + HOUR) == first
+    first = build_held_plan(HELD, before=None, now=NOON)
+    assert build_held_plan(HELD, before=first, now=NOON + HOUR) == first
     other = first.model_copy(update={"hash": "0" * 16})
-    assert held_plan(HELD, before=other, now=NOON + HOUR).since == "2026-07-01T13:00:00Z"
+    assert build_held_plan(HELD, before=other, now=NOON + HOUR).since == "2026-07-01T13:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -88,13 +92,13 @@ def test_it_holds_a_plan_since_it_was_first_held() -> None:
 def test_it_releases_by_time_only_where_that_is_wanted(
     release_after_s: int | None, passed: timedelta, *, expected: bool
 ) -> None:
-    held = held_plan(HELD, before=None, now=NOON)
+    held = build_held_plan(HELD, before=None, now=NOON)
     assert is_released(held, release_after_s, NOON + passed) is expected
 
 
 @pytest.mark.parametrize("since", ["no time, but long enough", "2026-07-01T12:00:00"])
 def test_it_releases_nothing_by_a_time_that_is_none(since: str) -> None:
-    held = held_plan(HELD, before=None, now=NOON).model_copy(update={"since": since})
+    held = build_held_plan(HELD, before=None, now=NOON).model_copy(update={"since": since})
     assert not is_released(held, 60, NOON + HOUR)
 
 
@@ -107,7 +111,7 @@ def test_it_counts_what_it_cannot_read_as_absent(status: object) -> None:
 
 
 def test_it_cuts_a_long_message_and_shows_it_safely() -> None:
-    outcome = ready(why_not="WriteFailed", message="\x1b[31m" + "x" * 100_000)
-    (condition,) = conditions_after((), (outcome,), NOON)
+    outcome = build_ready(reason="WriteFailed", message="\x1b[31m" + "x" * 100_000)
+    (condition,) = merge_conditions((), (outcome,), NOON)
     assert len(condition.message) < 2000
     assert condition.message.isprintable()

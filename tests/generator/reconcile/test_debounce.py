@@ -10,25 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.reconcile.debounce import (
-    AT_ONCE,
-    Pace,
-    Waiting,
-    Written,
-    damping_s,
-    note_writes,
-    wait_for,
+    NO_DEBOUNCE,
+    DebounceConfig,
+    PendingPlan,
+    LastWrite,
+    compute_damping_s,
+    record_writes,
+    update_pending,
 )
 
-PACE = Pace()
+PACE = DebounceConfig()
 
 
 class Loop:
     """What serve does, a look each second, with a plan for each second and a list of writes."""
 
-    def __init__(self, pace: Pace = PACE) -> None:
+    def __init__(self, pace: DebounceConfig = PACE) -> None:
         self.pace = pace
-        self.waiting: Waiting | None = None
-        self.written: Mapping[str, Written] = {}
+        self.waiting: PendingPlan | None = None
+        self.written: Mapping[str, LastWrite] = {}
         self.writes: list[float] = []
 
     def run(self, seconds: Iterable[int], plan_at: Callable[[int], str]) -> list[float]:
@@ -41,12 +41,14 @@ class Loop:
         if not plan:
             self.waiting = None
             return
-        self.waiting = wait_for(plan, self.waiting, now_s)
-        if self.waiting.wait_s(now_s, self.pace) > 0 or damping_s(self.written, ["leaf"], now_s):
+        self.waiting = update_pending(plan, self.waiting, now_s)
+        if self.waiting.compute_wait_s(now_s, self.pace) > 0 or compute_damping_s(
+            self.written, ["leaf"], now_s
+        ):
             return
         self.waiting = None
         self.writes.append(now_s)
-        self.written = note_writes(self.written, ["leaf"], now_s, pace=self.pace)
+        self.written = record_writes(self.written, ["leaf"], now_s, pace=self.pace)
 
 
 def test_it_writes_a_plan_that_stays_the_same_for_two_seconds() -> None:
@@ -66,7 +68,7 @@ def test_it_forgets_a_plan_that_was_taken_back() -> None:
 
 
 def test_it_writes_at_once_where_no_pace_is_wanted() -> None:
-    assert Loop(AT_ONCE).run(range(3), lambda now: f"plan {now}") == [0, 1, 2]
+    assert Loop(NO_DEBOUNCE).run(range(3), lambda now: f"plan {now}") == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -79,12 +81,12 @@ def test_it_writes_at_once_where_no_pace_is_wanted() -> None:
     ],
 )
 def test_it_tells_how_long_to_wait(now_s: float, wait_s: float) -> None:
-    assert wait_for("plan", None, 10.0).wait_s(now_s, PACE) == wait_s
+    assert update_pending("plan", None, 10.0).compute_wait_s(now_s, PACE) == wait_s
 
 
 def test_it_waits_no_longer_than_the_most_for_a_late_change() -> None:
-    waiting = wait_for("two", wait_for("one", None, 0.0), 14.0)
-    assert waiting.wait_s(14.0, PACE) == 1.0
+    waiting = update_pending("two", update_pending("one", None, 0.0), 14.0)
+    assert waiting.compute_wait_s(14.0, PACE) == 1.0
 
 
 def test_it_writes_a_flapping_object_less_and_less_often() -> None:
@@ -99,24 +101,27 @@ def test_it_writes_at_the_first_window_again_after_a_calm_time() -> None:
     loop.run(range(100), lambda _: "plan")
     loop.look(100.0, "")
     last = loop.writes[-1]
-    assert loop.written["leaf"].window_s > PACE.first_window_s
-    later = int(last + PACE.calm_s)
+    assert loop.written["leaf"].window_s > PACE.min_window_s
+    later = int(last + PACE.window_reset_s)
     loop.run(range(later, later + 3), lambda _: "plan")
     assert loop.writes[-1] == later + 2
-    assert loop.written["leaf"].window_s == PACE.first_window_s
+    assert loop.written["leaf"].window_s == PACE.min_window_s
 
 
 def test_it_waits_for_the_last_window_of_several_objects() -> None:
-    written = {"a": Written(0.0, 5.0), "b": Written(0.0, 40.0), "c": Written(0.0, 80.0)}
-    assert damping_s(written, ["a", "b", "new"], 10.0) == 30.0
-    assert damping_s(written, ["a", "new"], 10.0) == 0.0
-    assert damping_s(written, [], 10.0) == 0.0
+    written = {"a": LastWrite(0.0, 5.0), "b": LastWrite(0.0, 40.0), "c": LastWrite(0.0, 80.0)}
+    assert compute_damping_s(written, ["a", "b", "new"], 10.0) == 30.0
+    assert compute_damping_s(written, ["a", "new"], 10.0) == 0.0
+    assert compute_damping_s(written, [], 10.0) == 0.0
 
 
 def test_it_remembers_only_objects_that_are_not_calm() -> None:
-    written = note_writes({}, ["old", "new"], 0.0, pace=PACE)
-    written = note_writes(written, ["new"], 100.0, pace=PACE)
-    assert set(note_writes(written, ["newest"], PACE.calm_s, pace=PACE)) == {"new", "newest"}
+    written = record_writes({}, ["old", "new"], 0.0, pace=PACE)
+    written = record_writes(written, ["new"], 100.0, pace=PACE)
+    assert set(record_writes(written, ["newest"], PACE.window_reset_s, pace=PACE)) == {
+        "new",
+        "newest",
+    }
 
 
 @given(st.lists(st.sampled_from(["", "one", "two"]), max_size=200))

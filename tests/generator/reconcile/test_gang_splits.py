@@ -7,7 +7,7 @@ import pytest
 from generator.objects.fabric import ChangeBudget
 from generator.objects.pods import Gang
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.guard import Coverage, HoldKind, Verdict, judge
+from generator.reconcile.guard import Coverage, HoldKind, PlanVerdict, judge_plan
 from generator.reconcile.plan import plan_changes
 from tests.generator.reconcile.cluster import hypernode
 
@@ -21,9 +21,9 @@ BEFORE = [
 ]
 
 
-def verdict(desired: list[HyperNode], *gangs: Gang) -> Verdict:
+def verdict(desired: list[HyperNode], *gangs: Gang) -> PlanVerdict:
     actions = plan_changes(desired, BEFORE)
-    return judge(actions, BEFORE, budget=ANYTHING, coverage=Coverage(), gangs=gangs)
+    return judge_plan(actions, BEFORE, budget=ANYTHING, coverage=Coverage(), gangs=gangs)
 
 
 def gang(*nodes: str, name: str = "train/llm") -> Gang:
@@ -58,8 +58,8 @@ C_MOVES = changed(
 )
 def test_it_holds_a_plan_where(desired: list[HyperNode], running: Gang) -> None:
     found = verdict(desired, running)
-    assert [hold.kind for hold in found.holds] == [HoldKind.RUNNING_GANG]
-    assert "under train/llm on 2 nodes of it" in found.why
+    assert [hold.kind for hold in found.hold_reasons] == [HoldKind.RUNNING_GANG]
+    assert "under train/llm on 2 nodes of it" in found.reason_text
     assert verdict(desired).is_allowed, "without the gang nothing holds it"
 
 
@@ -94,7 +94,7 @@ def test_it_lets_a_plan_pass_where(desired: list[HyperNode], running: Gang) -> N
 def test_it_names_the_lowest_domain_of_each_gang() -> None:
     desired = [hypernode("all", 1, "a", "d", "g"), hypernode("rest", 1, "b", "c", "e", "f", "h")]
     found = verdict(desired, gang("a", "b"), gang("g", "h", name="train/b"))
-    (hold,) = found.holds
+    (hold,) = found.hold_reasons
     assert "leaf-1 under train/llm on 2 nodes of it" in hold.message
     assert "leaf-3 under train/b on 2 nodes of it" in hold.message
     assert "pod" not in hold.message

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from generator.objects.fabric import ChangeBudget
 from generator.outputs.hypernode import OWN_LABELS, PADDING_LABEL, SOURCE_LABEL, HyperNode
 from generator.reconcile.guard import (
-    FREE_NODES,
+    ALWAYS_ALLOWED_NODES,
     Coverage,
     HoldKind,
-    Verdict,
+    PlanVerdict,
     hash_plan,
-    judge,
-    most_allowed,
+    judge_plan,
+    compute_allowance,
 )
 from generator.reconcile.plan import Op, plan_changes
 from tests.generator.reconcile.cluster import hypernode
@@ -54,8 +54,8 @@ def verdict(
     *,
     budget: ChangeBudget | None = None,
     coverage: Coverage | None = None,
-) -> Verdict:
-    return judge(
+) -> PlanVerdict:
+    return judge_plan(
         plan_changes(desired, observed),
         observed,
         budget=budget or ChangeBudget(),
@@ -66,7 +66,7 @@ def verdict(
 def holds(
     desired: list[HyperNode], observed: list[HyperNode], *, budget: ChangeBudget | None = None
 ) -> list[HoldKind]:
-    return [hold.kind for hold in verdict(desired, observed, budget=budget).holds]
+    return [hold.kind for hold in verdict(desired, observed, budget=budget).hold_reasons]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def holds(
     ],
 )
 def test_it_allows_a_share_and_always_a_few(num: int, percent: int, allowed: int) -> None:
-    assert most_allowed(num, percent, free=FREE_NODES) == allowed
+    assert compute_allowance(num, percent, always_allowed=ALWAYS_ALLOWED_NODES) == allowed
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,11 @@ def test_it_counts_nodes_that_move_as_those_that_go() -> None:
         *before[2:],
     ]
     found = verdict(swapped, before)
-    assert [hold.kind for hold in found.holds] == [NODES]
+    assert [hold.kind for hold in found.hold_reasons] == [NODES]
     assert found.num_moved == 10
-    assert "10 of 20 nodes would leave a domain, at most 2 may (10 %)" in found.why
-    assert "n0-0" in found.why
-    assert found.why.endswith("and 5 more")
+    assert "10 of 20 nodes would leave a domain, at most 2 may (10 %)" in found.reason_text
+    assert "n0-0" in found.reason_text
+    assert found.reason_text.endswith("and 5 more")
 
 
 def test_it_counts_the_nodes_below_a_leaf_that_gets_another_parent() -> None:
@@ -193,7 +193,7 @@ def test_it_holds_a_single_node_where_the_budget_is_nothing() -> None:
 )
 def test_it_counts_as_no_loss(before: list[HyperNode], after: list[HyperNode]) -> None:
     found = verdict(after, before)
-    assert (found.num_moved, found.is_allowed) == (0, True), found.why
+    assert (found.num_moved, found.is_allowed) == (0, True), found.reason_text
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_it_counts_as_no_loss(before: list[HyperNode], after: list[HyperNode]) -
 )
 def test_it_begins_only_with_a_quorum(coverage: Coverage, expected: list[HoldKind]) -> None:
     found = verdict(tree(2, 4), [], coverage=coverage)
-    assert [hold.kind for hold in found.holds] == expected
+    assert [hold.kind for hold in found.hold_reasons] == expected
 
 
 def test_it_asks_no_quorum_for_what_exists() -> None:
@@ -244,5 +244,5 @@ def test_it_never_holds_more_with_a_larger_budget(
     small = ChangeBudget(nodes_percent=nodes, domains_percent=domains)
     large = ChangeBudget(nodes_percent=min(100, nodes + 10), domains_percent=100)
     kept, more = verdict(after, before, budget=small), verdict(after, before, budget=large)
-    assert {hold.kind for hold in more.holds} <= {hold.kind for hold in kept.holds}
+    assert {hold.kind for hold in more.hold_reasons} <= {hold.kind for hold in kept.hold_reasons}
     assert more.hash == kept.hash

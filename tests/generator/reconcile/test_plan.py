@@ -173,7 +173,7 @@ def test_it_plans_nothing_for_the_same_set(observed: list[HyperNode]) -> None:
     ("before", "reason"),
     [
         (hypernode("leaf-1", 1, "a", "x", "y"), "members changed: +1 -2"),
-        (replace(DEPTH_2[0], num_inexact=1), "members changed: +0 -1"),
+        (replace(DEPTH_2[0], num_inexact_members=1), "members changed: +0 -1"),
         (replace(DEPTH_2[0], tier_name="rack"), "tier name changed"),
         (replace(DEPTH_2[0], labels=(*DEPTH_2[0].labels[1:],)), "labels changed"),
         (replace(DEPTH_2[0], members=DEPTH_2[0].members * 2), "members listed twice"),
@@ -231,7 +231,7 @@ def test_it_gives_no_second_parent_to_what_a_foreign_object_lists() -> None:
             id="by name",
         ),
         pytest.param(
-            HyperNode("rack", 1, "", (), FOREIGN, num_inexact=1),
+            HyperNode("rack", 1, "", (), FOREIGN, num_inexact_members=1),
             (Overlap("rack", ()),),
             id="perhaps, by a pattern",
         ),

@@ -12,8 +12,8 @@ import pytest
 
 from generator.reconcile.status import FabricStatusWriter
 from generator.reconcile.sweepers import SweepElection
-from generator.reconcile.writer import always
-from generator.store.watched_directory import ServedFolder
+from generator.reconcile.writer import always_leader
+from generator.store.watched_directory import WatchedDirectory
 from tests.generator.sweep_reports import NOW, PERIOD, A, node
 from topology.model.errors import ConfigError
 from topology.reports.fabric_status import (
@@ -31,7 +31,9 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.file = root / "fabrics" / "default.yaml"
-        self.status = FabricStatusWriter(ServedFolder(root), now=lambda: NOW, leads=always)
+        self.status = FabricStatusWriter(
+            WatchedDirectory(root), now=lambda: NOW, is_leader=always_leader
+        )
         self.election = SweepElection(self.status.write_sweepers, period=PERIOD, now=lambda: NOW)
 
     def hold(self, *reports: NeighborReport) -> dict[str, Any] | None:

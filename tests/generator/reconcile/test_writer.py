@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.reconcile.debounce import Pace
-from generator.reconcile.writer import Writing
+from generator.reconcile.debounce import DebounceConfig
+from generator.reconcile.writer import WriteSettings
 from tests.generator.scenes import run
 from tests.generator.server.days import MINUTE, NOON, SMALL, Day, hold
 
@@ -139,7 +139,7 @@ def test_it_only_tells_what_it_would_write_in_a_dry_run(
 ) -> None:
     caplog.set_level(logging.INFO)
     day = Day(tmp_path, SMALL)
-    day.restart(Writing(is_dry=True))
+    day.restart(WriteSettings(is_dry_run=True))
     for _ in range(2):
         day.tick()
     assert day.files() == {}
@@ -169,7 +169,7 @@ def test_it_does_not_begin_with_reports_that_are_too_old(tmp_path: Path) -> None
     day = Day(tmp_path, SMALL, is_listed=True)
     for report in day.store.read_reports().reports:
         status = report.status.model_copy(update={"observed_at": NOON.isoformat()})
-        day.store.write_report(report.spelled_out().model_copy(update={"status": status}))
+        day.store.write_report(report.to_wire().model_copy(update={"status": status}))
     day.now = NOON + timedelta(minutes=4)
     day.tick()
     assert day.files() == {}
@@ -180,7 +180,7 @@ def test_it_does_not_begin_with_reports_that_are_too_old(tmp_path: Path) -> None
 
 def test_it_waits_until_the_fabric_is_quiet_and_asks_to_look_again(tmp_path: Path) -> None:
     day = Day(tmp_path, SMALL)
-    day.restart(Writing(Pace(), lambda: day.now_s))
+    day.restart(WriteSettings(DebounceConfig(), lambda: day.now_s))
     assert day.tick() == 2.0
     assert day.files() == {}
     day.now_s = 1.0
@@ -193,7 +193,7 @@ def test_it_waits_until_the_fabric_is_quiet_and_asks_to_look_again(tmp_path: Pat
 
 def test_it_writes_a_leaf_again_only_after_its_window(tmp_path: Path) -> None:
     day = Day(tmp_path, SMALL)
-    day.restart(Writing(Pace(quiet_s=0.0), lambda: day.now_s))
+    day.restart(WriteSettings(DebounceConfig(quiet_s=0.0), lambda: day.now_s))
     day.tick()
     before = day.files()
     day.lose(day.some(1))

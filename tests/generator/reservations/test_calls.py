@@ -15,13 +15,13 @@ from google.rpc import (  # type: ignore[import-untyped]  # stubs, but no py.typ
 )
 from grpc_status import rpc_status
 
-from generator.reservations.records import LOCAL, Refusal, RefusalKind
-from generator.reservations.rules import MOST_HELD
+from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind
+from generator.reservations.rules import MAX_HELD
 from generator.rpc.auth.tls import ServerCertificates
-from generator.rpc.published import Published
-from generator.rpc.reservation_service import ReservingCalls
-from generator.rpc.server import LOOPBACK, PlacementServer, Security
-from generator.rpc.status_errors import FailureKind, failure_of
+from generator.rpc.published import PublishedState
+from generator.rpc.reservation_service import ReservationServicer
+from generator.rpc.server import LOOPBACK_SECURITY, PlacementServer, ServerSecurity
+from generator.rpc.status_errors import FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2, topology_pb2_grpc
 from tests.generator.reservations.worlds import World, cluster, id_of
@@ -72,12 +72,12 @@ class Service:
 
 
 @contextmanager
-def running(world: World, security: Security = LOOPBACK) -> Iterator[str]:
-    published = Published(occupied=lambda: world.ledger.snapshot)
-    world.on_change = published.touch
+def running(world: World, security: ServerSecurity = LOOPBACK_SECURITY) -> Iterator[str]:
+    published = PublishedState(read_occupied=lambda: world.ledger.snapshot)
+    world.on_change = published.notify_changed
     published.snapshot = world.base
     server = PlacementServer(
-        ANY_PORT, published, security=security, reserving=ReservingCalls(world.ledger)
+        ANY_PORT, published, security=security, reservation_calls=ReservationServicer(world.ledger)
     )
     try:
         yield server.address
@@ -100,7 +100,7 @@ def failing(call: Any, *words: Any, **more: Any) -> grpc.Call:  # noqa: ANN401 -
 
 
 def code_and_kind(call: grpc.Call) -> tuple[grpc.StatusCode, FailureKind]:
-    failure = failure_of(call)
+    failure = decode_failure(call)
     assert failure is not None
     return call.code(), failure.kind
 
@@ -172,7 +172,7 @@ def test_it_answers_what_is_infeasible_and_what_is_only_asked(service: Service) 
     assert answer.placement.reason.kind == pb.REASON_KIND_NO_FIT
     trial = service.reserve(count=8, validate_only=True)
     assert (trial.HasField("reservation"), trial.placement.feasible) == (False, True)
-    assert service.world.store.rows == {}
+    assert service.world.store.fetch_rows == {}
 
 
 def test_it_gives_each_slot_once_to_many_who_ask_at_once(service: Service) -> None:
@@ -202,7 +202,7 @@ FAULTS = [
 def test_it_names_the_field_of(service: Service, more: dict[str, Any], field: str) -> None:
     call = failing(service.reserve, **more)
     assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
-    failure = failure_of(call)
+    failure = decode_failure(call)
     assert failure is not None
     assert failure.field == field
     assert service.world.store.writes == []
@@ -259,7 +259,7 @@ def test_it_says_whom_to_ask_where(
     for name in ("reserve", "confirm", "release"):
         call = failing(getattr(service, name))
         assert code_and_kind(call) == (code, kind)
-        failure = failure_of(call)
+        failure = decode_failure(call)
         assert failure is not None
         assert failure.leader == leader
 
@@ -270,7 +270,7 @@ def test_it_says_that_the_store_is_away_and_when_to_come_again(service: Service)
     assert code_and_kind(call) == (grpc.StatusCode.UNAVAILABLE, FailureKind.STORE_UNAVAILABLE)
     service.world.store.error = None
     row = service.world.made(5, count=1)
-    service.world.store.rows |= {str(uuid4()): row for _ in range(MOST_HELD)}
+    service.world.store.fetch_rows |= {str(uuid4()): row for _ in range(MAX_HELD)}
     call = failing(service.reserve)
     assert code_and_kind(call) == (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -285,7 +285,7 @@ def test_it_says_that_the_store_is_away_and_when_to_come_again(service: Service)
 def test_it_knows_holders_by_what_they_proved(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     world = World(cluster(num_nodes=2, slots=4, per_leaf=2))
-    security = Security(
+    security = ServerSecurity(
         ServerCertificates(pki.files).credentials, Tokens({"alice": None, "bob": None})
     )
     with (
@@ -314,9 +314,9 @@ def test_it_knows_holders_by_their_certificate(tmp_path: Path) -> None:
         pki.ca.read_bytes(), Path(key).read_bytes(), Path(cert).read_bytes()
     )
     with (
-        running(world, Security(ServerCertificates(files).credentials)) as address,
+        running(world, ServerSecurity(ServerCertificates(files).credentials)) as address,
         grpc.secure_channel(address, proof) as channel,
     ):
         Service(world, channel).reserve()
-    (row,) = world.store.rows.values()
-    assert row.holder not in ("", LOCAL)
+    (row,) = world.store.fetch_rows.values()
+    assert row.holder not in ("", LOCAL_HOLDER)

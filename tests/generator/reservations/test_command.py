@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
-from generator.reservations.ledger import Reservations
+from generator.cli.exit_codes import ExitCode
+from generator.reservations.ledger import ReservationLedger
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from runtime.clock import utc_now
 from tests.generator.reservations.worlds import PLENTY_S, cluster, id_of, wish
@@ -16,12 +16,14 @@ from tests.generator.scenes import run
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """Three reservations: one confirmed, one reserved, one whose time is up."""
-    ledger = Reservations(SqliteReservations(tmp_path / FILE_NAME), now=utc_now, clock=lambda: 0.0)
+    ledger = ReservationLedger(
+        SqliteReservations(tmp_path / FILE_NAME), now=utc_now, clock=lambda: 0.0
+    )
     ledger.publish(cluster())
     ledger.reserve(wish(1, gang="ns/a", count=5, holder="alice"), budget_s=PLENTY_S)
     ledger.confirm(id_of(1), holder="alice")
     ledger.reserve(wish(2, gang="ns/b"), budget_s=PLENTY_S)
-    late = Reservations(
+    late = ReservationLedger(
         SqliteReservations(tmp_path / FILE_NAME),
         now=lambda: utc_now() - timedelta(hours=1),
         clock=lambda: 0.0,
@@ -33,7 +35,7 @@ def store(tmp_path: Path) -> Path:
 
 def test_it_lists_what_holds(store: Path) -> None:
     ran = run("reservations", "--store", str(store), "-o", "text")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     head, *rows = ran.out.splitlines()
     assert head.split() == ["RESERVATION", "GANG", "PHASE", "PODS", "NODES", "UNTIL", "HOLDER"]
     assert [row.split()[:4] for row in rows] == [
@@ -51,7 +53,7 @@ def test_it_prints_objects(store: Path) -> None:
 
 def test_it_says_that_there_is_nothing(tmp_path: Path) -> None:
     ran = run("reservations", "--store", str(tmp_path), "-o", "text")
-    assert (ran.code, ran.out) == (Exit.OK, "nothing is reserved\n")
+    assert (ran.code, ran.out) == (ExitCode.OK, "nothing is reserved\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -64,18 +66,18 @@ def test_it_says_that_there_is_nothing(tmp_path: Path) -> None:
 )
 def test_it_wants_to_know_what_to_read_but_not(words: list[str]) -> None:
     ran = run("reservations", *words)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "either --store or --kube" in ran.err
 
 
 def test_it_says_that_a_context_is_of_a_cluster() -> None:
     ran = run("reservations", "--store", ".", "--context", "c")
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "--kubeconfig and --context go with --kube" in ran.err
 
 
 def test_it_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("notes")
     ran = run("reservations", "--store", str(tmp_path))
-    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
     assert "not a database" in ran.err

@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from generator.objects.reservation import ReservationPhase as Phase
 from generator.placement.cluster.snapshot import Snapshot
-from generator.reservations.ledger import Reservations
-from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved
+from generator.reservations.ledger import ReservationLedger
+from generator.reservations.records import LOCAL_HOLDER, Refusal, Reservation, ReservationResult
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from tests.effort import examples
 from tests.generator.reservations.worlds import PLENTY_S, Clock, cluster, id_of, wish
@@ -28,13 +28,13 @@ class Histories(RuleBasedStateMachine):
         self.folder = Path(mkdtemp(prefix="reservations-"))
         self.clock = Clock()
         self.base = cluster(num_nodes=NODES, slots=SLOTS, per_leaf=2)
-        self.answered: dict[int, Reserved] = {}
+        self.answered: dict[int, ReservationResult] = {}
         self.ended: set[int] = set()
         self.store = SqliteReservations(self.folder / FILE_NAME)
         self.ledger = self._ledger()
 
-    def _ledger(self) -> Reservations:
-        made = Reservations(self.store, now=self.clock.now, clock=self.clock.seconds)
+    def _ledger(self) -> ReservationLedger:
+        made = ReservationLedger(self.store, now=self.clock.now, clock=self.clock.seconds)
         made.publish(self.base)
         return made
 
@@ -45,17 +45,17 @@ class Histories(RuleBasedStateMachine):
         answer = self.ledger.reserve(asked, budget_s=PLENTY_S)
         known = self.answered.get(number)
         if known is not None:
-            if isinstance(answer, Reserved):
+            if isinstance(answer, ReservationResult):
                 assert answer.placement == known.placement
             return
-        if isinstance(answer, Reserved) and answer.reservation is not None:
+        if isinstance(answer, ReservationResult) and answer.reservation is not None:
             self.answered[number] = answer
         else:
             assert self._free() == before, "what is refused keeps nothing"
 
     @rule(number=NUMBERS)
     def confirm(self, number: int) -> None:
-        answer = self.ledger.confirm(id_of(number), holder=LOCAL)
+        answer = self.ledger.confirm(id_of(number), holder=LOCAL_HOLDER)
         if number in self.ended or number not in self.answered:
             assert isinstance(answer, Refusal)
         elif isinstance(answer, Reservation):
@@ -63,7 +63,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(number=NUMBERS)
     def release(self, number: int) -> None:
-        answer = self.ledger.release(id_of(number), holder=LOCAL)
+        answer = self.ledger.release(id_of(number), holder=LOCAL_HOLDER)
         assert isinstance(answer, Reservation) is (number in self.answered)
         if isinstance(answer, Reservation):
             assert answer.is_ended
@@ -80,15 +80,15 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.answered)
     @rule()
     def restart(self) -> None:
-        before = self.ledger.known()
+        before = self.ledger.read_current()
         self.store.close()
         self.store = SqliteReservations(self.folder / FILE_NAME)
         self.ledger = self._ledger()
-        assert self.ledger.known() == before
+        assert self.ledger.read_current() == before
 
     @invariant()
     def it_never_gives_anything_away_twice(self) -> None:
-        held = [one for one in self.ledger.known() if not one.is_ended]
+        held = [one for one in self.ledger.read_current() if not one.is_ended]
         taken = Counter[str]()
         for one in held:
             for group in one.groups:
@@ -99,7 +99,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def it_is_empty_once_all_has_ended(self) -> None:
-        if all(one.is_ended for one in self.ledger.known()):
+        if all(one.is_ended for one in self.ledger.read_current()):
             assert self._free() == self.base.free.tolist()
             snapshot = self.ledger.snapshot
             assert snapshot is not None
@@ -112,7 +112,7 @@ class Histories(RuleBasedStateMachine):
         free = snapshot.free.copy()
         for gang in snapshot.nominated.values():
             for row in gang.pods:
-                free[0, snapshot.position[row.node]] -= row.count
+                free[0, snapshot.position_of[row.node]] -= row.count
         left: list[list[int]] = free.tolist()
         return left
 

@@ -8,9 +8,9 @@ import pytest
 from generator.objects.reservation import ReservationPhase as Phase
 from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.engine import place
-from generator.reservations.ledger import MOST_AT_ONCE, Reservations
-from generator.reservations.records import LOCAL, Refusal, RefusalKind, Reserved
-from generator.reservations.rules import KEPT_S, MOST_HELD
+from generator.reservations.ledger import MAX_WRITES_PER_TICK, ReservationLedger
+from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind, ReservationResult
+from generator.reservations.rules import RETENTION_S, MAX_HELD
 from generator.reservations.store import StoreFenced
 from tests.generator.reservations.worlds import World, cluster, id_of, request_of, wish
 from topology.model.errors import KubeConflict, KubeUnavailable, StoreError
@@ -38,11 +38,11 @@ def refusal(answer: object) -> Refusal:
 def test_it_gives_the_same_answer_to_the_same_request(world: World) -> None:
     first, again = world.reserve(), world.reserve()
     assert first == again
-    assert isinstance(first, Reserved)
+    assert isinstance(first, ReservationResult)
     assert first.placement.is_feasible
     assert sorted(first.placement.assignment) == ["w"]
     assert first.placement.tier == "node"
-    assert len(world.store.rows) == 1
+    assert len(world.store.fetch_rows) == 1
 
 
 def test_it_gives_the_same_answer_after_a_restart(world: World) -> None:
@@ -76,7 +76,7 @@ def test_it_tells_what_became_of_it_when_it_is_asked_for_again(world: World) -> 
     world.made()
     world.clock.pass_s(61)
     again = world.reserve()
-    assert isinstance(again, Reserved)
+    assert isinstance(again, ReservationResult)
     assert again.reservation is not None
     assert again.reservation.phase is Phase.EXPIRED
     assert fits(world, gang="ns/b", count=8), "the answer keeps nothing"
@@ -107,7 +107,7 @@ def test_it_ends_at_its_time_without_anybody_looking(world: World) -> None:
     assert fits(world, gang="ns/b", count=8)
     assert world.store.writes == [(id_of(1),)]
     world.ledger.tick()
-    assert world.store.rows[id_of(1)].phase is Phase.EXPIRED
+    assert world.store.fetch_rows[id_of(1)].phase is Phase.EXPIRED
     world.ledger.tick()
     assert len(world.store.writes) == 2, "at rest nothing is written"
 
@@ -117,23 +117,23 @@ def test_it_reserves_more_nodes_for_a_gang_that_has_some(world: World) -> None:
     nodes = {run.node for one in (first, second) for group in one.groups for run in group.runs}
     assert len(nodes) == 2
     answer = world.reserve(3, count=1)
-    assert isinstance(answer, Reserved)
+    assert isinstance(answer, ReservationResult)
     assert not answer.placement.is_feasible
 
 
 def test_it_answers_what_is_infeasible_and_keeps_nothing(world: World) -> None:
     answer = world.reserve(count=9)
-    assert isinstance(answer, Reserved)
+    assert isinstance(answer, ReservationResult)
     assert answer.reservation is None
     assert answer.placement.reason is not None
-    assert world.store.rows == {}
+    assert world.store.fetch_rows == {}
     assert world.made(count=8).id == id_of(1), "the id is free yet"
 
 
 def test_it_keeps_nothing_for_a_trial(world: World) -> None:
     world.store.refusal = Refusal(RefusalKind.NO_LEADER, "nobody leads")
     answer = world.reserve(count=8, is_trial=True)
-    assert isinstance(answer, Reserved)
+    assert isinstance(answer, ReservationResult)
     assert answer.placement.is_feasible
     assert answer.placement.objective, "it is explained in full"
     assert (answer.reservation, world.store.writes) == (None, [])
@@ -144,10 +144,10 @@ def test_it_lets_the_least_give_way_to_a_higher_priority_in_one_write(world: Wor
     world.made(2, gang="ns/mid", count=4, priority=2)
     world.made(3, gang="ns/high", count=4, priority=9)
     assert world.store.writes[-1] == (id_of(1), id_of(3))
-    gone = world.store.rows[id_of(1)]
+    gone = world.store.fetch_rows[id_of(1)]
     assert gone.phase is Phase.RELEASED
     assert gone.message == f"gave way to {id_of(3)} of priority 9"
-    assert world.store.rows[id_of(2)].phase is Phase.RESERVED
+    assert world.store.fetch_rows[id_of(2)].phase is Phase.RESERVED
     ended = refusal(world.confirm(1))
     assert ended.kind is RefusalKind.ENDED
 
@@ -158,37 +158,37 @@ def test_it_lets_nobody_give_way_where_there_is_room(world: World) -> None:
     assert world.store.writes == [(id_of(1),), (id_of(2),)]
     assert high.tier == "node"
     world.made(3, gang="ns/high", count=2, priority=9)
-    assert world.store.rows[id_of(1)].phase is Phase.RESERVED
+    assert world.store.fetch_rows[id_of(1)].phase is Phase.RESERVED
 
 
 def test_it_takes_nothing_of_what_is_confirmed_whatever_the_priority(world: World) -> None:
     world.made(1, gang="ns/low", count=8, priority=1)
     world.confirm(1)
     answer = world.reserve(2, gang="ns/high", count=1, priority=9)
-    assert isinstance(answer, Reserved)
+    assert isinstance(answer, ReservationResult)
     assert answer.reservation is None
 
 
 def test_it_places_anew_where_its_nodes_are_gone_meanwhile(world: World) -> None:
-    original = world.ledger._placed  # noqa: SLF001 - the moment between placing and writing
+    original = world.ledger._place  # noqa: SLF001 - the moment between placing and writing
     calls: list[object] = []
 
     def meddled(stand: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
         found = original(stand, request, ends_at)
         if not calls:
-            world.store.rows |= {one.id: one for one in [other]}
+            world.store.fetch_rows |= {one.id: one for one in [other]}
         calls.append(found)
         return found
 
     other = World(cluster(**SMALL)).made(9, gang="ns/z", count=4)
-    world.ledger._placed = meddled  # type: ignore[method-assign]  # noqa: SLF001 - as above
+    world.ledger._place = meddled  # type: ignore[method-assign]  # noqa: SLF001 - as above
     made = world.made(count=4)
     assert len(calls) == 2
     assert {run.node for group in made.groups for run in group.runs} == {"n1"}
 
 
 def test_it_places_anew_where_pods_came_to_its_nodes_meanwhile(world: World) -> None:
-    original = world.ledger._placed  # noqa: SLF001 - the moment between placing and writing
+    original = world.ledger._place  # noqa: SLF001 - the moment between placing and writing
     calls: list[object] = []
 
     def meddled(stand: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
@@ -200,7 +200,7 @@ def test_it_places_anew_where_pods_came_to_its_nodes_meanwhile(world: World) -> 
         calls.append(found)
         return found
 
-    world.ledger._placed = meddled  # type: ignore[method-assign]  # noqa: SLF001 - as above
+    world.ledger._place = meddled  # type: ignore[method-assign]  # noqa: SLF001 - as above
     made = world.made(count=4)
     assert len(calls) == 2
     assert {run.node for group in made.groups for run in group.runs} == {"n1"}
@@ -269,13 +269,13 @@ def test_it_says_that_nothing_was_kept_at(
         world.ledger.tick()
     assert caplog.messages == ["reservations not kept up"], "once"
     world.store.error = None
-    assert world.made(2, count=1).holds(world.clock.now())
+    assert world.made(2, count=1).is_held_at(world.clock.now())
 
 
 def test_it_knows_no_tree_yet(world: World) -> None:
     fresh = type(world.ledger)(world.store, now=world.clock.now, clock=world.clock.seconds)
     assert fresh.snapshot is None
-    assert fresh.census().amounts == {}
+    assert fresh.count_reserved().amounts == {}
     found = refusal(fresh.reserve(wish(), budget_s=1.0))
     assert found.kind is RefusalKind.NO_TREE
 
@@ -283,32 +283,32 @@ def test_it_knows_no_tree_yet(world: World) -> None:
 def test_it_forgets_what_ended_long_ago_and_its_id_is_free(world: World) -> None:
     world.made()
     world.release()
-    world.clock.pass_s(KEPT_S - 1)
+    world.clock.pass_s(RETENTION_S - 1)
     world.ledger.tick()
-    assert len(world.store.rows) == 1
+    assert len(world.store.fetch_rows) == 1
     world.clock.pass_s(1)
     world.ledger.tick()
-    assert world.store.rows == {}
-    assert world.made(count=3).holds(world.clock.now())
+    assert world.store.fetch_rows == {}
+    assert world.made(count=3).is_held_at(world.clock.now())
 
 
 def test_it_keeps_no_more_than_it_may() -> None:
     world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
     made = world.made(count=1)
-    for number in range(2, MOST_HELD + 1):
-        world.store.rows[id_of(number)] = made
-    full = refusal(world.reserve(MOST_HELD + 1, count=1))
+    for number in range(2, MAX_HELD + 1):
+        world.store.fetch_rows[id_of(number)] = made
+    full = refusal(world.reserve(MAX_HELD + 1, count=1))
     assert full.kind is RefusalKind.FULL
-    assert isinstance(world.reserve(1, count=1), Reserved), "what is known is answered yet"
+    assert isinstance(world.reserve(1, count=1), ReservationResult), "what is known is answered yet"
 
 
 def test_it_writes_no_more_than_a_share_of_what_is_due_at_once() -> None:
     world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
-    for number in range(MOST_AT_ONCE + 5):
+    for number in range(MAX_WRITES_PER_TICK + 5):
         world.made(number, count=1)
     world.clock.pass_s(61)
     world.ledger.tick()
-    assert len(world.store.writes[-1]) == MOST_AT_ONCE
+    assert len(world.store.writes[-1]) == MAX_WRITES_PER_TICK
     world.ledger.tick()
     assert len(world.store.writes[-1]) == 5
 
@@ -317,13 +317,13 @@ def test_it_takes_over_what_stood_and_ends_what_a_former_writer_wrote_late(world
     world.made(1, count=1)
     world.store.restart()
     late = World(cluster(**SMALL)).made(2, gang="ns/late", count=1)
-    world.store.rows[late.id] = late
+    world.store.fetch_rows[late.id] = late
     world.ledger = world.open()
     world.ledger.tick()
-    taken = world.store.rows[id_of(1)]
+    taken = world.store.fetch_rows[id_of(1)]
     assert (taken.phase, taken.epoch) == (Phase.RESERVED, 2)
-    assert world.store.rows[late.id].phase is Phase.RELEASED
-    assert "replaced" in world.store.rows[late.id].message
+    assert world.store.fetch_rows[late.id].phase is Phase.RELEASED
+    assert "replaced" in world.store.fetch_rows[late.id].message
 
 
 def test_it_writes_nothing_where_another_leads(world: World) -> None:
@@ -340,12 +340,12 @@ def test_it_counts_what_is_kept(world: World) -> None:
     world.made(1, gang="ns/a", count=3)
     world.made(2, gang="ns/b", count=2)
     world.confirm(2)
-    census = world.ledger.census()
+    census = world.ledger.count_reserved()
     assert census.phases == {Phase.RESERVED: 1, Phase.CONFIRMED: 1}
     assert census.amounts == {"slots": 5}
     world.clock.pass_s(61)
-    assert world.ledger.census().phases == {Phase.EXPIRED: 1, Phase.CONFIRMED: 1}
-    assert world.ledger.census().amounts == {"slots": 2}
+    assert world.ledger.count_reserved().phases == {Phase.EXPIRED: 1, Phase.CONFIRMED: 1}
+    assert world.ledger.count_reserved().amounts == {"slots": 2}
 
 
 def test_it_shows_nothing_before_it_knows_what_is_reserved(world: World) -> None:
@@ -357,7 +357,7 @@ def test_it_shows_nothing_before_it_knows_what_is_reserved(world: World) -> None
 
 def test_it_tells_whenever_something_else_is_free(world: World) -> None:
     told: list[int] = []
-    ledger = Reservations(
+    ledger = ReservationLedger(
         world.store,
         now=world.clock.now,
         clock=world.clock.seconds,
@@ -368,7 +368,7 @@ def test_it_tells_whenever_something_else_is_free(world: World) -> None:
     before = len(told)
     changes: list[Callable[[], object]] = [
         lambda: ledger.reserve(wish(1), budget_s=1.0),
-        lambda: ledger.release(id_of(1), holder=LOCAL),
+        lambda: ledger.release(id_of(1), holder=LOCAL_HOLDER),
         lambda: ledger.reserve(wish(2), budget_s=1.0),
         lambda: world.clock.pass_s(61),
     ]

@@ -14,7 +14,7 @@ from uuid import uuid4
 import grpc
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.reservations.sqlite import FILE_NAME, read_reservations
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
@@ -127,7 +127,7 @@ def test_it_does_not_serve_on_a_file_that_it_cannot_use(scene: Scene) -> None:
     file.write_text("my notes\n")
     words = ["serve", "--store", str(scene.root / "store"), "--insecure-loopback"]
     ran = run(*words, "--listen", "127.0.0.1:0")
-    assert ran.code == Exit.NOTHING
+    assert ran.code == ExitCode.NOTHING
     assert str(file) in ran.err
     assert "file is not a database" in ran.err
     assert "Traceback" not in ran.err

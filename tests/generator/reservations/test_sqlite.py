@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from generator.reservations.documents import parse_whole, render_whole
+from generator.reservations.documents import parse_stored_reservation, render_reservation
 from generator.reservations.records import Reservation
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations, read_reservations
 from generator.reservations.store import StoreFenced
@@ -34,26 +34,26 @@ def file(tmp_path: Path) -> Path:
 
 def test_it_tells_a_reservation_as_it_was_written() -> None:
     one = example()
-    assert parse_whole(json.loads(json.dumps(render_whole(one)))) == one
+    assert parse_stored_reservation(json.loads(json.dumps(render_reservation(one)))) == one
 
 
 def test_it_makes_no_file_before_there_is_something_to_keep(file: Path) -> None:
     store = SqliteReservations(file)
-    assert (store.read(), read_reservations(file)) == ((), ())
+    assert (store.read_reservations(), read_reservations(file)) == ((), ())
     assert not file.exists()
     store.put([example()])
-    assert read_reservations(file) == store.read() == (example(),)
+    assert read_reservations(file) == store.read_reservations() == (example(),)
 
 
 def test_it_keeps_what_was_written_and_counts_who_opened_it(file: Path) -> None:
     first = SqliteReservations(file)
     first.put([example(1), example(2)])
-    first.forget([id_of(1)])
+    first.delete([id_of(1)])
     first.close()
     second = SqliteReservations(file)
-    assert second.read() == (example(2),)
+    assert second.read_reservations() == (example(2),)
     assert second.epoch == first.epoch + 1
-    assert second.taken_over() == {id_of(2)}
+    assert second.read_inherited_ids() == {id_of(2)}
 
 
 def test_it_writes_nothing_once_another_server_has_taken_over(file: Path) -> None:
@@ -63,7 +63,7 @@ def test_it_writes_nothing_once_another_server_has_taken_over(file: Path) -> Non
     with pytest.raises(StoreFenced, match="another server has taken it over"):
         first.put([example(2)])
     with pytest.raises(StoreFenced):
-        first.forget([id_of(1)])
+        first.delete([id_of(1)])
     second.put([example(3)])
     assert [one.id for one in read_reservations(file)] == [id_of(1), id_of(3)]
 
@@ -91,7 +91,7 @@ def test_it_writes_all_or_nothing(file: Path) -> None:
     with pytest.raises(StoreError, match="disk full"):
         store.put([example(2), example(3)])
     assert [one.id for one in read_reservations(file)] == [id_of(1)]
-    assert [one.id for one in store.read()] == [id_of(1)]
+    assert [one.id for one in store.read_reservations()] == [id_of(1)]
     store.put([example(2)])
 
 
@@ -225,7 +225,7 @@ def test_it_has_all_that_was_written_and_nothing_by_half_after_a_kill(file: Path
     told += [int(line) for line in running.stdout.read().splitlines() if line]
     running.wait(DEADLINE_S)
     running.stdout.close()
-    kept = {one.id for one in SqliteReservations(file).read()}
+    kept = {one.id for one in SqliteReservations(file).read_reservations()}
     for at in told:
         assert {id_of(2 * at), id_of(2 * at + 1)} <= kept
     assert len(kept) % 2 == 0, "the last write is there as a whole or not at all"

@@ -9,13 +9,13 @@ from generator.objects.reservation import ReservationPhase as Phase
 from generator.placement.answer import Placement
 from generator.reservations.records import Refusal, RefusalKind, Reservation
 from generator.reservations.rules import (
-    KEPT_S,
+    RETENTION_S,
     STEPS,
     Step,
-    is_forgotten,
-    reservation_of,
-    settled,
-    stepped,
+    is_forgettable,
+    build_reservation,
+    expire_if_due,
+    apply_step,
 )
 from tests.generator.reservations.worlds import NOON, World, id_of, wish
 
@@ -32,7 +32,7 @@ def test_it_makes_the_steps_of_the_table_and_no_other(
     made: Reservation, phase: Phase, step: Step
 ) -> None:
     at = made if phase is Phase.RESERVED else _in(made, phase)
-    after = stepped(at, step, now=LATER, epoch=7, message="why")
+    after = apply_step(at, step, now=LATER, epoch=7, message="why")
     to = STEPS.get((phase, step))
     if to is None:
         assert isinstance(after, Refusal)
@@ -51,7 +51,7 @@ def test_it_makes_the_steps_of_the_table_and_no_other(
 
 def _in(made: Reservation, phase: Phase) -> Reservation:
     step = {"confirmed": Step.CONFIRM, "released": Step.RELEASE, "expired": Step.EXPIRE}[phase]
-    found = stepped(made, step, now=NOON, epoch=1)
+    found = apply_step(made, step, now=NOON, epoch=1)
     assert isinstance(found, Reservation)
     return found
 
@@ -59,11 +59,11 @@ def _in(made: Reservation, phase: Phase) -> Reservation:
 def test_it_has_expired_at_its_time_be_that_written_or_not(made: Reservation) -> None:
     ends = NOON + timedelta(seconds=60)
     assert made.expires_at == ends
-    assert made.holds(ends - timedelta(microseconds=1))
-    assert not made.holds(ends)
-    after = settled(made, now=ends, epoch=2)
+    assert made.is_held_at(ends - timedelta(microseconds=1))
+    assert not made.is_held_at(ends)
+    after = expire_if_due(made, now=ends, epoch=2)
     assert (after.phase, after.ended_at) == (Phase.EXPIRED, ends)
-    refusal = stepped(made, Step.CONFIRM, now=ends, epoch=2)
+    refusal = apply_step(made, Step.CONFIRM, now=ends, epoch=2)
     assert isinstance(refusal, Refusal)
     assert "is expired" in refusal.problem
 
@@ -73,18 +73,18 @@ def test_it_holds_what_is_confirmed_for_ever() -> None:
     world.made()
     assert isinstance(world.confirm(), Reservation)
     world.clock.pass_s(10**8)
-    (known,) = world.ledger.known()
+    (known,) = world.ledger.read_current()
     assert known.phase is Phase.CONFIRMED
 
 
 def test_it_remembers_what_ended_for_its_ttl_at_least(made: Reservation) -> None:
     gone = _in(made, Phase.RELEASED)
-    assert not is_forgotten(gone, NOON + timedelta(seconds=KEPT_S - 1))
-    assert is_forgotten(gone, NOON + timedelta(seconds=KEPT_S))
+    assert not is_forgettable(gone, NOON + timedelta(seconds=RETENTION_S - 1))
+    assert is_forgettable(gone, NOON + timedelta(seconds=RETENTION_S))
     world = World()
     long = _in(world.made(ttl_s=5000), Phase.RELEASED)
-    assert not is_forgotten(long, NOON + timedelta(seconds=4999))
-    assert not is_forgotten(made, NOON + timedelta(days=9)), "its end is not written yet"
+    assert not is_forgettable(long, NOON + timedelta(seconds=4999))
+    assert not is_forgettable(made, NOON + timedelta(days=9)), "its end is not written yet"
 
 
 @pytest.mark.parametrize("call", ["confirm", "release"])
@@ -93,7 +93,7 @@ def test_it_lets_nobody_else_touch_it(call: str) -> None:
     world.made(holder="alice")
     refusal = getattr(world, call)(holder="bob")
     assert refusal.kind is RefusalKind.NOT_HOLDER
-    assert world.ledger.known()[0].phase is Phase.RESERVED
+    assert world.ledger.read_current()[0].phase is Phase.RESERVED
     assert isinstance(getattr(world, call)(holder="alice"), Reservation)
 
 
@@ -143,7 +143,7 @@ def test_it_makes_nothing_that_could_not_be_kept_or_told(groups: list[list[str]]
         objective={},
         is_proved=True,
     )
-    found = reservation_of(wish(groups=rows), placement, now=NOON, epoch=1)
+    found = build_reservation(wish(groups=rows), placement, now=NOON, epoch=1)
     assert isinstance(found, Refusal)
     assert (found.kind, found.field) == (RefusalKind.MALFORMED, "groups")
     assert why in found.problem

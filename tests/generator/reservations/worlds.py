@@ -7,8 +7,14 @@ from uuid import UUID
 
 from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
-from generator.reservations.ledger import Reservations
-from generator.reservations.records import LOCAL, Refusal, Reservation, Reserved, Wish
+from generator.reservations.ledger import ReservationLedger
+from generator.reservations.records import (
+    LOCAL_HOLDER,
+    Refusal,
+    Reservation,
+    ReservationResult,
+    ReservationRequest,
+)
 from tests.generator.placement.scenes import Paths, tree_of
 from topology.model.errors import StoreError
 
@@ -46,12 +52,12 @@ def wish(
     number: int = 1,
     *,
     ttl_s: int = 60,
-    holder: str = LOCAL,
+    holder: str = LOCAL_HOLDER,
     is_trial: bool = False,
     **more: Any,  # noqa: ANN401 - of a request
-) -> Wish:
+) -> ReservationRequest:
     """Return the n-th wish."""
-    return Wish(id_of(number), holder, request_of(**more), ttl_s, is_trial)
+    return ReservationRequest(id_of(number), holder, request_of(**more), ttl_s, is_trial)
 
 
 class Clock:
@@ -74,7 +80,7 @@ class MemoryStore:
     """A `ReservationStore` that survives its writers, and fails when told to."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, Reservation] = {}
+        self.fetch_rows: dict[str, Reservation] = {}
         self.epoch = 1
         self.is_known = True
         self.problems: tuple[str, ...] = ()
@@ -87,13 +93,13 @@ class MemoryStore:
     def restart(self) -> None:
         """Let another writer begin."""
         self.epoch += 1
-        self._taken = frozenset(self.rows)
+        self._taken = frozenset(self.fetch_rows)
 
-    def why_not(self) -> Refusal | None:
+    def find_write_refusal(self) -> Refusal | None:
         return self.refusal
 
-    def read(self) -> tuple[Reservation, ...]:
-        known = tuple(self.rows[id_] for id_ in sorted(self.rows))
+    def read_reservations(self) -> tuple[Reservation, ...]:
+        known = tuple(self.fetch_rows[id_] for id_ in sorted(self.fetch_rows))
         if known != self._known:
             self._known = known
         return self._known
@@ -102,17 +108,17 @@ class MemoryStore:
         if self.error is not None:
             raise self.error
 
-    def taken_over(self) -> Collection[str]:
+    def read_inherited_ids(self) -> Collection[str]:
         return self._taken
 
     def put(self, changed: Sequence[Reservation]) -> None:
         if self.error is not None:
             raise self.error
         self.writes.append(tuple(one.id for one in changed))
-        self.rows |= {one.id: one for one in changed}
+        self.fetch_rows |= {one.id: one for one in changed}
 
-    def forget(self, ids: Collection[str]) -> None:
-        self.rows = {id_: one for id_, one in self.rows.items() if id_ not in ids}
+    def delete(self, ids: Collection[str]) -> None:
+        self.fetch_rows = {id_: one for id_, one in self.fetch_rows.items() if id_ not in ids}
 
 
 class World:
@@ -125,9 +131,9 @@ class World:
         self.on_change: Callable[[], None] | None = None
         self.ledger = self.open()
 
-    def open(self) -> Reservations:
+    def open(self) -> ReservationLedger:
         """Return a fresh writer over the same store."""
-        made = Reservations(
+        made = ReservationLedger(
             self.store,
             now=self.clock.now,
             clock=self.clock.seconds,
@@ -140,18 +146,18 @@ class World:
         if self.on_change is not None:
             self.on_change()
 
-    def reserve(self, number: int = 1, **more: Any) -> Reserved | Refusal:  # noqa: ANN401 - of a wish
+    def reserve(self, number: int = 1, **more: Any) -> ReservationResult | Refusal:  # noqa: ANN401 - of a wish
         return self.ledger.reserve(wish(number, **more), budget_s=PLENTY_S)
 
     def made(self, number: int = 1, **more: Any) -> Reservation:  # noqa: ANN401 - of a wish
         """Return a reservation that must be granted."""
         answer = self.reserve(number, **more)
-        assert isinstance(answer, Reserved), answer
+        assert isinstance(answer, ReservationResult), answer
         assert answer.reservation is not None, answer.placement
         return answer.reservation
 
     def confirm(self, number: int = 1, **more: Any) -> Reservation | Refusal:  # noqa: ANN401 - options
-        return self.ledger.confirm(id_of(number), **({"holder": LOCAL} | more))
+        return self.ledger.confirm(id_of(number), **({"holder": LOCAL_HOLDER} | more))
 
     def release(self, number: int = 1, **more: Any) -> Reservation | Refusal:  # noqa: ANN401 - options
-        return self.ledger.release(id_of(number), **({"holder": LOCAL} | more))
+        return self.ledger.release(id_of(number), **({"holder": LOCAL_HOLDER} | more))

@@ -9,7 +9,7 @@ from typing import Any
 
 from generator.placement.cluster.snapshot import RunningGang, Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
-from generator.rpc.messages.requests import request_message
+from generator.rpc.messages.requests import encode_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 
@@ -34,7 +34,7 @@ def request_for(count: int, **spec: Any) -> PlacementRequest:  # noqa: ANN401 - 
 
 
 def place_message(request: PlacementRequest) -> pb.PlaceRequest:
-    return pb.PlaceRequest(spec=request_message(request))
+    return pb.PlaceRequest(spec=encode_request(request))
 
 
 class Gate(Mapping[str, RunningGang]):

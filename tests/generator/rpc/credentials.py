@@ -11,9 +11,9 @@ import grpc
 from generator.reconcile.result import QueryResult
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import ServerCertificates, TlsFiles
-from generator.rpc.published import Published
-from generator.rpc.server import PlacementServer, Security
-from generator.rpc.status_errors import Failure, FailureKind
+from generator.rpc.published import PublishedState
+from generator.rpc.server import PlacementServer, ServerSecurity
+from generator.rpc.status_errors import CallFailure, FailureKind
 from tests.generator.rpc.clusters import snapshot_of
 from tests.lab.certificates import Authority
 
@@ -62,14 +62,14 @@ class Pki:
 class Tokens:
     """Judges by a list, and counts how often it is asked."""
 
-    def __init__(self, verdicts: Mapping[str, Failure | None]) -> None:
+    def __init__(self, verdicts: Mapping[str, CallFailure | None]) -> None:
         self._verdicts = verdicts
         self.num_asked = 0
 
-    def judge(self, token: str, *, timeout_s: float) -> str | Failure:
+    def authenticate(self, token: str, *, timeout_s: float) -> str | CallFailure:
         assert timeout_s <= SOON_S + 1
         self.num_asked += 1
-        unknown = Failure(FailureKind.UNAUTHENTICATED, "the token is not valid here")
+        unknown = CallFailure(FailureKind.UNAUTHENTICATED, "the token is not valid here")
         return self._verdicts.get(token, unknown) or token
 
 
@@ -78,10 +78,10 @@ class Served:
 
     def __init__(self, files: TlsFiles, tokens: TokenCheck | None) -> None:
         self.results: list[QueryResult] = []
-        security = Security(ServerCertificates(files).credentials, tokens)
+        security = ServerSecurity(ServerCertificates(files).credentials, tokens)
         self.server = PlacementServer(
             ANY_PORT,
-            Published(SNAPSHOT),
+            PublishedState(SNAPSHOT),
             security=security,
             on_query=lambda result, _: self.results.append(result),
         )

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import grpc
 
-from generator.rpc.published import Published
+from generator.rpc.published import PublishedState
 from generator.rpc.server import PlacementServer
-from generator.rpc.status_errors import Failure, failure_of
+from generator.rpc.status_errors import CallFailure, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
 
 ANY_PORT = "127.0.0.1:0"
@@ -26,7 +26,7 @@ class Stubs:
 
 
 @contextmanager
-def serving(published: Published) -> Iterator[PlacementServer]:
+def serving(published: PublishedState) -> Iterator[PlacementServer]:
     server = PlacementServer(ANY_PORT, published)
     try:
         yield server
@@ -34,7 +34,7 @@ def serving(published: Published) -> Iterator[PlacementServer]:
         server.stop(deadline_s=0)
 
 
-def failed(call: Any, *args: Any, **options: Any) -> tuple[grpc.StatusCode, Failure]:  # noqa: ANN401 - gRPC's
+def failed(call: Any, *args: Any, **options: Any) -> tuple[grpc.StatusCode, CallFailure]:  # noqa: ANN401 - gRPC's
     """Return how a call of ours ends that must fail; of a stream, its first answer."""
     options.setdefault("timeout", SOON_S)
     try:
@@ -43,7 +43,7 @@ def failed(call: Any, *args: Any, **options: Any) -> tuple[grpc.StatusCode, Fail
             found = list(found)
     except grpc.RpcError as error:
         ended = cast("grpc.Call", error)
-        failure = failure_of(ended)
+        failure = decode_failure(ended)
         assert failure is not None, f"{ended.code()}: {ended.details()}"
         return ended.code(), failure
     raise AssertionError(f"answered: {found}")

@@ -13,10 +13,10 @@ from generator.placement.answer import (
     Placement,
     Reason,
     ReasonKind,
-    Verdict,
+    VerdictKind,
 )
 from generator.placement.presets import Preset
-from generator.placement.request import Eviction
+from generator.placement.request import EvictionPolicy
 from topology.model.tree import API_VERSION
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
@@ -106,7 +106,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "preset": st.sampled_from([preset.value for preset in Preset]),
         "gang": names,
         "priority": numbers,
-        "preemption": st.sampled_from([eviction.value for eviction in Eviction]),
+        "preemption": st.sampled_from([eviction.value for eviction in EvictionPolicy]),
         "min": st.integers(0, 1),
         "required": tiers,
         "preferred": some_tiers,
@@ -189,7 +189,7 @@ placements = st.builds(
         st.builds(Alternative, change=names, tier=some_name, is_feasible=st.booleans()), max_size=3
     ).map(tuple),
     domains=st.lists(
-        st.builds(DomainVerdict, name=names, verdict=st.sampled_from(Verdict), needs=names),
+        st.builds(DomainVerdict, name=names, verdict=st.sampled_from(VerdictKind), needs=names),
         max_size=3,
     ).map(tuple),
     working=workings.map(MappingProxyType),

@@ -13,14 +13,14 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.reconcile.result import QueryResult
-from generator.rpc.auth.key_files import Proof
+from generator.rpc.auth.key_files import ClientIdentity
 from generator.rpc.auth.tls import ServerCertificates, TlsFiles
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
-from generator.rpc.published import Published
+from generator.rpc.published import PublishedState
 from generator.rpc.server import PlacementServer
-from generator.rpc.status_errors import Failure, FailureKind
+from generator.rpc.status_errors import CallFailure, FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
@@ -31,8 +31,8 @@ from tests.lab.certificates import Authority
 from topology.model.errors import ConfigError
 
 Metadata = tuple[tuple[str, str], ...]
-FORBIDDEN = Failure(FailureKind.FORBIDDEN, "bob may not create placements.toponaut.io")
-SILENT = Failure(FailureKind.REVIEW_UNAVAILABLE, "the API server cannot be asked")
+FORBIDDEN = CallFailure(FailureKind.FORBIDDEN, "bob may not create placements.toponaut.io")
+SILENT = CallFailure(FailureKind.REVIEW_UNAVAILABLE, "the API server cannot be asked")
 
 
 @pytest.fixture
@@ -45,13 +45,13 @@ def tokens() -> Tokens:
     return Tokens({"alice": None, "bob": FORBIDDEN, "carol": SILENT})
 
 
-def ask(address: str, proof: Proof) -> bool:
+def ask(address: str, proof: ClientIdentity) -> bool:
     with PlacementClient(address, SOON_S, proof) as client:
         return client.place(request_for(3)).is_feasible
 
 
-def token(pki: Pki, text: str) -> Proof:
-    return Proof(pki.ca, pki.write("token", text.encode()))
+def token(pki: Pki, text: str) -> ClientIdentity:
+    return ClientIdentity(pki.ca, pki.write("token", text.encode()))
 
 
 def code_of(channel: grpc.Channel, metadata: Metadata) -> grpc.StatusCode:
@@ -138,7 +138,7 @@ def test_it_reflects_only_to_who_may_call(pki: Pki, tokens: Tokens) -> None:
 
 
 def test_it_sends_no_token_without_tls(pki: Pki) -> None:
-    server = PlacementServer(ANY_PORT, Published(None))
+    server = PlacementServer(ANY_PORT, PublishedState(None))
     try:
         with pytest.raises(ConfigError, match="no connection by TLS"):
             ask(server.address, token(pki, "alice"))
@@ -152,7 +152,7 @@ def test_it_trusts_no_server_of_another_authority(pki: Pki, tokens: Tokens) -> N
         served(pki.files, tokens) as running,
         pytest.raises(ConfigError, match="no connection by TLS"),
     ):
-        ask(running.address, Proof(other, pki.write("token", b"alice")))
+        ask(running.address, ClientIdentity(other, pki.write("token", b"alice")))
 
 
 def test_it_takes_a_certificate_for_another_name_where_told(pki: Pki, tokens: Tokens) -> None:
@@ -167,15 +167,15 @@ def test_it_asks_for_a_certificate_of_its_authority(pki: Pki) -> None:
     files = pki.files._replace(client_ca=pki.ca)
     with served(files) as running:
         cert, key = pki.client()
-        assert ask(running.address, Proof(pki.ca, cert=cert, key=key))
+        assert ask(running.address, ClientIdentity(pki.ca, cert=cert, key=key))
         with pytest.raises(ConfigError, match="no connection by TLS"):
-            ask(running.address, Proof(pki.ca))
+            ask(running.address, ClientIdentity(pki.ca))
         cert, key = (
             pki.write(f"stranger{at}", one)
             for at, one in enumerate(Authority("other").issue("stranger"))
         )
         with pytest.raises(ConfigError, match="no connection by TLS"):
-            ask(running.address, Proof(pki.ca, cert=cert, key=key))
+            ask(running.address, ClientIdentity(pki.ca, cert=cert, key=key))
 
 
 def test_it_wants_both_proofs_where_both_are_asked_for(pki: Pki, tokens: Tokens) -> None:
@@ -272,17 +272,17 @@ def test_it_sends_no_token_that_is_none(pki: Pki, text: str, why: str) -> None:
 def test_it_wants_a_client_certificate_and_its_key_together(pki: Pki) -> None:
     cert, _ = pki.client()
     with pytest.raises(ConfigError, match="go together"):
-        PlacementClient("127.0.0.1:1", SOON_S, Proof(pki.ca, cert=cert))
+        PlacementClient("127.0.0.1:1", SOON_S, ClientIdentity(pki.ca, cert=cert))
 
 
 def test_it_refuses_to_ask_what_is_no_address(pki: Pki) -> None:
     with pytest.raises(ConfigError, match="is not an address"):
-        PlacementClient("nonsense", SOON_S, Proof(pki.ca))
+        PlacementClient("nonsense", SOON_S, ClientIdentity(pki.ca))
 
 
 def test_it_refuses_calls_that_it_fails_to_judge(pki: Pki) -> None:
     class Broken:
-        def judge(self, token: str, *, timeout_s: float) -> str | Failure:
+        def judge(self, token: str, *, timeout_s: float) -> str | CallFailure:
             raise RuntimeError(f"{token} {timeout_s}")
 
     with served(pki.files, Broken()) as running:
@@ -338,11 +338,11 @@ def test_it_asks_by_command(pki: Pki, tokens: Tokens) -> None:
         words += ["--client-cert", cert, "--client-key", key]
         token_file = pki.write("token", b"alice")
         ran = run(*words, "--token-file", token_file)
-        assert (ran.code, ran.err) == (Exit.OK, "")
+        assert (ran.code, ran.err) == (ExitCode.OK, "")
         assert ran.out.startswith("feasible: 3 pods")
         token_file.write_bytes(b"bob")
         ran = run(*words, "--token-file", token_file)
-        assert ran.code == Exit.NOTHING
+        assert ran.code == ExitCode.NOTHING
         assert "bob may not create" in ran.err
 
 
@@ -357,5 +357,5 @@ def test_it_asks_by_command(pki: Pki, tokens: Tokens) -> None:
 def test_it_refuses_by_command(pki: Pki, words: list[str], why: str) -> None:
     given = [str(pki.folder / word) if word.endswith(".crt") else word for word in words]
     ran = run("place", "-f", "-", *given)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert why in ran.err

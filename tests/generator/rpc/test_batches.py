@@ -14,24 +14,26 @@ from generator.placement.answer import ReasonKind
 from generator.placement.batch.joint import place_batch
 from generator.placement.engine import place
 from generator.placement.request import PlacementRequest
-from generator.rpc.client.typed_client import GANGS, PlacementClient
+from generator.rpc.client.typed_client import MAX_BATCH_GANGS, PlacementClient
 from generator.rpc.limits import MAX_MESSAGE_BYTES
-from generator.rpc.messages.requests import request_message
-from generator.rpc.placement_service import MOST_SPECS
-from generator.rpc.published import Published
+from generator.rpc.messages.requests import encode_request
+from generator.rpc.placement_service import MAX_BATCH_SPECS
+from generator.rpc.published import PublishedState
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of
 from tests.generator.rpc.servers import SOON_S, Stubs, failed, serving
 from topology.model.errors import PlacementRequestError
 
 SNAPSHOT = snapshot_of(
-    ("a1", "a2", "a3", "a4"), ("b1", "b2", "b3"), tuple(f"c{at:03}" for at in range(2 * GANGS))
+    ("a1", "a2", "a3", "a4"),
+    ("b1", "b2", "b3"),
+    tuple(f"c{at:03}" for at in range(2 * MAX_BATCH_GANGS)),
 )
 
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    with serving(Published(SNAPSHOT)) as server:
+    with serving(PublishedState(SNAPSHOT)) as server:
         yield server.address
 
 
@@ -61,7 +63,7 @@ def test_it_plans_the_gangs_of_a_message_together(client: PlacementClient) -> No
 def test_it_sends_each_gang_as_it_was_asked_for(
     client: PlacementClient, monkeypatch: pytest.MonkeyPatch, num_shapes: int
 ) -> None:
-    monkeypatch.setattr("generator.rpc.client.typed_client.MOST_SHAPES", 2)
+    monkeypatch.setattr("generator.rpc.client.typed_client.MAX_CACHED_REQUESTS", 2)
     requests = [
         gang(f"g{at}", 1 + at % num_shapes, deadline_s=1.0 + at % 2, priority=at % 3)
         for at in range(30)
@@ -106,25 +108,27 @@ def test_it_sends_no_gang_that_no_message_holds(client: PlacementClient) -> None
 
 def test_it_counts_the_bytes_of_names(client: PlacementClient) -> None:
     groups = [{"name": "wwww", "count": 1}]
-    names = [f"{at:03}" + "\U0001f600" * 4_081 for at in range(GANGS)]
+    names = [f"{at:03}" + "\U0001f600" * 4_081 for at in range(MAX_BATCH_GANGS)]
     requests = [gang(name, 1, groups=groups) for name in ["x", *names]]
-    assert len(list(client.place_batch(requests))) == 1 + GANGS
+    assert len(list(client.place_batch(requests))) == 1 + MAX_BATCH_GANGS
 
 
 def test_it_raises_whatever_its_source_does(client: PlacementClient) -> None:
     def requests() -> Iterator[PlacementRequest]:
-        yield from (gang(f"g{at}", 1) for at in range(GANGS + 3))
+        yield from (gang(f"g{at}", 1) for at in range(MAX_BATCH_GANGS + 3))
         raise CancelledError
 
     found = client.place_batch(requests())
-    assert all(next(found).is_feasible for _ in range(GANGS + 3))
+    assert all(next(found).is_feasible for _ in range(MAX_BATCH_GANGS + 3))
     with pytest.raises(CancelledError):
         next(found)
 
 
-@pytest.mark.parametrize("before", [0, 1, GANGS], ids=["first", "second", "of the next message"])
+@pytest.mark.parametrize(
+    "before", [0, 1, MAX_BATCH_GANGS], ids=["first", "second", "of the next message"]
+)
 def test_it_says_what_cannot_be_sent(client: PlacementClient, before: int) -> None:
-    requests = [*(gang(f"g{at}", 1) for at in range(before)), gang("x", 1).named("\ud800")]
+    requests = [*(gang(f"g{at}", 1) for at in range(before)), gang("x", 1).with_gang("\ud800")]
     found = client.place_batch(requests)
     with pytest.raises(PlacementRequestError, match="cannot be sent"):
         list(found)
@@ -134,17 +138,17 @@ def test_it_answers_what_came_before_the_source_of_requests_failed(
     client: PlacementClient,
 ) -> None:
     def requests() -> Iterator[PlacementRequest]:
-        yield from (gang(f"g{at}", 1) for at in range(GANGS))
+        yield from (gang(f"g{at}", 1) for at in range(MAX_BATCH_GANGS))
         raise KeyError("mine")
 
     found = client.place_batch(requests())
-    assert all(next(found).is_feasible for _ in range(GANGS))
+    assert all(next(found).is_feasible for _ in range(MAX_BATCH_GANGS))
     with pytest.raises(KeyError, match="mine"):
         next(found)
 
 
 def test_it_gives_no_slot_twice(client: PlacementClient) -> None:
-    requests = [gang(f"g{number}", 2) for number in range(GANGS + 1)]
+    requests = [gang(f"g{number}", 2) for number in range(MAX_BATCH_GANGS + 1)]
     found = list(client.place_batch(requests))
     nodes = [node for row in found for node in row.assignment["w"]]
     assert len(nodes) == len(set(nodes)) == 2 * len(requests)
@@ -155,7 +159,7 @@ def test_it_answers_each_message_before_the_next_is_sent(stubs: Stubs) -> None:
 
     def messages() -> Iterator[pb.PlaceBatchRequest]:
         for number in range(3):
-            specs = [request_message(gang(f"g{number}", 1))]
+            specs = [encode_request(gang(f"g{number}", 1))]
             yield pb.PlaceBatchRequest(specs=specs)
             seen.append(taken.get(timeout=SOON_S))
 
@@ -188,7 +192,7 @@ def test_it_keeps_nothing_for_another_stream(client: PlacementClient) -> None:
 def test_it_explains_only_on_demand(client: PlacementClient) -> None:
     whole = place(SNAPSHOT, gang("x", 4))
     (found,) = client.place_batch([gang("x", 4)])
-    assert found == replace(whole, objective={}, domains=())
+    assert found == replace(whole, objective={}, domain_verdicts=())
 
 
 def test_it_answers_a_message_without_gangs(stubs: Stubs) -> None:
@@ -198,9 +202,9 @@ def test_it_answers_a_message_without_gangs(stubs: Stubs) -> None:
 
 def test_it_answers_a_large_message_in_parts() -> None:
     long = tuple(f"{at:0200}" for at in range(15_000))
-    specs = [request_message(gang(f"g{number}", 5000)) for number in range(3)]
+    specs = [encode_request(gang(f"g{number}", 5000)) for number in range(3)]
     with (
-        serving(Published(snapshot_of(long))) as server,
+        serving(PublishedState(snapshot_of(long))) as server,
         grpc.insecure_channel(server.address) as channel,
     ):
         ask = Stubs(channel).placement.PlaceBatch
@@ -219,20 +223,20 @@ def test_it_answers_a_large_message_in_parts() -> None:
     ],
 )
 def test_it_names_the_field_of(stubs: Stubs, specs: list[PlacementRequest], field: str) -> None:
-    message = pb.PlaceBatchRequest(specs=map(request_message, specs))
+    message = pb.PlaceBatchRequest(specs=map(encode_request, specs))
     code, failure = failed(stubs.placement.PlaceBatch, iter([message]))
     assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, field)
 
 
 def test_it_refuses_a_name_that_an_earlier_message_had(client: PlacementClient) -> None:
-    requests = [gang(f"g{number}", 1) for number in range(GANGS)]
+    requests = [gang(f"g{number}", 1) for number in range(MAX_BATCH_GANGS)]
     answers = client.place_batch([*requests, gang("g0", 1)])
-    assert len([next(answers) for _ in requests]) == GANGS
+    assert len([next(answers) for _ in requests]) == MAX_BATCH_GANGS
     with pytest.raises(PlacementRequestError, match="two gangs of this stream are named g0"):
         next(answers)
 
 
 def test_it_refuses_very_many_gangs_at_once(stubs: Stubs) -> None:
-    message = pb.PlaceBatchRequest(specs=[pb.PlacementSpec()] * (MOST_SPECS + 1))
+    message = pb.PlaceBatchRequest(specs=[pb.PlacementSpec()] * (MAX_BATCH_SPECS + 1))
     code, failure = failed(stubs.placement.PlaceBatch, iter([message]))
     assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, "specs")

@@ -14,9 +14,9 @@ import grpc
 import pytest
 
 from generator.rpc.limits import NUM_THREADS
-from generator.rpc.published import Published
+from generator.rpc.published import PublishedState
 from generator.rpc.server import PlacementServer
-from generator.rpc.status_errors import FailureKind, failure_of
+from generator.rpc.status_errors import FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import place_message, request_for, snapshot_of
 from tests.generator.rpc.servers import ANY_PORT, SOON_S
@@ -29,7 +29,7 @@ Raw: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
 def serve(pipe: Connection) -> None:
     """Serve in a process of its own; answer each word with the most memory that was in use."""
     nodes = tuple(f"n{number:04}" for number in range(500))
-    server = PlacementServer(ANY_PORT, Published(snapshot_of(nodes[:250], nodes[250:])))
+    server = PlacementServer(ANY_PORT, PublishedState(snapshot_of(nodes[:250], nodes[250:])))
     pipe.send(server.address)
     while pipe.recv() != "end":
         pipe.send(peak_bytes())
@@ -95,7 +95,7 @@ def test_it_keeps_its_memory_bounded_whatever_comes_at_once(
         assert set(codes) <= {fine, grpc.StatusCode.RESOURCE_EXHAUSTED}, codes
         assert codes[fine] >= NUM_THREADS
         for call in calls:
-            failure = failure_of(call)
+            failure = decode_failure(call)
             assert failure is None or failure.kind is FailureKind.INVALID_REQUEST
         assert peak() - before < 400 * MIB
         assert methods[0](place_message(request_for(1)).SerializeToString(), timeout=SOON_S)

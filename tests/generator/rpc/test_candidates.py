@@ -10,8 +10,8 @@ import pytest
 from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
 from generator.placement.engine import place
 from generator.rpc.client.typed_client import PlacementClient
-from generator.rpc.messages.requests import request_message
-from generator.rpc.published import Published
+from generator.rpc.messages.requests import encode_request
+from generator.rpc.published import PublishedState
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of, tree_of
@@ -21,18 +21,18 @@ SNAPSHOT = snapshot_of(("a1", "a2", "a3"), ("b1", "b2", "b3", "b4"), ("c1",))
 
 
 @pytest.fixture
-def published() -> Published:
-    return Published(SNAPSHOT)
+def published() -> PublishedState:
+    return PublishedState(SNAPSHOT)
 
 
 @pytest.fixture
-def client(published: Published) -> Iterator[PlacementClient]:
+def client(published: PublishedState) -> Iterator[PlacementClient]:
     with serving(published) as server, PlacementClient(server.address, SOON_S) as made:
         yield made
 
 
 @pytest.fixture
-def stubs(published: Published) -> Iterator[Stubs]:
+def stubs(published: PublishedState) -> Iterator[Stubs]:
     with serving(published) as server, grpc.insecure_channel(server.address) as channel:
         yield Stubs(channel)
 
@@ -57,7 +57,7 @@ def test_it_puts_no_node_in_two_sets(client: PlacementClient) -> None:
 
 
 def test_it_tells_whether_more_could_be_had(stubs: Stubs) -> None:
-    spec = request_message(request_for(2))
+    spec = encode_request(request_for(2))
     ask = stubs.placement.Candidates
     short = ask(pb.CandidatesRequest(spec=spec, max_candidates=2), timeout=SOON_S)
     assert (len(short.candidates), short.has_more) == (2, True)
@@ -66,7 +66,7 @@ def test_it_tells_whether_more_could_be_had(stubs: Stubs) -> None:
 
 
 def test_it_says_why_there_is_none(stubs: Stubs) -> None:
-    spec = request_message(request_for(9))
+    spec = encode_request(request_for(9))
     found = stubs.placement.Candidates(pb.CandidatesRequest(spec=spec), timeout=SOON_S)
     assert not found.candidates
     assert found.infeasible.reason.kind == pb.REASON_KIND_NO_FIT
@@ -74,7 +74,7 @@ def test_it_says_why_there_is_none(stubs: Stubs) -> None:
 
 @pytest.mark.parametrize("number", [-1, 65])
 def test_it_refuses_a_number_of_sets(stubs: Stubs, number: int) -> None:
-    request = pb.CandidatesRequest(spec=request_message(request_for(1)), max_candidates=number)
+    request = pb.CandidatesRequest(spec=encode_request(request_for(1)), max_candidates=number)
     code, failure = failed(stubs.placement.Candidates, request)
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert failure.field == "max_candidates"
@@ -116,7 +116,9 @@ def test_it_lists_the_domains_of_a_tier(stubs: Stubs, tier: str, names: list[str
     assert [row.domain for row in capacity(stubs, tier=tier).domains] == names
 
 
-def test_it_counts_only_nodes_that_such_pods_may_use(stubs: Stubs, published: Published) -> None:
+def test_it_counts_only_nodes_that_such_pods_may_use(
+    stubs: Stubs, published: PublishedState
+) -> None:
     nodes = {
         "a1": NodeSpec("a1", {"gpu": 8}, labels={"zone": "x"}),
         "a2": NodeSpec("a2", {"gpu": 8}, labels={"zone": "x"}, schedulable=False),
@@ -132,7 +134,9 @@ def test_it_counts_only_nodes_that_such_pods_may_use(stubs: Stubs, published: Pu
     assert [(row.usable_nodes, row.pods) for row in found.domains] == [(2, 4), (0, 0)]
 
 
-def test_it_counts_what_is_kept_for_others_as_taken(stubs: Stubs, published: Published) -> None:
+def test_it_counts_what_is_kept_for_others_as_taken(
+    stubs: Stubs, published: PublishedState
+) -> None:
     kept = RunningGang("llama", (RunningPods("a1"), RunningPods("a2")), priority=5)
     published.snapshot = build_snapshot(SNAPSHOT.tree, {}, nominated=[kept])
     assert capacity(stubs).domains[0].pods == 1
@@ -150,7 +154,9 @@ def test_it_pages_through_domains(stubs: Stubs) -> None:
     assert names == [["a1", "a2", "a3"], ["b1", "b2", "b3"], ["b4", "c1"]]
 
 
-def test_it_begins_anew_where_the_tree_is_another_one(stubs: Stubs, published: Published) -> None:
+def test_it_begins_anew_where_the_tree_is_another_one(
+    stubs: Stubs, published: PublishedState
+) -> None:
     token = capacity(stubs, tier="node", page_size=3).next_page_token
     nodes = {name: NodeSpec(name, {"slots": 2}) for name in SNAPSHOT.tree.nodes}
     published.snapshot = build_snapshot(SNAPSHOT.tree, nodes)

@@ -12,9 +12,9 @@ import grpc
 import pytest
 
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
-from generator.rpc.grpc_log import LOGGER
-from generator.rpc.server import SERVICE
-from generator.rpc.status_errors import DOMAIN, Failure, FailureKind, status_of
+from generator.rpc.grpc_log import LOGGER_NAME
+from generator.rpc.server import PLACEMENT_SERVICE
+from generator.rpc.status_errors import ERROR_DOMAIN, CallFailure, FailureKind, encode_status
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
 from topology.model.errors import ConfigError, TopologyError
@@ -47,7 +47,9 @@ def served(answer: Answer | None, timeout_s: float = SOON_S) -> Iterator[Placeme
                 response_serializer=pb.PlaceResponse.SerializeToString,
             )
         }
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(PLACEMENT_SERVICE, handlers),)
+        )
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
@@ -102,7 +104,9 @@ def test_it_makes_one_line_of_an_answer_that_is_no_message(
         "Place": grpc.unary_unary_rpc_method_handler(handle)
     }
     server = grpc.server(ThreadPoolExecutor(1))
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(PLACEMENT_SERVICE, handlers),)
+    )
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
@@ -113,7 +117,7 @@ def test_it_makes_one_line_of_an_answer_that_is_no_message(
             client.place(request_for(1))
     finally:
         server.stop(0).wait()
-    (record,) = (record for record in caplog.records if record.name == LOGGER)
+    (record,) = (record for record in caplog.records if record.name == LOGGER_NAME)
     assert (record.levelname, record.exc_info) == ("WARNING", None)
 
 
@@ -131,13 +135,13 @@ def test_it_makes_one_of_our_errors_of(code: grpc.StatusCode) -> None:
 @pytest.mark.parametrize("kind", FailureKind)
 def test_it_makes_one_of_our_errors_of_our_own_failure(kind: FailureKind) -> None:
     def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
-        context.abort_with_status(status_of(Failure(kind, "as it is")))
+        context.abort_with_status(encode_status(CallFailure(kind, "as it is")))
 
     with served(answer) as client, pytest.raises(TopologyError, match="as it is"):
         client.place(request_for(1))
 
 
-@pytest.mark.parametrize("raw", [b"", b"\xff\xff", DOMAIN.encode()], ids=repr)
+@pytest.mark.parametrize("raw", [b"", b"\xff\xff", ERROR_DOMAIN.encode()], ids=repr)
 def test_it_bears_details_that_are_not_ours(raw: bytes) -> None:
     def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
         context.set_trailing_metadata((("grpc-status-details-bin", raw),))

@@ -12,13 +12,13 @@ import grpc
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2
 
-from generator.rpc.calls import Calls
+from generator.rpc.calls import CallInterceptor
 from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.limits import MAX_MESSAGE_BYTES, MAX_OTHER_STREAMS, MAX_STREAMS, NUM_THREADS
-from generator.rpc.messages.requests import request_message
-from generator.rpc.published import Published
+from generator.rpc.messages.requests import encode_request
+from generator.rpc.published import PublishedState
 from generator.rpc.server import PlacementServer
-from generator.rpc.stalled_calls import Stalling
+from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
@@ -38,12 +38,12 @@ Raw: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
 
 
 @pytest.fixture
-def published() -> Published:
-    return Published(snapshot_of(*LEAVES))
+def published() -> PublishedState:
+    return PublishedState(snapshot_of(*LEAVES))
 
 
 @pytest.fixture
-def server(published: Published) -> Iterator[PlacementServer]:
+def server(published: PublishedState) -> Iterator[PlacementServer]:
     with serving(published) as running:
         yield running
 
@@ -260,8 +260,8 @@ class Impatient(NamedTuple):
 @contextmanager
 def impatient(behavior: Callable[[bytes, grpc.ServicerContext], bytes]) -> Iterator[Impatient]:
     """Yield a server that cuts who stalls for a tenth of a second."""
-    stalling = Stalling(stall_s=0.1, look_s=0.02)
-    calls = Calls(lambda _method: None, stalling)
+    stalling = StallWatch(stall_s=0.1, check_period_s=0.02)
+    calls = CallInterceptor(lambda _method: None, stalling)
     running = grpc.server(ThreadPoolExecutor(1), interceptors=[calls])
     method = grpc.unary_unary_rpc_method_handler(behavior, bytes, bytes)
     is_over = threading.Event()
@@ -375,7 +375,7 @@ def test_it_bounds_the_streams_of_tools(channel: grpc.Channel, stubs: Stubs) -> 
 def test_it_frees_the_places_of_a_caller_that_vanished(
     server: PlacementServer, stubs: Stubs
 ) -> None:
-    request = tb.WatchFeasibleRequest(spec=request_message(request_for(1)))
+    request = tb.WatchFeasibleRequest(spec=encode_request(request_for(1)))
     with grpc.insecure_channel(server.address) as gone:
         watch = Stubs(gone).topology.WatchFeasible
         opened = [watch(request, timeout=SOON_S) for _ in range(MAX_STREAMS)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generator.rpc.auth.loopback import loopback_address
+from generator.rpc.auth.loopback import parse_loopback_address
 from topology.model.errors import ConfigError
 
 
@@ -20,7 +20,7 @@ from topology.model.errors import ConfigError
     ],
 )
 def test_it_takes(text: str, address: str) -> None:
-    assert loopback_address(text) == address
+    assert parse_loopback_address(text) == address
 
 
 @pytest.mark.parametrize(
@@ -45,5 +45,5 @@ def test_it_takes(text: str, address: str) -> None:
 )
 def test_it_refuses(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        loopback_address(text)
+        parse_loopback_address(text)
     assert "\n" not in str(caught.value)

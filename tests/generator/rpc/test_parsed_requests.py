@@ -6,40 +6,40 @@ from dataclasses import replace
 
 import pytest
 
-from generator.rpc.messages.parsed_requests import MOST_SHAPES, Parsing
-from generator.rpc.messages.requests import request_message, request_of
+from generator.rpc.messages.parsed_requests import MAX_REQUESTS, RequestCache
+from generator.rpc.messages.requests import encode_request, decode_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
 from topology.model.errors import PlacementRequestError
 
 
 def test_it_gives_the_same_as_the_parser_whatever_the_name() -> None:
-    parsing = Parsing()
+    parsing = RequestCache()
     for name in ("x", "y", "self"):
         request = replace(request_for(3, required="leaf"), gang=name)
-        assert parsing.request_of(request_message(request)) == request
+        assert parsing.parse_request(encode_request(request)) == request
 
 
 def test_it_calls_a_gang_without_a_name_as_the_parser_does() -> None:
     spec = pb.PlacementSpec(groups=[pb.Group(name="w", count=1)])
-    assert Parsing().request_of(spec) == request_of(spec)
+    assert RequestCache().parse_request(spec) == decode_request(spec)
 
 
 def test_it_refuses_what_the_parser_refuses_each_time() -> None:
-    parsing = Parsing()
+    parsing = RequestCache()
     for _ in range(2):
         with pytest.raises(PlacementRequestError):
-            parsing.request_of(pb.PlacementSpec(gang="x"))
+            parsing.parse_request(pb.PlacementSpec(gang="x"))
 
 
 def test_it_refuses_a_long_name_of_a_known_shape() -> None:
-    parsing = Parsing()
-    parsing.request_of(request_message(request_for(1)))
+    parsing = RequestCache()
+    parsing.parse_request(encode_request(request_for(1)))
     with pytest.raises(PlacementRequestError, match="gang"):
-        parsing.request_of(request_message(request_for(1, gang="x" * 20_000)))
+        parsing.parse_request(encode_request(request_for(1, gang="x" * 20_000)))
 
 
 def test_it_tells_more_shapes_apart_than_it_remembers() -> None:
-    parsing = Parsing()
-    for count in [*range(1, MOST_SHAPES + 3), 1]:
-        assert parsing.request_of(request_message(request_for(count))) == request_for(count)
+    parsing = RequestCache()
+    for count in [*range(1, MAX_REQUESTS + 3), 1]:
+        assert parsing.parse_request(encode_request(request_for(count))) == request_for(count)

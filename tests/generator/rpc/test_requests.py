@@ -12,9 +12,9 @@ from generator.placement import wire
 from generator.placement.answer import Placement, render_placement
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
-from generator.rpc.messages.answers import placement_message, placement_of
+from generator.rpc.messages.answers import encode_placement, decode_placement
 from generator.rpc.messages.request_documents import render_request
-from generator.rpc.messages.requests import request_message, request_of
+from generator.rpc.messages.requests import encode_request, decode_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.effort import examples
 from tests.generator.rpc.strategies import documents, placements
@@ -31,8 +31,8 @@ def spec_of(**fields: Any) -> pb.PlacementSpec:  # noqa: ANN401 - any field
 @given(documents())
 def test_it_keeps_a_request(document: dict[str, Any]) -> None:
     request = parse_request(document)
-    sent = request_message(request).SerializeToString()
-    assert request_of(pb.PlacementSpec.FromString(sent)) == request
+    sent = encode_request(request).SerializeToString()
+    assert decode_request(pb.PlacementSpec.FromString(sent)) == request
 
 
 @settings(max_examples=examples(60))
@@ -64,8 +64,8 @@ def test_it_forgets_no_field_of_a_document() -> None:
 @settings(max_examples=examples(60))
 @given(placements)
 def test_it_keeps_an_answer_and_the_order_of_what_is_printed(placement: Placement) -> None:
-    sent = placement_message(placement).SerializeToString()
-    back = placement_of(pb.Placement.FromString(sent))
+    sent = encode_placement(placement).SerializeToString()
+    back = decode_placement(pb.Placement.FromString(sent))
     assert back == placement
     assert json.dumps(render_placement(back)) == json.dumps(render_placement(placement))
 
@@ -76,13 +76,13 @@ def test_it_fills_in_the_same_defaults_as_a_document() -> None:
         "kind": "PlacementRequest",
         "spec": {"groups": [{"name": "w", "count": 1}]},
     }
-    assert request_of(spec_of()) == parse_request(document)
+    assert decode_request(spec_of()) == parse_request(document)
 
 
 @pytest.mark.parametrize("preset", Preset)
 def test_it_knows_every_preset(preset: Preset) -> None:
     number = pb.Preset.Value(f"PRESET_{preset.name}")
-    assert request_of(spec_of(preset=number)).preset is preset
+    assert decode_request(spec_of(preset=number)).preset is preset
 
 
 REFUSED = [
@@ -206,7 +206,7 @@ REFUSED = [
 @pytest.mark.parametrize(("message", "field"), REFUSED)
 def test_it_names_the_field_of(message: pb.PlacementSpec, field: str) -> None:
     with pytest.raises(PlacementRequestError) as caught:
-        request_of(message)
+        decode_request(message)
     assert caught.value.field == field
 
 
@@ -214,7 +214,7 @@ def test_it_refuses_to_send_numbers_beyond_64_bits() -> None:
     spec = {"groups": [{"name": "w", "count": 1}], "priority": 2**63}
     document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
     with pytest.raises(PlacementRequestError, match="cannot be sent"):
-        request_message(parse_request(document))
+        encode_request(parse_request(document))
 
 
 @pytest.mark.parametrize(
@@ -227,4 +227,4 @@ def test_it_refuses_to_send_numbers_beyond_64_bits() -> None:
 )
 def test_it_refuses_an_answer_with_a(message: pb.Placement) -> None:
     with pytest.raises(ValueError, match="no kind of this version"):
-        placement_of(message)
+        decode_placement(message)

@@ -11,8 +11,8 @@ import grpc
 import pytest
 
 from generator.rpc.client.typed_client import PlacementClient, Retries
-from generator.rpc.server import SERVICE
-from generator.rpc.status_errors import Failure, FailureKind, status_of
+from generator.rpc.server import PLACEMENT_SERVICE
+from generator.rpc.status_errors import CallFailure, FailureKind, encode_status
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from runtime.retry import Backoff
 from tests.generator.rpc.clusters import request_for
@@ -20,7 +20,7 @@ from tests.generator.rpc.servers import SOON_S
 from topology.model.errors import TopologyError
 
 AT_ONCE = Retries(backoff=Backoff(first_s=0.001, limit_s=0.001))
-Ending = Failure | grpc.StatusCode | None
+Ending = CallFailure | grpc.StatusCode | None
 """How a call ends; None: with an answer."""
 
 
@@ -35,8 +35,8 @@ class Scripted:
     def place(self, _: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:
         self.num_calls += 1
         ending = self._endings.pop(0) if self._endings else None
-        if isinstance(ending, Failure):
-            context.abort_with_status(status_of(ending))
+        if isinstance(ending, CallFailure):
+            context.abort_with_status(encode_status(ending))
         if ending is not None:
             context.abort(ending, self._details)
         return pb.PlaceResponse(placement=pb.Placement(feasible=True))
@@ -50,7 +50,7 @@ def calling(
     method = grpc.unary_unary_rpc_method_handler(
         script.place, pb.PlaceRequest.FromString, pb.PlaceResponse.SerializeToString
     )
-    handlers = grpc.method_handlers_generic_handler(SERVICE, {"Place": method})
+    handlers = grpc.method_handlers_generic_handler(PLACEMENT_SERVICE, {"Place": method})
     server.add_generic_rpc_handlers((handlers,))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -65,9 +65,9 @@ def calling(
     "ending",
     [
         pytest.param(grpc.StatusCode.UNAVAILABLE, id="a server that is away"),
-        pytest.param(Failure(FailureKind.TREE_UNKNOWN, "no tree"), id="no tree yet"),
-        pytest.param(Failure(FailureKind.OVERLOADED, "too many"), id="too many streams"),
-        pytest.param(Failure(FailureKind.STOPPING, "stops"), id="a server that stops"),
+        pytest.param(CallFailure(FailureKind.TREE_UNKNOWN, "no tree"), id="no tree yet"),
+        pytest.param(CallFailure(FailureKind.OVERLOADED, "too many"), id="too many streams"),
+        pytest.param(CallFailure(FailureKind.STOPPING, "stops"), id="a server that stops"),
     ],
 )
 def test_it_tries_again(ending: Ending) -> None:
@@ -88,10 +88,12 @@ def test_it_tries_again_what_grpc_turned_away() -> None:
     "ending",
     [
         pytest.param(grpc.StatusCode.RESOURCE_EXHAUSTED, id="a message that is too large"),
-        pytest.param(Failure(FailureKind.ANSWER_TOO_LARGE, "x"), id="an answer that is too large"),
-        pytest.param(Failure(FailureKind.INVALID_REQUEST, "x", "spec"), id="a wrong field"),
-        pytest.param(Failure(FailureKind.FORBIDDEN, "x"), id="a right that is missing"),
-        pytest.param(Failure(FailureKind.INTERNAL, "x"), id="a defect"),
+        pytest.param(
+            CallFailure(FailureKind.ANSWER_TOO_LARGE, "x"), id="an answer that is too large"
+        ),
+        pytest.param(CallFailure(FailureKind.INVALID_REQUEST, "x", "spec"), id="a wrong field"),
+        pytest.param(CallFailure(FailureKind.FORBIDDEN, "x"), id="a right that is missing"),
+        pytest.param(CallFailure(FailureKind.INTERNAL, "x"), id="a defect"),
         pytest.param(grpc.StatusCode.DEADLINE_EXCEEDED, id="no time"),
     ],
 )

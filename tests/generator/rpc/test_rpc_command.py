@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.reconcile.result import RoundOutcome
 from generator.rpc.client.methods import METHODS
-from generator.rpc.published import Published
+from generator.rpc.published import PublishedState
 from tests.generator.rpc.clusters import snapshot_of
 from tests.generator.rpc.servers import serving
 from tests.generator.scenes import run
@@ -34,7 +34,7 @@ spec: {groups: [{name: w, count: 3}]}
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    published = Published(SNAPSHOT)
+    published = PublishedState(SNAPSHOT)
     published.on_round(RoundOutcome(0.1, findings=(ISLAND,)))
     with serving(published) as server:
         yield server.address
@@ -48,7 +48,7 @@ def question(tmp_path: Path) -> Path:
 def test_it_prints_one_answer_as_a_document(address: str, question: Path) -> None:
     question.write_text(GANG)
     ran = run("rpc", "Place", "--server", address, "-f", question)
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     placement = json.loads(ran.out)["placement"]
     assert placement["assignment"] == [{"group": "w", "nodes": ["b1", "b2", "b3"]}]
 
@@ -83,7 +83,7 @@ def test_it_calls(address: str, question: Path, method: str, text: str | None, k
     question.write_text(text or "")
     given = ("-f", question) if text else ()
     ran = run("rpc", method, "--server", address, *given)
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert json.loads(ran.out)[key]
 
 
@@ -95,7 +95,7 @@ def test_it_ends_a_watch_with_its_time(
 ) -> None:
     question.write_text(text)
     ran = run("rpc", method, "--server", address, "-f", question, "--timeout", "300ms")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert len(ran.out.splitlines()) == num_lines
 
 
@@ -107,43 +107,49 @@ def test_it_ends_a_watch_after_so_many_answers(address: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text", "code", "message"),
     [
-        pytest.param(("Plaice",), None, Exit.USAGE, "none of Place, PlaceBatch", id="a wrong name"),
-        pytest.param(("Place",), "{spce: {}}", Exit.USAGE, "spce", id="a field that is none"),
-        pytest.param(("Place",), "[1]", Exit.USAGE, "expected an object", id="a list"),
-        pytest.param(("Place",), "{a: b", Exit.USAGE, "question.yaml", id="half a document"),
-        pytest.param(("Place",), "", Exit.USAGE, "takes one document, got 0", id="no document"),
-        pytest.param(("Place",), SEVERAL, Exit.USAGE, "specs", id="another method's message"),
+        pytest.param(
+            ("Plaice",), None, ExitCode.USAGE, "none of Place, PlaceBatch", id="a wrong name"
+        ),
+        pytest.param(("Place",), "{spce: {}}", ExitCode.USAGE, "spce", id="a field that is none"),
+        pytest.param(("Place",), "[1]", ExitCode.USAGE, "expected an object", id="a list"),
+        pytest.param(("Place",), "{a: b", ExitCode.USAGE, "question.yaml", id="half a document"),
+        pytest.param(("Place",), "", ExitCode.USAGE, "takes one document, got 0", id="no document"),
+        pytest.param(("Place",), SEVERAL, ExitCode.USAGE, "specs", id="another method's message"),
         pytest.param(
             ("Place",),
             "{spec: {groups: [{name: w, count: -1}]}}",
-            Exit.USAGE,
+            ExitCode.USAGE,
             "groups[0].count: expected a positive integer, got -1",
             id="a negative count",
         ),
         pytest.param(
             ("Place",),
             "{spec: {groups: [{name: w, count: .nan}]}}",
-            Exit.USAGE,
+            ExitCode.USAGE,
             "PlaceRequest",
             id="a count that is no number",
         ),
         pytest.param(
             ("Place",),
             "{spec: {groups: [{name: w, count: 1, request: {quantities: {gpu: 1.0e300}}}]}}",
-            Exit.USAGE,
+            ExitCode.USAGE,
             "PlaceRequest",
             id="a huge quantity",
         ),
         pytest.param(
-            ("Reserve",), "{}", Exit.USAGE, "keeps no reservations", id="what the server has not"
+            ("Reserve",),
+            "{}",
+            ExitCode.USAGE,
+            "keeps no reservations",
+            id="what the server has not",
         ),
         pytest.param(
-            ("ListFindings",), "{kinds: [x]}", Exit.USAGE, "kinds[0]", id="a kind that is none"
+            ("ListFindings",), "{kinds: [x]}", ExitCode.USAGE, "kinds[0]", id="a kind that is none"
         ),
         pytest.param(
             ("WatchTopology",),
             "{revision: x}",
-            Exit.NOTHING,
+            ExitCode.NOTHING,
             "not known any more",
             id="a revision that is forgotten",
         ),
@@ -155,7 +161,7 @@ def test_it_refuses(
     arguments: tuple[str, ...],
     text: str | None,
     *,
-    code: Exit,
+    code: ExitCode,
     message: str,
 ) -> None:
     question.write_text(text or "")
@@ -175,13 +181,13 @@ def test_it_says_that_a_gang_does_not_fit(address: str, question: Path) -> None:
 
 def test_it_wants_to_know_whom_to_call() -> None:
     ran = run("rpc", "GetTopology")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "--server" in ran.err
 
 
 def test_it_says_when_nobody_answers() -> None:
     ran = run("rpc", "GetTopology", "--server", "127.0.0.1:1")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "no server answers at 127.0.0.1:1" in ran.err
 
 

@@ -20,9 +20,9 @@ from generator.placement.engine import place
 from generator.placement.request import PlacementRequest
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
 from generator.rpc.limits import MAX_CALLS, MAX_MESSAGE_BYTES
-from generator.rpc.published import Published
-from generator.rpc.server import SERVICE, PlacementServer
-from generator.rpc.status_errors import FailureKind, failure_of
+from generator.rpc.published import PublishedState
+from generator.rpc.server import PLACEMENT_SERVICE, PlacementServer
+from generator.rpc.status_errors import FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from tests.generator.rpc.clusters import (
@@ -42,12 +42,12 @@ SNAPSHOT = snapshot_of(("a1", "a2"), ("b1", "b2", "b3"))
 
 
 @pytest.fixture
-def published() -> Published:
-    return Published(SNAPSHOT)
+def published() -> PublishedState:
+    return PublishedState(SNAPSHOT)
 
 
 @pytest.fixture
-def server(published: Published) -> Iterator[PlacementServer]:
+def server(published: PublishedState) -> Iterator[PlacementServer]:
     running = PlacementServer(ANY_PORT, published)
     yield running
     running.stop(deadline_s=0)
@@ -94,13 +94,15 @@ def test_it_answers_sizes_that_do_not_divide_with_a_reason(client: PlacementClie
     assert answer.reason.kind == "bad-slice"
 
 
-def test_it_answers_from_the_newest_snapshot(client: PlacementClient, published: Published) -> None:
+def test_it_answers_from_the_newest_snapshot(
+    client: PlacementClient, published: PublishedState
+) -> None:
     published.snapshot = snapshot_of(("c1",))
     assert client.place(request_for(1)).assignment == {"w": ("c1",)}
 
 
 def test_it_keeps_the_snapshot_that_a_query_began_with(
-    client: PlacementClient, published: Published
+    client: PlacementClient, published: PublishedState
 ) -> None:
     gate = Gate()
     published.snapshot = gated(SNAPSHOT, gate)
@@ -113,7 +115,7 @@ def test_it_keeps_the_snapshot_that_a_query_began_with(
 
 
 def test_it_is_unavailable_until_a_tree_is_known(
-    client: PlacementClient, channel: grpc.Channel, published: Published
+    client: PlacementClient, channel: grpc.Channel, published: PublishedState
 ) -> None:
     published.snapshot = None
     call = failed_call(channel, place_message(request_for(1)), timeout=SOON_S)
@@ -126,7 +128,7 @@ def test_it_is_unavailable_until_a_tree_is_known(
 def test_it_refuses_calls_with(channel: grpc.Channel, timeout_s: float | None) -> None:
     call = failed_call(channel, place_message(request_for(1)), timeout=timeout_s)
     assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
-    failure = failure_of(call)
+    failure = decode_failure(call)
     assert failure is not None
     assert failure.kind is FailureKind.DEADLINE_MISSING
 
@@ -136,7 +138,7 @@ def test_it_names_the_field_that_is_wrong(channel: grpc.Channel) -> None:
     call = failed_call(channel, bad, timeout=SOON_S)
     assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert call.details() == "spec.groups[0].count: expected a positive integer, got -1"
-    failure = failure_of(call)
+    failure = decode_failure(call)
     assert failure is not None
     assert (failure.kind, failure.field) == (FailureKind.INVALID_REQUEST, "spec.groups[0].count")
 
@@ -153,7 +155,7 @@ def test_it_gives_pods_the_slices_of_running_ones_by_their_indices(
         assert leaves == [first[0], second[0]]
 
 
-def test_it_gives_the_search_no_more_than_the_call_has_left(published: Published) -> None:
+def test_it_gives_the_search_no_more_than_the_call_has_left(published: PublishedState) -> None:
     hours = count(step=3600)
     server = PlacementServer(ANY_PORT, published, clock=lambda: float(next(hours)))
     groups = [{"name": "a", "count": 2, "required": "leaf"}, {"name": "b", "count": 2}]
@@ -165,7 +167,7 @@ def test_it_gives_the_search_no_more_than_the_call_has_left(published: Published
 
 
 def test_it_keeps_what_went_wrong_inside_to_itself(
-    channel: grpc.Channel, published: Published, caplog: pytest.LogCaptureFixture
+    channel: grpc.Channel, published: PublishedState, caplog: pytest.LogCaptureFixture
 ) -> None:
     published.snapshot = replace(SNAPSHOT, levels=cast("Any", "a secret"))
     with caplog.at_level(logging.ERROR):
@@ -189,7 +191,7 @@ def test_it_reads_no_message(channel: grpc.Channel, num_bytes: int, code: grpc.S
 
 
 def test_it_says_so_when_an_answer_is_too_large(
-    client: PlacementClient, published: Published
+    client: PlacementClient, published: PublishedState
 ) -> None:
     long = tuple(f"{at:0200}" for at in range(MAX_MESSAGE_BYTES // 200))
     published.snapshot = snapshot_of(long)
@@ -198,7 +200,7 @@ def test_it_says_so_when_an_answer_is_too_large(
 
 
 def test_it_turns_away_more_calls_than_it_can_hold(
-    channel: grpc.Channel, published: Published
+    channel: grpc.Channel, published: PublishedState
 ) -> None:
     gate = Gate()
     published.snapshot = gated(SNAPSHOT, gate)
@@ -233,7 +235,7 @@ def health(channel: grpc.Channel, service: str) -> int:
     return found.status
 
 
-@pytest.mark.parametrize("service", ["", SERVICE])
+@pytest.mark.parametrize("service", ["", PLACEMENT_SERVICE])
 def test_it_is_healthy_once_it_is_told_to_serve(
     server: PlacementServer, channel: grpc.Channel, service: str
 ) -> None:
@@ -242,7 +244,7 @@ def test_it_is_healthy_once_it_is_told_to_serve(
     assert health(channel, service) == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_it_lets_a_call_finish_while_it_stops(published: Published) -> None:
+def test_it_lets_a_call_finish_while_it_stops(published: PublishedState) -> None:
     server = PlacementServer(ANY_PORT, published)
     gate = Gate()
     published.snapshot = gated(SNAPSHOT, gate)
@@ -266,17 +268,17 @@ def test_it_describes_itself_to_tools(channel: grpc.Channel) -> None:
     asked = reflection_pb2.ServerReflectionRequest(list_services="")
     (answer,) = ask(iter([asked]), timeout=SOON_S)
     names = {service.name for service in answer.list_services_response.service}
-    assert {SERVICE, "grpc.health.v1.Health"} <= names
+    assert {PLACEMENT_SERVICE, "grpc.health.v1.Health"} <= names
 
 
 def test_it_does_not_share_its_port(server: PlacementServer) -> None:
     with pytest.raises(ConfigError, match="is another server running"):
-        PlacementServer(server.address, Published())
+        PlacementServer(server.address, PublishedState())
 
 
 def test_it_refuses_to_be_heard_by_other_machines() -> None:
     with pytest.raises(ConfigError, match="is not this machine"):
-        PlacementServer("0.0.0.0:0", Published())
+        PlacementServer("0.0.0.0:0", PublishedState())
 
 
 def test_it_raises_what_the_parser_would(client: PlacementClient) -> None:

@@ -9,18 +9,18 @@ import pytest
 
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.rpc.client.typed_client import TopologyClient
-from generator.rpc.published import Published
+from generator.rpc.published import PublishedState
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.generator.rpc.clusters import snapshot_of, tree_of
 from tests.generator.rpc.servers import SOON_S, Stubs, serving
 
 
 @pytest.fixture
-def published() -> Published:
-    return Published(snapshot_of(("a1", "a2"), ("b1", "b2", "b3")))
+def published() -> PublishedState:
+    return PublishedState(snapshot_of(("a1", "a2"), ("b1", "b2", "b3")))
 
 
-def test_it_tells_a_slow_reader_the_newest_tree(published: Published) -> None:
+def test_it_tells_a_slow_reader_the_newest_tree(published: PublishedState) -> None:
     wide = [f"node-{number:0200}" for number in range(1500)]
     with serving(published) as server, TopologyClient(server.address, SOON_S) as client:
         watch = client.watch(SOON_S)
@@ -38,7 +38,7 @@ def test_it_tells_a_slow_reader_the_newest_tree(published: Published) -> None:
 
 
 def test_it_wakes_nobody_after_its_end(
-    published: Published, caplog: pytest.LogCaptureFixture
+    published: PublishedState, caplog: pytest.LogCaptureFixture
 ) -> None:
     with serving(published) as server, grpc.insecure_channel(server.address) as channel:
         watch = Stubs(channel).topology.WatchTopology(tb.WatchTopologyRequest(), timeout=SOON_S)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from generator.kube.transport import Lines, Request
-from generator.rpc.auth.tokens import GRANTED_S, MAX_VERDICTS, REFUSED_S, TokenReviews
-from generator.rpc.status_errors import Failure, FailureKind
+from generator.kube.transport import LineStream, KubeRequest
+from generator.rpc.auth.tokens import GRANTED_TTL_S, MAX_CACHED_REVIEWS, REFUSED_TTL_S, TokenReviews
+from generator.rpc.status_errors import CallFailure, FailureKind
 from topology.model.errors import InvariantError, KubeUnavailable
 
 SOON_S = 30.0
@@ -33,7 +33,7 @@ class Reviewer:
         self.is_silent = False
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
-    def ask(self, request: Request, *, timeout_s: float) -> bytes:
+    def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
         assert 0 < timeout_s <= 5
         assert isinstance(request.body, dict)
         self.asked.append((request.path.rpartition("/")[2], request.body["spec"]))
@@ -42,7 +42,7 @@ class Reviewer:
         is_token = request.path.endswith("tokenreviews")
         return json.dumps({"status": self.token if is_token else self.access}).encode()
 
-    def open(self, request: Request, *, idle_s: float) -> Lines:
+    def open_stream(self, request: KubeRequest, *, idle_s: float) -> LineStream:
         raise InvariantError(f"nobody follows: {request} {idle_s}")
 
 
@@ -53,8 +53,8 @@ class Judging:
         self.reviews = TokenReviews(self.server, "toponaut", clock=self.clock)
 
     def verdict(self, bearer: str = "t") -> FailureKind | None:
-        judged = self.reviews.judge(bearer, timeout_s=SOON_S)
-        return judged.kind if isinstance(judged, Failure) else None
+        judged = self.reviews.authenticate(bearer, timeout_s=SOON_S)
+        return judged.kind if isinstance(judged, CallFailure) else None
 
     @property
     def num_asked(self) -> int:
@@ -63,7 +63,7 @@ class Judging:
 
 def test_it_asks_for_whom_and_whether_they_may() -> None:
     judging = Judging()
-    assert judging.reviews.judge("secret", timeout_s=SOON_S) == "alice"
+    assert judging.reviews.authenticate("secret", timeout_s=SOON_S) == "alice"
     attributes = {"group": "toponaut.io", "resource": "placements", "verb": "create"}
     assert judging.server.asked == [
         ("tokenreviews", {"token": "secret", "audiences": ["toponaut"]}),
@@ -111,7 +111,7 @@ def test_it_keeps_a_grant_for_a_minute() -> None:
     judging = Judging()
     assert judging.verdict() is None
     judging.server.token = {}
-    judging.clock.now_s += GRANTED_S - 0.001
+    judging.clock.now_s += GRANTED_TTL_S - 0.001
     assert judging.verdict() is None
     assert judging.num_asked == 2
     judging.clock.now_s += 0.001
@@ -125,7 +125,7 @@ def test_it_keeps_a_refusal_for_a_moment() -> None:
     judging.server.access = {"allowed": True}
     assert judging.verdict() is FailureKind.FORBIDDEN
     assert judging.num_asked == 2
-    judging.clock.now_s += REFUSED_S
+    judging.clock.now_s += REFUSED_TTL_S
     assert judging.verdict() is None
 
 
@@ -137,16 +137,16 @@ def test_it_keeps_no_verdict_that_could_not_be_had_and_none_beyond_its_time() ->
     assert judging.verdict() is None
     judging.server.is_silent = True
     assert judging.verdict() is None, "what is known needs no server"
-    judging.clock.now_s += GRANTED_S
+    judging.clock.now_s += GRANTED_TTL_S
     assert judging.verdict() is FailureKind.REVIEW_UNAVAILABLE
 
 
 def test_it_forgets_the_oldest_of_too_many() -> None:
     judging = Judging()
-    for at in range(MAX_VERDICTS + 1):
+    for at in range(MAX_CACHED_REVIEWS + 1):
         assert judging.verdict(str(at)) is None
     asked = judging.num_asked
-    assert judging.verdict(str(MAX_VERDICTS)) is None
+    assert judging.verdict(str(MAX_CACHED_REVIEWS)) is None
     assert judging.num_asked == asked
     assert judging.verdict("0") is None
     assert judging.num_asked > asked

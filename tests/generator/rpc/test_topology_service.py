@@ -12,8 +12,8 @@ import pytest
 from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.reconcile.result import RoundOutcome
 from generator.rpc.client.typed_client import TopologyClient
-from generator.rpc.messages.requests import request_message
-from generator.rpc.published import MOST_TREES, Published, revision_of
+from generator.rpc.messages.requests import encode_request
+from generator.rpc.published import MAX_TREES, PublishedState, hash_tree
 from generator.rpc.server import PlacementServer
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
@@ -37,18 +37,18 @@ def tree_with(*unplaced: str, wide: int = 0) -> TopologyTree:
 
 
 @pytest.fixture
-def published() -> Published:
-    return Published(build_snapshot(tree_with("x1", "x2"), {}))
+def published() -> PublishedState:
+    return PublishedState(build_snapshot(tree_with("x1", "x2"), {}))
 
 
 @pytest.fixture
-def client(published: Published) -> Iterator[TopologyClient]:
+def client(published: PublishedState) -> Iterator[TopologyClient]:
     with serving(published) as server, TopologyClient(server.address, SOON_S) as made:
         yield made
 
 
 @pytest.fixture
-def stubs(published: Published) -> Iterator[Stubs]:
+def stubs(published: PublishedState) -> Iterator[Stubs]:
     with serving(published) as server, grpc.insecure_channel(server.address) as channel:
         yield Stubs(channel)
 
@@ -56,10 +56,12 @@ def stubs(published: Published) -> Iterator[Stubs]:
 def test_it_tells_the_whole_tree(client: TopologyClient) -> None:
     found = client.tree()
     assert found.tree == tree_with("x1", "x2")
-    assert found.revision == revision_of(found.tree)
+    assert found.revision == hash_tree(found.tree)
 
 
-def test_it_tells_a_domain_of_very_many_nodes(client: TopologyClient, published: Published) -> None:
+def test_it_tells_a_domain_of_very_many_nodes(
+    client: TopologyClient, published: PublishedState
+) -> None:
     wide = tree_with(wide=9000)
     published.snapshot = build_snapshot(wide, {})
     assert client.tree().tree == wide
@@ -82,7 +84,7 @@ def test_it_tells_the_same_by_pages_of_any_size(stubs: Stubs, size: int) -> None
 
 
 def test_it_goes_on_with_the_pages_of_a_tree_that_was_replaced(
-    stubs: Stubs, published: Published
+    stubs: Stubs, published: PublishedState
 ) -> None:
     first = stubs.topology.GetTopology(pb.GetTopologyRequest(page_size=4), timeout=SOON_S)
     published.snapshot = snapshot_of(*LEAVES)
@@ -93,10 +95,10 @@ def test_it_goes_on_with_the_pages_of_a_tree_that_was_replaced(
 
 
 def test_it_says_so_when_the_tree_of_a_page_is_forgotten(
-    stubs: Stubs, published: Published
+    stubs: Stubs, published: PublishedState
 ) -> None:
     first = stubs.topology.GetTopology(pb.GetTopologyRequest(page_size=1), timeout=SOON_S)
-    for number in range(MOST_TREES):
+    for number in range(MAX_TREES):
         published.snapshot = snapshot_of((f"n{number}",))
     request = pb.GetTopologyRequest(page_size=1, page_token=first.next_page_token)
     code, failure = failed(stubs.topology.GetTopology, request)
@@ -104,7 +106,7 @@ def test_it_says_so_when_the_tree_of_a_page_is_forgotten(
 
 
 def test_it_takes_a_page_token_of_a_replica_with_the_same_tree(stubs: Stubs) -> None:
-    twin = Published(build_snapshot(tree_with("x1", "x2"), {}))
+    twin = PublishedState(build_snapshot(tree_with("x1", "x2"), {}))
     with serving(twin) as server, grpc.insecure_channel(server.address) as channel:
         other = Stubs(channel).topology
         token = other.GetTopology(pb.GetTopologyRequest(page_size=5), timeout=SOON_S)
@@ -150,7 +152,7 @@ def test_it_refuses_a_token_that_is(stubs: Stubs, token: str) -> None:
         assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, "page_token")
 
 
-def test_it_tells_each_newest_tree(client: TopologyClient, published: Published) -> None:
+def test_it_tells_each_newest_tree(client: TopologyClient, published: PublishedState) -> None:
     watch = client.watch(SOON_S)
     assert next(watch).tree == tree_with("x1", "x2")
     for tree in (tree_with(), tree_of(*LEAVES), tree_with("x1", wide=9000)):
@@ -158,7 +160,7 @@ def test_it_tells_each_newest_tree(client: TopologyClient, published: Published)
         assert next(watch).tree == tree
 
 
-def test_it_tells_only_what_changed(stubs: Stubs, published: Published) -> None:
+def test_it_tells_only_what_changed(stubs: Stubs, published: PublishedState) -> None:
     watch = stubs.topology.WatchTopology(pb.WatchTopologyRequest(), timeout=SOON_S)
     kinds = [next(watch).kind, next(watch).kind]
     assert kinds == [pb.WATCH_KIND_INITIAL, pb.WATCH_KIND_SYNCED]
@@ -167,24 +169,24 @@ def test_it_tells_only_what_changed(stubs: Stubs, published: Published) -> None:
     assert (list(gone.removed_domains), list(gone.removed_unplaced)) == ([], ["x1"])
     assert [row.name for row in changed.domains] == ["leaf-b"]
     assert [row.node for row in changed.unplaced] == ["x3"]
-    assert synced.revision == revision_of(tree_with("x2", "x3", wide=1))
+    assert synced.revision == hash_tree(tree_with("x2", "x3", wide=1))
     watch.cancel()
 
 
-def test_it_goes_on_from_a_revision(stubs: Stubs, published: Published) -> None:
-    known = revision_of(tree_with("x1", "x2"))
+def test_it_goes_on_from_a_revision(stubs: Stubs, published: PublishedState) -> None:
+    known = hash_tree(tree_with("x1", "x2"))
     published.snapshot = build_snapshot(tree_with("x1"), {})
     request = pb.WatchTopologyRequest(revision=known)
     watch = stubs.topology.WatchTopology(request, timeout=SOON_S)
     step = next(watch)
     assert step.kind == pb.WATCH_KIND_UPDATE
     assert list(step.removed_unplaced) == ["x2"]
-    assert next(watch).revision == revision_of(tree_with("x1"))
+    assert next(watch).revision == hash_tree(tree_with("x1"))
     watch.cancel()
 
 
 def test_it_tells_nothing_twice_to_who_knows_it(stubs: Stubs) -> None:
-    request = pb.WatchTopologyRequest(revision=revision_of(tree_with("x1", "x2")))
+    request = pb.WatchTopologyRequest(revision=hash_tree(tree_with("x1", "x2")))
     watch = stubs.topology.WatchTopology(request, timeout=SOON_S)
     assert next(watch).kind == pb.WATCH_KIND_SYNCED
     watch.cancel()
@@ -196,13 +198,13 @@ def test_it_says_so_when_a_revision_is_forgotten(stubs: Stubs) -> None:
     assert (code, failure.kind) == (grpc.StatusCode.OUT_OF_RANGE, FailureKind.REVISION_COMPACTED)
 
 
-def test_it_goes_over_a_server_that_was_started_anew(published: Published) -> None:
+def test_it_goes_over_a_server_that_was_started_anew(published: PublishedState) -> None:
     with serving(published) as server:
         client = TopologyClient(server.address, SOON_S)
         watch = client.watch(SOON_S)
         next(watch)
         address = server.address
-    again = PlacementServer(address, Published(snapshot_of(*LEAVES)))
+    again = PlacementServer(address, PublishedState(snapshot_of(*LEAVES)))
     try:
         assert next(watch).tree == tree_of(*LEAVES)
     finally:
@@ -210,7 +212,7 @@ def test_it_goes_over_a_server_that_was_started_anew(published: Published) -> No
         again.stop(deadline_s=0)
 
 
-def test_it_wakes_a_gang_that_waits(client: TopologyClient, published: Published) -> None:
+def test_it_wakes_a_gang_that_waits(client: TopologyClient, published: PublishedState) -> None:
     published.snapshot = full = snapshot_of(*LEAVES)
     watch = client.watch_feasible(request_for(4, required="leaf"), SOON_S)
     assert not next(watch).is_feasible
@@ -223,8 +225,8 @@ def test_it_wakes_a_gang_that_waits(client: TopologyClient, published: Published
     assert not next(watch).is_feasible
 
 
-def test_it_does_not_wake_a_gang_for_nothing(stubs: Stubs, published: Published) -> None:
-    request = pb.WatchFeasibleRequest(spec=request_message(request_for(1)))
+def test_it_does_not_wake_a_gang_for_nothing(stubs: Stubs, published: PublishedState) -> None:
+    request = pb.WatchFeasibleRequest(spec=encode_request(request_for(1)))
     watch = stubs.topology.WatchFeasible(request, timeout=SOON_S)
     assert next(watch).placement.feasible
     published.snapshot = snapshot_of(("c1", "c2"))
@@ -238,7 +240,7 @@ def test_it_ends_a_watch_when_its_time_is_up(client: TopologyClient) -> None:
     assert len(list(client.watch(0.2))) == 1
 
 
-def test_it_ends_watches_when_the_server_stops(published: Published) -> None:
+def test_it_ends_watches_when_the_server_stops(published: PublishedState) -> None:
     with serving(published) as server, grpc.insecure_channel(server.address) as channel:
         request = pb.WatchTopologyRequest()
         watch = Stubs(channel).topology.WatchTopology(request, timeout=SOON_S)
@@ -261,21 +263,21 @@ FINDINGS = (
 )
 
 
-def test_it_lists_findings_whole(client: TopologyClient, published: Published) -> None:
+def test_it_lists_findings_whole(client: TopologyClient, published: PublishedState) -> None:
     published.on_round(RoundOutcome(0.1, findings=FINDINGS))
     assert client.findings() == tuple(FINDINGS[at] for at in (3, 1, 2, 0))
     assert client.findings(["island", "swapped-cable"]) == (FINDINGS[2], FINDINGS[0])
 
 
 def test_it_keeps_the_findings_of_the_last_round_that_saw_anything(
-    client: TopologyClient, published: Published
+    client: TopologyClient, published: PublishedState
 ) -> None:
     published.on_round(RoundOutcome(0.1, findings=FINDINGS))
     published.on_round(RoundOutcome(0.1, is_failed=True))
     assert len(client.findings()) == len(FINDINGS)
 
 
-def test_it_lists_findings_by_severity(stubs: Stubs, published: Published) -> None:
+def test_it_lists_findings_by_severity(stubs: Stubs, published: PublishedState) -> None:
     published.on_round(RoundOutcome(0.1, findings=FINDINGS))
     request = pb.ListFindingsRequest(min_severity=pb.SEVERITY_WARNING)
     found = stubs.topology.ListFindings(request, timeout=SOON_S)
@@ -283,7 +285,7 @@ def test_it_lists_findings_by_severity(stubs: Stubs, published: Published) -> No
 
 
 def test_it_goes_on_after_the_last_finding_however_they_change(
-    stubs: Stubs, published: Published
+    stubs: Stubs, published: PublishedState
 ) -> None:
     published.on_round(RoundOutcome(0.1, findings=FINDINGS))
     first = stubs.topology.ListFindings(pb.ListFindingsRequest(page_size=2), timeout=SOON_S)

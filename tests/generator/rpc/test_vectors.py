@@ -14,14 +14,14 @@ from generator.placement.cluster.snapshot import RunningGang, Snapshot, without_
 from generator.placement.engine import place
 from generator.placement.request import parse_request
 from generator.rpc.client.typed_client import PlacementClient
-from generator.rpc.published import Published
+from generator.rpc.published import PublishedState
 from generator.rpc.server import PlacementServer
 from tests.vectors.scenes import document_of, snapshot_of
 from tests.vectors.test_vectors import VECTORS
 from topology.model.errors import PlacementRequestError
 
 SOON_S = 60.0
-PUBLISHED = Published()
+PUBLISHED = PublishedState()
 
 
 @pytest.fixture(scope="module")

@@ -11,25 +11,27 @@ from typing import Any, Final
 from generator.objects.fabric import FabricDocument, parse_fabric_document
 from generator.objects.write_policy import with_approval
 from generator.reconcile.conditions import parse_write_status
-from generator.reconcile.writer import Writing
+from generator.reconcile.writer import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore
-from generator.store.watched_directory import ServedFolder
+from generator.store.watched_directory import WatchedDirectory
 from tests.generator.scenes import Scene
 from topology.model.facts import Medium
-from topology.synthetic import FabricKind, FabricSpec
+from topology.synthetic import FabricKind, SyntheticSpec
 
 NOON: Final = datetime(2026, 7, 1, 12, tzinfo=UTC)
 MINUTE: Final = timedelta(minutes=1)
-FABRIC: Final = FabricSpec(FabricKind.DUAL_HOMED, 32, radix=16, medium=Medium.ETHERNET)
+FABRIC: Final = SyntheticSpec(FabricKind.DUAL_HOMED, 32, radix=16, medium=Medium.ETHERNET)
 """32 hosts, eight on each pair of leaves."""
-SMALL: Final = FabricSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET)
+SMALL: Final = SyntheticSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET)
 
 
 class Day:
     """A served store, and what happens to it."""
 
-    def __init__(self, root: Path, spec: FabricSpec = FABRIC, *, is_listed: bool = False) -> None:
+    def __init__(
+        self, root: Path, spec: SyntheticSpec = FABRIC, *, is_listed: bool = False
+    ) -> None:
         self.scene = Scene.of(root, spec)
         self.root = self.scene.store()
         self.store = DirectoryStore(self.root)
@@ -38,10 +40,10 @@ class Day:
         self.now_s = 0.0
         self.restart()
 
-    def restart(self, writing: Writing | None = None) -> None:
+    def restart(self, writing: WriteSettings | None = None) -> None:
         self.rounds = ReconcileLoop(
-            ServedFolder(self.root, self.nodes),
-            LoopConfig(period=MINUTE, now=lambda: self.now, writing=writing or Writing()),
+            WatchedDirectory(self.root, self.nodes),
+            LoopConfig(period=MINUTE, now=lambda: self.now, writing=writing or WriteSettings()),
             publish=lambda _snapshot, _pods: None,
         )
 

@@ -10,7 +10,7 @@ import pytest
 
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore
-from generator.store.watched_directory import ServedFolder
+from generator.store.watched_directory import WatchedDirectory
 from tests.generator.scenes import PAIRS, Scene
 from topology.reports.neighbor_report import NeighborReport, ReportStatus
 
@@ -24,10 +24,10 @@ def test_it_tells_a_flapping_port_once_and_when_it_has_settled(
 ) -> None:
     caplog.set_level(logging.INFO)
     store = DirectoryStore(Scene.of(tmp_path, PAIRS).store())
-    reports = (one.spelled_out() for one in store.read_reports().reports)
+    reports = (one.to_wire() for one in store.read_reports().reports)
     report = next(one for one in reports if one.spec.ports)
     rounds = ReconcileLoop(
-        ServedFolder(tmp_path / "store"),
+        WatchedDirectory(tmp_path / "store"),
         LoopConfig(period=timedelta(minutes=1), now=lambda: datetime(2026, 7, 1, tzinfo=UTC)),
         publish=lambda _snapshot, _pods: None,
     )

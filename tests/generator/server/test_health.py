@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from generator.server.health import LEAST_S, MISSED_ROUNDS, Heartbeat, health_pages
+from generator.server.health import MIN_LIMIT_S, MISSED_ROUNDS, Heartbeat, build_health_pages
 from runtime.http import Render
 
 PERIOD_S = 100.0
@@ -19,7 +19,7 @@ class Clock:
 
 
 def pages_of(heart: Heartbeat, *, ready: str = "", dead: str = "") -> Mapping[str, Render]:
-    return health_pages(heart, why_not_ready=lambda: ready, why_dead=lambda: dead)
+    return build_health_pages(heart, readiness_problem=lambda: ready, liveness_problem=lambda: dead)
 
 
 def told(pages: Mapping[str, Render]) -> dict[str, tuple[int, str]]:
@@ -64,8 +64,8 @@ def test_it_is_dead_when_rounds_do_not_end_and_alive_when_they_do_again() -> Non
 def test_it_gives_short_rounds_their_time() -> None:
     clock = Clock()
     heart = Heartbeat(period_s=0.1, clock=clock)
-    clock.now_s += LEAST_S
-    assert heart.why_dead() == ""
+    clock.now_s += MIN_LIMIT_S
+    assert heart.liveness_problem() == ""
 
 
 def test_it_is_dead_when_a_thread_is_that_it_needs() -> None:

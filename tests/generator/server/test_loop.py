@@ -15,11 +15,11 @@ from generator.outputs.hypernode import render_hypernodes
 from generator.placement.cluster.snapshot import Snapshot
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore, read_hypernodes
-from generator.store.watched_directory import ServedFolder
+from generator.store.watched_directory import WatchedDirectory
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from tests.topology.synthetic.fabrics import swap
 from topology.model.errors import ConfigError
-from topology.reports.neighbor_report import ReportStatus, report_of
+from topology.reports.neighbor_report import ReportStatus, build_report
 from topology.reports.sweep_parts import split_sweep
 from topology.synthetic import report_claims
 
@@ -37,7 +37,7 @@ class Loop:
         self.now = NOON
         self.snapshots: list[Snapshot] = []
         self.rounds = ReconcileLoop(
-            ServedFolder(self.root, nodes),
+            WatchedDirectory(self.root, nodes),
             LoopConfig(period=MINUTE, now=lambda: self.now, planes=planes),
             publish=lambda snapshot, _: self.snapshots.append(snapshot),
         )
@@ -218,7 +218,7 @@ def test_it_tells_a_finding_when_it_comes_and_when_it_goes(
     claim = next(iter(report_claims(scene.damaged)))
     status = ReportStatus(observed_at=NOON.isoformat())
     DirectoryStore(loop.root).write_report(
-        report_of(claim.device, name=claim.report, status=status)
+        build_report(claim.device, name=claim.report, status=status)
     )
     for minutes in (0, 10, 20, 0):
         loop.now = NOON + minutes * MINUTE
@@ -249,7 +249,7 @@ def test_it_goes_on_after_a_round_that_failed(
 def test_it_says_that_no_port_is_in_the_network_asked_for(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    loop = Loop(scene, planes=PlaneChoice(name="nosuch"))
+    loop = Loop(scene, planes=PlaneChoice(plane_name="nosuch"))
     loop.tick()
     (unknown,) = (one for one in caplog.records if one.message.startswith("fabric unknown"))
     assert vars(unknown)["reason"] == "no port is in plane nosuch; planes with ports: compute"

@@ -17,9 +17,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.rpc.client.typed_client import PlacementClient
-from generator.rpc.server import SERVICE
+from generator.rpc.server import PLACEMENT_SERVICE
 from tests.generator.rpc.clusters import request_for
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.lab.wait import wait_until
@@ -56,7 +56,7 @@ class Serving:
                 request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
                 response_deserializer=health_pb2.HealthCheckResponse.FromString,
             )
-            asked = health_pb2.HealthCheckRequest(service=SERVICE)
+            asked = health_pb2.HealthCheckRequest(service=PLACEMENT_SERVICE)
             found: health_pb2.HealthCheckResponse = check(asked, timeout=SOON_S)
             return found.status
 
@@ -132,7 +132,7 @@ def test_it_serves_once_the_first_tree_is_known(scene: Scene, serving: Serving) 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_cleanly_on(serving: Serving, number: signal.Signals) -> None:
     serving.wait_ready()
-    assert serving.stop(number) == Exit.OK
+    assert serving.stop(number) == ExitCode.OK
     assert not serving.ready_file.exists()
     # A round that runs when the signal comes is let finish, and may log between the two.
     events = [line["event"] for line in serving.log]
@@ -150,14 +150,14 @@ def test_it_answers_place_as_the_same_reports_do_in_process(scene: Scene, servin
     serving.wait_serving()
     local = run("place", "-f", request, "--reports", reports, "-o", "json")
     asked = run("place", "-f", request, "--server", serving.address, "-o", "json")
-    assert (asked.code, asked.document) == (Exit.OK, local.document)
+    assert (asked.code, asked.document) == (ExitCode.OK, local.document)
     text = run("place", "-f", request, "--server", serving.address)
     assert text.out.startswith("feasible: 6 pods within one ")
 
 
 def test_it_refuses_to_serve_without_the_explicit_flag(scene: Scene) -> None:
     ran = run("serve", "--store", scene.root / "store")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "say how callers are known" in ran.err
 
 
@@ -174,7 +174,7 @@ def test_it_refuses_to_serve_without_the_explicit_flag(scene: Scene) -> None:
 def test_it_refuses(scene: Scene, words: list[str], why: str) -> None:
     options = ["--insecure-loopback", "--listen", "127.0.0.1:0", *words]
     ran = run("serve", "--store", scene.root / "store", *options)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert why in ran.err
 
 
@@ -182,5 +182,5 @@ def test_it_refuses_a_list_of_switches_that_is_none(scene: Scene) -> None:
     listed = scene.write("switches.yaml", "switches: []\n")
     store = scene.store()
     ran = run("serve", "--store", store, "--switches", listed, "--insecure-loopback")
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "switches.yaml: switches: " in ran.err

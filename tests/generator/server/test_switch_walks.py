@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from tests.generator.server.test_program import SOON_S, Serving
 from tests.generator.switches.snmp_agent import SnmpAgent
 from tests.generator.switches.switchboard import mac, switch_rows
@@ -68,7 +68,7 @@ def test_it_walks_switches_while_it_serves_and_ends_in_the_middle_of_a_walk(
         listed = write_list(tmp_path, agent.port, silent.getsockname()[1])
         with serving(tmp_path, listed) as generator:
             wait_until(lambda: not report.exists(), deadline_s=SOON_S, what="a report")
-            assert generator.stop() == Exit.OK
+            assert generator.stop() == ExitCode.OK
             events = [row["event"] for row in generator.log]
     assert events[-1] == "generator stopped"
     assert json.loads(report.read_text())["spec"]["device"]["name"] == "switch-1"

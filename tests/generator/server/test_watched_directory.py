@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from generator.reconcile.result import RoundOutcome
-from generator.reconcile.writer import Writing
+from generator.reconcile.writer import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
-from generator.store.watched_directory import ServedFolder
+from generator.store.watched_directory import WatchedDirectory
 from tests.generator.server.days import MINUTE, Day
 
 
@@ -18,16 +18,16 @@ class Replica:
     """Rounds on the store of a day that lead when told to, and what they said of themselves."""
 
     def __init__(self, day: Day) -> None:
-        self.leads = False
+        self.is_leader = False
         self.published: list[object] = []
         self.outcomes: list[RoundOutcome] = []
         course = LoopConfig(
             period=MINUTE,
             now=lambda: day.now,
-            writing=Writing(leads=lambda: self.leads),
-            on_round=(self.outcomes.append,),
+            writing=WriteSettings(is_leader=lambda: self.is_leader),
+            round_listeners=(self.outcomes.append,),
         )
-        store = ServedFolder(day.root)
+        store = WatchedDirectory(day.root)
         self.rounds = ReconcileLoop(
             store, course, publish=lambda one, _: self.published.append(one)
         )
@@ -48,7 +48,7 @@ def test_it_publishes_and_writes_nothing_before_it_leads(fresh: Day) -> None:
     outcome = replica.tick()
     assert len(replica.published) == 1
     assert outcome.tree is not None
-    assert outcome.done == ()
+    assert outcome.completed_actions == ()
     assert not fresh.files()
     assert fresh.store.read_fabric() is None
 
@@ -56,9 +56,9 @@ def test_it_publishes_and_writes_nothing_before_it_leads(fresh: Day) -> None:
 def test_it_writes_what_it_has_seen_when_it_comes_to_lead(fresh: Day) -> None:
     replica = Replica(fresh)
     replica.tick()
-    replica.leads = True
+    replica.is_leader = True
     outcome = replica.tick()
-    assert outcome.carried_out
+    assert outcome.completed_plan
     assert fresh.placed() == set(fresh.scene.hosts)
     assert fresh.conditions()["Ready"] == "HyperNodesWritten"
     assert len(replica.published) == 1
@@ -71,7 +71,7 @@ def test_it_counts_trees_along_with_the_leader(day: Day) -> None:
     assert replica.tick().generation == 1, "the leader has not told of it yet"
     day.tick()
     assert replica.tick().generation == day.fabric().status.generation == 2
-    replica.leads = True
+    replica.is_leader = True
     assert replica.tick().generation == 2
 
 

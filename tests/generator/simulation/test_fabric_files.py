@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.simulation.fabric_files import write_folder
 from tests.generator.scenes import partition, run
 from topology.model.errors import ConfigError
@@ -30,7 +30,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def simulate(out: Path, *words: object) -> dict[str, bytes]:
     ran = run("simulate", "fabric", "--radix", 16, "--rails", 4, "--out", out, *words)
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert ran.out == ""
     return files_of(out)
 
@@ -85,7 +85,7 @@ def test_it_tells_the_true_tree_in_every_form(
     given = [out / source] if source == "reports" else sorted((out / source).iterdir())
     words = [word for path in given for word in (f"--{source}", path)]
     ran = run("tree", *words, "--nodes", out / "nodes.yaml", "-o", "json")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert partition(ran.document) == partition(truth)
 
 
@@ -119,7 +119,7 @@ def test_it_replaces_only_an_earlier_simulation_and_only_by_force(tmp_path: Path
     out = tmp_path / "fabric"
     before = simulate(out, "--hosts", 8)
     ran = run("simulate", "fabric", "--hosts", 16, "--out", out)
-    assert (ran.code, "--force replaces it" in ran.err) == (Exit.USAGE, True)
+    assert (ran.code, "--force replaces it" in ran.err) == (ExitCode.USAGE, True)
     assert files_of(out) == before
     assert simulate(out, "--hosts", 16, "--force") != before
     assert [path.name for path in tmp_path.iterdir()] == ["fabric"]
@@ -129,7 +129,7 @@ def test_it_replaces_only_an_earlier_simulation_and_only_by_force(tmp_path: Path
 def test_it_never_touches_a_folder_of_somebody_else(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     ran = run("simulate", "fabric", "--out", tmp_path, "--force")
-    assert (ran.code, "name a new folder" in ran.err) == (Exit.USAGE, True)
+    assert (ran.code, "name a new folder" in ran.err) == (ExitCode.USAGE, True)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -137,7 +137,7 @@ def test_it_does_not_follow_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to("elsewhere")
     ran = run("simulate", "fabric", "--out", tmp_path / "link", "--force")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
 
 
 def test_it_takes_an_empty_folder(tmp_path: Path) -> None:
@@ -178,6 +178,6 @@ def test_it_counts_the_files_as_they_are_written(tmp_path: Path) -> None:
 )
 def test_it_refuses(tmp_path: Path, words: tuple[str, ...], why: str) -> None:
     ran = run("simulate", "fabric", "--hosts", "64", "--out", tmp_path / "fabric", *words)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert why in ran.err
     assert list(tmp_path.iterdir()) == []

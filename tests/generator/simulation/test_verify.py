@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.simulation.verify import Judgement, Verdict, claims_of, judge, run, score
+from generator.simulation.verify import (
+    TreeJudgement,
+    TreeVerdict,
+    collect_claims,
+    judge_tree,
+    run_scenario,
+    score_inference,
+)
 from tests.effort import examples
 from tests.topology.synthetic.fabrics import seeded, swap
 from tests.topology.verdicts import infer_from
@@ -21,18 +28,18 @@ from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 from topology.synthetic import (
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     Fault,
     FaultKind,
     FaultSpec,
     build_wiring,
-    damage,
+    damage_fabric,
     derive_truth,
-    undamaged,
+    build_undamaged,
 )
 
-SPEC = FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)
-WHOLE = undamaged(build_wiring(SPEC))
+SPEC = SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=16)
+WHOLE = build_undamaged(build_wiring(SPEC))
 HOMES = {"n1": "a1", "n2": "a1", "n3": "a2", "n4": "a2", "n5": "b1", "n6": "b1", "n7": "b2"}
 PODS = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
 TOPS = {"a": "all", "b": "all"}
@@ -80,8 +87,8 @@ def doubt(device: str, *others: str) -> Finding:
     return finding(FindingKind.UNDECIDABLE, device, *ports)
 
 
-def verdict(found: TopologyTree, *findings: Finding) -> Verdict:
-    return judge(tree(), Inference(found, findings)).verdict
+def verdict(found: TopologyTree, *findings: Finding) -> TreeVerdict:
+    return judge_tree(tree(), Inference(found, findings)).verdict
 
 
 MOVED = tree({"n1": "b1"})
@@ -92,90 +99,98 @@ SPLIT = tree({"n2": "a3"}, {"a3": "a"})
 
 
 def test_it_calls_what_was_built_exact() -> None:
-    found = infer_from(claims_of(WHOLE))
-    assert judge(derive_truth(WHOLE), found) == (Verdict.EXACT, frozenset(), frozenset())
+    found = infer_from(collect_claims(WHOLE))
+    assert judge_tree(derive_truth(WHOLE), found) == (TreeVerdict.EXACT, frozenset(), frozenset())
 
 
 @pytest.mark.parametrize(
     ("findings", "expected"),
     [
-        pytest.param((), Verdict.SILENT, id="nothing is said"),
-        pytest.param((doubt("n1"),), Verdict.FLAGGED, id="the node is named"),
-        pytest.param((doubt("sw-a1"),), Verdict.FLAGGED, id="a switch where it belongs is named"),
-        pytest.param((doubt("sw-b1"),), Verdict.FLAGGED, id="a switch where it is is named"),
-        pytest.param((doubt("n5", "sw-b1"),), Verdict.FLAGGED, id="a switch is named among others"),
-        pytest.param((doubt("n2"),), Verdict.SILENT, id="a fellow is named"),
-        pytest.param((doubt("sw-a2"),), Verdict.SILENT, id="a switch of a third group is named"),
-        pytest.param((doubt("sw-a"),), Verdict.SILENT, id="a switch a tier above is named"),
-        pytest.param((doubt("sw-all"),), Verdict.SILENT, id="a switch above all nodes is named"),
+        pytest.param((), TreeVerdict.SILENT, id="nothing is said"),
+        pytest.param((doubt("n1"),), TreeVerdict.FLAGGED, id="the node is named"),
+        pytest.param(
+            (doubt("sw-a1"),), TreeVerdict.FLAGGED, id="a switch where it belongs is named"
+        ),
+        pytest.param((doubt("sw-b1"),), TreeVerdict.FLAGGED, id="a switch where it is is named"),
+        pytest.param(
+            (doubt("n5", "sw-b1"),), TreeVerdict.FLAGGED, id="a switch is named among others"
+        ),
+        pytest.param((doubt("n2"),), TreeVerdict.SILENT, id="a fellow is named"),
+        pytest.param(
+            (doubt("sw-a2"),), TreeVerdict.SILENT, id="a switch of a third group is named"
+        ),
+        pytest.param((doubt("sw-a"),), TreeVerdict.SILENT, id="a switch a tier above is named"),
+        pytest.param(
+            (doubt("sw-all"),), TreeVerdict.SILENT, id="a switch above all nodes is named"
+        ),
         pytest.param(
             (finding(FindingKind.UNDECIDABLE, "n2", PortName("sw-a1", "7")),),
-            Verdict.SILENT,
+            TreeVerdict.SILENT,
             id="its leaf is but the evidence of what is said of a fellow",
         ),
         pytest.param(
             (finding(FindingKind.MISSING_LINK, "n1"), finding(FindingKind.SLOW_LINK, "sw-a1")),
-            Verdict.SILENT,
+            TreeVerdict.SILENT,
             id="a missing and a slow link say nothing of the tree",
         ),
         pytest.param(
             (finding(FindingKind.SWAPPED_CABLE, "n1"), finding(FindingKind.WRONG_RAIL, "n1")),
-            Verdict.SILENT,
+            TreeVerdict.SILENT,
             id="nor do exchanged cables",
         ),
         pytest.param(
             (finding(FindingKind.NOT_A_TREE, "sw-all"),),
-            Verdict.FLAGGED,
+            TreeVerdict.FLAGGED,
             id="the wiring is said to be no tree",
         ),
     ],
 )
 def test_it_judges_a_node_in_the_wrong_group(
-    findings: tuple[Finding, ...], expected: Verdict
+    findings: tuple[Finding, ...], expected: TreeVerdict
 ) -> None:
-    judged = judge(tree(), Inference(MOVED, findings))
+    judged = judge_tree(tree(), Inference(MOVED, findings))
     assert judged.verdict is expected
-    assert judged.wrong == {"n1"}
-    assert judged.silent == ({"n1"} if expected is Verdict.SILENT else set())
+    assert judged.wrong_nodes == {"n1"}
+    assert judged.unflagged_nodes == ({"n1"} if expected is TreeVerdict.SILENT else set())
 
 
 @pytest.mark.parametrize(
     ("found", "device", "expected"),
     [
-        pytest.param(POD_MOVED, None, Verdict.SILENT, id="a group in another pod"),
-        pytest.param(POD_MOVED, "sw-a2", Verdict.FLAGGED, id="told of the group"),
-        pytest.param(POD_MOVED, "sw-b", Verdict.FLAGGED, id="told of the pod where it is"),
-        pytest.param(POD_MOVED, "sw-a", Verdict.FLAGGED, id="told of the pod where it belongs"),
-        pytest.param(POD_MOVED, "sw-a1", Verdict.SILENT, id="told of the group that stayed"),
-        pytest.param(POD_MOVED, "sw-all", Verdict.SILENT, id="told of the top"),
-        pytest.param(POD_MOVED, "n3", Verdict.SILENT, id="told of one of its nodes"),
-        pytest.param(POD_ALONE, None, Verdict.SILENT, id="a pod below no top"),
-        pytest.param(POD_ALONE, "sw-b", Verdict.FLAGGED, id="told of that pod"),
-        pytest.param(POD_ALONE, "sw-a", Verdict.SILENT, id="told of the other pod"),
-        pytest.param(POD_ALONE, "sw-all", Verdict.SILENT, id="told of the top that it lacks"),
-        pytest.param(FUSED, None, Verdict.SILENT, id="two pods in one"),
-        pytest.param(FUSED, "sw-b", Verdict.FLAGGED, id="told of the pod that is gone"),
-        pytest.param(FUSED, "sw-a", Verdict.SILENT, id="told of the pod that took it over"),
-        pytest.param(SPLIT, None, Verdict.SILENT, id="a group in two"),
-        pytest.param(SPLIT, "sw-a3", Verdict.FLAGGED, id="told of the part"),
+        pytest.param(POD_MOVED, None, TreeVerdict.SILENT, id="a group in another pod"),
+        pytest.param(POD_MOVED, "sw-a2", TreeVerdict.FLAGGED, id="told of the group"),
+        pytest.param(POD_MOVED, "sw-b", TreeVerdict.FLAGGED, id="told of the pod where it is"),
+        pytest.param(POD_MOVED, "sw-a", TreeVerdict.FLAGGED, id="told of the pod where it belongs"),
+        pytest.param(POD_MOVED, "sw-a1", TreeVerdict.SILENT, id="told of the group that stayed"),
+        pytest.param(POD_MOVED, "sw-all", TreeVerdict.SILENT, id="told of the top"),
+        pytest.param(POD_MOVED, "n3", TreeVerdict.SILENT, id="told of one of its nodes"),
+        pytest.param(POD_ALONE, None, TreeVerdict.SILENT, id="a pod below no top"),
+        pytest.param(POD_ALONE, "sw-b", TreeVerdict.FLAGGED, id="told of that pod"),
+        pytest.param(POD_ALONE, "sw-a", TreeVerdict.SILENT, id="told of the other pod"),
+        pytest.param(POD_ALONE, "sw-all", TreeVerdict.SILENT, id="told of the top that it lacks"),
+        pytest.param(FUSED, None, TreeVerdict.SILENT, id="two pods in one"),
+        pytest.param(FUSED, "sw-b", TreeVerdict.FLAGGED, id="told of the pod that is gone"),
+        pytest.param(FUSED, "sw-a", TreeVerdict.SILENT, id="told of the pod that took it over"),
+        pytest.param(SPLIT, None, TreeVerdict.SILENT, id="a group in two"),
+        pytest.param(SPLIT, "sw-a3", TreeVerdict.FLAGGED, id="told of the part"),
     ],
 )
 def test_it_judges_the_tiers_above(
-    found: TopologyTree, device: str | None, expected: Verdict
+    found: TopologyTree, device: str | None, expected: TreeVerdict
 ) -> None:
     assert verdict(found, *([doubt(device)] if device else [])) is expected
 
 
 def test_it_tells_of_a_tier_what_was_told_of_the_one_below() -> None:
     found = tree({"n1": "b1"}, tops={"b": None})
-    judged = judge(tree(), Inference(found, (doubt("n1"),)))
-    assert judged.wrong == {"n1", "n5", "n6", "n7"}
-    assert judged.silent == {"n5", "n6", "n7"}
+    judged = judge_tree(tree(), Inference(found, (doubt("n1"),)))
+    assert judged.wrong_nodes == {"n1", "n5", "n6", "n7"}
+    assert judged.unflagged_nodes == {"n5", "n6", "n7"}
 
 
 def test_it_accepts_a_node_that_is_listed_as_unplaced_but_counts_it_as_wrong() -> None:
-    judged = judge(tree(), Inference(tree({"n1": None}), ()))
-    assert judged == Judgement(Verdict.FLAGGED, frozenset({"n1"}), frozenset())
+    judged = judge_tree(tree(), Inference(tree({"n1": None}), ()))
+    assert judged == TreeJudgement(TreeVerdict.FLAGGED, frozenset({"n1"}), frozenset())
 
 
 @pytest.mark.parametrize(
@@ -190,25 +205,25 @@ def test_it_accepts_a_node_that_is_listed_as_unplaced_but_counts_it_as_wrong() -
 def test_it_lets_no_node_appear_or_vanish_in_silence(
     truth: TopologyTree, found: TopologyTree
 ) -> None:
-    judged = judge(truth, Inference(found, ()))
-    assert (judged.verdict, len(judged.silent)) == (Verdict.SILENT, 1)
+    judged = judge_tree(truth, Inference(found, ()))
+    assert (judged.verdict, len(judged.unflagged_nodes)) == (TreeVerdict.SILENT, 1)
 
 
 @pytest.mark.parametrize("is_extra", [True, False], ids=["a tier too many", "a tier too few"])
 @pytest.mark.parametrize(
     ("device", "expected"),
-    [(None, Verdict.SILENT), ("sw-all", Verdict.FLAGGED), ("n1", Verdict.SILENT)],
+    [(None, TreeVerdict.SILENT), ("sw-all", TreeVerdict.FLAGGED), ("n1", TreeVerdict.SILENT)],
 )
 def test_it_judges_the_number_of_tiers(
     is_extra: bool,  # noqa: FBT001 - a parameter of the test
     device: str | None,
-    expected: Verdict,
+    expected: TreeVerdict,
 ) -> None:
     whole, without = tree(), tree(tops={"a": None, "b": None})
     truth, found = (without, whole) if is_extra else (whole, without)
-    judged = judge(truth, Inference(found, (doubt(device),) if device else ()))
+    judged = judge_tree(truth, Inference(found, (doubt(device),) if device else ()))
     assert judged.verdict is expected
-    assert len(judged.wrong) == len(HOMES)
+    assert len(judged.wrong_nodes) == len(HOMES)
 
 
 @settings(max_examples=examples(200))
@@ -221,14 +236,19 @@ def test_it_never_grows_worse_by_telling_more(
     homes: dict[str, str | None], pods: dict[str, str | None], told: set[str]
 ) -> None:
     found = tree(homes, pods)
-    quiet = judge(tree(), Inference(found, ()))
-    loud = judge(tree(), Inference(found, tuple(map(doubt, sorted(told)))))
+    quiet = judge_tree(tree(), Inference(found, ()))
+    loud = judge_tree(tree(), Inference(found, tuple(map(doubt, sorted(told)))))
     everything = [*HOMES, *(f"sw-{name}" for name in (*PODS, *TOPS, "all"))]
-    loudest = judge(tree(), Inference(found, tuple(map(doubt, everything))))
-    assert quiet.wrong == loud.wrong == loudest.wrong
-    assert loudest.silent <= loud.silent <= quiet.silent <= quiet.wrong
-    assert loudest.verdict is not Verdict.SILENT
-    assert (quiet.verdict is Verdict.EXACT) == (not quiet.wrong)
+    loudest = judge_tree(tree(), Inference(found, tuple(map(doubt, everything))))
+    assert quiet.wrong_nodes == loud.wrong_nodes == loudest.wrong_nodes
+    assert (
+        loudest.unflagged_nodes
+        <= loud.unflagged_nodes
+        <= quiet.unflagged_nodes
+        <= quiet.wrong_nodes
+    )
+    assert loudest.verdict is not TreeVerdict.SILENT
+    assert (quiet.verdict is TreeVerdict.EXACT) == (not quiet.wrong_nodes)
 
 
 def test_it_counts_which_of_the_visible_swaps_are_named() -> None:
@@ -238,29 +258,31 @@ def test_it_counts_which_of_the_visible_swaps_are_named() -> None:
     damaged = replace(
         damaged,
         faults=(
-            Fault(FaultKind.SWAPPED_CABLE, ends, detectable=True),
-            Fault(FaultKind.SWAPPED_CABLE, ends, detectable=False),
-            Fault(FaultKind.LOST_LINK, ends, detectable=True),
+            Fault(FaultKind.SWAPPED_CABLE, ends, is_detectable=True),
+            Fault(FaultKind.SWAPPED_CABLE, ends, is_detectable=False),
+            Fault(FaultKind.LOST_LINK, ends, is_detectable=True),
         ),
     )
-    found = infer_from(claims_of(damaged))
-    assert score(damaged, found) == (Verdict.EXACT, 0, 1, 1)
-    assert score(damaged, replace(found, findings=())) == (Verdict.EXACT, 0, 1, 0)
+    found = infer_from(collect_claims(damaged))
+    assert score_inference(damaged, found) == (TreeVerdict.EXACT, 0, 1, 1)
+    assert score_inference(damaged, replace(found, findings=())) == (TreeVerdict.EXACT, 0, 1, 0)
 
 
 def test_it_scores_alike_what_equal_seeds_break() -> None:
     faults = FaultSpec(lose_links=0.1, swap=0.2, silent=0.1, lose_hosts=1, shuffle=True)
-    assert run(WHOLE.wiring, faults, seeded(3)) == run(WHOLE.wiring, faults, seeded(3))
+    assert run_scenario(WHOLE.wiring, faults, seeded(3)) == run_scenario(
+        WHOLE.wiring, faults, seeded(3)
+    )
 
 
 def test_it_places_a_lost_host_nowhere() -> None:
-    damaged = damage(WHOLE.wiring, FaultSpec(lose_hosts=2), seeded(1))
-    found = infer_from(claims_of(damaged)).tree
+    damaged = damage_fabric(WHOLE.wiring, FaultSpec(lose_hosts=2), seeded(1))
+    found = infer_from(collect_claims(damaged)).tree
     assert {gone.node for gone in found.unplaced} == damaged.lost_hosts
     assert len(damaged.lost_hosts) == 2
 
 
 def test_it_swaps_as_many_cables_as_fit() -> None:
-    damaged = damage(WHOLE.wiring, FaultSpec(swap=1.0), seeded(1))
+    damaged = damage_fabric(WHOLE.wiring, FaultSpec(swap=1.0), seeded(1))
     swaps = [fault for fault in damaged.faults if fault.kind is FaultKind.SWAPPED_CABLE]
     assert 0 < len(swaps) <= len(WHOLE.cables) // 2

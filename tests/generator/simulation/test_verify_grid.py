@@ -6,19 +6,27 @@ from collections import Counter
 
 import pytest
 
-from generator.simulation.verify import Score, Verdict
-from generator.simulation.verify_grid import Each, Row, Scenario, Size, grid, markdown, render_rows
-from topology.synthetic import FabricKind, FabricSpec, FaultSpec, NamePolicy, build_wiring
+from generator.simulation.verify import RunScore, TreeVerdict
+from generator.simulation.verify_grid import (
+    LossTarget,
+    ScenarioResult,
+    Scenario,
+    GridSize,
+    build_grid,
+    render_markdown,
+    render_rows,
+)
+from topology.synthetic import FabricKind, SyntheticSpec, FaultSpec, NamePolicy, build_wiring
 
-SPEC = FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)
-EXACT = Score(Verdict.EXACT, 0, 0, 0)
+SPEC = SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=16)
+EXACT = RunScore(TreeVerdict.EXACT, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
-    ("size", "hcas"), [(Size.QUICK, {512}), (Size.FULL, {512, 8192, 65536})], ids=str
+    ("size", "hcas"), [(GridSize.QUICK, {512}), (GridSize.FULL, {512, 8192, 65536})], ids=str
 )
-def test_it_has_fabrics_of_every_kind_under_both_names(size: Size, hcas: set[int]) -> None:
-    scenarios = grid(size)
+def test_it_has_fabrics_of_every_kind_under_both_names(size: GridSize, hcas: set[int]) -> None:
+    scenarios = build_grid(size)
     assert len(set(scenarios)) == len(scenarios)
     for at_most in hcas:
         here = [one for one in scenarios if 0.98 * at_most < one.num_hcas <= at_most]
@@ -29,24 +37,26 @@ def test_it_has_fabrics_of_every_kind_under_both_names(size: Size, hcas: set[int
 
 
 def test_it_has_a_grid_of_fabrics_that_are_no_regular_clos() -> None:
-    specs = [one.spec for one in grid(Size.ODD)]
+    specs = [one.spec for one in build_grid(GridSize.ODD)]
     assert {spec.kind for spec in specs} == {FabricKind.FAT_TREE, FabricKind.RAIL}
     odd = {(spec.uplinks, spec.storage_leaves, spec.islands, spec.nvlink_hosts) for spec in specs}
     assert odd == {(2, 0, 0, 0), (None, 2, 0, 0), (None, 0, 1, 0), (None, 0, 0, 4)}
 
 
 def test_it_tries_one_to_eight_rails_in_the_full_grid() -> None:
-    rails = {one.spec.rails for one in grid(Size.FULL) if one.spec.kind is FabricKind.RAIL}
+    rails = {
+        one.spec.rails for one in build_grid(GridSize.FULL) if one.spec.kind is FabricKind.RAIL
+    }
     assert rails == set(range(1, 9))
 
 
 def test_it_has_the_sizes_that_are_wanted() -> None:
-    assert {one.num_hcas // 8000 for one in grid(Size.FULL, [8192, 65536])} == {1, 8}
+    assert {one.num_hcas // 8000 for one in build_grid(GridSize.FULL, [8192, 65536])} == {1, 8}
 
 
 def test_it_loses_a_switch_of_every_rank_of_every_fabric() -> None:
-    ranks: dict[FabricSpec, set[int]] = {}
-    for one in grid(Size.QUICK):
+    ranks: dict[SyntheticSpec, set[int]] = {}
+    for one in build_grid(GridSize.QUICK):
         found = ranks.setdefault(one.spec, set())
         if one.faults.lose_rank:
             found.add(one.faults.lose_rank)
@@ -55,55 +65,57 @@ def test_it_loses_a_switch_of_every_rank_of_every_fabric() -> None:
 
 
 def test_it_loses_every_device_in_turn_in_small_fabrics_of_the_full_grid() -> None:
-    small = [one for one in grid(Size.FULL) if one.num_hcas <= 512]
+    small = [one for one in build_grid(GridSize.FULL) if one.num_hcas <= 512]
     for fabric in {(one.fabric, one.spec.names) for one in small}:
-        each = {one.each for one in small if (one.fabric, one.spec.names) == fabric}
-        assert each == {None, *Each}
-    assert not [one for one in grid(Size.FULL) if one.num_hcas > 512 and one.each]
+        each = {one.loss_target for one in small if (one.fabric, one.spec.names) == fabric}
+        assert each == {None, *LossTarget}
+    assert not [one for one in build_grid(GridSize.FULL) if one.num_hcas > 512 and one.loss_target]
 
 
-@pytest.mark.parametrize("each", list(Each))
-def test_it_names_another_device_in_each_run(each: Each) -> None:
+@pytest.mark.parametrize("each", list(LossTarget))
+def test_it_names_another_device_in_each_run(each: LossTarget) -> None:
     scenario = Scenario("rail", "each", SPEC, FaultSpec(lose_links=0.1), each)
     wiring = build_wiring(SPEC)
-    faults = [scenario.faults_at(seed, wiring) for seed in scenario.seeds(3, 2)]
-    assert [found.lost for found in faults] == [(name,) for name in each.names(wiring)]
+    faults = [scenario.build_faults(seed, wiring) for seed in scenario.find_seeds(3, 2)]
+    assert [found.lost for found in faults] == [(name,) for name in each.find_names(wiring)]
     assert {found.lose_links for found in faults} == {0.1}
 
 
-def row(**scores: Score) -> Row:
+def row(**scores: RunScore) -> ScenarioResult:
     scenario = Scenario("rail", "none", SPEC, FaultSpec())
-    return Row(scenario, {int(seed[1:]): one for seed, one in scores.items()})
+    return ScenarioResult(scenario, {int(seed[1:]): one for seed, one in scores.items()})
 
 
 @pytest.mark.parametrize(
     ("found", "seed"),
     [
-        pytest.param(row(s1=Score(Verdict.EXACT, 0, 2, 2), s2=EXACT), None, id="none"),
+        pytest.param(row(s1=RunScore(TreeVerdict.EXACT, 0, 2, 2), s2=EXACT), None, id="none"),
         pytest.param(
-            row(s1=Score(Verdict.EXACT, 0, 9, 0), s2=Score(Verdict.FLAGGED, 1, 1, 1)),
+            row(s1=RunScore(TreeVerdict.EXACT, 0, 9, 0), s2=RunScore(TreeVerdict.FLAGGED, 1, 1, 1)),
             2,
             id="the worse verdict first",
         ),
         pytest.param(
-            row(s1=Score(Verdict.SILENT, 1, 3, 3), s2=Score(Verdict.SILENT, 1, 3, 2)),
+            row(s1=RunScore(TreeVerdict.SILENT, 1, 3, 3), s2=RunScore(TreeVerdict.SILENT, 1, 3, 2)),
             2,
             id="then the one with more swaps unnamed",
         ),
         pytest.param(
-            row(s4=Score(Verdict.FLAGGED, 1, 0, 0), s3=Score(Verdict.FLAGGED, 1, 0, 0)),
+            row(
+                s4=RunScore(TreeVerdict.FLAGGED, 1, 0, 0), s3=RunScore(TreeVerdict.FLAGGED, 1, 0, 0)
+            ),
             3,
             id="then the smaller seed",
         ),
     ],
 )
-def test_it_picks_the_run_that_most_needs_a_look(found: Row, seed: int | None) -> None:
-    worst = found.worst
+def test_it_picks_the_run_that_most_needs_a_look(found: ScenarioResult, seed: int | None) -> None:
+    worst = found.worst_run
     assert (worst.seed if worst else None) == seed
 
 
 def test_it_renders_counts_and_the_way_to_repeat_the_worst() -> None:
-    found = row(s1=Score(Verdict.EXACT, 0, 2, 2), s7=Score(Verdict.SILENT, 5, 1, 0))
+    found = row(s1=RunScore(TreeVerdict.EXACT, 0, 2, 2), s7=RunScore(TreeVerdict.SILENT, 5, 1, 0))
     document = render_rows([found], {found.scenario: "repeat me"})
     assert document["total"] == {"runs": 2, "exact": 1, "flagged": 0, "silent": 1}
     (shown,) = document["rows"]
@@ -113,15 +125,17 @@ def test_it_renders_counts_and_the_way_to_repeat_the_worst() -> None:
 
 
 def test_it_prints_a_table_per_size_for_documents() -> None:
-    pairs = FabricSpec(FabricKind.DUAL_HOMED, 4096, radix=64)
-    flagged = Score(Verdict.FLAGGED, 3, 4, 1)
+    pairs = SyntheticSpec(FabricKind.DUAL_HOMED, 4096, radix=64)
+    flagged = RunScore(TreeVerdict.FLAGGED, 3, 4, 1)
     rows = [
-        Row(Scenario("rail", "none", SPEC, FaultSpec()), {0: EXACT}),
-        Row(Scenario("rail", "all of these", SPEC, FaultSpec(0.1)), {0: EXACT, 1: flagged}),
-        Row(Scenario("rail", "a leaf lost", SPEC, FaultSpec(0.2)), {0: EXACT}),
-        Row(Scenario("MLAG pairs", "none", pairs, FaultSpec()), {0: EXACT}),
+        ScenarioResult(Scenario("rail", "none", SPEC, FaultSpec()), {0: EXACT}),
+        ScenarioResult(
+            Scenario("rail", "all of these", SPEC, FaultSpec(0.1)), {0: EXACT, 1: flagged}
+        ),
+        ScenarioResult(Scenario("rail", "a leaf lost", SPEC, FaultSpec(0.2)), {0: EXACT}),
+        ScenarioResult(Scenario("MLAG pairs", "none", pairs, FaultSpec()), {0: EXACT}),
     ]
-    assert markdown(rows).splitlines() == [
+    assert render_markdown(rows).splitlines() == [
         "512 HCAs:",
         "",
         "| fabric | none | a leaf lost | all of these | swaps named |",

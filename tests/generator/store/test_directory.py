@@ -19,7 +19,12 @@ from topology.model.errors import StoreError
 from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
 from topology.reports.compact_reports import Report
-from topology.reports.neighbor_report import NeighborReport, ReportStatus, render_report, report_of
+from topology.reports.neighbor_report import (
+    NeighborReport,
+    ReportStatus,
+    render_report,
+    build_report,
+)
 
 TREE = [
     hypernode("leaf-1", 1, "a"),
@@ -32,7 +37,7 @@ def report(name: str, *, at: str | None = None, port: str = "eth0") -> NeighborR
     heard = Neighbor((), "leaf", (), "swp1", Source.LLDP)
     ids = (Id(IdKind.HOSTNAME, name),)
     device = Device(DeviceKind.HOST, name, ids, (Port(port, neighbors=(heard,)),))
-    return report_of(device, name=name, status=ReportStatus(observed_at=at))
+    return build_report(device, name=name, status=ReportStatus(observed_at=at))
 
 
 def names(reports: tuple[Report, ...]) -> list[str]:
@@ -282,7 +287,7 @@ def test_it_settles_two_reports_of_one_name(
     for file, one in (("1.yaml", first), ("2.yaml", second)):
         (tmp_path / file).write_text(json.dumps(render_report(one)))
     read = read_reports(tmp_path)
-    assert [found.spelled_out().spec.ports[0].name for found in read.reports] == (
+    assert [found.to_wire().spec.ports[0].name for found in read.reports] == (
         [kept] if kept else []
     )
     assert [str(one) for one in read.problems] == [

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from generator.store.directory import read_reports
-from generator.store.interned_reports import LeanReader
+from generator.store.interned_reports import ReportInterner
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from topology.model.errors import ReportError
-from topology.reports.compact_reports import KeptReport, Report, keep_report
+from topology.reports.compact_reports import CompactReport, Report, compact_report
 from topology.reports.neighbor_report import (
     CollectorOutcome,
     ReportStatus,
@@ -16,7 +16,7 @@ from topology.reports.neighbor_report import (
     render_report,
 )
 from topology.reports.report_objects import parse_stored_report
-from topology.synthetic import FabricSpec
+from topology.synthetic import SyntheticSpec
 
 STATUS = ReportStatus(
     observed_at="2026-01-01T00:00:00Z",
@@ -27,39 +27,39 @@ STATUS = ReportStatus(
 
 @pytest.fixture(params=[RAILS, PAIRS], ids=["infiniband", "ethernet"])
 def reports(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Report, ...]:
-    spec: FabricSpec = request.param
+    spec: SyntheticSpec = request.param
     return read_reports(Scene.of(tmp_path, spec).reports()).reports
 
 
-def read(report: Report, reader: LeanReader, **status: object) -> KeptReport:
+def read(report: Report, reader: ReportInterner, **status: object) -> CompactReport:
     told = STATUS.model_copy(update=status)
-    whole = report.spelled_out().model_copy(update={"status": told})
+    whole = report.to_wire().model_copy(update={"status": told})
     return reader(render_report(whole))
 
 
 def test_it_says_the_same_as_a_report_that_is_not_kept_so(reports: tuple[Report, ...]) -> None:
-    reader = LeanReader()
+    reader = ReportInterner()
     for report in reports:
-        document = render_report(report.spelled_out())
+        document = render_report(report.to_wire())
         plain, kept = parse_stored_report(document), reader(document)
-        assert kept.spelled_out() == plain
-        assert kept == keep_report(plain)
-        assert render_report(kept.spelled_out()) == document
+        assert kept.to_wire() == plain
+        assert kept == compact_report(plain)
+        assert render_report(kept.to_wire()) == document
         for name in ("device", "device_kind", "sweep", "swept_ports", "status"):
             assert getattr(kept, name) == getattr(plain, name), name
         assert kept.metadata.name == plain.metadata.name
 
 
 def test_it_tells_what_is_said_anew_from_what_is_only_newer(reports: tuple[Report, ...]) -> None:
-    reader = LeanReader()
+    reader = ReportInterner()
     first, again = read(reports[0], reader), read(reports[0], reader, observed_at="2026-02-01")
-    assert first.said == again.said
+    assert first.content == again.content
     assert first != again
-    assert first.said != read(reports[1], reader).said
+    assert first.content != read(reports[1], reader).content
 
 
 def test_it_keeps_once_what_statuses_have_in_common(reports: tuple[Report, ...]) -> None:
-    reader = LeanReader()
+    reader = ReportInterner()
     first, same, later = (
         read(report, reader, observed_at=time)
         for report, time in zip(reports, ("t1", "t1", "t2"), strict=False)
@@ -72,10 +72,10 @@ def test_it_keeps_once_what_statuses_have_in_common(reports: tuple[Report, ...])
 
 def test_it_refuses_what_is_no_report_of_this_version() -> None:
     with pytest.raises(ReportError):
-        LeanReader()({"apiVersion": "toponaut.io/v1", "kind": "NeighborReport"})
+        ReportInterner()({"apiVersion": "toponaut.io/v1", "kind": "NeighborReport"})
 
 
 def test_it_leaves_out_the_fields_of_a_newer_version(reports: tuple[Report, ...]) -> None:
-    document = render_report(reports[0].spelled_out())
+    document = render_report(reports[0].to_wire())
     newer = {**document, "spec": {**document["spec"], "moods": ["calm"]}}
-    assert LeanReader()(newer) == LeanReader()(document)
+    assert ReportInterner()(newer) == ReportInterner()(document)

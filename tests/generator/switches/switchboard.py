@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from generator.switches.targets import Credentials, Target
+from generator.switches.targets import SnmpCredentials, Target
 from topology.model.errors import SwitchError
-from topology.sources.lldp_mib.tables import IF_NAME, LLDP, SYS_NAME, Span, Value, WalkRow
+from topology.sources.lldp_mib.tables import IF_NAME, LLDP, SYS_NAME, ColumnSpan, Value, WalkRow
 
-CREDENTIALS = Credentials(community="cables")
+CREDENTIALS = SnmpCredentials(community="cables")
 REMOTE = (*LLDP, 4, 1, 1)
 
 
@@ -56,7 +56,7 @@ class FakeSession:
     """Raised where the tables of an address end, at once where it has none."""
     hanging: frozenset[str] = frozenset()
     """Addresses that never answer."""
-    spans: list[tuple[str, Span]] = field(default_factory=list)
+    spans: list[tuple[str, ColumnSpan]] = field(default_factory=list)
     """What was asked for."""
     most_at_once: int = 0
     _running: int = 0
@@ -66,7 +66,7 @@ class FakeSession:
         """Addresses in the order in which their walks began."""
         return list(dict.fromkeys(address for address, _ in self.spans))
 
-    async def rows(self, target: Target, span: Span) -> AsyncIterator[WalkRow]:
+    async def fetch_rows(self, target: Target, span: ColumnSpan) -> AsyncIterator[WalkRow]:
         """Yield the rows of a span."""
         self.spans.append((target.address, span))
         self._running += 1
@@ -76,7 +76,7 @@ class FakeSession:
             if target.address in self.hanging:
                 await asyncio.Event().wait()
             for row in self.tables.get(target.address, []):
-                if span.holds(row[0]):
+                if span.contains(row[0]):
                     yield row
             if target.address in self.failures and span.first[: len(REMOTE)] == REMOTE:
                 raise self.failures[target.address]

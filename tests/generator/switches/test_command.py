@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from generator.cli.exit_codes import Exit
+from generator.cli.exit_codes import ExitCode
 from generator.store.directory import read_reports
 from tests.generator.scenes import Ran, run
 from tests.generator.switches.snmp_agent import Manner, SnmpAgent
@@ -47,7 +47,7 @@ def neighbors(item: dict[str, Any]) -> list[str]:
 
 def test_it_prints_reports_that_the_other_commands_read(agent: SnmpAgent, tmp_path: Path) -> None:
     ran = walk(write_config(tmp_path, agent.port), "-o", "json")
-    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert (ran.code, ran.err) == (ExitCode.OK, "")
     (item,) = ran.document["items"]
     assert item["metadata"]["name"] == f"switch-{mac(1).hex()}"
     assert neighbors(item) == ["switch-2", "switch-3"]
@@ -62,7 +62,7 @@ def test_it_prints_reports_that_the_other_commands_read(agent: SnmpAgent, tmp_pa
 def test_it_writes_a_report_per_switch(agent: SnmpAgent, tmp_path: Path) -> None:
     out = tmp_path / "new" / "reports"
     ran = walk(write_config(tmp_path, agent.port), "--out", out)
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     lines = [line.split() for line in ran.out.splitlines()]
     assert lines[0] == ["ADDRESS", "OUTCOME", "SWITCH", "PORTS", "NEIGHBORS", "SECONDS"]
     assert lines[1][:5] == ["127.0.0.1", "ok", "switch-1", "2", "2"]
@@ -75,16 +75,16 @@ def test_it_keeps_the_last_whole_report_of_a_switch_that_tells_a_part(
 ) -> None:
     out = tmp_path / "reports"
     config = write_config(tmp_path, agent.port)
-    assert walk(config, "--out", out).code == Exit.OK
+    assert walk(config, "--out", out).code == ExitCode.OK
     (file,) = out.iterdir()
     whole = file.read_bytes()
     with SnmpAgent(switch_rows(1)[:3], community=COMMUNITY, manner=Manner.TIRING) as other:
         config = write_config(tmp_path, other.port)
         part = walk(config, "--out", out)
-        assert part.code == Exit.SKIPPED
+        assert part.code == ExitCode.SKIPPED
         assert "switch 127.0.0.1: partial: error status noAccess" in part.err
         assert file.read_bytes() == whole
-        assert walk(config, "--out", tmp_path / "fresh").code == Exit.SKIPPED
+        assert walk(config, "--out", tmp_path / "fresh").code == ExitCode.SKIPPED
     (report,) = read_reports(tmp_path / "fresh").reports
     assert [row.outcome for row in report.status.collectors] == ["failed"]
 
@@ -92,7 +92,7 @@ def test_it_keeps_the_last_whole_report_of_a_switch_that_tells_a_part(
 def test_it_names_who_did_not_answer_and_shows_no_secret(agent: SnmpAgent, tmp_path: Path) -> None:
     with SnmpAgent([], community=COMMUNITY) as blind:
         ran = walk(write_config(tmp_path, agent.port, blind.port), "-o", "json")
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert len(ran.document["items"]) == 1
     assert "switch 127.0.0.1: refused: it answers, but shows none of the tables" in ran.err
     assert COMMUNITY not in ran.err + ran.out
@@ -101,7 +101,7 @@ def test_it_names_who_did_not_answer_and_shows_no_secret(agent: SnmpAgent, tmp_p
 def test_it_prints_nothing_where_no_switch_told_anything(agent: SnmpAgent, tmp_path: Path) -> None:
     config = write_config(tmp_path, agent.port, community="mistyped")
     ran = walk(config, "-o", "json", "--deadline", "200ms")
-    assert (ran.code, ran.out) == (Exit.NOTHING, "")
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
     assert "switch 127.0.0.1: unreachable: not done within 0.2 s" in ran.err
     assert "error: no switch told anything" in ran.err
     assert "mistyped" not in ran.err
@@ -111,7 +111,7 @@ def test_it_warns_of_secrets_that_others_may_read(agent: SnmpAgent, tmp_path: Pa
     config = write_config(tmp_path, agent.port)
     (tmp_path / "community").chmod(0o644)
     ran = walk(config)
-    assert ran.code == Exit.SKIPPED
+    assert ran.code == ExitCode.SKIPPED
     assert f"{tmp_path}/community: a secret that others may read: chmod 600" in ran.err
 
 
@@ -142,7 +142,7 @@ def test_it_refuses_a_secret_that(secret: bytes | None, problem: str, tmp_path: 
     if secret is not None:
         (tmp_path / "community").write_bytes(secret)
     ran = walk(config)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert problem in ran.err
 
 
@@ -150,7 +150,7 @@ def test_it_prints_what_it_cannot_write(agent: SnmpAgent, tmp_path: Path) -> Non
     (tmp_path / "file").touch()
     out = tmp_path / "file" / "reports"
     ran = walk(write_config(tmp_path, agent.port), "--out", out, "-o", "json")
-    assert ran.code == Exit.INTERNAL
+    assert ran.code == ExitCode.INTERNAL
     assert len(ran.document["items"]) == 1
     assert "cannot write" in ran.err
 
@@ -160,7 +160,7 @@ def test_it_does_not_wait_for_a_secret_that_is_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "community").unlink()
     os.mkfifo(tmp_path / "community")
     ran = walk(config)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "community: not a regular file" in ran.err
 
 
@@ -168,7 +168,7 @@ def test_it_says_that_a_name_has_no_address(tmp_path: Path) -> None:
     config = write_config(tmp_path, 1)
     config.write_text(config.read_text().replace("127.0.0.1", "no..name"))
     ran = walk(config)
-    assert ran.code == Exit.NOTHING
+    assert ran.code == ExitCode.NOTHING
     assert "switch no..name: unreachable: no such host: its name has no address here" in ran.err
 
 
@@ -176,5 +176,5 @@ def test_it_refuses_a_list_that_is_none(tmp_path: Path) -> None:
     config = tmp_path / "switches.yaml"
     config.write_text("switches: [10.0.0.1]\n")
     ran = walk(config)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "switches.yaml: switches.0: expected a mapping" in ran.err

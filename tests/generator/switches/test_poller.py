@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from generator.ingest.inputs import Inputs
-from generator.observe.freshness import Periods, report_findings
+from generator.observe.freshness import Periods, derive_report_findings
 from generator.switches.poller import MAX_UNCHANGED
 from generator.switches.targets import Target
 from tests.generator.switches.switchboard import FakeSession, switch_rows
@@ -24,7 +24,7 @@ from topology.sources.lldp_mib.tables import (
     STATS_SPAN,
     SYS_UP_TIME,
     SYSTEM_SPAN,
-    Span,
+    ColumnSpan,
     WalkRow,
 )
 
@@ -230,7 +230,7 @@ def test_it_ends_in_the_middle_of_a_round_when_told_to(
     asked = threading.Event()
 
     class Hanging(FakeSession):
-        def rows(self, target: Target, span: Span) -> AsyncIterator[WalkRow]:
+        def rows(self, target: Target, span: ColumnSpan) -> AsyncIterator[WalkRow]:
             asked.set()
             return super().rows(target, span)
 
@@ -254,7 +254,7 @@ def test_it_is_a_finding_that_a_switch_fails_or_that_nobody_walks_it(tmp_path: P
 
     def found(minutes: int, ages: Periods | None) -> list[tuple[str, str]]:
         now = NOON + timedelta(minutes=minutes)
-        rows = report_findings(inputs, now=now, ages=ages)
+        rows = derive_report_findings(inputs, now=now, periods=ages)
         assert {one.kind for one in rows} <= {FindingKind.STALE_REPORT}
         return [(one.device, one.message) for one in rows]
 

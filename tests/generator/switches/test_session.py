@@ -12,7 +12,7 @@ from pysnmp.error import PySnmpError
 from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
 
 from generator.switches.session import MAX_REPETITIONS, SnmpSession
-from generator.switches.targets import AuthProtocol, Credentials, PrivProtocol, Target
+from generator.switches.targets import AuthProtocol, SnmpCredentials, PrivProtocol, Target
 from tests.generator.switches.snmp_agent import Manner, SnmpAgent
 from topology.model.errors import SwitchError, SwitchRefused, SwitchSilent
 from topology.sources.lldp_mib.tables import (
@@ -21,7 +21,7 @@ from topology.sources.lldp_mib.tables import (
     IFX_ENTRY,
     SYS_NAME,
     Oid,
-    Span,
+    ColumnSpan,
     WalkRow,
 )
 
@@ -31,15 +31,15 @@ NAMES: list[WalkRow] = [((*IF_NAME, at), f"swp{at}".encode()) for at in range(1,
 
 
 def fetch(
-    port: int, wanted: Oid | Span, *, community: str = COMMUNITY, host: str = "127.0.0.1"
+    port: int, wanted: Oid | ColumnSpan, *, community: str = COMMUNITY, host: str = "127.0.0.1"
 ) -> Any:  # noqa: ANN401 - the rows
     """Return the rows of a subtree or a span; a request waits 0.2 s for its answer."""
-    span = wanted if isinstance(wanted, Span) else Span(wanted, wanted)
-    target = Target(host, port, Credentials(community=community))
+    span = wanted if isinstance(wanted, ColumnSpan) else ColumnSpan(wanted, wanted)
+    target = Target(host, port, SnmpCredentials(community=community))
 
     async def collect() -> list[WalkRow]:
         async with SnmpSession(timeout_s=0.2, retries=1) as session:
-            return [row async for row in session.rows(target, span)]
+            return [row async for row in session.fetch_rows(target, span)]
 
     return asyncio.run(collect())
 
@@ -132,7 +132,7 @@ def test_it_takes_a_name_of_no_host_for_silence() -> None:
 @pytest.mark.parametrize("priv", PrivProtocol)
 @pytest.mark.parametrize("auth", [AuthProtocol.MD5, AuthProtocol.SHA_512])
 def test_it_speaks_every_protocol_of_version_3(auth: AuthProtocol, priv: PrivProtocol) -> None:
-    credentials = Credentials(
+    credentials = SnmpCredentials(
         user="reader",
         auth_protocol=auth,
         auth_key="authpass12",
@@ -142,8 +142,8 @@ def test_it_speaks_every_protocol_of_version_3(auth: AuthProtocol, priv: PrivPro
 
     async def ask() -> None:
         async with SnmpSession(timeout_s=0.05, retries=0) as session:
-            async for _ in session.rows(
-                Target("127.0.0.1", 9, credentials), Span(IF_NAME, IF_NAME)
+            async for _ in session.fetch_rows(
+                Target("127.0.0.1", 9, credentials), ColumnSpan(IF_NAME, IF_NAME)
             ):
                 pass
 

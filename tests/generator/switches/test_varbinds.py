@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyasn1.codec.ber import encoder
 from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
 
-from generator.switches.varbinds import Bind, parse_binds
+from generator.switches.varbinds import VarBind, parse_varbinds
 from tests.effort import examples
 from topology.model.errors import SwitchRefused
 
@@ -46,7 +46,9 @@ def test_it_reads_what_a_general_library_writes(
     rows: list[tuple[tuple[int, ...], tuple[Any, Any]]],
 ) -> None:
     raw = cells(*((oid, value) for oid, (value, _) in rows))
-    assert list(parse_binds(raw)) == [Bind(oid, read, is_absent=False) for oid, (_, read) in rows]
+    assert list(parse_varbinds(raw)) == [
+        VarBind(oid, read, is_absent=False) for oid, (_, read) in rows
+    ]
 
 
 @pytest.mark.parametrize(
@@ -55,16 +57,18 @@ def test_it_reads_what_a_general_library_writes(
     ids=["null", "no such object", "no such instance", "the end of the view"],
 )
 def test_it_tells_that_there_is_nothing_by(value: object) -> None:
-    assert list(parse_binds(cells(((1, 3, 6), value)))) == [Bind((1, 3, 6), None, is_absent=True)]
+    assert list(parse_varbinds(cells(((1, 3, 6), value)))) == [
+        VarBind((1, 3, 6), None, is_absent=True)
+    ]
 
 
 def test_it_takes_a_large_number_without_its_zero_octet() -> None:
-    (found,) = parse_binds(bytes.fromhex("300a06022b064204ffffffff"))
+    (found,) = parse_varbinds(bytes.fromhex("300a06022b064204ffffffff"))
     assert found.value == 0xFFFFFFFF
 
 
 def test_it_takes_no_number_that_no_counter_holds() -> None:
-    (found,) = parse_binds(bytes.fromhex("301006022b06020a" + "01" * 10))
+    (found,) = parse_varbinds(bytes.fromhex("301006022b06020a" + "01" * 10))
     assert found.value is None
 
 
@@ -83,7 +87,7 @@ def test_it_takes_no_number_that_no_counter_holds() -> None:
 )
 def test_it_refuses_octets_that(raw: str) -> None:
     with pytest.raises(SwitchRefused, match="makes no sense"):
-        list(parse_binds(bytes.fromhex(raw)))
+        list(parse_varbinds(bytes.fromhex(raw)))
 
 
 @settings(max_examples=examples(200))
@@ -93,7 +97,7 @@ def test_it_raises_nothing_but_a_refusal(noise: bytes, at: int, put: bytes) -> N
     at %= len(well)
     for raw in (noise, well[:at], well[:at] + put + well[at + len(put) :]):
         try:
-            found = list(parse_binds(raw))
+            found = list(parse_varbinds(raw))
         except SwitchRefused:
             continue
         assert all(len(one.oid) >= 2 for one in found)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.switches.backoff import MAX_BACKOFF_S, Backoff, due_targets
+from generator.switches.backoff import MAX_BACKOFF_S, SwitchBackoff, find_due_targets
 from generator.switches.discovery import Frontier
-from generator.switches.reports import report_name, reports_of
-from generator.switches.targets import Credentials, Discovery, Target
-from generator.switches.walk import MAX_ROWS, Outcome, SwitchWalk, walk_all, walk_switch
+from generator.switches.reports import build_report_name, build_reports
+from generator.switches.targets import SnmpCredentials, Discovery, Target
+from generator.switches.walk import MAX_ROWS, WalkOutcome, SwitchWalk, walk_all, walk_switch
 from tests.generator.switches.switchboard import (
     CREDENTIALS,
     REMOTE,
@@ -26,7 +26,7 @@ from tests.generator.switches.switchboard import (
 from topology.model.errors import SwitchRefused, SwitchSilent
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
-from topology.reports.neighbor_report import device_of
+from topology.reports.neighbor_report import extract_device
 from topology.sources.lldp_mib.tables import (
     BASE_SPANS,
     CDP_CACHE,
@@ -67,7 +67,7 @@ def walk(
     return asyncio.run(collect())
 
 
-def outcomes(walks: Iterable[SwitchWalk]) -> dict[str, Outcome]:
+def outcomes(walks: Iterable[SwitchWalk]) -> dict[str, WalkOutcome]:
     return {one.target.address: one.outcome for one in walks}
 
 
@@ -76,7 +76,7 @@ def test_it_walks_each_address_once_and_keeps_their_order() -> None:
     addresses = [f"10.0.0.{at}" for at in (3, 1, 5, 3, 2)]
     walks = walk(session, *addresses)
     assert session.walked == ["10.0.0.3", "10.0.0.1", "10.0.0.5", "10.0.0.2"]
-    assert set(outcomes(walks).values()) == {Outcome.OK}
+    assert set(outcomes(walks).values()) == {WalkOutcome.OK}
     assert [one.device.name for one in walks if one.device] == [
         "switch-3",
         "switch-1",
@@ -97,19 +97,24 @@ def test_it_lets_no_dead_switch_delay_another() -> None:
     walks = walk(session, "10.0.0.100", *tables, parallel=2, deadline_s=1.0)
     assert session.walked == ["10.0.0.100", *tables]
     found = outcomes(walks)
-    assert found.pop("10.0.0.100") is Outcome.UNREACHABLE
-    assert set(found.values()) == {Outcome.OK}
+    assert found.pop("10.0.0.100") is WalkOutcome.UNREACHABLE
+    assert set(found.values()) == {WalkOutcome.OK}
     assert walks[-1].reason == "not done within 1 s"
 
 
 @pytest.mark.parametrize(
     ("tables", "failure", "outcome", "reason"),
     [
-        ({}, SwitchSilent("no answer"), Outcome.UNREACHABLE, "no answer"),
-        ({}, SwitchRefused("wrong digest"), Outcome.REFUSED, "wrong digest"),
-        ({"10.0.0.1": []}, None, Outcome.REFUSED, "it answers, but shows none of the tables"),
-        ({"10.0.0.1": switch_rows(1)}, SwitchSilent("no answer"), Outcome.PARTIAL, "no answer"),
-        ({"10.0.0.1": switch_rows(1)}, SwitchRefused("no access"), Outcome.PARTIAL, "no access"),
+        ({}, SwitchSilent("no answer"), WalkOutcome.UNREACHABLE, "no answer"),
+        ({}, SwitchRefused("wrong digest"), WalkOutcome.REFUSED, "wrong digest"),
+        ({"10.0.0.1": []}, None, WalkOutcome.REFUSED, "it answers, but shows none of the tables"),
+        ({"10.0.0.1": switch_rows(1)}, SwitchSilent("no answer"), WalkOutcome.PARTIAL, "no answer"),
+        (
+            {"10.0.0.1": switch_rows(1)},
+            SwitchRefused("no access"),
+            WalkOutcome.PARTIAL,
+            "no access",
+        ),
     ],
     ids=[
         "a switch that says nothing is unreachable",
@@ -122,21 +127,21 @@ def test_it_lets_no_dead_switch_delay_another() -> None:
 def test_it_tells_how_a_walk_ended(
     tables: Mapping[str, list[WalkRow]],
     failure: SwitchSilent | SwitchRefused | None,
-    outcome: Outcome,
+    outcome: WalkOutcome,
     reason: str,
 ) -> None:
     session = FakeSession(tables, failures={"10.0.0.1": failure} if failure else {})
     (found,) = walk(session, "10.0.0.1")
     assert found.outcome is outcome
     assert found.reason.startswith(reason)
-    assert (found.device is not None) == (outcome is Outcome.PARTIAL)
+    assert (found.device is not None) == (outcome is WalkOutcome.PARTIAL)
     assert found.duration_s == 0
 
 
 def test_it_stops_at_a_switch_that_never_ends() -> None:
     endless: list[WalkRow] = [((*CDP_CACHE, 5, at), 1) for at in range(MAX_ROWS + 5)]
     (found,) = walk(FakeSession({"10.0.0.1": [((*SYS_NAME, 0), b"loop"), *endless]}), "10.0.0.1")
-    assert found.outcome is Outcome.PARTIAL
+    assert found.outcome is WalkOutcome.PARTIAL
     assert "more than 100000 rows" in found.reason
 
 
@@ -167,8 +172,8 @@ def test_it_finds_switches_from_the_first_one_on() -> None:
     session = FakeSession(chain(6), failures={"10.0.0.6": SwitchSilent("no answer")})
     walks = walk(session, "10.0.0.1", discovery=NETWORK)
     found = outcomes(walks)
-    assert found.pop("10.0.0.6") is Outcome.UNREACHABLE
-    assert found == {f"10.0.0.{at}": Outcome.OK for at in range(1, 6)}
+    assert found.pop("10.0.0.6") is WalkOutcome.UNREACHABLE
+    assert found == {f"10.0.0.{at}": WalkOutcome.OK for at in range(1, 6)}
     assert {one.target.credentials for one in walks} == {CREDENTIALS}
 
 
@@ -246,49 +251,53 @@ def test_it_tries_the_next_address_where_one_does_not_answer() -> None:
         failures={"10.0.0.2": SwitchSilent("no answer")},
     )
     walks = walk(session, "10.0.0.1", discovery=NETWORK)
-    assert [one.outcome for one in walks] == [Outcome.OK, Outcome.UNREACHABLE, Outcome.OK]
+    assert [one.outcome for one in walks] == [
+        WalkOutcome.OK,
+        WalkOutcome.UNREACHABLE,
+        WalkOutcome.OK,
+    ]
 
 
 def test_it_sends_the_credentials_of_the_switch_that_hears() -> None:
-    other = Credentials(community="other")
+    other = SnmpCredentials(community="other")
     device, _ = parse_walk(switch_rows(1, [(2, "10.0.0.2")]))
     hearing = Target("10.0.0.1", 1161, other)
-    found = Frontier([hearing], NETWORK).after(hearing, device)
+    found = Frontier([hearing], NETWORK).find_next(hearing, device)
     assert found == [Target("10.0.0.2", 1161, other, is_expected=False)]
 
 
 def test_it_waits_twice_as_long_after_each_failure_up_to_an_hour() -> None:
-    state, waits = Backoff(), []
+    state, waits = SwitchBackoff(), []
     for _ in range(10):
-        state = state.after(Outcome.UNREACHABLE, now_s=1000, period_s=60)
-        waits.append(state.not_before_s - 1000)
+        state = state.after_walk(WalkOutcome.UNREACHABLE, now_s=1000, period_s=60)
+        waits.append(state.retry_at_s - 1000)
     assert waits == [120, 240, 480, 960, 1920, 3600, 3600, 3600, 3600, 3600]
-    assert state.after(Outcome.PARTIAL, now_s=1000, period_s=60) == Backoff()
-    refused = Backoff().after(Outcome.REFUSED, now_s=0, period_s=7200)
-    assert refused == Backoff(1, 7200)
+    assert state.after_walk(WalkOutcome.PARTIAL, now_s=1000, period_s=60) == SwitchBackoff()
+    refused = SwitchBackoff().after_walk(WalkOutcome.REFUSED, now_s=0, period_s=7200)
+    assert refused == SwitchBackoff(1, 7200)
 
 
 @given(
-    st.lists(st.sampled_from(Outcome), max_size=50),
+    st.lists(st.sampled_from(WalkOutcome), max_size=50),
     st.floats(1, 1e5),
     st.floats(0, 1e9),
 )
 def test_it_forgives_a_switch_that_answers_and_never_waits_for_ever(
-    history: list[Outcome], period_s: float, now_s: float
+    history: list[WalkOutcome], period_s: float, now_s: float
 ) -> None:
-    state = Backoff()
+    state = SwitchBackoff()
     for outcome in history:
-        state = state.after(outcome, now_s=now_s, period_s=period_s)
-        assert state.not_before_s <= now_s + max(period_s, MAX_BACKOFF_S)
-    is_well = not history or history[-1] in {Outcome.OK, Outcome.PARTIAL}
-    assert (state == Backoff()) == is_well
+        state = state.after_walk(outcome, now_s=now_s, period_s=period_s)
+        assert state.retry_at_s <= now_s + max(period_s, MAX_BACKOFF_S)
+    is_well = not history or history[-1] in {WalkOutcome.OK, WalkOutcome.PARTIAL}
+    assert (state == SwitchBackoff()) == is_well
 
 
 def test_it_leaves_out_who_failed_until_it_is_time() -> None:
     targets = [target("10.0.0.1"), target("10.0.0.2")]
-    waits = {targets[0]: Backoff(1, 100.0)}
-    assert due_targets(targets, waits, now_s=99.9) == targets[1:]
-    assert due_targets(targets, waits, now_s=100) == targets
+    waits = {targets[0]: SwitchBackoff(1, 100.0)}
+    assert find_due_targets(targets, waits, now_s=99.9) == targets[1:]
+    assert find_due_targets(targets, waits, now_s=100) == targets
 
 
 def device(*ids: Id) -> Device:
@@ -313,13 +322,13 @@ def device(*ids: Id) -> Device:
     ids=["its chassis", "its first MAC where the chassis is none"],
 )
 def test_it_names_a_report_after(ids: tuple[Id, ...], name: str) -> None:
-    assert report_name(device(*ids)) == name
+    assert build_report_name(device(*ids)) == name
 
 
 def test_it_names_a_report_of_a_switch_without_macs_by_a_hash() -> None:
     one, other = device(Id(IdKind.HOSTNAME, "../a")), device(Id(IdKind.HOSTNAME, "../b"))
-    assert report_name(one) != report_name(other)
-    assert report_name(one).removeprefix("switch-").isalnum()
+    assert build_report_name(one) != build_report_name(other)
+    assert build_report_name(one).removeprefix("switch-").isalnum()
 
 
 def test_it_reports_a_switch_once_and_whole_where_any_walk_was() -> None:
@@ -329,12 +338,12 @@ def test_it_reports_a_switch_once_and_whole_where_any_walk_was() -> None:
         failures={at: SwitchSilent("no answer") for at in ("10.0.0.1", "10.0.0.4", "10.0.0.5")},
     )
     walks = walk(session, *(f"10.0.0.{at}" for at in range(1, 6)))
-    first, second = reports_of(walks, observed_at=OBSERVED_AT)
+    first, second = build_reports(walks, observed_at=OBSERVED_AT)
     assert (first.metadata.name, second.metadata.name) == (
         f"switch-{mac(1).hex()}",
         f"switch-{mac(9).hex()}",
     )
-    read = device_of(first)
+    read = extract_device(first)
     assert read is not None
     assert Id(IdKind.IP, "10.0.0.2") in read.ids
     assert len(read.ports) == 1

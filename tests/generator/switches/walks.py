@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from generator.store.directory import DirectoryStore
-from generator.switches.poller import SwitchRounds
+from generator.switches.poller import SwitchPoller
 from tests.generator.switches.switchboard import FakeSession, mac
 from topology.model.errors import SwitchSilent
 from topology.model.facts import FindingKind
@@ -39,12 +39,12 @@ class Walking:
         group = {"addresses": addresses, "communityFile": "community"}
         (self.root / "switches.yaml").write_text(json.dumps({"switches": [group], **config}))
 
-    def start(self) -> SwitchRounds:
+    def start(self) -> SwitchPoller:
         @asynccontextmanager
         async def opened() -> AsyncIterator[FakeSession]:
             yield self.session
 
-        return SwitchRounds(
+        return SwitchPoller(
             self.root / "switches.yaml",
             store=self.store,
             period=PERIOD,
@@ -70,10 +70,10 @@ class Walking:
     def reports(self) -> dict[str, NeighborReport]:
         read = self.store.read_reports()
         assert not read.problems
-        return {report.metadata.name: report.spelled_out() for report in read.reports}
+        return {report.metadata.name: report.to_wire() for report in read.reports}
 
     def findings(self) -> list[tuple[FindingKind, str]]:
-        return [(one.kind, one.device) for one in self.rounds.findings()]
+        return [(one.kind, one.device) for one in self.rounds.derive_findings()]
 
 
 def name(number: int) -> str:

@@ -46,18 +46,18 @@ BUSY = RoundOutcome(
     tree=TREE,
     snapshot=SNAPSHOT,
     num_reports=5,
-    num_refused=1,
+    num_refused_reports=1,
     findings=(
         finding(FindingKind.STALE_REPORT, severity=Severity.WARNING),
         finding(FindingKind.SILENT_NODE, "b2", Severity.WARNING),
         finding(FindingKind.DUPLICATE_ID),
     ),
-    observed=(hypernode("l1", 1), hypernode("l2", 1), hypernode("s", 2), THEIRS),
+    observed_hypernodes=(hypernode("l1", 1), hypernode("l2", 1), hypernode("s", 2), THEIRS),
     conditions=(
         condition(ConditionType.CHANGE_BLOCKED, is_true=True),
         condition(ConditionType.READY, is_true=False),
     ),
     held=HELD,
-    done=(Action(Op.CREATE, "l1", 1, "new", hypernode("l1", 1)),),
-    failed=Action(Op.DELETE, "l9", 1, "gone", None),
+    completed_actions=(Action(Op.CREATE, "l1", 1, "new", hypernode("l1", 1)),),
+    failed_action=Action(Op.DELETE, "l9", 1, "gone", None),
 )

@@ -10,7 +10,13 @@ import pytest
 from generator.objects.fabric import ConditionType
 from generator.reconcile.plan import Action, Op
 from generator.reconcile.result import RoundOutcome
-from generator.telemetry.event_texts import FABRIC, MAX_NODES, Notice, Subject, notices_of
+from generator.telemetry.event_texts import (
+    FABRIC,
+    MAX_NODES,
+    EventText,
+    EventSubject,
+    build_event_texts,
+)
 from tests.generator.rpc.clusters import tree_of
 from tests.generator.telemetry.outcomes import BUSY, HELD, NOW, condition, finding
 from topology.model.facts import FindingKind, Severity
@@ -21,13 +27,13 @@ QUIET = RoundOutcome(0.1, tree=BUSY.tree)
 READY = replace(QUIET, conditions=(condition(ConditionType.READY, is_true=True),))
 
 
-def told(before: RoundOutcome | None, after: RoundOutcome) -> list[Notice]:
-    return list(notices_of(before, after, started=STARTED))
+def told(before: RoundOutcome | None, after: RoundOutcome) -> list[EventText]:
+    return list(build_event_texts(before, after, started_at=STARTED))
 
 
 @pytest.mark.parametrize("outcome", [QUIET, READY, BUSY], ids=["nothing", "ready", "busy"])
 def test_it_tells_nothing_of_what_only_stands(outcome: RoundOutcome) -> None:
-    standing = replace(outcome, done=(), carried_out="")
+    standing = replace(outcome, completed_actions=(), completed_plan="")
     assert told(standing, standing) == []
 
 
@@ -52,7 +58,7 @@ def test_it_tells_that_a_condition_turned(
     before = replace(QUIET, conditions=(condition(kind, is_true=not is_true),))
     after = replace(QUIET, conditions=(condition(kind, is_true=is_true, reason=reason),))
     note = f"{kind} is {is_true}: it is so"
-    assert told(before, after) == [Notice(FABRIC, reason, "Reconcile", note, is_warning)]
+    assert told(before, after) == [EventText(FABRIC, reason, "Reconcile", note, is_warning)]
 
 
 def test_it_tells_another_reason_but_not_another_message() -> None:
@@ -64,9 +70,9 @@ def test_it_tells_another_reason_but_not_another_message() -> None:
 
 
 def test_it_tells_of_the_first_round_what_turned_since_the_start() -> None:
-    turned = replace(BUSY, carried_out="")
+    turned = replace(BUSY, completed_plan="")
     assert [one.reason for one in told(None, turned)] == ["Because", "PlanHeld"]
-    assert list(notices_of(None, turned, started=LATER)) == []
+    assert list(build_event_texts(None, turned, started_at=LATER)) == []
 
 
 def test_it_tells_a_held_plan_with_its_hash_until_another_is_held() -> None:
@@ -85,19 +91,23 @@ def test_it_tells_a_held_plan_with_its_hash_until_another_is_held() -> None:
     ("is_approved", "reason"), [(False, "PlanCarriedOut"), (True, "ApprovedPlanCarriedOut")]
 )
 def test_it_tells_that_a_plan_was_carried_out(*, is_approved: bool, reason: str) -> None:
-    actions = (*BUSY.done, Action(Op.DELETE, "l2", 1, "gone", None))
-    done = replace(QUIET, done=actions, carried_out="0123456789abcdef", is_approved=is_approved)
+    actions = (*BUSY.completed_actions, Action(Op.DELETE, "l2", 1, "gone", None))
+    done = replace(
+        QUIET, completed_actions=actions, completed_plan="0123456789abcdef", is_approved=is_approved
+    )
     note = "plan 0123456789abcdef is carried out: 1 create, 1 delete"
-    assert told(QUIET, done) == [Notice(FABRIC, reason, "Apply", note, is_warning=False)]
+    assert told(QUIET, done) == [EventText(FABRIC, reason, "Apply", note, is_warning=False)]
 
 
 def test_it_tells_a_node_that_its_ids_are_taken_from_it() -> None:
     after = replace(QUIET, findings=(finding(FindingKind.DUPLICATE_ID, "a2"),))
-    about = Subject("Node", "a2")
+    about = EventSubject("Node", "a2")
     note = "a2 is wrong."
-    assert told(QUIET, after) == [Notice(about, "Quarantined", "Quarantine", note, is_warning=True)]
+    assert told(QUIET, after) == [
+        EventText(about, "Quarantined", "Quarantine", note, is_warning=True)
+    ]
     (gone,) = told(after, QUIET)
-    assert (gone.about, gone.note) == (FABRIC, "duplicate-id gone at a2")
+    assert (gone.subject, gone.note) == (FABRIC, "duplicate-id gone at a2")
 
 
 def test_it_tells_few_nodes_by_themselves_and_the_others_together() -> None:
@@ -105,11 +115,11 @@ def test_it_tells_few_nodes_by_themselves_and_the_others_together() -> None:
     findings = tuple(finding(FindingKind.DUPLICATE_ID, name) for name in names)
     after = replace(QUIET, tree=tree_of(names), findings=findings)
     notices = told(QUIET, after)
-    assert [one.about for one in notices[:-1]] == [
-        Subject("Node", name) for name in names[:MAX_NODES]
+    assert [one.subject for one in notices[:-1]] == [
+        EventSubject("Node", name) for name in names[:MAX_NODES]
     ]
     rest = "duplicate-id appeared at n20, n21, n22, n23, n24 and 2 more: n20 is wrong."
-    assert (notices[-1].about, notices[-1].note) == (FABRIC, rest)
+    assert (notices[-1].subject, notices[-1].note) == (FABRIC, rest)
 
 
 def test_it_tells_grave_findings_of_a_kind_together_and_no_others() -> None:
@@ -117,9 +127,11 @@ def test_it_tells_grave_findings_of_a_kind_together_and_no_others() -> None:
     light = finding(FindingKind.SLOW_LINK, severity=Severity.WARNING)
     after = replace(QUIET, findings=(*graves, light))
     note = "sweep-refused appeared at s1, s2: s1 is wrong."
-    assert told(QUIET, after) == [Notice(FABRIC, "SweepRefused", "Appeared", note, is_warning=True)]
+    assert told(QUIET, after) == [
+        EventText(FABRIC, "SweepRefused", "Appeared", note, is_warning=True)
+    ]
     note = "sweep-refused gone at s1, s2"
-    assert told(after, QUIET) == [Notice(FABRIC, "SweepRefused", "Gone", note, is_warning=False)]
+    assert told(after, QUIET) == [EventText(FABRIC, "SweepRefused", "Gone", note, is_warning=False)]
 
 
 def test_it_shows_no_foreign_text_as_it_is_nor_all_of_it() -> None:
@@ -132,4 +144,4 @@ def test_it_shows_no_foreign_text_as_it_is_nor_all_of_it() -> None:
 def test_it_takes_times_that_are_none_for_old() -> None:
     odd = READY.conditions[0].model_copy(update={"last_transition_time": "some time ago, I think"})
     naive = datetime(2000, 1, 1, tzinfo=UTC)
-    assert list(notices_of(None, replace(READY, conditions=(odd,)), started=naive)) == []
+    assert list(build_event_texts(None, replace(READY, conditions=(odd,)), started_at=naive)) == []

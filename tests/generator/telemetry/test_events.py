@@ -8,9 +8,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Event as Signal
 
-from generator.kube.transport import Lines, Request
+from generator.kube.transport import LineStream, KubeRequest
 from generator.reconcile.result import EventResult, RoundOutcome
-from generator.telemetry.events import BURST, NAMESPACE, QUEUE_SIZE, REST_S, Events, Reporter
+from generator.telemetry.events import (
+    BURST,
+    NAMESPACE,
+    QUEUE_SIZE,
+    REPEAT_PERIOD_S,
+    EventWriter,
+    EventSource,
+)
 from tests.generator.rpc.clusters import tree_of
 from tests.generator.telemetry.outcomes import finding
 from topology.model.errors import InvariantError, KubeForbidden, KubeNotFound
@@ -39,7 +46,7 @@ class Server:
         self.is_refusing = False
         self.uid = ""
 
-    def ask(self, request: Request, *, timeout_s: float) -> bytes:
+    def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
         assert timeout_s > 0
         assert self.is_open.wait(SOON_S)
         if request.method == "GET":
@@ -53,7 +60,7 @@ class Server:
         self.bodies.append(request.body)
         return b"{}"
 
-    def open(self, request: Request, *, idle_s: float) -> Lines:
+    def open_stream(self, request: KubeRequest, *, idle_s: float) -> LineStream:
         raise InvariantError(f"nobody follows: {request} {idle_s}")
 
 
@@ -65,9 +72,9 @@ class Telling:
         self.clock = Clock()
         self.results: Counter[EventResult] = Counter()
         self.is_leader = is_leader
-        reporter = Reporter("me", NOW, lambda: NOW, self.clock)
-        self.events = Events(
-            self.server, reporter, may_tell=lambda: self.is_leader, on_event=self._count
+        reporter = EventSource("me", NOW, lambda: NOW, self.clock)
+        self.events = EventWriter(
+            self.server, reporter, is_leader=lambda: self.is_leader, on_event=self._count
         )
 
     def _count(self, result: EventResult) -> None:
@@ -151,7 +158,7 @@ def test_it_tires_of_what_keeps_turning_and_listens_again_after_a_rest() -> None
     telling.events.on_round(QUIET)
     for _ in range(2 * BURST):
         telling.turn()
-    telling.clock.now_s += REST_S
+    telling.clock.now_s += REPEAT_PERIOD_S
     telling.turn()
     assert len(telling.stop()) == BURST + 1
 

@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from generator.objects.reservation import ReservationPhase
 from generator.reconcile.result import EventResult, QueryResult, RoundOutcome
-from generator.reservations.records import Census
-from generator.telemetry.metrics import PREFIX, ClusterView, Metrics
+from generator.reservations.records import ReservedTotals
+from generator.telemetry.metrics import PREFIX, LeadershipSample, GeneratorMetrics
 from runtime.http import PageServer
 from runtime.values import Address
 from tests.generator.telemetry.outcomes import BUSY, SNAPSHOT
@@ -26,18 +26,18 @@ from topology.model.facts import FindingKind
 
 NAMES = Path(__file__).with_name("metrics.txt")
 NOW = datetime(2026, 11, 5, 10, tzinfo=UTC)
-VIEW = ClusterView(is_leader=True, transitions=3, watches={"nodes": 2})
+VIEW = LeadershipSample(is_leader=True, transitions=3, watches={"nodes": 2})
 Values = dict[tuple[str, ...], float]
 
 
 @pytest.fixture
-def metrics() -> Metrics:
-    return Metrics(version="1.2.3", now=lambda: NOW)
+def metrics() -> GeneratorMetrics:
+    return GeneratorMetrics(version="1.2.3", now=lambda: NOW)
 
 
 @pytest.fixture
-def port(metrics: Metrics) -> Iterator[PageServer]:
-    server = PageServer(Address("127.0.0.1", 0), {"/metrics": metrics.page})
+def port(metrics: GeneratorMetrics) -> Iterator[PageServer]:
+    server = PageServer(Address("127.0.0.1", 0), {"/metrics": metrics.render_page})
     yield server
     server.stop()
 
@@ -65,9 +65,9 @@ def values(port: PageServer, name: str) -> Values:
 
 
 def test_it_keeps_every_name_and_meaning(
-    metrics: Metrics, port: PageServer, golden: Golden
+    metrics: GeneratorMetrics, port: PageServer, golden: Golden
 ) -> None:
-    metrics.show_cluster(lambda: VIEW)
+    metrics.add_cluster_metrics(lambda: VIEW)
     families = list(text_string_to_metric_families(scrape(port)[0]))
     ours = [one for one in families if one.name.startswith(PREFIX)]
     lines = [f"{one.name} {one.type}: {one.documentation}" for one in ours]
@@ -91,7 +91,7 @@ def test_it_tells_zero_of_what_never_happened(port: PageServer) -> None:
     assert values(port, "domain_nodes") == {}
 
 
-def test_it_tells_how_a_round_ended(metrics: Metrics, port: PageServer) -> None:
+def test_it_tells_how_a_round_ended(metrics: GeneratorMetrics, port: PageServer) -> None:
     metrics.on_round(BUSY)
     assert values(port, "reports")[("fresh",)] == 4
     assert values(port, "reports")[("silent",)] == 1
@@ -110,7 +110,9 @@ def test_it_tells_how_a_round_ended(metrics: Metrics, port: PageServer) -> None:
     assert values(port, "last_success_timestamp_seconds") == {(): NOW.timestamp()}
 
 
-def test_it_tells_room_by_domain_and_never_by_node(metrics: Metrics, port: PageServer) -> None:
+def test_it_tells_room_by_domain_and_never_by_node(
+    metrics: GeneratorMetrics, port: PageServer
+) -> None:
     metrics.on_round(BUSY)
     assert values(port, "domain_nodes") == {
         ("leaf-1", "1"): 2,
@@ -129,7 +131,7 @@ def test_it_tells_room_by_domain_and_never_by_node(metrics: Metrics, port: PageS
     assert not [line for line in page.splitlines() if any(node in line for node in ('"a1"', "b2"))]
 
 
-def test_it_tells_the_capacity_of_few_devices(metrics: Metrics, port: PageServer) -> None:
+def test_it_tells_the_capacity_of_few_devices(metrics: GeneratorMetrics, port: PageServer) -> None:
     specs = tuple(
         replace(spec, capacity={f"x.io/{at}": 1 for at in range(9)}) for spec in SNAPSHOT.specs
     )
@@ -140,14 +142,16 @@ def test_it_tells_the_capacity_of_few_devices(metrics: Metrics, port: PageServer
     assert told == {"x.io/0", "x.io/1", "x.io/2", "x.io/3"}
 
 
-def test_it_keeps_what_stood_before_a_round_that_failed(metrics: Metrics, port: PageServer) -> None:
+def test_it_keeps_what_stood_before_a_round_that_failed(
+    metrics: GeneratorMetrics, port: PageServer
+) -> None:
     metrics.on_round(BUSY)
     metrics.on_round(RoundOutcome(1.0, is_failed=True))
     assert values(port, "tree_generation") == {(): 7}
     assert values(port, "reconcile_duration_seconds_count") == {(): 2}
 
 
-def test_it_counts_what_happens(metrics: Metrics, port: PageServer) -> None:
+def test_it_counts_what_happens(metrics: GeneratorMetrics, port: PageServer) -> None:
     metrics.on_query(QueryResult.PLACED, 0.002)
     metrics.on_query(QueryResult.REFUSED, 0.5)
     for code in (200, 200, 409, 0):
@@ -159,15 +163,19 @@ def test_it_counts_what_happens(metrics: Metrics, port: PageServer) -> None:
     assert values(port, "events_total")[("dropped",)] == 1
 
 
-def test_it_tells_how_the_replica_stands_in_its_cluster(metrics: Metrics, port: PageServer) -> None:
+def test_it_tells_how_the_replica_stands_in_its_cluster(
+    metrics: GeneratorMetrics, port: PageServer
+) -> None:
     assert values(port, "leader") == {}
-    metrics.show_cluster(lambda: VIEW)
+    metrics.add_cluster_metrics(lambda: VIEW)
     assert values(port, "leader") == {(): 1}
     assert values(port, "lease_transitions_total") == {(): 3}
     assert values(port, "watch_restarts_total") == {("nodes",): 2}
 
 
-def test_it_speaks_openmetrics_to_who_asks_for_it(metrics: Metrics, port: PageServer) -> None:
+def test_it_speaks_openmetrics_to_who_asks_for_it(
+    metrics: GeneratorMetrics, port: PageServer
+) -> None:
     metrics.on_round(BUSY)
     page, content_type = scrape(port, "application/openmetrics-text;version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
@@ -175,12 +183,14 @@ def test_it_speaks_openmetrics_to_who_asks_for_it(metrics: Metrics, port: PageSe
     assert PREFIX + "reports" in {one.name for one in families}
 
 
-def test_it_tells_how_much_is_reserved(metrics: Metrics, port: PageServer) -> None:
+def test_it_tells_how_much_is_reserved(metrics: GeneratorMetrics, port: PageServer) -> None:
     states = ("reserved", "confirmed", "released", "expired")
     assert values(port, "reservations") == {(state,): 0 for state in states}
     assert values(port, "reserved_capacity") == {}
     amounts = {"slots": 3, "cpu": 9, "memory": 1} | {f"d.com/{at}": at for at in range(9)}
-    metrics.show_reservations(lambda: Census({ReservationPhase.CONFIRMED: 2}, amounts))
+    metrics.add_reservation_metrics(
+        lambda: ReservedTotals({ReservationPhase.CONFIRMED: 2}, amounts)
+    )
     assert values(port, "reservations")[("confirmed",)] == 2
     devices = {(f"d.com/{at}",): at for at in range(4)}
     assert values(port, "reserved_capacity") == {("slots",): 3} | devices

@@ -13,7 +13,7 @@ from typing import Any, Self
 from prometheus_client.parser import text_string_to_metric_families
 
 from generator.kube.resources import NODES, REPORTS
-from generator.kube.transport import Request, Transport
+from generator.kube.transport import KubeRequest, Transport
 from generator.telemetry.metrics import PREFIX
 from tests.generator.scenes import Scene
 from tests.kube.proxy import FaultProxy
@@ -22,11 +22,11 @@ from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
 from tests.topology.synthetic.fabrics import swap
 from topology.model.facts import Medium
-from topology.synthetic import FabricKind, FabricSpec
+from topology.synthetic import FabricKind, SyntheticSpec
 
 DEADLINE_S = 150
 HOSTS_EACH = 4
-FABRIC = FabricSpec(FabricKind.DUAL_HOMED, 64, radix=8, medium=Medium.ETHERNET)
+FABRIC = SyntheticSpec(FabricKind.DUAL_HOMED, 64, radix=8, medium=Medium.ETHERNET)
 """16 pairs of leaves with four hosts each, under 8 pairs of spines."""
 Change = Callable[[dict[str, Any]], None]
 
@@ -175,7 +175,7 @@ def create_all(transport: Transport, path: str, objects: Iterable[object]) -> No
     """Create many objects, several at once, over connections that stay open."""
     with ThreadPoolExecutor(8) as pool:
         for _ in pool.map(
-            lambda one: transport.ask(Request("POST", path, body=one), timeout_s=DEADLINE_S),
+            lambda one: transport.ask(KubeRequest("POST", path, body=one), timeout_s=DEADLINE_S),
             objects,
         ):
             pass

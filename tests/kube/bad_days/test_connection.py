@@ -5,7 +5,7 @@ import json
 import pytest
 
 from generator.kube.resources import HYPERNODES
-from generator.kube.transport import KubeTransport, Request
+from generator.kube.transport import KubeTransport, KubeRequest
 from tests.kube.bad_days.days import Cutting, Day
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.proxy import Fault, status_body
@@ -134,7 +134,7 @@ def _is_let_write(day: Day, other: KubeTransport) -> bool:
     """Return whether the generator's user may still delete a HyperNode."""
     path = HYPERNODES.path(min(day.cluster.hypernodes()))
     try:
-        other.ask(Request("DELETE", path, (("dryRun", "All"),)), timeout_s=30)
+        other.ask(KubeRequest("DELETE", path, (("dryRun", "All"),)), timeout_s=30)
     except KubeError:
         return False
     return True

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from generator.kube.resources import NODES, REPORTS
-from generator.kube.transport import Request
+from generator.kube.transport import KubeRequest
 from tests.kube.bad_days.days import Day, create_all
 from tests.kube.conftest import connecting
 
@@ -125,7 +125,7 @@ def test_it_bears_5000_reports_at_once(day: Day) -> None:
         day.await_that(lambda: day.metric("reports", "fresh") >= NUM_REPORTS, "all are read")
         day.await_tree()
         assert day.cluster.versions() == before
-        crowd = Request("DELETE", REPORTS.path(), (("labelSelector", LABEL),))
+        crowd = KubeRequest("DELETE", REPORTS.path(), (("labelSelector", LABEL),))
         other.ask(crowd, timeout_s=120)
     day.await_that(lambda: day.metric("reports", "fresh") < NUM_REPORTS, "all are gone")
 

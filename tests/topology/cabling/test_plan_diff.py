@@ -15,7 +15,7 @@ from topology.cabling.plan_diff import (
     DifferenceKind,
     Move,
     MoveKind,
-    Outside,
+    UnplannedReason,
     compare_cabling,
 )
 from topology.join.fabric_join import build_fabric
@@ -58,7 +58,7 @@ def compare(planned: Iterable[str], observed: Iterable[str]) -> CablingDiff:
 
 
 def kinds(diff: CablingDiff) -> list[DifferenceKind]:
-    return [row.kind for row in diff.rows]
+    return [row.kind for row in diff.fetch_rows]
 
 
 def said(move: Move) -> str:
@@ -135,11 +135,11 @@ def test_it_tells(observed: list[str], rows: list[DifferenceKind], moves: list[s
     diff = compare(PLAN, observed)
     assert kinds(diff) == rows
     assert [said(move) for move in diff.moves] == moves
-    assert diff.num_as_planned == 3 - len([row for row in diff.rows for _ in row.planned])
+    assert diff.num_as_planned == 3 - len([row for row in diff.fetch_rows for _ in row.planned])
 
 
 def test_it_makes_one_row_of_a_swap_with_all_its_cables() -> None:
-    (row,) = compare(PLAN, ["h1:e0 leaf:2", "h2:e0 leaf:1", "h3:e0 leaf:3"]).rows
+    (row,) = compare(PLAN, ["h1:e0 leaf:2", "h2:e0 leaf:1", "h3:e0 leaf:3"]).fetch_rows
     assert {cable.line for cable in row.planned} == {1, 2}
     assert len(row.observed) == 2
     assert "leaf port 2" in row.message
@@ -152,7 +152,7 @@ def test_it_puts_moves_of_one_group_together_and_says_which_port_is_full() -> No
     groups = [move.group for move in diff.moves]
     assert groups == [0, 0, 1, 1]
     assert [move.is_target_full for move in diff.moves] == [True, False, True, False]
-    assert sorted(row.group for row in diff.rows if row.group is not None) == [0, 1]
+    assert sorted(row.group for row in diff.fetch_rows if row.group is not None) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_it_calls_unknown_what_nobody_reports_about(
 ) -> None:
     diff = compare([*PLAN, cable], observed)
     assert kinds(diff) == [UNKNOWN]
-    assert why in diff.rows[0].message
+    assert why in diff.fetch_rows[0].message
     assert diff.moves == ()
 
 
@@ -180,39 +180,39 @@ def test_it_calls_unknown_a_node_that_is_listed_and_silent() -> None:
     fabric = fabric_of(*PLAN, more=[listed("h9")])
     diff = compare_cabling(plan_of(*PLAN, "h9:e0 leaf:9"), fabric)
     assert kinds(diff) == [UNKNOWN]
-    assert "nobody reports about it" in diff.rows[0].message
+    assert "nobody reports about it" in diff.fetch_rows[0].message
 
 
 def test_it_calls_missing_what_one_end_would_report() -> None:
     diff = compare([*PLAN, "m1:7 leaf:9"], [*PLAN, "m1:1 leaf:7"])
     assert kinds(diff) == [MISSING]
-    assert "Nobody sees m1 port 7 or leaf port 9: check the name too." in diff.rows[0].message
+    assert "Nobody sees m1 port 7 or leaf port 9: check the name too." in diff.fetch_rows[0].message
 
 
 def test_it_shows_what_is_in_the_port_of_an_unknown_device() -> None:
     diff = compare(["h1:e0 leaf:1", "gone:e0 leaf:2"], PLAN)
-    (row,) = diff.rows
+    (row,) = diff.fetch_rows
     assert row.kind is UNKNOWN
     assert [sorted(cable) for cable in row.observed] == [[("h2", "e0"), ("leaf", "2")]]
     assert "Seen instead" in row.message
-    assert [found.reason for found in diff.unplanned] == [Outside.DEVICE]
+    assert [found.reason for found in diff.unplanned] == [UnplannedReason.DEVICE]
 
 
 def test_it_lists_apart_what_the_plan_does_not_speak_of() -> None:
     diff = compare(PLAN[:2], [*PLAN, "h1:e1 leaf:8"])
-    assert diff.rows == ()
+    assert diff.fetch_rows == ()
     assert {(found.cable.a.device, found.reason) for found in diff.unplanned} == {
-        ("h1", Outside.PORT),
-        ("h3", Outside.DEVICE),
+        ("h1", UnplannedReason.PORT),
+        ("h3", UnplannedReason.DEVICE),
     }
 
 
 def test_it_lists_apart_the_second_cable_that_a_port_reports() -> None:
     diff = compare(PLAN, [*PLAN, "m9:e0 leaf:3"])
-    assert diff.rows == ()
+    assert diff.fetch_rows == ()
     assert [found.cable.b for found in diff.unplanned] == [("m9", "e0")]
     diff = compare([*PLAN, "m9:e1 leaf:9"], [*PLAN, "m9:e0 leaf:3", "m9:e1 leaf:9"])
-    assert [found.reason for found in diff.unplanned] == [Outside.CONTESTED]
+    assert [found.reason for found in diff.unplanned] == [UnplannedReason.CONTESTED]
 
 
 def test_it_refuses_a_port_that_a_plan_spells_in_two_ways() -> None:
@@ -236,11 +236,11 @@ def test_it_answers_alike_whatever_the_order_of_claims() -> None:
 
 def test_it_shows_hostile_names_escaped() -> None:
     diff = compare([*PLAN, "h\x1b[31m:e0 leaf:9"], PLAN)
-    (row,) = diff.rows
+    (row,) = diff.fetch_rows
     assert row.message.isprintable()
 
 
 def test_it_names_every_port_of_a_row_for_silencing() -> None:
-    (row,) = compare(PLAN, ["h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e0 leaf:9"]).rows
+    (row,) = compare(PLAN, ["h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e0 leaf:9"]).fetch_rows
     assert isinstance(row, Difference)
     assert {("leaf", "3"), ("leaf", "9"), ("h3", "e0")} == set(row.ends)

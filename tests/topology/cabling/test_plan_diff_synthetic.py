@@ -4,26 +4,26 @@ from collections import Counter
 
 import pytest
 
-from generator.simulation.verify import claims_of
+from generator.simulation.verify import collect_claims
 from tests.topology.synthetic.fabrics import seeded
 from topology.cabling.plan_diff import CablingDiff, DifferenceKind, compare_cabling
 from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable
 from topology.model.facts import Medium
 from topology.synthetic import (
-    Damaged,
+    DamagedFabric,
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     FaultSpec,
     Wiring,
     build_wiring,
-    damage,
+    damage_fabric,
 )
 
 SPECS = {
-    "rails": FabricSpec(FabricKind.RAIL, 32, rails=4, radix=8),
-    "a fat tree": FabricSpec(FabricKind.FAT_TREE, 32, radix=8),
-    "MLAG pairs": FabricSpec(FabricKind.DUAL_HOMED, 32, radix=8, medium=Medium.ETHERNET),
+    "rails": SyntheticSpec(FabricKind.RAIL, 32, rails=4, radix=8),
+    "a fat tree": SyntheticSpec(FabricKind.FAT_TREE, 32, radix=8),
+    "MLAG pairs": SyntheticSpec(FabricKind.DUAL_HOMED, 32, radix=8, medium=Medium.ETHERNET),
 }
 
 
@@ -36,21 +36,21 @@ def plan_of(wiring: Wiring) -> CablingPlan:
     )
 
 
-def compare(damaged: Damaged) -> CablingDiff:
-    return compare_cabling(plan_of(damaged.wiring), build_fabric(claims_of(damaged)))
+def compare(damaged: DamagedFabric) -> CablingDiff:
+    return compare_cabling(plan_of(damaged.wiring), build_fabric(collect_claims(damaged)))
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())
 @pytest.mark.parametrize("seed", range(4))
-def test_it_finds_the_faults_that_were_made(spec: FabricSpec, seed: int) -> None:
+def test_it_finds_the_faults_that_were_made(spec: SyntheticSpec, seed: int) -> None:
     wiring = build_wiring(spec)
-    damaged = damage(wiring, FaultSpec(lose_links=0.03, num_swaps=2), rng=seeded(seed))
+    damaged = damage_fabric(wiring, FaultSpec(lose_links=0.03, num_swaps=2), rng=seeded(seed))
     lost = len(wiring.cables) - len(damaged.cables)
     gone = {cable.low.device for cable in wiring.cables} - {
         cable.low.device for cable in damaged.cables
     }
     diff = compare(damaged)
-    counts = Counter(row.kind for row in diff.rows)
+    counts = Counter(row.kind for row in diff.fetch_rows)
     moved = len(set(damaged.cables) - set(wiring.cables))
     assert lost > 0
     assert moved == 4
@@ -63,7 +63,7 @@ def test_it_finds_the_faults_that_were_made(spec: FabricSpec, seed: int) -> None
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())
-def test_it_finds_nothing_in_a_fabric_built_as_planned(spec: FabricSpec) -> None:
+def test_it_finds_nothing_in_a_fabric_built_as_planned(spec: SyntheticSpec) -> None:
     wiring = build_wiring(spec)
-    diff = compare(damage(wiring, FaultSpec(), rng=seeded(0)))
+    diff = compare(damage_fabric(wiring, FaultSpec(), rng=seeded(0)))
     assert diff == CablingDiff(num_as_planned=len(wiring.cables))

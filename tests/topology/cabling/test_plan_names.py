@@ -2,7 +2,7 @@
 
 import pytest
 
-from topology.cabling.plan_names import PlanPorts, Unknown
+from topology.cabling.plan_names import PlanPorts, UnknownReason
 from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import PlannedCable
 from topology.model.claims import Claim, Origin
@@ -26,16 +26,22 @@ def ports_of(fabric: Fabric, *devices: str) -> PlanPorts:
         pytest.param(["leaf1"], "leaf1", 0, id="the name itself"),
         pytest.param(["leaf1"], "LEAF1.example.com", 0, id="other case, and a domain"),
         pytest.param(["Leaf1.example.com"], "leaf1", 0, id="a name without its domain"),
-        pytest.param(["leaf1"], "leaf2", Unknown.UNSEEN, id="another name"),
+        pytest.param(["leaf1"], "leaf2", UnknownReason.UNSEEN, id="another name"),
         pytest.param(["leaf1.a", "leaf1.b"], "leaf1.b", 1, id="one whole name of two"),
-        pytest.param(["leaf1.a", "leaf1.b"], "leaf1", Unknown.SHARED, id="a name that two share"),
-        pytest.param(["leaf1.a", "leaf1.b"], "leaf1.c", Unknown.SHARED, id="a third of that name"),
-        pytest.param(["leaf1", "leaf1"], "leaf1", Unknown.SHARED, id="one name on two devices"),
+        pytest.param(
+            ["leaf1.a", "leaf1.b"], "leaf1", UnknownReason.SHARED, id="a name that two share"
+        ),
+        pytest.param(
+            ["leaf1.a", "leaf1.b"], "leaf1.c", UnknownReason.SHARED, id="a third of that name"
+        ),
+        pytest.param(
+            ["leaf1", "leaf1"], "leaf1", UnknownReason.SHARED, id="one name on two devices"
+        ),
         pytest.param(["10.0.0.1"], "10.0.0.1", 0, id="an address"),
-        pytest.param(["10.0.0.1"], "10.0.0.2", Unknown.UNSEEN, id="another address"),
+        pytest.param(["10.0.0.1"], "10.0.0.2", UnknownReason.UNSEEN, id="another address"),
     ],
 )
-def test_it_knows_a_device_by(seen: list[str], planned: str, found: int | Unknown) -> None:
+def test_it_knows_a_device_by(seen: list[str], planned: str, found: int | UnknownReason) -> None:
     fabric = build_fabric([claim(name, number=at) for at, name in enumerate(seen, 1)])
     assert ports_of(fabric, planned).find_device(planned) == found
 
@@ -43,13 +49,13 @@ def test_it_knows_a_device_by(seen: list[str], planned: str, found: int | Unknow
 def test_it_refuses_a_short_name_that_the_plan_uses_in_two_domains() -> None:
     fabric = build_fabric([claim("leaf1", number=1)])
     ports = ports_of(fabric, "leaf1.row1", "leaf1.row2", "leaf1")
-    assert ports.find_device("leaf1.row1") is Unknown.SHARED
+    assert ports.find_device("leaf1.row1") is UnknownReason.SHARED
     assert ports.find_device("leaf1") == 0
 
 
 def test_it_calls_a_device_without_ports_silent() -> None:
     node = Claim(Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_NAME, "n1"),)), Origin.INVENTORY)
-    assert ports_of(build_fabric([node])).find_device("n1") is Unknown.SILENT
+    assert ports_of(build_fabric([node])).find_device("n1") is UnknownReason.SILENT
 
 
 ETHERNET = Medium.ETHERNET

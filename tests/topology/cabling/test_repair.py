@@ -1,4 +1,4 @@
-"""`plan_rewiring`: no list of steps is shorter, and each can be done when its turn comes."""
+"""`plan_repairs`: no list of steps is shorter, and each can be done when its turn comes."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from topology.cabling.repair import Lay, Pair, Replug, Rewiring, Step, Unplug, plan_rewiring
+from topology.cabling.repair import AddStep, Pair, MoveStep, Repair, Step, RemoveStep, plan_repairs
 
 PORTS = 10
 
@@ -17,12 +17,12 @@ def both_ways(pairs: Iterable[Pair]) -> dict[int, int]:
     return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
 
 
-def mend(want: Iterable[Pair], have: Iterable[Pair], per_device: int = 1) -> list[Rewiring]:
+def mend(want: Iterable[Pair], have: Iterable[Pair], per_device: int = 1) -> list[Repair]:
     device = {port: port // per_device for port in range(PORTS)}
-    return plan_rewiring(both_ways(want), both_ways(have), device=device)
+    return plan_repairs(both_ways(want), both_ways(have), device=device)
 
 
-def steps_of(found: Iterable[Rewiring]) -> list[Step]:
+def steps_of(found: Iterable[Repair]) -> list[Step]:
     return list(chain.from_iterable(one.steps for one in found))
 
 
@@ -32,7 +32,7 @@ def replay(want: Sequence[Pair], have: Sequence[Pair], steps: Iterable[Step]) ->
     hand: set[int] = set()
     for number, step in enumerate(steps, len(have)):
         match step:
-            case Replug(_, (stays, goes), target, is_target_full):
+            case MoveStep(_, (stays, goes), target, is_target_full):
                 cable = plugs[stays]
                 if cable in hand:
                     hand.remove(cable)
@@ -42,11 +42,11 @@ def replay(want: Sequence[Pair], have: Sequence[Pair], steps: Iterable[Step]) ->
                     hand.add(plugs.pop(target))
                 assert target not in plugs, "a plug goes into a port that is not free"
                 plugs[target] = cable
-            case Lay((a, b)):
+            case AddStep((a, b)):
                 assert a not in plugs
                 assert b not in plugs
                 plugs |= {a: number, b: number}
-            case Unplug((a, b)):
+            case RemoveStep((a, b)):
                 assert plugs.pop(a) == plugs.pop(b)
     assert not hand
     assert all(plugs[a] == plugs[b] for a, b in want)
@@ -106,18 +106,20 @@ def test_it_answers_alike_whatever_the_order(want: list[Pair], have: list[Pair])
     [
         pytest.param([(0, 1)], [(0, 1)], [], id="nothing where all is as planned"),
         pytest.param([], [(0, 1)], [], id="nothing where nothing is planned"),
-        pytest.param([(0, 1)], [], [Lay((0, 1))], id="a cable that is not there"),
-        pytest.param([(0, 1)], [(0, 2)], [Replug((1, 0), (0, 2), 1)], id="one plug, one port off"),
+        pytest.param([(0, 1)], [], [AddStep((0, 1))], id="a cable that is not there"),
+        pytest.param(
+            [(0, 1)], [(0, 2)], [MoveStep((1, 0), (0, 2), 1)], id="one plug, one port off"
+        ),
         pytest.param(
             [(0, 1)],
             [(0, 2), (1, 3)],
-            [Unplug((0, 2)), Replug((0, 1), (1, 3), 0)],
+            [RemoveStep((0, 2)), MoveStep((0, 1), (1, 3), 0)],
             id="an extra cable that has to go first",
         ),
         pytest.param(
             [(0, 2), (1, 3)],
             [(0, 3), (1, 2)],
-            [Replug((1, 3), (1, 2), 3, is_target_full=True), Replug((0, 2), (0, 3), 2)],
+            [MoveStep((1, 3), (1, 2), 3, is_target_full=True), MoveStep((0, 2), (0, 3), 2)],
             id="two plugs in each other's ports",
         ),
     ],
@@ -129,8 +131,8 @@ def test_it_lists(want: list[Pair], have: list[Pair], steps: list[Step]) -> None
 
 def _normal(step: Step) -> Step:
     """Return a step with the lower port first where the direction means nothing."""
-    if isinstance(step, Unplug):
-        return Unplug(_sorted(step.cable))
+    if isinstance(step, RemoveStep):
+        return RemoveStep(_sorted(step.cable))
     return step._replace(goal=_sorted(step.goal))
 
 
@@ -145,7 +147,7 @@ def test_it_turns_a_ring_of_cables_with_one_move_each(num: int) -> None:
     (ring,) = mend(want, have)
     assert ring.is_ring
     assert len(ring.steps) == num
-    assert [step.is_target_full for step in ring.steps if isinstance(step, Replug)] == [
+    assert [step.is_target_full for step in ring.steps if isinstance(step, MoveStep)] == [
         True,
         *[False] * (num - 1),
     ]
@@ -154,8 +156,8 @@ def test_it_turns_a_ring_of_cables_with_one_move_each(num: int) -> None:
 def test_it_keeps_plugs_on_their_device_where_either_end_could_move() -> None:
     device = {0: 10, 1: 11, 2: 20, 3: 20}
     for want, have in (([(0, 2), (1, 3)], [(0, 3), (1, 2)]), ([(2, 0), (3, 1)], [(3, 0), (2, 1)])):
-        (ring,) = plan_rewiring(both_ways(want), both_ways(have), device=device)
-        moved = [(step.cable[1], step.target) for step in ring.steps if isinstance(step, Replug)]
+        (ring,) = plan_repairs(both_ways(want), both_ways(have), device=device)
+        moved = [(step.cable[1], step.target) for step in ring.steps if isinstance(step, MoveStep)]
         assert sorted(moved) == [(2, 3), (3, 2)]
 
 
@@ -164,5 +166,5 @@ def test_it_mends_a_chain_of_ten_thousand_without_recursion() -> None:
     want = [(2 * at, 2 * at + 1) for at in range(num)]
     have = [(2 * at + 1, 2 * at + 2) for at in range(num)]
     device = dict.fromkeys(range(2 * num + 1), 0)
-    (chain_of,) = plan_rewiring(both_ways(want), both_ways(have), device=device)
+    (chain_of,) = plan_repairs(both_ways(want), both_ways(have), device=device)
     assert len(chain_of.steps) == num

@@ -7,10 +7,10 @@ import pytest
 
 from topology.findings.silences import (
     Silence,
-    Subject,
+    SilenceSubject,
     parse_silences,
     render_silence,
-    sift_silenced,
+    split_silenced,
 )
 from topology.model.errors import ConfigError
 from topology.model.facts import PortName
@@ -36,10 +36,10 @@ def silence(**changes: object) -> Silence:
 
 
 ROWS = (
-    Subject("missing", [PortName("leaf1", "swp1"), PortName("node1", "eth0")]),
-    Subject("missing", [PortName("leaf1", "swp2"), PortName("node2", "eth0")]),
-    Subject("swapped", [PortName("leaf1", "swp1")]),
-    Subject("missing", [PortName("leaf2", "")]),
+    SilenceSubject("missing", [PortName("leaf1", "swp1"), PortName("node1", "eth0")]),
+    SilenceSubject("missing", [PortName("leaf1", "swp2"), PortName("node2", "eth0")]),
+    SilenceSubject("swapped", [PortName("leaf1", "swp1")]),
+    SilenceSubject("missing", [PortName("leaf2", "")]),
 )
 
 
@@ -59,23 +59,23 @@ ROWS = (
     ],
 )
 def test_it_sets_aside(changes: dict[str, object], silenced: list[int]) -> None:
-    found = sift_silenced(ROWS, [silence(**changes)], today=TODAY, subject=lambda row: row)
+    found = split_silenced(ROWS, [silence(**changes)], today=TODAY, subject=lambda row: row)
     assert [ROWS.index(one.row) for one in found.silenced] == silenced
-    assert [ROWS.index(row) for row in found.heard] == [
+    assert [ROWS.index(row) for row in found.active] == [
         at for at in range(len(ROWS)) if at not in silenced
     ]
 
 
 def test_it_gives_the_reason_of_the_first_silence_that_matches() -> None:
     silences = [silence(reason="old", until="2026-01-01"), silence(reason="a"), silence(reason="b")]
-    found = sift_silenced(ROWS[:1], silences, today=TODAY, subject=lambda row: row)
+    found = split_silenced(ROWS[:1], silences, today=TODAY, subject=lambda row: row)
     assert [one.silence.reason for one in found.silenced] == ["a"]
     assert [one.reason for one in found.expired] == ["old"]
 
 
 def test_it_reports_an_expired_silence_that_matches_nothing() -> None:
     old = silence(device="gone", until="2026-01-01")
-    assert sift_silenced(ROWS, [old], today=TODAY, subject=lambda row: row).expired == (old,)
+    assert split_silenced(ROWS, [old], today=TODAY, subject=lambda row: row).expired == (old,)
 
 
 def test_it_reads_a_list_alone_or_under_its_name() -> None:

@@ -1,6 +1,6 @@
 """Cables in the wrong port and cables that are missing, and what mends them."""
 
-from generator.simulation.verify import claims_of
+from generator.simulation.verify import collect_claims
 from tests.topology.cables import (
     End,
     claims,
@@ -16,15 +16,21 @@ from tests.topology.synthetic.fabrics import cut, silence, swap
 from tests.topology.verdicts import infer_from
 from topology.inference.tree_inference import Inference
 from topology.model.facts import Finding, FindingKind, Neighbor, PortName
-from topology.synthetic import Damaged, FabricKind, FabricSpec, build_wiring, undamaged
+from topology.synthetic import (
+    DamagedFabric,
+    FabricKind,
+    SyntheticSpec,
+    build_wiring,
+    build_undamaged,
+)
 
-RAILS = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)))
-PODS = undamaged(build_wiring(FabricSpec(FabricKind.FAT_TREE, 32, radix=8, tiers=3)))
+RAILS = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=16)))
+PODS = build_undamaged(build_wiring(SyntheticSpec(FabricKind.FAT_TREE, 32, radix=8, tiers=3)))
 SPINES = ["spine-1", "spine-2"]
 
 
-def inferred(damaged: Damaged) -> Inference:
-    return infer_from(claims_of(damaged))
+def inferred(damaged: DamagedFabric) -> Inference:
+    return infer_from(collect_claims(damaged))
 
 
 def swaps(findings: list[Finding]) -> set[frozenset[PortName]]:
@@ -55,7 +61,7 @@ def test_it_names_the_swap_of_two_host_cables_across_groups() -> None:
 
 
 def test_it_names_the_swap_behind_two_hosts_that_hang_between_two_groups() -> None:
-    pairs = undamaged(build_wiring(FabricSpec(FabricKind.DUAL_HOMED, 16, radix=16)))
+    pairs = build_undamaged(build_wiring(SyntheticSpec(FabricKind.DUAL_HOMED, 16, radix=16)))
     found = inferred(swap(pairs, ("node-0002", "mlx5_0/1"), ("node-0010", "mlx5_0/1")))
     (finding,) = of_kind(found.findings, FindingKind.SWAPPED_CABLE)
     assert {end.device for end in finding.ports} >= {"node-0002", "node-0010"}

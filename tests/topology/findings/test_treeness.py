@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from generator.ingest.sources import read_captures
-from generator.simulation.verify import claims_of
+from generator.simulation.verify import collect_claims
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.cables import End, hosts, infer_cables, mesh, of_kind, star
 from tests.topology.lattices import (
@@ -26,7 +26,7 @@ from topology.model.facts import FindingKind, Severity
 from topology.model.pair_counts import count_pairs
 from topology.model.tree import host_partitions
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.synthetic import FabricKind, FabricSpec, FaultSpec, build_wiring, damage
+from topology.synthetic import FabricKind, SyntheticSpec, FaultSpec, build_wiring, damage_fabric
 from topology.tiers.domain_links import find_reach
 
 
@@ -98,18 +98,18 @@ DAMAGE = FaultSpec(lose_links=0.1, swap=0.05, silent=0.2, lose_switches=1, lose_
 @pytest.mark.parametrize(
     "spec",
     [
-        pytest.param(FabricSpec(FabricKind.FAT_TREE, 256, radix=8, tiers=4), id="four ranks"),
-        pytest.param(FabricSpec(FabricKind.FAT_TREE, 128, radix=8, tiers=3), id="three ranks"),
-        pytest.param(FabricSpec(FabricKind.RAIL, 64, rails=4, radix=16), id="rails"),
-        pytest.param(FabricSpec(FabricKind.DUAL_HOMED, 64, radix=16), id="pairs"),
-        pytest.param(FabricSpec(FabricKind.DUAL_PLANE, 64, radix=16), id="two planes"),
-        pytest.param(FabricSpec(FabricKind.DRAGONFLY_PLUS, 256, radix=16), id="a dragonfly+"),
+        pytest.param(SyntheticSpec(FabricKind.FAT_TREE, 256, radix=8, tiers=4), id="four ranks"),
+        pytest.param(SyntheticSpec(FabricKind.FAT_TREE, 128, radix=8, tiers=3), id="three ranks"),
+        pytest.param(SyntheticSpec(FabricKind.RAIL, 64, rails=4, radix=16), id="rails"),
+        pytest.param(SyntheticSpec(FabricKind.DUAL_HOMED, 64, radix=16), id="pairs"),
+        pytest.param(SyntheticSpec(FabricKind.DUAL_PLANE, 64, radix=16), id="two planes"),
+        pytest.param(SyntheticSpec(FabricKind.DRAGONFLY_PLUS, 256, radix=16), id="a dragonfly+"),
     ],
 )
-def test_it_takes_no_damaged_fabric_for_one_that_is_no_tree(spec: FabricSpec) -> None:
+def test_it_takes_no_damaged_fabric_for_one_that_is_no_tree(spec: SyntheticSpec) -> None:
     wiring = build_wiring(spec)
     for seed in range(3):
-        found = infer_from(claims_of(damage(wiring, DAMAGE, seeded(seed))))
+        found = infer_from(collect_claims(damage_fabric(wiring, DAMAGE, seeded(seed))))
         assert of_kind(found.findings, FindingKind.NOT_A_TREE) == []
 
 

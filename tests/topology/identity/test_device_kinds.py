@@ -8,10 +8,10 @@ import pytest
 from topology.identity.device_kinds import (
     BY_MAC,
     BY_NAME,
-    UNTOLD,
-    Heard,
-    settle_kinds,
-    settle_nodes,
+    UNKNOWN_STYLE,
+    PeerColumns,
+    resolve_kinds,
+    resolve_nodes,
 )
 from topology.identity.device_names import display_names
 from topology.identity.device_resolution import Entity
@@ -19,15 +19,15 @@ from topology.model.claims import Claim, Origin
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
 
-STYLES = {"-": UNTOLD, "mac": BY_MAC, "ifname": BY_NAME}
+STYLES = {"-": UNKNOWN_STYLE, "mac": BY_MAC, "ifname": BY_NAME}
 
 
-def heard_of(rows: Sequence[tuple[int, int, int, int]]) -> Heard:
+def heard_of(rows: Sequence[tuple[int, int, int, int]]) -> PeerColumns:
     """Return rows of hearer, port, device heard and style as columns."""
-    return Heard._make(np.array(rows, np.intp).reshape(-1, 4).T)
+    return PeerColumns._make(np.array(rows, np.intp).reshape(-1, 4).T)
 
 
-def rows(text: str) -> Heard:
+def rows(text: str) -> PeerColumns:
     """Return rows of `HEARER HEARD STYLE`, one a line, each on a port of its own."""
     found = [line.split() for line in text.strip().splitlines()]
     return heard_of(
@@ -73,20 +73,23 @@ def test_it_tells_switches_by_who_hears_them(
     nodes: tuple[int, ...], heard: str, switches: set[int]
 ) -> None:
     entities = [Entity(node=f"node-{at}" if at in nodes else None) for at in range(5)]
-    settle_kinds(entities, rows(heard))
+    resolve_kinds(entities, rows(heard))
     found = {at for at, entity in enumerate(entities) if entity.kind is DeviceKind.SWITCH}
     assert found == switches
 
 
 def test_it_leaves_a_known_kind_alone() -> None:
     entities = [Entity(kind=DeviceKind.SWITCH), Entity(node="node-1")]
-    settle_kinds(entities, heard_of([(1, 0, 0, BY_MAC)]))
+    resolve_kinds(entities, heard_of([(1, 0, 0, BY_MAC)]))
     assert [entity.kind for entity in entities] == [DeviceKind.SWITCH, DeviceKind.HOST]
 
 
 def test_it_takes_what_one_node_hears_beside_another_for_a_host() -> None:
     entities = [Entity(node="n1"), Entity(), Entity(), Entity(node="n3")]
-    settle_kinds(entities, heard_of([(0, 1, 1, UNTOLD), (0, 1, 2, UNTOLD), (3, 2, 1, UNTOLD)]))
+    resolve_kinds(
+        entities,
+        heard_of([(0, 1, 1, UNKNOWN_STYLE), (0, 1, 2, UNKNOWN_STYLE), (3, 2, 1, UNKNOWN_STYLE)]),
+    )
     assert [entity.kind for entity in entities[1:3]] == [DeviceKind.SWITCH, DeviceKind.HOST]
 
 
@@ -102,34 +105,34 @@ def entity(name: str = "", *, node: str | None = None, origin: Origin | None = N
 def test_it_names_a_host_after_itself_where_nobody_listed_nodes() -> None:
     host = entity("Web-1.example")
     host.kind = DeviceKind.HOST
-    assert settle_nodes([host]) == []
+    assert resolve_nodes([host]) == []
     assert host.node == "web-1.example"
 
 
 def test_it_names_no_host_that_the_inventory_lacks() -> None:
     host, listed = entity("web-1"), entity("n1", node="n1", origin=Origin.INVENTORY)
     host.kind = DeviceKind.HOST
-    assert settle_nodes([host, listed]) == []
+    assert resolve_nodes([host, listed]) == []
     assert host.node is None
 
 
 def test_it_says_that_a_host_carries_the_name_of_a_listed_node() -> None:
     double, listed = entity("n1"), entity("n1", node="n1", origin=Origin.INVENTORY)
     double.kind = listed.kind = DeviceKind.HOST
-    (finding,) = settle_nodes([double, listed])
+    (finding,) = resolve_nodes([double, listed])
     assert "calls itself 'n1'" in finding.message
 
 
 def test_it_names_a_host_that_has_nothing_at_all() -> None:
     host = Entity(kind=DeviceKind.HOST)
-    (finding,) = settle_nodes([host])
+    (finding,) = resolve_nodes([host])
     assert finding.device == "a host without ids"
 
 
 def test_it_keeps_display_names_unique_against_hostile_ones() -> None:
     twin = Id(IdKind.MAC, "02:00:00:00:00:01")
     devices = [
-        Entity(names=["x"], told={twin}),
+        Entity(names=["x"], heard_ids={twin}),
         Entity(names=["x"]),
         Entity(names=[f"x.{twin[1]}"]),
     ]

@@ -16,7 +16,7 @@ from tests.topology.cables import (
     star,
     tiers_of,
 )
-from topology.identity.id_owners import owners_of
+from topology.identity.id_owners import index_id_owners
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Key, Origin
 from topology.model.fabric import Fabric
@@ -108,7 +108,7 @@ def test_an_id_stays_with_whom_had_it_first_where_no_cable_tells(first: str) -> 
     guid = Id(IdKind.NODE_GUID, GUID)
     told = [liar("h1", guid), liar("h2", guid)]
     owners: dict[Key, str] = {(IdKind.NODE_GUID, GUID): first}
-    assert names_with(build_fabric(told, first_owners=owners), GUID) == [first]
+    assert names_with(build_fabric(told, previous_owners=owners), GUID) == [first]
     fabric = build_fabric(told)
     assert "it identifies neither" in fabric.findings[0].message
 
@@ -116,22 +116,24 @@ def test_an_id_stays_with_whom_had_it_first_where_no_cable_tells(first: str) -> 
 def test_the_last_generation_tells_who_had_an_id_first() -> None:
     guid = Id(IdKind.NODE_GUID, GUID)
     before = build_fabric([liar("h2", guid), liar("h3")])
-    assert owners_of(before).get((IdKind.NODE_GUID, GUID)) == "h2"
+    assert index_id_owners(before).get((IdKind.NODE_GUID, GUID)) == "h2"
     told = [liar("h1", guid), liar("h2", guid), liar("h3")]
-    after = build_fabric(told, first_owners=owners_of(before))
+    after = build_fabric(told, previous_owners=index_id_owners(before))
     assert names_with(after, GUID) == ["h2"]
-    known = [owners_of(after).get((IdKind.NODE_NAME, name)) for name in ("h1", "h2", "h3", "h4")]
+    known = [
+        index_id_owners(after).get((IdKind.NODE_NAME, name)) for name in ("h1", "h2", "h3", "h4")
+    ]
     assert known == ["h1", "h2", "h3", None]
 
 
 def test_nobody_owns_what_two_claim() -> None:
     guid = Id(IdKind.NODE_GUID, GUID)
     fabric = build_fabric([liar("h1", guid), liar("h2", guid)])
-    assert owners_of(fabric).get((IdKind.NODE_GUID, GUID)) is None
+    assert index_id_owners(fabric).get((IdKind.NODE_GUID, GUID)) is None
 
 
 def test_nobody_owns_anything_where_nobody_reports() -> None:
-    assert owners_of(build_fabric([])).get((IdKind.NODE_GUID, GUID)) is None
+    assert index_id_owners(build_fabric([])).get((IdKind.NODE_GUID, GUID)) is None
 
 
 def test_two_that_the_cables_confirm_alike_have_it_neither() -> None:

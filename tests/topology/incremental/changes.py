@@ -10,29 +10,29 @@ from topology.model.claims import Claim, Origin, SweptClaims
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState
 from topology.model.ids import Id, IdKind
 from topology.synthetic import (
-    Damaged,
+    DamagedFabric,
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     FaultSpec,
     build_wiring,
-    damage,
+    damage_fabric,
     report_claims,
     sweep_devices,
-    undamaged,
+    build_undamaged,
 )
 
 Claims = tuple[Claim | SweptClaims, ...]
 FAULTS = FaultSpec(lose_links=0.1, swap=0.05, silent=0.2, shuffle=True)
 SPECS = {
-    "rails": FabricSpec(FabricKind.RAIL, 64, rails=4, radix=16),
-    "more rails": FabricSpec(FabricKind.RAIL, 32, rails=4, radix=8),
-    "a fat tree": FabricSpec(FabricKind.FAT_TREE, 32, radix=8),
-    "a deeper fat tree": FabricSpec(FabricKind.FAT_TREE, 32, radix=8, tiers=3),
-    "leaf pairs": FabricSpec(FabricKind.DUAL_HOMED, 32, radix=8),
-    "two planes": FabricSpec(FabricKind.DUAL_PLANE, 32, rails=2, radix=8),
-    "groups of a dragonfly": FabricSpec(FabricKind.DRAGONFLY_PLUS, 32, radix=8),
-    "storage leaves": FabricSpec(FabricKind.RAIL, 32, rails=4, radix=8, storage_leaves=2),
-    "NVLink domains": FabricSpec(FabricKind.RAIL, 32, rails=2, radix=8, nvlink_hosts=4),
+    "rails": SyntheticSpec(FabricKind.RAIL, 64, rails=4, radix=16),
+    "more rails": SyntheticSpec(FabricKind.RAIL, 32, rails=4, radix=8),
+    "a fat tree": SyntheticSpec(FabricKind.FAT_TREE, 32, radix=8),
+    "a deeper fat tree": SyntheticSpec(FabricKind.FAT_TREE, 32, radix=8, tiers=3),
+    "leaf pairs": SyntheticSpec(FabricKind.DUAL_HOMED, 32, radix=8),
+    "two planes": SyntheticSpec(FabricKind.DUAL_PLANE, 32, rails=2, radix=8),
+    "groups of a dragonfly": SyntheticSpec(FabricKind.DRAGONFLY_PLUS, 32, radix=8),
+    "storage leaves": SyntheticSpec(FabricKind.RAIL, 32, rails=4, radix=8, storage_leaves=2),
+    "NVLink domains": SyntheticSpec(FabricKind.RAIL, 32, rails=2, radix=8, nvlink_hosts=4),
 }
 
 
@@ -41,32 +41,32 @@ def dice(seed: object) -> random.Random:
     return random.Random(str(seed))  # noqa: S311 - a test, not a secret
 
 
-def built(spec: FabricSpec, rng: random.Random | None = None) -> Damaged:
+def built(spec: SyntheticSpec, rng: random.Random | None = None) -> DamagedFabric:
     """Return an Ethernet fabric, whole or with damage as the dice have it."""
     wiring = build_wiring(replace(spec, medium=Medium.ETHERNET))
-    return damage(wiring, FAULTS, rng) if rng else undamaged(wiring)
+    return damage_fabric(wiring, FAULTS, rng) if rng else build_undamaged(wiring)
 
 
-def all_reports(fabric: Damaged) -> Claims:
+def all_reports(fabric: DamagedFabric) -> Claims:
     """Return what hosts and switches report."""
     return tuple(Claim(found.device, Origin.REPORT) for found in report_claims(fabric))
 
 
-def host_reports(fabric: Damaged) -> Claims:
+def host_reports(fabric: DamagedFabric) -> Claims:
     """Return what hosts report where nobody walks switches."""
     return tuple(claim for claim in all_reports(fabric) if is_host(claim))
 
 
-def listed(fabric: Damaged) -> Claims:
+def listed(fabric: DamagedFabric) -> Claims:
     """Return what an inventory says."""
     names = (host.name for host in fabric.wiring.hosts)
     ids = ((name, (Id(IdKind.NODE_NAME, name),)) for name in names)
     return tuple(Claim(Device(DeviceKind.HOST, name, own), Origin.INVENTORY) for name, own in ids)
 
 
-def swept(spec: FabricSpec) -> Claims:
+def swept(spec: SyntheticSpec) -> Claims:
     """Return what hosts of an InfiniBand fabric report, and a sweep of it."""
-    fabric = undamaged(build_wiring(spec))
+    fabric = build_undamaged(build_wiring(spec))
     own = (Claim(found.device, Origin.REPORT) for found in report_claims(fabric))
     return (*own, *(Claim(device, Origin.SWEEP) for device in sweep_devices(fabric)))
 

@@ -28,45 +28,62 @@ from tests.topology.incremental.changes import (
     unplugged,
     with_port,
 )
-from topology.identity.id_owners import owners_of
-from topology.incremental.incremental_tree import MAX_CHANGES, Context, Known, Path, Wanted, learn
-from topology.model.claims import Claim, FirstOwners
+from topology.identity.id_owners import index_id_owners
+from topology.incremental.incremental_tree import (
+    MAX_CHANGES,
+    PreviousGeneration,
+    TreeState,
+    RebuildScope,
+    TreeOptions,
+    build_tree_state,
+)
+from topology.model.claims import Claim, PreviousOwners
 from topology.planes.policy import PlanePolicy, PortRule
-from topology.synthetic import FabricKind, FabricSpec
+from topology.synthetic import FabricKind, SyntheticSpec
 
 Change = Callable[[Claims, random.Random], Claims]
 CHANGES: tuple[Change, ...] = (restated, restated, moved, moved, entangled, unplugged, gone)
 
 
-def assert_same(known: Known, whole: Known) -> None:
+def assert_same(known: TreeState, whole: TreeState) -> None:
     assert known.fabric == whole.fabric
     assert known.plane == whole.plane
-    assert dict(known.split.shares) == dict(whole.split.shares)
-    assert known.inferred.ranks == whole.inferred.ranks
-    assert known.inferred.grouping == whole.inferred.grouping
-    assert known.inferred.tree == whole.inferred.tree
-    assert known.inferred.findings == whole.inferred.findings
-    assert known.inferred.inference == whole.inferred.inference
+    assert dict(known.split.port_planes) == dict(whole.split.port_planes)
+    assert known.inference_state.ranks == whole.inference_state.ranks
+    assert known.inference_state.grouping == whole.inference_state.grouping
+    assert known.inference_state.tree == whole.inference_state.tree
+    assert known.inference_state.findings == whole.inference_state.findings
+    assert known.inference_state.inference == whole.inference_state.inference
 
 
-def go_on(known: Known, claims: Claims, context: Context, wanted: Wanted = Wanted()) -> Known:  # noqa: B008 - frozen
+def go_on(
+    known: TreeState,
+    claims: Claims,
+    context: PreviousGeneration,
+    wanted: TreeOptions = TreeOptions(),
+) -> TreeState:  # noqa: B008 - frozen
     """Return what is known after a change, compared with what is learned from nothing."""
-    found = learn(claims, wanted=wanted, context=context, last=known)
-    assert_same(found, learn(claims, wanted=wanted, context=context))
+    found = build_tree_state(claims, options=wanted, context=context, last=known)
+    assert_same(found, build_tree_state(claims, options=wanted, context=context))
     return found
 
 
-def walk(claims: Claims, seed: int, *, num_changes: int = 6) -> Counter[Path]:
+def walk(claims: Claims, seed: int, *, num_changes: int = 6) -> Counter[RebuildScope]:
     """Return how much was done anew for each of some random changes."""
-    rng, paths = dice(seed), Counter[Path]()
-    known = learn(claims)
+    rng, paths = dice(seed), Counter[RebuildScope]()
+    known = build_tree_state(claims)
     for _ in range(num_changes):
         for change in rng.choices(CHANGES, k=rng.choice((1, 1, 1, 3))):
             claims = change(claims, rng)
-        trees = [known.inferred.tree, known.inferred.tree, known.inferred.previous, None]
-        owners: FirstOwners = owners_of(known.fabric) if rng.random() < 0.5 else {}
-        known = go_on(known, claims, Context(rng.choice(trees), owners))
-        paths[known.path] += 1
+        trees = [
+            known.inference_state.tree,
+            known.inference_state.tree,
+            known.inference_state.previous,
+            None,
+        ]
+        owners: PreviousOwners = index_id_owners(known.fabric) if rng.random() < 0.5 else {}
+        known = go_on(known, claims, PreviousGeneration(rng.choice(trees), owners))
+        paths[known.scope] += 1
     return paths
 
 
@@ -90,74 +107,87 @@ def test_it_asks_a_host_again_where_the_switch_tells_another_rate() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_goes_on_beside_a_sweep(seed: int) -> None:
-    walk(swept(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=16)), seed)
+    walk(swept(SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=16)), seed)
 
 
-RAILS = FabricSpec(FabricKind.RAIL, 64, rails=8, radix=32)
+RAILS = SyntheticSpec(FabricKind.RAIL, 64, rails=8, radix=32)
 
 
 @pytest.mark.parametrize("change", [restated, moved, unplugged])
 def test_it_looks_at_one_part_for_most_single_changes(change: Change) -> None:
-    rng, paths = dice(5), Counter[Path]()
+    rng, paths = dice(5), Counter[RebuildScope]()
     claims = all_reports(built(RAILS))
-    known = learn(claims)
+    known = build_tree_state(claims)
     for _ in range(40):
         changed = change(claims, rng)
-        paths[learn(changed, context=Context(known.inferred.tree), last=known).path] += 1
-    is_by_host = paths[Path.PART] + paths[Path.NOTHING]
+        paths[
+            build_tree_state(
+                changed, context=PreviousGeneration(known.inference_state.tree), last=known
+            ).scope
+        ] += 1
+    is_by_host = paths[RebuildScope.PART] + paths[RebuildScope.NOTHING]
     # A report of a switch may lose a cable to another switch, which is for the planes to tell.
     assert is_by_host >= (20 if change is unplugged else 36)
 
 
 def test_it_does_nothing_where_nothing_changed() -> None:
     claims = all_reports(built(SPECS["rails"]))
-    known = learn(claims)
-    again = learn(claims, context=Context(known.inferred.tree), last=known)
-    assert again.path is Path.NOTHING
-    assert again.inferred.tree is known.inferred.tree
+    known = build_tree_state(claims)
+    again = build_tree_state(
+        claims, context=PreviousGeneration(known.inference_state.tree), last=known
+    )
+    assert again.scope is RebuildScope.NOTHING
+    assert again.inference_state.tree is known.inference_state.tree
 
 
 def test_it_learns_the_whole_again_when_a_report_goes_or_many_change() -> None:
     claims = all_reports(built(SPECS["rails"]))
-    known = learn(claims)
-    assert learn(gone(claims, dice(1)), last=known).path is Path.WHOLE
+    known = build_tree_state(claims)
+    assert build_tree_state(gone(claims, dice(1)), last=known).scope is RebuildScope.WHOLE
     many, places = claims, reports_in(claims)
     assert len(places) > MAX_CHANGES
     for at in places:
         claim = many[at]
         assert isinstance(claim, Claim)
         many = with_port(many, at, 0, claim.device.ports[0]._replace(numa_node=7))
-    assert learn(many, last=known).path is Path.WHOLE
+    assert build_tree_state(many, last=known).scope is RebuildScope.WHOLE
 
 
 def test_it_joins_one_report_and_splits_the_planes_anew_where_policies_say() -> None:
-    wanted = Wanted(policies=(PlanePolicy("mine", (PortRule(ports=("eth0",)),)),))
+    wanted = TreeOptions(policies=(PlanePolicy("mine", (PortRule(ports=("eth0",)),)),))
     claims = all_reports(built(SPECS["rails"]))
-    known = learn(claims, wanted=wanted)
+    known = build_tree_state(claims, options=wanted)
     changed = restated(claims, dice(2))
-    found = go_on(known, changed, Context(known.inferred.tree), wanted)
-    assert found.path is Path.JOINED
-    assert learn(claims, last=known).path is Path.WHOLE  # another plane is wanted
+    found = go_on(known, changed, PreviousGeneration(known.inference_state.tree), wanted)
+    assert found.scope is RebuildScope.JOINED
+    assert (
+        build_tree_state(claims, last=known).scope is RebuildScope.WHOLE
+    )  # another plane is wanted
 
 
 def test_it_takes_an_equal_report_for_the_same() -> None:
     claims = all_reports(built(SPECS["rails"]))
-    known = learn(claims)
+    known = build_tree_state(claims)
     copies = tuple(
         Claim(claim.device, claim.origin) for claim in claims if isinstance(claim, Claim)
     )
-    assert learn(copies, context=Context(known.inferred.tree), last=known).path is Path.NOTHING
+    assert (
+        build_tree_state(
+            copies, context=PreviousGeneration(known.inference_state.tree), last=known
+        ).scope
+        is RebuildScope.NOTHING
+    )
 
 
 def test_it_leaves_nothing_that_waits_for_a_collection() -> None:
     claims = all_reports(built(SPECS["rails"]))
     changed = moved(claims, dice(3))
-    known = learn(claims)
+    known = build_tree_state(claims)
     gc.collect()
     gc.disable()
     try:
-        known = learn(changed, last=known)
-        known = learn(claims, last=known)
+        known = build_tree_state(changed, last=known)
+        known = build_tree_state(claims, last=known)
         assert gc.collect() == 0, "arrays of the generation before are still there"
     finally:
         gc.enable()

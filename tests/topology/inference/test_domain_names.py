@@ -6,14 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.inference.domain_names import MAX_NAME, Nameless, assign_names, common_part
+from topology.inference.domain_names import (
+    MAX_NAME,
+    UnnamedDomain,
+    assign_names,
+    derive_common_name,
+)
 from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 
 
-def domain(*switches: str, nodes: str = "n1", tier: int = 1, lowest: str = "02aa") -> Nameless:
-    return Nameless(tier, "leaf", frozenset(nodes.split()), switches, lowest)
+def domain(*switches: str, nodes: str = "n1", tier: int = 1, lowest: str = "02aa") -> UnnamedDomain:
+    return UnnamedDomain(tier, "leaf", frozenset(nodes.split()), switches, lowest)
 
 
 def old_tree(**domains: str) -> TopologyTree:
@@ -36,7 +41,7 @@ def old_tree(**domains: str) -> TopologyTree:
     ],
 )
 def test_it_finds_what_names_share(names: list[str], common: str) -> None:
-    assert common_part(names) == common
+    assert derive_common_name(names) == common
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,7 @@ def test_it_makes_a_name(switches: tuple[str, ...], name: str) -> None:
 @given(st.lists(st.tuples(st.text(), st.text(), st.text(max_size=5)), max_size=5))
 def test_it_makes_unique_labels_of_any_text(rows: list[tuple[str, str, str]]) -> None:
     domains = [
-        Nameless(1, tier_name, frozenset({f"n{at}"}), (switch,), lowest)
+        UnnamedDomain(1, tier_name, frozenset({f"n{at}"}), (switch,), lowest)
         for at, (tier_name, switch, lowest) in enumerate(rows)
     ]
     names = assign_names(domains, None)

@@ -15,7 +15,7 @@ from tests.topology.cables import (
     star,
     tiers_of,
 )
-from topology.findings.one_sided_links import link_findings
+from topology.findings.one_sided_links import find_one_sided_links
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.fabric import Fabric
@@ -55,12 +55,12 @@ def test_it_pairs_a_cable_that_both_ends_report() -> None:
     fabric = build_fabric(claims(star("leaf", ["h1"])))
     assert links_of(fabric) == {frozenset({("h1", "eth0"), ("leaf", "to-h1-eth0")})}
     assert [link.is_one_sided for link in fabric.links] == [False]
-    assert list(link_findings(fabric)) == []
+    assert list(find_one_sided_links(fabric)) == []
 
 
 def test_it_says_that_only_one_end_reports_a_cable() -> None:
     told = [*claims(star("leaf", ["h1", "h2"])), report("h3", {"eth0": [heard_from("leaf", "9")]})]
-    (finding,) = link_findings(build_fabric(told))
+    (finding,) = find_one_sided_links(build_fabric(told))
     assert finding.kind is FindingKind.ONE_SIDED_LINK
     assert {end.device for end in finding.ports} == {"h3", "leaf"}
 
@@ -68,7 +68,7 @@ def test_it_says_that_only_one_end_reports_a_cable() -> None:
 def test_it_does_not_blame_an_end_that_cannot_report() -> None:
     fabric = build_fabric(claims(star("leaf", ["h1", "h2"]), silent=["leaf"]))
     assert len(fabric.links) == 2
-    assert list(link_findings(fabric)) == []
+    assert list(find_one_sided_links(fabric)) == []
 
 
 def test_it_leaves_a_stale_entry_out_that_the_other_end_denies() -> None:

@@ -28,7 +28,7 @@ ROWS = st.lists(PORTS, max_size=6)
 def table_of(ports: list[FabricPort]) -> PortTable:
     builder = PortTableBuilder()
     builder.extend(ports)
-    return builder.table()
+    return builder.build()
 
 
 @given(ROWS, st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), ROWS), max_size=4))
@@ -39,11 +39,11 @@ def test_it_equals_the_rows_with_others_in_some_places(
     for at, num_gone, come in splices:
         start = min(at, len(wanted))
         span = (start, min(start + num_gone, len(wanted)))
-        table = table.spliced(span, come)
+        table = table.replace_ports(span, come)
         wanted[slice(*span)] = come
-    assert table.rows() == tuple(wanted)
+    assert table.fetch_rows() == tuple(wanted)
     assert table.port_names() == tuple(port.name for port in wanted)
-    assert table.is_placed.tolist() == [port.gpu_distance is not None for port in wanted]
+    assert table.has_gpu_distance.tolist() == [port.gpu_distance is not None for port in wanted]
 
 
 @given(ROWS)
@@ -57,5 +57,5 @@ def test_it_numbers_the_names_of_some_ports(ports: list[FabricPort]) -> None:
 
 def test_it_makes_only_the_rows_that_are_asked_for() -> None:
     port = FabricPort(7, "1", Medium.ETHERNET, PortState.UP, None, None, None)
-    rows = table_of([port] * 100).rows()
+    rows = table_of([port] * 100).fetch_rows()
     assert rows_at(rows, [3, 99]) == [port, port]

@@ -17,8 +17,8 @@ from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
 from topology.join.fabric_join import build_fabric
-from topology.join.sweep_join import build_swept
-from topology.model.claims import Claim, Origin, SweptClaims, spell_out
+from topology.join.sweep_join import build_sweep_fabric
+from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import FabricColumns, name_codes
 from topology.model.facts import FindingKind
@@ -26,10 +26,16 @@ from topology.model.ids import IdKind
 from topology.model.lazy_rows import LazyRows, rows_at
 from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
-from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
+from topology.synthetic import (
+    FabricKind,
+    SyntheticSpec,
+    build_wiring,
+    sweep_devices,
+    build_undamaged,
+)
 
-SPEC = FabricSpec(FabricKind.RAIL, 24, rails=4, radix=8)
-SWEEP = render_ibnetdiscover(sweep_devices(undamaged(build_wiring(SPEC))))
+SPEC = SyntheticSpec(FabricKind.RAIL, 24, rails=4, radix=8)
+SWEEP = render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(SPEC))))
 
 
 def swept(raw: bytes) -> SweptClaims:
@@ -37,24 +43,24 @@ def swept(raw: bytes) -> SweptClaims:
 
 
 def one_by_one(claims: SweptClaims) -> Fabric:
-    return build_fabric(spell_out([claims]))
+    return build_fabric(expand_claims([claims]))
 
 
 def same(raw: bytes) -> Fabric | None:
     """Return the fabric that the fast way makes of a dump, compared with the careful one's."""
     claims = swept(raw)
-    found, careful = build_swept([claims]), one_by_one(claims)
+    found, careful = build_sweep_fabric([claims]), one_by_one(claims)
     if found is not None:
         assert found == careful
         compare(columns_of(found), columns_of(careful))
-        assert np.asarray(columns_of(found).are_boxed).tolist() == boxed(careful)
+        assert np.asarray(columns_of(found).has_shared_image).tolist() == boxed(careful)
     assert build_fabric([claims]) == careful
     return found
 
 
 def test_rows_in_any_order_are_those_of_the_whole() -> None:
-    fabric = build_swept([swept(SWEEP.encode())])
-    backwards = build_swept([swept(SWEEP.encode())])
+    fabric = build_sweep_fabric([swept(SWEEP.encode())])
+    backwards = build_sweep_fabric([swept(SWEEP.encode())])
     assert fabric is not None
     assert backwards is not None
     places = range(len(fabric.ports) - 1, -1, -1)
@@ -81,7 +87,9 @@ def _arrays(columns: FabricColumns) -> list[npt.NDArray[np.generic]]:
     found = name_codes(columns.port_names, np.arange(len(columns.port_devices)))
     assert len(set(found.texts)) == len(found.texts)
     names = [found.texts[code] for code in found.codes]
-    rest = (one for one in columns if one is not columns.links and one is not columns.are_boxed)
+    rest = (
+        one for one in columns if one is not columns.links and one is not columns.has_shared_image
+    )
     return [np.asarray(one) for one in (*rest, names, *columns.links)]
 
 
@@ -156,7 +164,7 @@ def test_it_hands_over_what_only_care_can_judge(old: str, new: str) -> None:
 
 def test_it_hands_over_two_sweeps() -> None:
     claims = swept(SWEEP.encode())
-    assert build_swept([claims, claims]) is None
+    assert build_sweep_fabric([claims, claims]) is None
     assert build_fabric([claims, claims]) == one_by_one(claims)
 
 

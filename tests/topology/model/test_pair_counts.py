@@ -8,7 +8,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from topology.model.pair_counts import count_pairs
-from topology.planes.cables import Edge, EdgeColumns, EdgeRows, pairs_around, pairs_of
+from topology.planes.cables import Edge, EdgeColumns, EdgeRows, pairs_both_ways, pairs_of
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 3)), max_size=30)
 
@@ -29,11 +29,11 @@ def test_it_counts_pairs_as_one_counts_them(rows: list[tuple[int, int, int]]) ->
     for one, other, times in rows:
         wanted[one, other] += 1
         weighted[one, other] += times
-    assert count_pairs(table[:, 0], table[:, 1]).by_one() == nested(wanted)
+    assert count_pairs(table[:, 0], table[:, 1]).by_left() == nested(wanted)
     found = count_pairs(table[:, 0], table[:, 1], table[:, 2])
-    assert found.by_one() == nested(weighted)
-    assert [list(row) for row in found.by_one().values()] == [
-        sorted(row) for row in found.by_one().values()
+    assert found.by_left() == nested(weighted)
+    assert [list(row) for row in found.by_left().values()] == [
+        sorted(row) for row in found.by_left().values()
     ]
 
 
@@ -50,8 +50,8 @@ def test_it_counts_to_some(rows: list[tuple[int, int, int]], chosen: set[int]) -
 
 def test_it_gives_some_pairs_by_flags_and_by_places() -> None:
     found = count_pairs(np.array([3, 1, 3]), np.array([4, 2, 4]))
-    assert found.where(found.counts > 1).by_one() == {3: {4: 2}}
-    assert found.where(np.array([0])).by_one() == {1: {2: 1}}
+    assert found.where(found.counts > 1).by_left() == {3: {4: 2}}
+    assert found.where(np.array([0])).by_left() == {1: {2: 1}}
 
 
 @given(PAIRS)
@@ -62,7 +62,7 @@ def test_it_counts_cables_alike_whether_they_are_rows_or_arrays(
     edges = [Edge(one, other, 0, 0) for one, other, _ in rows]
     table = np.array(edges, np.intp).reshape(-1, 4)
     lazy = EdgeRows(EdgeColumns(*table.T))
-    for count in (pairs_of, pairs_around):
-        assert count(lazy).by_one() == count(edges).by_one()
+    for count in (pairs_of, pairs_both_ways):
+        assert count(lazy).by_left() == count(edges).by_left()
     both = Counter((edge.a, edge.b) for edge in edges) + Counter((e.b, e.a) for e in edges)
-    assert pairs_around(edges).by_one() == nested(both)
+    assert pairs_both_ways(edges).by_left() == nested(both)

@@ -1,6 +1,6 @@
 """Which network a port is in where nobody says it: told by its host, and by names of switches.
 
-A host's ports are judged among themselves (`share_host`): what is nearest to a GPU, or InfiniBand
+A host's ports are judged among themselves (`assign_host`): what is nearest to a GPU, or InfiniBand
 and RDMA of the medium that carries most, is compute; what else is fast is storage; the rest is
 management. Before that, a switch may tell its network by a word in its name.
 """
@@ -21,8 +21,8 @@ from tests.topology.networks import (
 from topology.model.facts import GpuDistance, Port
 from topology.planes.cables import is_management_port
 from topology.planes.default_policy import plane_in_name
-from topology.planes.plane import select_compute
-from topology.planes.policy import COMPUTE, MANAGEMENT, STORAGE, Why
+from topology.planes.plane import select_compute_plane
+from topology.planes.policy import COMPUTE, MANAGEMENT, STORAGE, PlaneReason
 
 C, S, M = COMPUTE, STORAGE, MANAGEMENT
 
@@ -140,8 +140,8 @@ def test_it_takes_the_rate_of_a_port_from_the_switch_where_the_host_tells_none()
 def test_it_puts_a_dark_port_where_the_same_port_of_others_is() -> None:
     ports = [linked("a", "leaf1", None), linked("b", "stor1", None)]
     split = split_of({"h1": ports, "h2": ports, "h3": [ports[0], dark("b")]})
-    at = next(at for at in split.shares if split.fabric.port_name(at) == ("h3", "b"))
-    assert split.shares[at] == (S, Why.FELLOWS)
+    at = next(at for at in split.port_planes if split.fabric.port_name(at) == ("h3", "b"))
+    assert split.port_planes[at] == (S, PlaneReason.SAME_PORT)
 
 
 def test_it_lets_names_tell_nothing_where_all_switches_would_be_storage() -> None:
@@ -153,7 +153,7 @@ def test_it_lets_names_tell_nothing_where_all_switches_would_be_storage() -> Non
 def test_it_leaves_a_storage_server_out_of_the_compute_plane() -> None:
     split = split_of({"h1": [linked("a", "leaf1")], "h2": [linked("a", "stor1")]})
     assert planes_of_ports(split, "h2") == {"a": S}
-    assert len(select_compute(split.fabric).host_edges) == 1
+    assert len(select_compute_plane(split.fabric).host_edges) == 1
 
 
 def gpu_host(storage: str) -> list[Port]:
@@ -172,8 +172,8 @@ def test_it_takes_a_server_on_a_storage_switch_for_storage() -> None:
     )
     assert planes_of_ports(split, "h9") == {"a": S, "b": S}
     assert switches_of(split, C) == ["leaf1"]
-    at = next(at for at in split.shares if split.fabric.port_name(at) == ("h9", "a"))
-    assert split.shares[at].why is Why.NEIGHBORS
+    at = next(at for at in split.port_planes if split.fabric.port_name(at) == ("h9", "a"))
+    assert split.port_planes[at].reason is PlaneReason.NEIGHBORS
 
 
 @pytest.mark.parametrize(

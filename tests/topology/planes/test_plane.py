@@ -11,7 +11,7 @@ from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
 from topology.model.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
-from topology.planes.plane import select_compute
+from topology.planes.plane import select_compute_plane
 from topology.planes.policy import COMPUTE, STORAGE
 
 GBIT = 10**9
@@ -77,7 +77,7 @@ def near(found: Port, distance: GpuDistance) -> Port:
 )
 def test_it_selects(ports: list[Port], chosen: list[str]) -> None:
     fabric = build_fabric([host_with(ports)])
-    plane = select_compute(fabric)
+    plane = select_compute_plane(fabric)
     assert sorted(fabric.ports[at].name for at in plane.ports) == chosen
 
 
@@ -97,7 +97,7 @@ def test_it_leaves_out_switches_that_no_host_of_the_plane_reaches() -> None:
             report("another", {"1": [heard_from("other", "1")]}),
         ]
     )
-    plane = select_compute(fabric)
+    plane = select_compute_plane(fabric)
     assert [fabric.devices[at].name for at in plane.switches] == ["leaf", "spine"]
     assert len(plane.switch_edges) == 1
 
@@ -183,7 +183,7 @@ def test_it_says_the_same_whoever_is_heard_first(order: list[int]) -> None:
     names = list(devices)
     shuffled = split_of({names[at]: devices[names[at]] for at in order})
     straight = split_of(devices)
-    assert shuffled.shares == straight.shares
+    assert shuffled.port_planes == straight.port_planes
     assert [shuffled.plane(name) for name in shuffled.names] == [
         straight.plane(name) for name in straight.names
     ]

@@ -14,12 +14,12 @@ import pytest
 
 from generator.ingest.sources import read_captures
 from tests.shared_samples import SAMPLES, needs_samples
-from topology.inference.tree_inference import infer
+from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.facts import FindingKind
-from topology.planes.plane import Split, split_planes
-from topology.planes.policy import COMPUTE, PlanePolicy, PortRule, Why
+from topology.planes.plane import PlaneSplit, split_planes
+from topology.planes.policy import COMPUTE, PlanePolicy, PortRule, PlaneReason
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 pytestmark = needs_samples
@@ -30,7 +30,7 @@ STAGE, ONE_SWITCH = "stage_fdr10.txt", "ompi-list-2009_no-rates.txt"
 OF_STAGE = PlanePolicy("storage", (PortRule(switches=("ib?",)),))
 
 
-def split_dump(*names: str, policies: tuple[PlanePolicy, ...] = ()) -> Split:
+def split_dump(*names: str, policies: tuple[PlanePolicy, ...] = ()) -> PlaneSplit:
     claims = [
         Claim(device, Origin.SWEEP)
         for name in names
@@ -56,7 +56,7 @@ def test_it_finds_one_network_in_a_fabric(name: str, num_hosts: int, num_ports: 
     plane = split.plane(COMPUTE)
     assert len(plane.ports) == num_ports
     assert len({edge.a for edge in plane.host_edges}) == num_hosts
-    assert {share.why for share in split.shares.values()} == {Why.RDMA}
+    assert {share.reason for share in split.port_planes.values()} == {PlaneReason.RDMA}
 
 
 def test_it_finds_one_network_in_captures_without_rates() -> None:
@@ -70,7 +70,7 @@ def test_it_sets_management_hosts_apart_where_a_policy_names_them() -> None:
     split = split_dump(SUPERPOD, policies=(MANAGED,))
     assert split.names == (COMPUTE, "management")
     assert len({edge.a for edge in split.plane("management").host_edges}) == 10
-    found = infer(split.fabric, plane=split.plane(COMPUTE))
+    found = infer_tree(split.fabric, plane=split.plane(COMPUTE))
     assert len(found.tree.nodes) == 140
     assert not [one for one in found.findings if one.kind is FindingKind.HOST_ON_SPINE]
 
@@ -80,8 +80,8 @@ def test_it_gives_two_fabrics_the_trees_that_each_has_alone() -> None:
     assert both.names == (COMPUTE, "storage")
     for plane, name in ((COMPUTE, ONE_SWITCH), ("storage", STAGE)):
         alone = split_dump(name)
-        expected = infer(alone.fabric, plane=alone.plane(COMPUTE)).tree
-        tree = infer(both.fabric, plane=both.plane(plane)).tree
+        expected = infer_tree(alone.fabric, plane=alone.plane(COMPUTE)).tree
+        tree = infer_tree(both.fabric, plane=both.plane(plane)).tree
         assert tree.plane == plane
         assert [(one.tier, one.nodes) for one in tree.domains if one.nodes] == [
             (one.tier, one.nodes) for one in expected.domains if one.nodes

@@ -13,7 +13,7 @@ from tests.topology.networks import (
     split_of,
 )
 from topology.model.facts import GpuDistance, Medium, Port
-from topology.planes.policy import COMPUTE, PlanePolicy, PortRule, Why
+from topology.planes.policy import COMPUTE, PlanePolicy, PortRule, PlaneReason
 
 PORTS = [
     near(infiniband(linked("mlx5_0/1", "ib-leaf-1", 400), "fe80000000000001")),
@@ -91,7 +91,7 @@ def test_it_leaves_the_rest_to_the_default() -> None:
 
 def test_it_says_that_a_policy_decided() -> None:
     split = split_of({"h1": PORTS}, (PlanePolicy(COMPUTE, (PortRule(),)),))
-    assert {share.why for share in split.shares.values()} == {Why.POLICY}
+    assert {share.reason for share in split.port_planes.values()} == {PlaneReason.POLICY}
 
 
 def test_it_knows_the_subnet_of_hosts_by_others_on_their_network() -> None:

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from topology.planes.policy import COMPUTE, STORAGE, Share, Why
-from topology.planes.port_planes import PortShares
+from topology.planes.policy import COMPUTE, STORAGE, PortPlane, PlaneReason
+from topology.planes.port_planes import PortPlanes
 
-FAST, FAR = Share(COMPUTE, Why.FAST), Share(STORAGE, Why.FARTHER)
+FAST, FAR = PortPlane(COMPUTE, PlaneReason.FAST), PortPlane(STORAGE, PlaneReason.FARTHER)
 
 
-def shares() -> PortShares:
-    found = PortShares(5)
+def shares() -> PortPlanes:
+    found = PortPlanes(5)
     found.put(FAST, np.array([4, 1]))
     found.put_each([(3, FAR), (4, FAR)])
     return found
@@ -26,12 +26,12 @@ def test_it_knows_no_port_without_a_plane() -> None:
     assert 0 not in shares()
     with pytest.raises(KeyError):
         shares()[2]
-    assert shares().are_known().tolist() == [False, True, False, True, True]
+    assert shares().is_assigned().tolist() == [False, True, False, True, True]
 
 
 def test_it_tells_the_ports_of_a_plane() -> None:
-    assert shares().are_in(COMPUTE).tolist() == [False, True, False, False, False]
-    assert not shares().are_in("none").any()
+    assert shares().is_in(COMPUTE).tolist() == [False, True, False, False, False]
+    assert not shares().is_in("none").any()
 
 
 def test_it_tells_the_planes_that_still_have_ports() -> None:
@@ -39,4 +39,4 @@ def test_it_tells_the_planes_that_still_have_ports() -> None:
     assert found.planes() == {COMPUTE, STORAGE}
     found.put(FAR, np.array([1]))
     assert found.planes() == {STORAGE}
-    assert PortShares(2).planes() == set()
+    assert PortPlanes(2).planes() == set()

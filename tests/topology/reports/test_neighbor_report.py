@@ -27,10 +27,10 @@ from topology.reports.neighbor_report import (
     MAX_TEXT,
     NeighborReport,
     SweepPart,
-    device_of,
+    extract_device,
     parse_report,
     render_report,
-    report_of,
+    build_report,
 )
 from topology.reports.sweep_parts import split_sweep, unpack_sweep
 
@@ -94,8 +94,8 @@ HOST = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_NAME, "n1"),))
 @settings(max_examples=examples(60))
 @given(DEVICES)
 def test_it_gives_back_the_device_that_it_was_made_of(device: Device) -> None:
-    report = report_of(device, name="n1")
-    assert device_of(report) == device
+    report = build_report(device, name="n1")
+    assert extract_device(report) == device
     assert parse_report(render_report(report)) == report
 
 
@@ -115,7 +115,7 @@ def test_it_refuses_any_document_with_a_report_error_only(
 
 
 def edited(edit: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-    document = render_report(report_of(HOST, name="n1"))
+    document = render_report(build_report(HOST, name="n1"))
     edit(document)
     return document
 
@@ -149,8 +149,8 @@ def test_it_says_what_is_wrong_with_a_report(document: object, problem: str) -> 
 def test_it_caps_and_sorts_what_a_device_says() -> None:
     long = "x" * 600
     odd = Port("eth2", bond_master=long, rdma_device=long, pci_address=long)
-    report = report_of(Device(DeviceKind.UNKNOWN, long, (), (Port("eth10"), odd)), name="n1")
-    device = device_of(report)
+    report = build_report(Device(DeviceKind.UNKNOWN, long, (), (Port("eth10"), odd)), name="n1")
+    device = extract_device(report)
     assert device is not None
     assert (device.kind, len(device.name)) == (DeviceKind.HOST, MAX_TEXT)
     assert [port.name for port in device.ports] == ["eth2", "eth10"]
@@ -160,7 +160,7 @@ def test_it_caps_and_sorts_what_a_device_says() -> None:
 
 def test_it_leaves_out_numbers_that_are_too_large_to_be_true() -> None:
     port = Port("eth0", rate_bps=2**32 * 10**6, numa_node=2**31)
-    device = device_of(report_of(Device(DeviceKind.HOST, "n1", (), (port,)), name="n1"))
+    device = extract_device(build_report(Device(DeviceKind.HOST, "n1", (), (port,)), name="n1"))
     assert device is not None
     assert device.ports == (Port("eth0"),)
 
@@ -172,7 +172,7 @@ def test_it_takes_ids_in_canonical_form_and_drops_what_identifies_nothing() -> N
         Id(IdKind.NODE_GUID, "0x2C90300"),
         Id(IdKind.PORT_GUID, "0" * 16),
     )
-    device = device_of(report_of(Device(DeviceKind.HOST, "n1", ids), name="n1"))
+    device = extract_device(build_report(Device(DeviceKind.HOST, "n1", ids), name="n1"))
     assert device is not None
     assert device.ids == (
         Id(IdKind.CHASSIS_ID, "aa:bb:cc:dd:ee:00", "mac"),
@@ -185,7 +185,7 @@ def parts_of(text: str) -> list[SweepPart]:
     assert [report.metadata.name for report in reports] == [
         f"n1.sweep.{at}" for at in range(len(reports))
     ]
-    assert all(device_of(report) is None for report in reports)
+    assert all(extract_device(report) is None for report in reports)
     return [report.spec.sweep for report in reports if report.spec.sweep]
 
 

@@ -16,7 +16,7 @@ from topology.model.facts import (
     Source,
 )
 from topology.model.ids import Id, IdKind
-from topology.reports.packed_claims import PackedClaim, bound_to
+from topology.reports.packed_claims import PackedClaim, bind_to_node
 from topology.reports.packed_devices import pack_device, unpack_device
 
 IDS = st.lists(
@@ -75,7 +75,7 @@ def test_it_spells_out_what_was_packed(device: Device) -> None:
 
 def test_it_stands_under_the_name_of_its_node_alone() -> None:
     claim = PackedClaim(pack_device(DEVICE), "n1", node="n1")
-    assert claim.device == bound_to(DEVICE, "n1")
+    assert claim.device == bind_to_node(DEVICE, "n1")
     assert [one.value for one in claim.device.ids if one.kind is IdKind.NODE_NAME] == ["n1"]
     assert claim != PackedClaim(claim.packed, "n1", node="n2")
 

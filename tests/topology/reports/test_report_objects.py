@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from generator.ingest.claims import take_reports
+from generator.ingest.claims import build_claims
 from topology.model.errors import ReportError
 from topology.reports.neighbor_report import parse_report, render_report
-from topology.reports.report_objects import is_withdrawn, parse_stored_report, withdrawn_part
+from topology.reports.report_objects import is_withdrawn, parse_stored_report, build_withdrawn_part
 from topology.reports.sweep_parts import split_sweep
 
 REPORT: dict[str, Any] = {
@@ -86,7 +86,7 @@ def test_it_refuses_what_is_no_object() -> None:
 
 
 def test_it_knows_a_withdrawn_part() -> None:
-    gone = withdrawn_part("n1.sweep.3", "fe80000000000000")
+    gone = build_withdrawn_part("n1.sweep.3", "fe80000000000000")
     (part,) = split_sweep("x", node="n1", subnet="fe80000000000000")
     assert is_withdrawn(parse_stored_report(render_report(gone)))
     assert not is_withdrawn(part)
@@ -94,5 +94,5 @@ def test_it_knows_a_withdrawn_part() -> None:
 
 
 def test_it_is_no_fabric_even_to_a_reader_that_knows_nothing_of_withdrawing() -> None:
-    taken = take_reports([withdrawn_part("n1.sweep.0", "fe80000000000000")])
+    taken = build_claims([build_withdrawn_part("n1.sweep.0", "fe80000000000000")])
     assert taken.claims == ()

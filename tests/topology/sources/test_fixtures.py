@@ -7,7 +7,7 @@ import pytest
 
 from tests.golden import Golden
 from tests.topology.sources.plain import case_id, cases, expected_text
-from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics, port_of
+from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics, build_clique_port
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 from topology.sources.infiniband.sysfs import parse_ib_sysfs
 from topology.sources.lldp.lldpcli import parse_neighbors
@@ -39,6 +39,6 @@ def test_it_reads_what_nvidia_smi_prints_as_expected(path: Path, golden: Golden)
         "gpus": gpus,
         "errors": errors,
         "found": found,
-        "port": port_of(found.clique) if found.clique else None,
+        "port": build_clique_port(found.clique) if found.clique else None,
     }
     golden.check(path.with_name("expected.json"), expected_text(told))

@@ -9,23 +9,23 @@ from topology.model.ids import Id, IdKind
 from topology.sources.infiniband.sysfs import parse_ib_sysfs
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 from topology.synthetic import (
-    Damaged,
+    DamagedFabric,
     FaultSpec,
     NamePolicy,
     build_wiring,
-    damage,
+    damage_fabric,
     derive_truth,
-    inventory,
-    lldpcli_captures,
+    render_inventory,
+    render_lldpcli,
     render_truth,
     report_claims,
     sweep_devices,
     sysfs_files,
-    undamaged,
+    build_undamaged,
 )
 
-RAILS = undamaged(build_wiring(SPECS["rails in three tiers"]))
-PAIRS = undamaged(build_wiring(SPECS["MLAG pairs on Ethernet"]))
+RAILS = build_undamaged(build_wiring(SPECS["rails in three tiers"]))
+PAIRS = build_undamaged(build_wiring(SPECS["MLAG pairs on Ethernet"]))
 FAULTS = FaultSpec(lose_links=0.03, num_swaps=3, silent=0.1, lose_switches=1)
 ROOT = "class/infiniband/"
 
@@ -35,8 +35,8 @@ def heard_of(device: Device) -> dict[str, tuple[Neighbor, ...]]:
 
 
 def test_it_prints_what_ethernet_devices_claim_to_hear() -> None:
-    damaged = damage(PAIRS.wiring, FAULTS, seeded(1))
-    files = dict(lldpcli_captures(damaged))
+    damaged = damage_fabric(PAIRS.wiring, FAULTS, seeded(1))
+    files = dict(render_lldpcli(damaged))
     claims = report_claims(damaged)
     assert len(files) == 2 * len(claims)
     for claim in claims:
@@ -46,7 +46,7 @@ def test_it_prints_what_ethernet_devices_claim_to_hear() -> None:
 
 
 def test_it_prints_the_chassis_id_that_neighbors_hear() -> None:
-    files = dict(lldpcli_captures(PAIRS))
+    files = dict(render_lldpcli(PAIRS))
     device, errors = parse_chassis(files["node-0002.chassis.json0"].encode())
     assert device is not None
     assert not errors
@@ -56,7 +56,7 @@ def test_it_prints_the_chassis_id_that_neighbors_hear() -> None:
 
 def test_it_prints_an_infiniband_fabric_with_the_same_cables() -> None:
     ends: set[tuple[tuple[str, str], tuple[str, str]]] = set()
-    for name, text in lldpcli_captures(RAILS):
+    for name, text in render_lldpcli(RAILS):
         if name.endswith(".neighbors.json0"):
             device = name.removesuffix(".neighbors.json0")
             for port, heard in parse_neighbors(text.encode()).ports:
@@ -66,14 +66,14 @@ def test_it_prints_an_infiniband_fabric_with_the_same_cables() -> None:
 
 
 def test_it_prints_nothing_of_silent_hosts_and_an_empty_list_for_lonely_ones() -> None:
-    files = dict(lldpcli_captures(silence(cut_all(PAIRS, "node-0001"), "node-0002")))
+    files = dict(render_lldpcli(silence(cut_all(PAIRS, "node-0001"), "node-0002")))
     assert json.loads(files["node-0001.neighbors.json0"]) == {"lldp": [{}]}
     assert not [name for name in files if name.startswith("node-0002.")]
 
 
 def test_it_numbers_remote_chassis_once_each() -> None:
     files = dict(
-        lldpcli_captures(undamaged(build_wiring(SPECS["a radix that is no power of two"])))
+        render_lldpcli(build_undamaged(build_wiring(SPECS["a radix that is no power of two"])))
     )
     rows = json.loads(files["leaf-g01.neighbors.json0"])["lldp"][0]["interface"]
     numbers = {(row["rid"], row["chassis"][0]["name"][0]["value"]) for row in rows}
@@ -87,7 +87,7 @@ def test_it_numbers_remote_chassis_once_each() -> None:
         pytest.param(cut(RAILS, ("node-0002", "mlx5_1/1")), id="one port down"),
     ],
 )
-def test_it_lays_out_the_hcas_that_the_host_reports(damaged: Damaged) -> None:
+def test_it_lays_out_the_hcas_that_the_host_reports(damaged: DamagedFabric) -> None:
     files = sysfs_files(damaged, "node-0002")
     assert all(path.startswith(ROOT) for path in files)
     parsed = parse_ib_sysfs({path.removeprefix(ROOT): text for path, text in files.items()})
@@ -137,7 +137,7 @@ def test_it_lays_out_no_host_that_is_not_there() -> None:
 
 
 def test_it_lists_every_host_with_the_ids_of_its_ports() -> None:
-    nodes = inventory(silence(PAIRS, "node-0001"))["nodes"]
+    nodes = render_inventory(silence(PAIRS, "node-0001"))["nodes"]
     assert [node["name"] for node in nodes] == [host.name for host in PAIRS.wiring.hosts]
     assert nodes[0] == {
         "name": "node-0001",
@@ -147,26 +147,26 @@ def test_it_lists_every_host_with_the_ids_of_its_ports() -> None:
         ],
         "capacity": {"slots": 8},
     }
-    kinds = {row["type"] for row in inventory(RAILS)["nodes"][0]["ids"]}
+    kinds = {row["type"] for row in render_inventory(RAILS)["nodes"][0]["ids"]}
     assert kinds == {"node-guid", "port-guid"}
 
 
-def everything(damaged: Damaged) -> Iterator[object]:
+def everything(damaged: DamagedFabric) -> Iterator[object]:
     yield render_truth(derive_truth(damaged), damaged.faults)
     yield report_claims(damaged)
-    yield list(lldpcli_captures(damaged))
-    yield inventory(damaged)
+    yield list(render_lldpcli(damaged))
+    yield render_inventory(damaged)
     if damaged.wiring.spec.medium is Medium.INFINIBAND:
         yield sweep_devices(damaged)
 
 
 @pytest.mark.parametrize("title", ["useless names", "MLAG pairs on Ethernet"])
 def test_it_gives_the_same_bytes_for_the_same_seed(title: str) -> None:
-    one, other = (damage(build_wiring(SPECS[title]), FAULTS, seeded(9)) for _ in range(2))
+    one, other = (damage_fabric(build_wiring(SPECS[title]), FAULTS, seeded(9)) for _ in range(2))
     assert repr(list(everything(one))) == repr(list(everything(other)))
 
 
 def test_it_tells_no_place_under_opaque_names() -> None:
-    damaged = undamaged(build_wiring(SPECS["useless names"]))
+    damaged = build_undamaged(build_wiring(SPECS["useless names"]))
     assert damaged.wiring.spec.names is NamePolicy.OPAQUE
-    assert not [name for name, _ in lldpcli_captures(damaged) if "leaf" in name]
+    assert not [name for name, _ in render_lldpcli(damaged) if "leaf" in name]

@@ -12,39 +12,40 @@ from tests.topology.synthetic.fabrics import (
 )
 from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
 from topology.model.ids import Id, IdKind
-from topology.reports.neighbor_report import device_of, report_of
+from topology.reports.neighbor_report import extract_device, build_report
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 from topology.synthetic import (
-    Damaged,
+    DamagedFabric,
     FaultSpec,
     build_wiring,
-    damage,
+    damage_fabric,
     report_claims,
     sweep_devices,
-    undamaged,
+    build_undamaged,
 )
 
-RAILS = undamaged(build_wiring(SPECS["rails in three tiers"]))
-PAIRS = undamaged(build_wiring(SPECS["MLAG pairs on Ethernet"]))
+RAILS = build_undamaged(build_wiring(SPECS["rails in three tiers"]))
+PAIRS = build_undamaged(build_wiring(SPECS["MLAG pairs on Ethernet"]))
 FAULTS = FaultSpec(lose_links=0.03, num_swaps=3, silent=0.1, lose_switches=1)
 WIRINGS = {
     title: build_wiring(spec) for title, spec in SPECS.items() if title != "one full leaf alone"
 }
 BROKEN = [
-    pytest.param(damage(wiring, FAULTS, seeded(3)), id=title) for title, wiring in WIRINGS.items()
+    pytest.param(damage_fabric(wiring, FAULTS, seeded(3)), id=title)
+    for title, wiring in WIRINGS.items()
 ]
 BROKEN_IB = [
-    pytest.param(damage(wiring, FAULTS, seeded(3)), id=title)
+    pytest.param(damage_fabric(wiring, FAULTS, seeded(3)), id=title)
     for title, wiring in WIRINGS.items()
     if wiring.spec.medium is Medium.INFINIBAND
 ]
 
 
-def reported(damaged: Damaged, name: str) -> Device:
+def reported(damaged: DamagedFabric, name: str) -> Device:
     return next(claim.device for claim in report_claims(damaged) if claim.device.name == name)
 
 
-def swept(damaged: Damaged, guid: str) -> Device:
+def swept(damaged: DamagedFabric, guid: str) -> Device:
     wanted = Id(IdKind.NODE_GUID, guid)
     return next(device for device in sweep_devices(damaged) if wanted in device.ids)
 
@@ -54,7 +55,7 @@ def port_of(device: Device, name: str) -> Port:
 
 
 @pytest.mark.parametrize("damaged", BROKEN_IB)
-def test_it_sweeps_what_the_parser_makes_of_the_text(damaged: Damaged) -> None:
+def test_it_sweeps_what_the_parser_makes_of_the_text(damaged: DamagedFabric) -> None:
     devices = sweep_devices(damaged)
     parsed = parse_ibnetdiscover(render_ibnetdiscover(devices).encode())
     assert parsed.errors == ()
@@ -62,13 +63,13 @@ def test_it_sweeps_what_the_parser_makes_of_the_text(damaged: Damaged) -> None:
 
 
 @pytest.mark.parametrize("damaged", BROKEN)
-def test_it_claims_what_survives_a_report(damaged: Damaged) -> None:
+def test_it_claims_what_survives_a_report(damaged: DamagedFabric) -> None:
     for name, device in report_claims(damaged):
-        assert device_of(report_of(device, name=name)) == device
+        assert extract_device(build_report(device, name=name)) == device
 
 
 @pytest.mark.parametrize("damaged", BROKEN_IB)
-def test_it_tells_every_cable_from_both_ends_of_a_sweep(damaged: Damaged) -> None:
+def test_it_tells_every_cable_from_both_ends_of_a_sweep(damaged: DamagedFabric) -> None:
     ports = {port.ids[0]: port for device in sweep_devices(damaged) for port in device.ports}
     assert len(ports) == 2 * len(damaged.cables)
     far = {own: port.neighbors[0].port_ids[0] for own, port in ports.items()}
@@ -93,7 +94,7 @@ def test_it_reports_hosts_by_node_name_and_guids_without_neighbors() -> None:
 @pytest.mark.parametrize(
     ("damaged", "port"), [(RAILS, "mlx5_1/1"), (PAIRS, "eth1")], ids=["InfiniBand", "Ethernet"]
 )
-def test_it_reports_a_port_without_a_cable_as_down(damaged: Damaged, port: str) -> None:
+def test_it_reports_a_port_without_a_cable_as_down(damaged: DamagedFabric, port: str) -> None:
     device = reported(cut(damaged, ("node-0001", port)), "node-0001")
     assert [found.state for found in device.ports].count(PortState.DOWN) == 1
     dark = port_of(device, port)
@@ -101,7 +102,7 @@ def test_it_reports_a_port_without_a_cable_as_down(damaged: Damaged, port: str) 
 
 
 def test_it_reports_the_nvlink_domain_of_a_host_as_a_switch_that_its_fellows_share() -> None:
-    damaged = undamaged(build_wiring(SPECS["NVLink domains below MLAG pairs"]))
+    damaged = build_undamaged(build_wiring(SPECS["NVLink domains below MLAG pairs"]))
     heard = [
         port_of(reported(damaged, f"node-{number:04}"), "nvlink").neighbors for number in (1, 2, 3)
     ]
@@ -112,13 +113,13 @@ def test_it_reports_the_nvlink_domain_of_a_host_as_a_switch_that_its_fellows_sha
 
 
 def test_it_reports_the_subnet_of_the_plane_that_a_port_is_in() -> None:
-    damaged = undamaged(build_wiring(SPECS["two planes of rails"]))
+    damaged = build_undamaged(build_wiring(SPECS["two planes of rails"]))
     subnets = [port.subnet for port in reported(damaged, "node-0001").ports]
     assert subnets == ["fe80000000000000"] * 2 + ["fe80000000000001"] * 2
 
 
 def test_it_sweeps_one_plane_or_all() -> None:
-    damaged = undamaged(build_wiring(SPECS["two planes of rails"]))
+    damaged = build_undamaged(build_wiring(SPECS["two planes of rails"]))
     parts = [sweep_devices(damaged, plane) for plane in range(2)]
     assert not set(parts[0]) & set(parts[1])
     assert sorted(parts[0] + parts[1], key=lambda device: device.ids) == sweep_devices(damaged)

@@ -9,30 +9,30 @@ from tests.topology.synthetic.fabrics import SPECS, seeded
 from topology.model.errors import ConfigError
 from topology.model.facts import PortName
 from topology.synthetic import (
-    Damaged,
+    DamagedFabric,
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     FaultKind,
     FaultSpec,
     build_wiring,
-    damage,
-    undamaged,
+    damage_fabric,
+    build_undamaged,
 )
 
 RAILS = build_wiring(SPECS["rails in three tiers"])
 FAULTS = FaultSpec(lose_links=0.02, num_swaps=4, silent=0.1, lose_switches=2)
 
 
-def damaged(faults: FaultSpec, seed: int = 0) -> Damaged:
-    return damage(RAILS, faults, seeded(seed))
+def damaged(faults: FaultSpec, seed: int = 0) -> DamagedFabric:
+    return damage_fabric(RAILS, faults, seeded(seed))
 
 
-def num_faults(found: Damaged) -> Counter[FaultKind]:
+def num_faults(found: DamagedFabric) -> Counter[FaultKind]:
     return Counter(fault.kind for fault in found.faults)
 
 
 def test_it_changes_nothing_without_faults() -> None:
-    assert damaged(FaultSpec()) == undamaged(RAILS)
+    assert damaged(FaultSpec()) == build_undamaged(RAILS)
 
 
 @settings(max_examples=examples(25))
@@ -127,7 +127,7 @@ def test_it_mixes_swaps_of_hosts_of_rails_and_of_up_links() -> None:
 def test_it_swaps_cables_above_the_spines_too(title: str, ranks: tuple[int, int]) -> None:
     wiring = build_wiring(SPECS[title])
     rank = {switch.name: switch.rank for switch in wiring.switches}
-    found = damage(wiring, FaultSpec(num_swaps=4), seeded(0))
+    found = damage_fabric(wiring, FaultSpec(num_swaps=4), seeded(0))
     moved = set(found.cables) - set(wiring.cables)
     assert ranks in {(rank.get(low.device, 0), rank[high.device]) for low, high in moved}
 
@@ -137,7 +137,7 @@ def test_it_silences_the_share_of_hosts_and_leaves_their_cables() -> None:
     assert len(found.silent) == round(0.1 * len(RAILS.hosts))
     assert found.cables == RAILS.cables
     assert {fault.ports[0].device for fault in found.faults} == found.silent
-    assert all(fault.detectable for fault in found.faults)
+    assert all(fault.is_detectable for fault in found.faults)
 
 
 def test_it_draws_the_same_faults_from_the_same_seed_and_others_from_another() -> None:
@@ -167,6 +167,6 @@ def test_it_refuses_faults_that_the_fabric_cannot_have(faults: FaultSpec, proble
 
 
 def test_it_finds_nothing_to_swap_under_one_leaf() -> None:
-    wiring = build_wiring(FabricSpec(FabricKind.FAT_TREE, 4, radix=8))
+    wiring = build_wiring(SyntheticSpec(FabricKind.FAT_TREE, 4, radix=8))
     with pytest.raises(ConfigError, match="only 0 of 1"):
-        damage(wiring, FaultSpec(num_swaps=1), seeded(0))
+        damage_fabric(wiring, FaultSpec(num_swaps=1), seeded(0))

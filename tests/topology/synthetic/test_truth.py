@@ -18,24 +18,24 @@ from tests.topology.synthetic.fabrics import (
 from topology.model.facts import Medium
 from topology.model.tree import TopologyTree, Unplaced, all_nodes, host_partitions, parse_tree
 from topology.synthetic import (
-    Damaged,
+    DamagedFabric,
     FabricKind,
-    FabricSpec,
+    SyntheticSpec,
     FaultSpec,
     build_wiring,
-    damage,
+    damage_fabric,
     derive_truth,
     render_truth,
-    undamaged,
+    build_undamaged,
 )
 from topology.synthetic.spec import STORAGE_RANK
 
-RAILS = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=8)))
-PAIRS = undamaged(
-    build_wiring(FabricSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET))
+RAILS = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=8)))
+PAIRS = build_undamaged(
+    build_wiring(SyntheticSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET))
 )
-TREE = undamaged(build_wiring(FabricSpec(FabricKind.FAT_TREE, 16, radix=8)))
-ALL = [pytest.param(undamaged(build_wiring(spec)), id=title) for title, spec in SPECS.items()]
+TREE = build_undamaged(build_wiring(SyntheticSpec(FabricKind.FAT_TREE, 16, radix=8)))
+ALL = [pytest.param(build_undamaged(build_wiring(spec)), id=title) for title, spec in SPECS.items()]
 
 
 def domain_of(tree: TopologyTree, node: str) -> str | None:
@@ -53,7 +53,7 @@ def sizes(tree: TopologyTree) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("damaged", ALL)
-def test_it_nests_every_tier_in_the_next(damaged: Damaged) -> None:
+def test_it_nests_every_tier_in_the_next(damaged: DamagedFabric) -> None:
     tree = derive_truth(damaged)
     spec = damaged.wiring.spec
     has_top = spec.kind is FabricKind.DRAGONFLY_PLUS
@@ -63,7 +63,7 @@ def test_it_nests_every_tier_in_the_next(damaged: Damaged) -> None:
 
 
 @pytest.mark.parametrize("damaged", ALL)
-def test_it_puts_half_a_radix_of_hosts_under_every_full_leaf(damaged: Damaged) -> None:
+def test_it_puts_half_a_radix_of_hosts_under_every_full_leaf(damaged: DamagedFabric) -> None:
     tree = derive_truth(damaged)
     *full, last = sorted(sizes(tree)[tree.tiers.index("leaf")], reverse=True)
     half = damaged.wiring.spec.radix // 2
@@ -72,7 +72,7 @@ def test_it_puts_half_a_radix_of_hosts_under_every_full_leaf(damaged: Damaged) -
 
 
 @pytest.mark.parametrize("damaged", ALL)
-def test_it_lists_every_switch_but_storage_in_one_domain(damaged: Damaged) -> None:
+def test_it_lists_every_switch_but_storage_in_one_domain(damaged: DamagedFabric) -> None:
     listed = Counter(name for found in derive_truth(damaged).domains for name in found.switches)
     assert listed == Counter(
         switch.name for switch in damaged.wiring.switches if switch.rank != STORAGE_RANK
@@ -81,7 +81,7 @@ def test_it_lists_every_switch_but_storage_in_one_domain(damaged: Damaged) -> No
 
 def test_it_makes_domains_of_the_hosts_that_nvlink_joins() -> None:
     wiring = build_wiring(SPECS["NVLink domains below MLAG pairs"])
-    damaged = damage(wiring, FaultSpec(shuffle=True), seeded(1))
+    damaged = damage_fabric(wiring, FaultSpec(shuffle=True), seeded(1))
     tree = derive_truth(damaged)
     assert tree.tiers[0] == "nvlink"
     assert host_partitions(tree)[0] == {
@@ -93,11 +93,11 @@ def test_it_makes_domains_of_the_hosts_that_nvlink_joins() -> None:
 
 def test_it_lets_groups_of_a_dragonfly_meet_as_far_as_cables_between_them_lead() -> None:
     spec = SPECS["a dragonfly+ of four groups"]
-    apart = derive_truth(undamaged(build_wiring(replace(spec, islands=2))))
+    apart = derive_truth(build_undamaged(build_wiring(replace(spec, islands=2))))
     assert sizes(apart)[1:] == [[12, 16, 16, 16], [32]]
     roots = [found for found in apart.domains if found.parent is None]
     assert sorted(found.tier for found in roots) == [2, 2, 3]
-    assert derive_truth(undamaged(build_wiring(spec))).domains[-1].switches == ()
+    assert derive_truth(build_undamaged(build_wiring(spec))).domains[-1].switches == ()
 
 
 def test_it_joins_all_rails_and_both_of_a_pair_to_one_domain() -> None:
@@ -119,7 +119,7 @@ def test_it_joins_all_rails_and_both_of_a_pair_to_one_domain() -> None:
 )
 def test_it_partitions_all_nodes_whatever_breaks(seed: int, title: str, faults: FaultSpec) -> None:
     wiring = build_wiring(SPECS[title])
-    tree = derive_truth(damage(wiring, faults, seeded(seed)))
+    tree = derive_truth(damage_fabric(wiring, faults, seeded(seed)))
     assert all_nodes(tree) == tuple(sorted(host.name for host in wiring.hosts))
     for found in host_partitions(tree):
         assert sum(map(len, found)) == len(frozenset().union(*found))
@@ -162,7 +162,7 @@ def test_it_lets_a_leaf_group_without_up_links_stand_alone() -> None:
 
 
 def test_it_lets_a_leaf_group_tied_between_pods_stand_alone() -> None:
-    damaged = undamaged(build_wiring(SPECS["a fat tree of three tiers"]))
+    damaged = build_undamaged(build_wiring(SPECS["a fat tree of three tiers"]))
     tree = derive_truth(swap(damaged, ("leaf-p01-g01", "3"), ("leaf-p02-g03", "3")))
     assert parent_of(tree, "leaf-p01-g01") is None
     assert parent_of(tree, "leaf-p01-g02") == "spine-p01"
@@ -192,14 +192,14 @@ def test_it_leaves_lost_switches_out_of_the_domains() -> None:
 
 
 def test_it_places_nobody_when_every_cable_is_gone() -> None:
-    damaged = damage(TREE.wiring, FaultSpec(lose_links=1.0), seeded(0))
+    damaged = damage_fabric(TREE.wiring, FaultSpec(lose_links=1.0), seeded(0))
     tree = derive_truth(damaged)
     assert tree.domains == ()
     assert len(tree.unplaced) == 16
 
 
 def test_it_renders_the_tree_with_its_faults() -> None:
-    damaged = damage(TREE.wiring, FaultSpec(lose_links=0.01), seeded(1))
+    damaged = damage_fabric(TREE.wiring, FaultSpec(lose_links=0.01), seeded(1))
     tree = derive_truth(damaged)
     document = render_truth(tree, damaged.faults)
     (fault,) = damaged.faults
@@ -207,7 +207,7 @@ def test_it_renders_the_tree_with_its_faults() -> None:
         {
             "kind": "lost-link",
             "ports": [{"device": end.device, "port": end.port} for end in fault.ports],
-            "detectable": fault.detectable,
+            "detectable": fault.is_detectable,
         }
     ]
     assert parse_tree(document) == tree

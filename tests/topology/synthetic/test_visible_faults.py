@@ -17,21 +17,27 @@ from tests.topology.synthetic.fabrics import (
     swap,
 )
 from topology.model.facts import Medium
-from topology.synthetic import Damaged, FabricKind, FabricSpec, build_wiring, undamaged
-from topology.synthetic.visible_faults import Symmetry
-
-RAILS = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 16, rails=4, radix=8)))
-PAIRS = undamaged(
-    build_wiring(FabricSpec(FabricKind.DUAL_HOMED, 16, radix=8, medium=Medium.ETHERNET))
+from topology.synthetic import (
+    DamagedFabric,
+    FabricKind,
+    SyntheticSpec,
+    build_wiring,
+    build_undamaged,
 )
-TREE = undamaged(build_wiring(FabricSpec(FabricKind.FAT_TREE, 16, radix=8)))
-PARALLEL = undamaged(build_wiring(FabricSpec(FabricKind.FAT_TREE, 24, radix=16)))
+from topology.synthetic.visible_faults import SymmetryIndex
+
+RAILS = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=8)))
+PAIRS = build_undamaged(
+    build_wiring(SyntheticSpec(FabricKind.DUAL_HOMED, 16, radix=8, medium=Medium.ETHERNET))
+)
+TREE = build_undamaged(build_wiring(SyntheticSpec(FabricKind.FAT_TREE, 16, radix=8)))
+PARALLEL = build_undamaged(build_wiring(SyntheticSpec(FabricKind.FAT_TREE, 24, radix=16)))
 Ports = tuple[tuple[str, str], tuple[str, str]]
 
 
-def shows_swap(damaged: Damaged, ports: Ports) -> bool:
+def shows_swap(damaged: DamagedFabric, ports: Ports) -> bool:
     now = swap(damaged, *ports)
-    symmetry = Symmetry(now)
+    symmetry = SymmetryIndex(now)
     return any(symmetry.shows_misplaced(cable_of(now, *port)) for port in ports)
 
 
@@ -100,12 +106,12 @@ def shows_swap(damaged: Damaged, ports: Ports) -> bool:
         ),
     ],
 )
-def test_it_tells_which_swaps_show(*, damaged: Damaged, ports: Ports, is_seen: bool) -> None:
+def test_it_tells_which_swaps_show(*, damaged: DamagedFabric, ports: Ports, is_seen: bool) -> None:
     assert shows_swap(damaged, ports) is is_seen
 
 
 def test_it_takes_no_side_between_two_hosts_alone() -> None:
-    pair = undamaged(build_wiring(FabricSpec(FabricKind.RAIL, 2, rails=2, radix=8)))
+    pair = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 2, rails=2, radix=8)))
     assert not shows_swap(pair, (("node-0001", "mlx5_0/1"), ("node-0001", "mlx5_1/1")))
 
 
@@ -144,10 +150,10 @@ def test_it_lets_one_swap_hide_another() -> None:
     ],
 )
 def test_it_tells_which_lost_links_show(
-    *, damaged: Damaged, port: tuple[str, str], is_seen: bool
+    *, damaged: DamagedFabric, port: tuple[str, str], is_seen: bool
 ) -> None:
-    planned = cable_of(undamaged(damaged.wiring), *port)
-    assert Symmetry(cut(damaged, port)).shows_missing(planned) is is_seen
+    planned = cable_of(build_undamaged(damaged.wiring), *port)
+    assert SymmetryIndex(cut(damaged, port)).shows_missing(planned) is is_seen
 
 
 def test_it_misses_no_link_where_all_fellows_lost_theirs() -> None:
@@ -159,7 +165,7 @@ def test_it_misses_no_link_where_all_fellows_lost_theirs() -> None:
             if cable.low.port not in {"9", "13"} or cable.low.device.startswith("node-")
         ),
     )
-    assert not Symmetry(thin).shows_missing(cable_of(PARALLEL, "leaf-g01", "9"))
+    assert not SymmetryIndex(thin).shows_missing(cable_of(PARALLEL, "leaf-g01", "9"))
 
 
 @pytest.mark.parametrize(
@@ -179,5 +185,7 @@ def test_it_misses_no_link_where_all_fellows_lost_theirs() -> None:
         ),
     ],
 )
-def test_it_tells_which_lost_switches_show(*, damaged: Damaged, switch: str, is_seen: bool) -> None:
-    assert Symmetry(remove(damaged, switch)).shows_lost(switch) is is_seen
+def test_it_tells_which_lost_switches_show(
+    *, damaged: DamagedFabric, switch: str, is_seen: bool
+) -> None:
+    assert SymmetryIndex(remove(damaged, switch)).shows_lost(switch) is is_seen

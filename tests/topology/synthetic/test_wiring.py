@@ -8,7 +8,7 @@ from tests.topology.synthetic.fabrics import SPECS
 from topology.model.errors import ConfigError
 from topology.model.facts import Medium, PortName
 from topology.model.ids import parse_guid, parse_mac, parse_node_name
-from topology.synthetic import FabricKind, FabricSpec, NamePolicy, Wiring, build_wiring
+from topology.synthetic import FabricKind, SyntheticSpec, NamePolicy, Wiring, build_wiring
 from topology.synthetic.spec import SPINE_RANK
 from topology.synthetic.wiring import port_number, switch_port
 
@@ -41,7 +41,7 @@ def test_it_gives_half_the_ports_below_the_top_upwards_or_what_leaves_are_to_hav
     upward = Counter(low.device for low, high in wiring.cables if high.device not in leaves)
     for switch in wiring.switches:
         if 1 <= switch.rank < wiring.num_ranks:
-            ups = wiring.spec.ups if switch.rank == 1 else wiring.spec.radix // 2
+            ups = wiring.spec.num_uplinks if switch.rank == 1 else wiring.spec.radix // 2
             assert upward[switch.name] == ups
 
 
@@ -117,7 +117,7 @@ def test_it_joins_every_host_to_every_storage_leaf_once() -> None:
 
 @pytest.mark.parametrize("kind", list(FabricKind))
 def test_it_lets_no_cable_leave_an_island(kind: FabricKind) -> None:
-    spec = FabricSpec(kind, 60, rails=2, radix=8, islands=2)
+    spec = SyntheticSpec(kind, 60, rails=2, radix=8, islands=2)
     whole, cut = build_wiring(replace(spec, islands=0)), build_wiring(spec)
     pods = {switch.name: switch.path[:1] for switch in cut.switches}
     apart = sorted({pod for pod in pods.values() if pod})[-2:]
@@ -203,28 +203,28 @@ def test_it_gives_devices_unique_names_and_canonical_ids(wiring: Wiring) -> None
     ("spec", "num_by_rank"),
     [
         pytest.param(
-            FabricSpec(FabricKind.RAIL, 1024),
+            SyntheticSpec(FabricKind.RAIL, 1024),
             {1: 256, 2: 256, 3: 128},
             id="1024 hosts with eight rails fill eight pods",
         ),
         pytest.param(
-            FabricSpec(FabricKind.FAT_TREE, 2048),
+            SyntheticSpec(FabricKind.FAT_TREE, 2048),
             {1: 64, 2: 32},
             id="64 full leaves of 64 ports are the most that two tiers hold",
         ),
         pytest.param(
-            FabricSpec(FabricKind.FAT_TREE, 2049),
+            SyntheticSpec(FabricKind.FAT_TREE, 2049),
             {1: 65, 2: 96, 3: 64},
             id="one host more needs a third tier",
         ),
         pytest.param(
-            FabricSpec(FabricKind.FAT_TREE, 16, radix=16),
+            SyntheticSpec(FabricKind.FAT_TREE, 16, radix=16),
             {1: 2, 2: 2},
             id="two spines stand where one would do",
         ),
     ],
 )
-def test_it_takes_as_few_switches_as_fit(spec: FabricSpec, num_by_rank: dict[int, int]) -> None:
+def test_it_takes_as_few_switches_as_fit(spec: SyntheticSpec, num_by_rank: dict[int, int]) -> None:
     assert Counter(switch.rank for switch in build_wiring(spec).switches) == num_by_rank
 
 
@@ -262,7 +262,7 @@ def test_it_hides_places_behind_opaque_names() -> None:
 
 
 def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
-    spec = FabricSpec(FabricKind.FAT_TREE, 16, radix=8, tiers=4, names=NamePolicy.PLAIN)
+    spec = SyntheticSpec(FabricKind.FAT_TREE, 16, radix=8, tiers=4, names=NamePolicy.PLAIN)
     wiring = build_wiring(spec)
     assert wiring.num_ranks == 4
     assert len({switch.path[:1] for switch in wiring.switches if switch.rank == 1}) == 2
@@ -272,55 +272,63 @@ def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
     ("spec", "problem"),
     [
         pytest.param(
-            FabricSpec(FabricKind.FAT_TREE, 0), "at least one host, got 0", id="no host at all"
-        ),
-        pytest.param(FabricSpec(FabricKind.FAT_TREE, 8, radix=7), "even radix", id="an odd radix"),
-        pytest.param(FabricSpec(FabricKind.FAT_TREE, 8, radix=2), "or more, got 2", id="two ports"),
-        pytest.param(FabricSpec(FabricKind.RAIL, 8, rails=0), "one rail", id="no rail"),
-        pytest.param(FabricSpec(FabricKind.FAT_TREE, 8, tiers=1), "2 to 4", id="a single tier"),
-        pytest.param(FabricSpec(FabricKind.FAT_TREE, 8, tiers=5), "2 to 4", id="five tiers"),
-        pytest.param(
-            FabricSpec(FabricKind.FAT_TREE, 2049, tiers=2), "larger radix", id="too few tiers"
+            SyntheticSpec(FabricKind.FAT_TREE, 0), "at least one host, got 0", id="no host at all"
         ),
         pytest.param(
-            FabricSpec(FabricKind.RAIL, 64, rails=8, radix=8),
+            SyntheticSpec(FabricKind.FAT_TREE, 8, radix=7), "even radix", id="an odd radix"
+        ),
+        pytest.param(
+            SyntheticSpec(FabricKind.FAT_TREE, 8, radix=2), "or more, got 2", id="two ports"
+        ),
+        pytest.param(SyntheticSpec(FabricKind.RAIL, 8, rails=0), "one rail", id="no rail"),
+        pytest.param(SyntheticSpec(FabricKind.FAT_TREE, 8, tiers=1), "2 to 4", id="a single tier"),
+        pytest.param(SyntheticSpec(FabricKind.FAT_TREE, 8, tiers=5), "2 to 4", id="five tiers"),
+        pytest.param(
+            SyntheticSpec(FabricKind.FAT_TREE, 2049, tiers=2), "larger radix", id="too few tiers"
+        ),
+        pytest.param(
+            SyntheticSpec(FabricKind.RAIL, 64, rails=8, radix=8),
             "do not fit into 4 tiers",
             id="more rails than a spine has ports downwards",
         ),
         pytest.param(
-            FabricSpec(FabricKind.DRAGONFLY_PLUS, 8, tiers=3), "2 ranks", id="a dragonfly+ of three"
+            SyntheticSpec(FabricKind.DRAGONFLY_PLUS, 8, tiers=3),
+            "2 ranks",
+            id="a dragonfly+ of three",
         ),
         pytest.param(
-            FabricSpec(FabricKind.DRAGONFLY_PLUS, 41, radix=4),
+            SyntheticSpec(FabricKind.DRAGONFLY_PLUS, 41, radix=4),
             "do not reach each other",
             id="more groups than spines have ports",
         ),
         pytest.param(
-            FabricSpec(FabricKind.FAT_TREE, 8, storage_leaves=1),
+            SyntheticSpec(FabricKind.FAT_TREE, 8, storage_leaves=1),
             "fewer storage leaves",
             id="as many ports for storage as for jobs",
         ),
         pytest.param(
-            FabricSpec(FabricKind.RAIL, 8, peer_links=1), "only MLAG", id="peer links of rails"
+            SyntheticSpec(FabricKind.RAIL, 8, peer_links=1), "only MLAG", id="peer links of rails"
         ),
         pytest.param(
-            FabricSpec(FabricKind.RAIL, 8, uplinks=33), "1 to 32 up-links", id="too many up-links"
+            SyntheticSpec(FabricKind.RAIL, 8, uplinks=33),
+            "1 to 32 up-links",
+            id="too many up-links",
         ),
         pytest.param(
-            FabricSpec(FabricKind.RAIL, 8, nvlink_hosts=5), "evenly", id="cliques across leaves"
+            SyntheticSpec(FabricKind.RAIL, 8, nvlink_hosts=5), "evenly", id="cliques across leaves"
         ),
         pytest.param(
-            FabricSpec(FabricKind.RAIL, 8, islands=1), "1 pods", id="nothing to be apart from"
+            SyntheticSpec(FabricKind.RAIL, 8, islands=1), "1 pods", id="nothing to be apart from"
         ),
         pytest.param(
-            FabricSpec(FabricKind.RAIL, 8, medium=Medium.NVLINK), "NVLink", id="NVLink cables"
+            SyntheticSpec(FabricKind.RAIL, 8, medium=Medium.NVLINK), "NVLink", id="NVLink cables"
         ),
         pytest.param(
-            FabricSpec(FabricKind.RAIL, 8, rate_bps=123), "rate", id="a rate that no cable has"
+            SyntheticSpec(FabricKind.RAIL, 8, rate_bps=123), "rate", id="a rate that no cable has"
         ),
     ],
 )
-def test_it_refuses_what_cannot_be_built(spec: FabricSpec, problem: str) -> None:
+def test_it_refuses_what_cannot_be_built(spec: SyntheticSpec, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         build_wiring(spec)
 

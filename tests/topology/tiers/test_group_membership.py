@@ -2,25 +2,30 @@
 
 import pytest
 
-from topology.tiers.group_membership import Homes, attach, choose_homes, shared_groups
+from topology.tiers.group_membership import (
+    UnitAssignment,
+    absorb_minor_groups,
+    assign_units,
+    find_shared_groups,
+)
 
 Weights = dict[int, dict[int, int]]
 
 
-def homes(weights: Weights, *groups: tuple[int, ...]) -> Homes:
-    return choose_homes(groups, weights)
+def homes(weights: Weights, *groups: tuple[int, ...]) -> UnitAssignment:
+    return assign_units(groups, weights)
 
 
 def test_it_gives_a_unit_to_the_group_with_most_of_its_links() -> None:
     found = homes({1: {0: 3, 1: 1}, 2: {0: 1, 1: 4}}, (1,), (2,))
-    assert dict(found.home) == {0: 0, 1: 1}
+    assert dict(found.group_of_unit) == {0: 0, 1: 1}
     assert dict(found.margin) == {0: 0.5, 1: 0.6}
     assert found.ties == ()
 
 
 def test_it_gives_a_unit_with_equal_links_to_nobody() -> None:
     found = homes({1: {0: 2, 1: 4}, 2: {0: 2, 2: 4}}, (1,), (2,))
-    assert dict(found.home) == {1: 0, 2: 1}
+    assert dict(found.group_of_unit) == {1: 0, 2: 1}
     (tie,) = found.ties
     assert (tie.unit, tie.groups, tie.counts) == (0, ((1,), (2,)), (2, 2))
 
@@ -31,12 +36,12 @@ def test_it_doubts_a_home_that_a_switch_of_no_group_could_overturn() -> None:
     found = homes(weights, (1,), (2,), (3,))
     (tie,) = found.ties
     assert (tie.unit, tie.groups, tie.counts) == (0, ((1,), (2,), (3,)), (2, 1, 1))
-    assert dict(found.home) == {1: 0, 2: 1}
+    assert dict(found.group_of_unit) == {1: 0, 2: 1}
 
 
 def test_it_does_not_doubt_a_home_over_a_switch_that_has_none_of_the_rival_s_units() -> None:
     weights = {1: {0: 2, 1: 4}, 2: {0: 1, 2: 4}, 3: {0: 1, 1: 1}}
-    assert homes(weights, (1,), (2,), (3,)).home[0] == 0
+    assert homes(weights, (1,), (2,), (3,)).group_of_unit[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,7 @@ def test_it_does_not_doubt_a_home_over_a_switch_that_has_none_of_the_rival_s_uni
 )
 def test_it_joins(weights: Weights, min_owners: int, groups: list[tuple[int, ...]]) -> None:
     alone = [(switch,) for switch in weights]
-    assert attach(alone, weights, min_owners=min_owners) == groups
+    assert absorb_minor_groups(alone, weights, min_owners=min_owners) == groups
 
 
 def pods(guests: int) -> Weights:
@@ -94,7 +99,7 @@ def pods(guests: int) -> Weights:
     ],
 )
 def test_it_takes_for_shared_what_has_for_guests(guests: int, shared: set[int]) -> None:
-    assert shared_groups([(1,), (2,), (3,)], pods(guests)) == shared
+    assert find_shared_groups([(1,), (2,), (3,)], pods(guests)) == shared
 
 
 def test_it_takes_nothing_for_shared_where_groups_are_guests_of_each_other() -> None:
@@ -103,4 +108,4 @@ def test_it_takes_nothing_for_shared_where_groups_are_guests_of_each_other() -> 
         2: {0: 1, 1: 1, 2: 1, 3: 1},
         3: {2: 1, 3: 1, 4: 1, 5: 1},
     }
-    assert shared_groups([(1,), (2,), (3,)], ring) == set()
+    assert find_shared_groups([(1,), (2,), (3,)], ring) == set()

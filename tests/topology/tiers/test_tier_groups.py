@@ -12,7 +12,7 @@ from topology.planes.plane import Plane
 from topology.planes.port_set import PortSet
 from topology.tiers.ranks import rank_switches
 from topology.tiers.switch_overlap import Side, join_switches
-from topology.tiers.tier_groups import Grouping, group_switches
+from topology.tiers.tier_groups import TierGroups, group_switches
 
 Weights = dict[int, dict[int, int]]
 
@@ -148,7 +148,7 @@ def test_it_ranks_a_core_above_spines_despite_a_swapped_cable() -> None:
     assert ranks.rank[21] == 3
 
 
-def grouped(host_links: list[tuple[int, int]], switch_links: list[tuple[int, int]]) -> Grouping:
+def grouped(host_links: list[tuple[int, int]], switch_links: list[tuple[int, int]]) -> TierGroups:
     plane = plane_of(host_links, switch_links)
     return group_switches(plane, rank_switches(plane))
 

@@ -28,8 +28,10 @@ _MAX_COLUMNS: Final = 1000
 _DELIMITERS: Final = (",", ";", "\t")
 _MAX_LINES: Final = 64
 """Of one record: NetBox exports comments, which may hold line breaks."""
-ONE_PLUG: Final = "several ports on one side, as of a breakout cable: write one line per port"
-NO_PANEL: Final = "ends at a patch panel: write the cable from device to device"
+BREAKOUT_PROBLEM: Final = (
+    "several ports on one side, as of a breakout cable: write one line per port"
+)
+PANEL_PROBLEM: Final = "ends at a patch panel: write the cable from device to device"
 
 
 class _Layout(NamedTuple):
@@ -44,13 +46,13 @@ class _Layout(NamedTuple):
     """Index of the line after the header."""
 
 
-def is_table(lines: Sequence[str]) -> str:
+def detect_table_form(lines: Sequence[str]) -> str:
     """Return the form of a table by its header, empty where it has none that we know."""
-    layout = _layout(lines)
+    layout = _find_layout(lines)
     return layout.form if layout else ""
 
 
-def _layout(lines: Sequence[str]) -> _Layout | None:
+def _find_layout(lines: Sequence[str]) -> _Layout | None:
     """Return the columns that the first line with text names; `#` starts a comment."""
     at = next((k for k, line in enumerate(lines) if line.strip() and not _is_comment(line)), None)
     if at is None:
@@ -58,7 +60,7 @@ def _layout(lines: Sequence[str]) -> _Layout | None:
     for delimiter in _DELIMITERS:
         if lines[at].count(delimiter) > _MAX_COLUMNS:
             continue
-        titles = [_title(cell) for cell in _cells([lines[at]], delimiter) or ()]
+        titles = [_title(cell) for cell in _split_cells([lines[at]], delimiter) or ()]
         for form, wanted in _COLUMNS.items():
             if set(wanted) <= set(titles):
                 return _Layout(
@@ -80,7 +82,7 @@ def _title(cell: str) -> str:
     return re.sub(r"[\s_]+", " ", cell.strip().lower())
 
 
-def _cells(lines: Sequence[str], delimiter: str) -> list[str] | None:
+def _split_cells(lines: Sequence[str], delimiter: str) -> list[str] | None:
     """Return the cells of one record, None where csv refuses it."""
     text = [f"{line}\n" for line in lines]
     try:
@@ -89,9 +91,9 @@ def _cells(lines: Sequence[str], delimiter: str) -> list[str] | None:
         return None
 
 
-def read_table(lines: Sequence[str]) -> Iterator[PlannedCable | ParseError]:
+def parse_table(lines: Sequence[str]) -> Iterator[PlannedCable | ParseError]:
     """Yield what each record says; those that are no network cable, or going, are left out."""
-    layout = _layout(lines)
+    layout = _find_layout(lines)
     if layout is None:
         return
     at = layout.first
@@ -100,10 +102,10 @@ def read_table(lines: Sequence[str]) -> Iterator[PlannedCable | ParseError]:
             at += 1
             continue
         length = _record_length(lines, at)
-        cells = _cells(lines[at : at + length], layout.delimiter)
+        cells = _split_cells(lines[at : at + length], layout.delimiter)
         if (cells is None or len(cells) <= max(layout.ends)) and length > 1:
             length, cells = 1, None  # a stray quote must not cost the lines after it
-        row = _read_record(cells, layout, line=at + 1, text=lines[at])
+        row = _parse_record(cells, layout, line=at + 1, text=lines[at])
         if row is not None:
             yield row
         at += length
@@ -119,7 +121,7 @@ def _record_length(lines: Sequence[str], at: int) -> int:
     return 1
 
 
-def _read_record(
+def _parse_record(
     cells: list[str] | None, layout: _Layout, *, line: int, text: str
 ) -> PlannedCable | ParseError | None:
     if cells is None or len(cells) <= max(layout.ends):
@@ -127,20 +129,20 @@ def _read_record(
         return ParseError(f"expected {expected} columns or more", line=line, excerpt=text)
     types = {cells[at].strip() for at in layout.types if at < len(cells)}
     if types & _PANEL_TYPES:
-        return ParseError(NO_PANEL, line=line, excerpt=text)
-    if not types <= _NETWORK_TYPES or _is_going(cells, layout.status):
+        return ParseError(PANEL_PROBLEM, line=line, excerpt=text)
+    if not types <= _NETWORK_TYPES or _is_decommissioned(cells, layout.status):
         return None
     device_a, port_a, device_b, port_b = (cells[at].strip() for at in layout.ends)
     if layout.form != "csv" and any("," in port for port in (port_a, port_b)):
-        return ParseError(ONE_PLUG, line=line, excerpt=text)
+        return ParseError(BREAKOUT_PROBLEM, line=line, excerpt=text)
     return PlannedCable(device_a, port_a, device_b, port_b, line)
 
 
-def _is_going(cells: Sequence[str], status: int | None) -> bool:
+def _is_decommissioned(cells: Sequence[str], status: int | None) -> bool:
     """Whether the cable is to be taken out, so that both states are right."""
-    return status is not None and status < len(cells) and is_going(cells[status])
+    return status is not None and status < len(cells) and is_decommissioning(cells[status])
 
 
-def is_going(status: str) -> bool:
+def is_decommissioning(status: str) -> bool:
     """Whether a status of NetBox says that a cable is to be taken out."""
     return status.strip().lower() == "decommissioning"

@@ -52,7 +52,7 @@ def is_graph(text: str) -> bool:
     return _GRAPH.match(text, at) is not None
 
 
-def read_graph(text: str) -> Iterator[PlannedCable | ParseError]:
+def parse_graph(text: str) -> Iterator[PlannedCable | ParseError]:
     """Yield the cable of every edge, an error where it does not name a port at both ends."""
     tokens = list(_tokens(text))
     for at, token in enumerate(tokens):

@@ -21,16 +21,16 @@ from topology.model.cabling_plan import (
     JSON_FORM,
     CablingPlan,
     PlannedCable,
-    refuse_cable,
+    cable_error,
     show_cable,
 )
 from topology.model.errors import ParseError
-from topology.sources.cabling.csv_table import is_table, read_table
-from topology.sources.cabling.dot import is_graph, read_graph
-from topology.sources.cabling.ibdm import is_topology_file, read_topology_file
-from topology.sources.cabling.netbox import read_netbox
+from topology.sources.cabling.csv_table import detect_table_form, parse_table
+from topology.sources.cabling.dot import is_graph, parse_graph
+from topology.sources.cabling.ibdm import is_topology_file, parse_topology_file
+from topology.sources.cabling.netbox import parse_netbox
 
-Row = PlannedCable | ParseError
+CableOrError = PlannedCable | ParseError
 _End = tuple[str, str]
 _Ends = frozenset[_End]
 _MAX_NAME: Final = 255
@@ -53,30 +53,30 @@ def parse_cabling(raw: bytes, *, source: str = "") -> CablingPlan:
     errors: list[ParseError] = []
     for row in rows:
         if isinstance(row, ParseError):
-            errors.append(_located(row, source))
+            errors.append(_with_source(row, source))
             continue
-        problem = _problem(row, cables, taken)
+        problem = _add_cable(row, cables, taken)
         if problem:
-            errors.append(refuse_cable(row, problem, form=form, source=source))
+            errors.append(cable_error(row, problem, form=form, source=source))
     return CablingPlan(tuple(cables.values()), tuple(errors), form, source)
 
 
-def _rows(text: str) -> tuple[str, Iterator[Row]]:
+def _rows(text: str) -> tuple[str, Iterator[CableOrError]]:
     """Return (form, its rows); the form is empty where it is none that we know."""
     if text.lstrip().startswith(("{", "[")):
-        return JSON_FORM, read_netbox(text)
+        return JSON_FORM, parse_netbox(text)
     if is_graph(text):
-        return "dot", read_graph(text)
+        return "dot", parse_graph(text)
     lines = text.split("\n")
-    form = is_table(lines)
+    form = detect_table_form(lines)
     if form:
-        return form, read_table(lines)
+        return form, parse_table(lines)
     if is_topology_file(lines):
-        return "ibdm", read_topology_file(lines)
+        return "ibdm", parse_topology_file(lines)
     return "", iter([ParseError(_EXPECTED, line=1, excerpt=lines[0])])
 
 
-def _problem(
+def _add_cable(
     cable: PlannedCable, cables: dict[_Ends, PlannedCable], taken: dict[_End, PlannedCable]
 ) -> str:
     """Take in a cable, or return why it cannot count; empty where it does, or did before."""
@@ -98,5 +98,5 @@ def _problem(
     return ""
 
 
-def _located(problem: ParseError, source: str) -> ParseError:
+def _with_source(problem: ParseError, source: str) -> ParseError:
     return ParseError(problem.problem, source=source, line=problem.line, excerpt=problem.excerpt)

@@ -30,7 +30,7 @@ def _is_port(words: Sequence[str]) -> bool:
     return len(words) == _PORT_WORDS and _ARROW.fullmatch(words[1]) is not None
 
 
-def read_topology_file(lines: Sequence[str]) -> Iterator[PlannedCable | ParseError]:
+def parse_topology_file(lines: Sequence[str]) -> Iterator[PlannedCable | ParseError]:
     """Yield the cable of every port line; most cables come twice, once from either end."""
     system = ""
     for number, line in enumerate(lines, 1):

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from topology.model.cabling_plan import PlannedCable
 from topology.model.errors import ParseError
-from topology.sources.cabling.csv_table import NO_PANEL, ONE_PLUG, is_going
+from topology.sources.cabling.csv_table import PANEL_PROBLEM, BREAKOUT_PROBLEM, is_decommissioning
 
 _INTERFACE: Final = "dcim.interface"
 _PANEL_TYPES: Final = frozenset({"dcim.frontport", "dcim.rearport"})
@@ -25,7 +25,7 @@ class _End(NamedTuple):
     port: str
 
 
-def read_netbox(text: str) -> Iterator[PlannedCable | ParseError]:
+def parse_netbox(text: str) -> Iterator[PlannedCable | ParseError]:
     """Yield what each cable says; those that carry no network, or are going, are left out."""
     try:
         document = json.loads(text)
@@ -43,7 +43,7 @@ def read_netbox(text: str) -> Iterator[PlannedCable | ParseError]:
         return
     for number, cable in enumerate(listed, 1):
         try:
-            row = _read_cable(cable, number)
+            row = _parse_cable(cable, number)
         except ParseError as error:
             yield ParseError(f"cable {number}: {error.problem}", excerpt=error.excerpt)
             continue
@@ -51,23 +51,23 @@ def read_netbox(text: str) -> Iterator[PlannedCable | ParseError]:
             yield row
 
 
-def _read_cable(cable: object, number: int) -> PlannedCable | None:
+def _parse_cable(cable: object, number: int) -> PlannedCable | None:
     if not isinstance(cable, Mapping):
         raise ParseError(f"expected an object, got {type(cable).__name__}")
     status = cable.get("status")
     word = _field(status, "value") if isinstance(status, Mapping) else status
-    if isinstance(word, str) and is_going(word):
+    if isinstance(word, str) and is_decommissioning(word):
         return None
-    ends = [_read_end(cable, side) for side in ("a", "b")]
+    ends = [_parse_end(cable, side) for side in ("a", "b")]
     types = {end.type for end in ends}
     if types & _PANEL_TYPES:
-        raise ParseError(NO_PANEL)
+        raise ParseError(PANEL_PROBLEM)
     if types != {_INTERFACE}:
         return None
     return PlannedCable(ends[0].device, ends[0].port, ends[1].device, ends[1].port, number)
 
 
-def _read_end(cable: Mapping[str, Any], side: str) -> _End:
+def _parse_end(cable: Mapping[str, Any], side: str) -> _End:
     """Return one end; its names are empty where it is no interface.
 
     Raises:
@@ -76,7 +76,7 @@ def _read_end(cable: Mapping[str, Any], side: str) -> _End:
     listed = cable.get(f"{side}_terminations")
     if isinstance(listed, list):
         if len(listed) != 1:
-            raise ParseError(ONE_PLUG if listed else f"no end {side}")
+            raise ParseError(BREAKOUT_PROBLEM if listed else f"no end {side}")
         first = listed[0]
         kind, found = (
             (first.get("object_type"), first.get("object"))

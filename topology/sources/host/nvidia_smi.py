@@ -50,7 +50,7 @@ class Clique(NamedTuple):
     number: int
 
 
-class Cliques(NamedTuple):
+class NodeClique(NamedTuple):
     """What a node's GPUs say, together."""
 
     clique: Clique | None = None
@@ -85,20 +85,20 @@ def parse_gpu_fabrics(
     return tuple(gpus), tuple(errors)
 
 
-def derive_clique(gpus: Sequence[GpuFabric]) -> Cliques:
+def derive_clique(gpus: Sequence[GpuFabric]) -> NodeClique:
     """Return the domain that the GPUs with a completed registration agree on."""
     ready = [gpu for gpu in gpus if _is_ready(gpu)]
     late = [gpu for gpu in gpus if not _is_ready(gpu) and gpu.state not in _UNSUPPORTED]
     said = {_clique_of(gpu) for gpu in ready}
     if len(said) > 1:
         told = ", ".join(sorted(_name(one) if one else "none" for one in said))
-        return Cliques(note=f"the GPUs are in different NVLink domains, so in none: {told}")
+        return NodeClique(note=f"the GPUs are in different NVLink domains, so in none: {told}")
     states = ", ".join(sorted({f"{show(gpu.state)}/{show(gpu.status)}" for gpu in late}))
     note = f"{len(late)} of {len(gpus)} GPUs are not in their fabric: {states}" if late else ""
-    return Cliques(next(iter(said), None), is_settled=bool(ready) or not late, note=note)
+    return NodeClique(next(iter(said), None), is_settled=bool(ready) or not late, note=note)
 
 
-def port_of(clique: Clique) -> Port:
+def build_clique_port(clique: Clique) -> Port:
     """Return the port by which a node is in an NVLink domain, cabled to the domain as a switch."""
     domain = Neighbor(
         device_ids=(Id(IdKind.CHASSIS_ID, f"{clique.cluster}.{clique.number}", PORT_NAME),),

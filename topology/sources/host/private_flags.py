@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-_EATS_WHEN: Final[Mapping[str, str]] = MappingProxyType(
+_CONSUMES_LLDP_WHEN: Final[Mapping[str, str]] = MappingProxyType(
     {"fw-lldp-agent": "on", "enable-fw-lldp": "on", "disable-fw-lldp": "off"}
 )
 """The value at which the agent runs, by flag."""
@@ -24,6 +24,6 @@ def parse_firmware_lldp(text: str) -> bool | None:
     """Return whether the card eats LLDP frames; None where no flag of the text tells."""
     for line in text.splitlines():
         name, _, value = (part.strip() for part in line.rpartition(":"))
-        if name in _EATS_WHEN and value in _VALUES:
-            return value == _EATS_WHEN[name]
+        if name in _CONSUMES_LLDP_WHEN and value in _VALUES:
+            return value == _CONSUMES_LLDP_WHEN[name]
     return None

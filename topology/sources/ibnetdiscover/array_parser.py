@@ -19,19 +19,19 @@ from topology.sources.ibnetdiscover.byte_words import (
     WORD,
     Flags,
     Index,
-    NotPlain,
+    NonCanonicalInput,
     Window,
     Words,
     after_last,
     are_decimal,
-    bracketed,
-    byte,
+    parse_bracketed,
+    byte_at,
     last_tokens,
     num_digits_before,
-    require,
-    says,
-    short_hex,
-    skip,
+    require_all,
+    starts_with,
+    parse_short_hex,
+    drop_first,
 )
 from topology.sources.ibnetdiscover.columns import RATE_CODES, SWITCH, Columns
 from topology.sources.ibnetdiscover.line_parser import RATE
@@ -61,14 +61,14 @@ _MAX_RATES: Final = 64
 """Different rates in one piece; fabrics have a handful."""
 
 
-class _Nodes(NamedTuple):
+class _NodeHeads(NamedTuple):
     letters: NDArray[np.uint8]
     guids: Words
     text_starts: Index
     text_stops: Index
 
 
-class _Near(NamedTuple):
+class _NearEnds(NamedTuple):
     """The near ends of port lines."""
 
     numbers: NDArray[np.int16]
@@ -77,7 +77,7 @@ class _Near(NamedTuple):
     """Where the first quote stands, that of the peer."""
 
 
-class _Far(NamedTuple):
+class _FarEnds(NamedTuple):
     """The far ends of port lines."""
 
     letters: NDArray[np.uint8]
@@ -88,7 +88,7 @@ class _Far(NamedTuple):
     """Where the description starts."""
 
 
-def read_piece(dump: bytes, start: int, stop: int) -> Columns:
+def parse_chunk(dump: bytes, start: int, stop: int) -> Columns:
     """Return the nodes of a piece that starts and ends between records, in its order.
 
     Places of texts count from the start of the dump. Cost: O(characters), about 0.2 µs a line.
@@ -97,10 +97,10 @@ def read_piece(dump: bytes, start: int, stop: int) -> Columns:
         NotPlain: anything in it asks for care: an unusual line, an unknown rate, a port that
             stands twice, a GUID that is none.
     """
-    return _Piece(dump, start, stop).columns()
+    return _ChunkParser(dump, start, stop).columns()
 
 
-class _Piece:
+class _ChunkParser:
     """One piece while it is read."""
 
     def __init__(self, dump: bytes, start: int, stop: int) -> None:
@@ -112,7 +112,7 @@ class _Piece:
         self._characters = raw
         size = self._window.size
         if size and raw[size - 1] != _NEWLINE:
-            raise NotPlain
+            raise NonCanonicalInput
         ends = np.flatnonzero(raw[:size] == _NEWLINE)
         starts = np.empty_like(ends)
         starts[1:] = ends[:-1] + 1
@@ -122,18 +122,18 @@ class _Piece:
     def columns(self) -> Columns:
         """Return everything that the piece tells."""
         starts, ends = self._starts, self._ends
-        ports, heads, ids = self._split()
+        ports, heads, ids = self._split_lines()
         num_nodes = len(heads)
-        nodes = self._heads(starts[heads], ends[heads])
+        nodes = self._read_heads(starts[heads], ends[heads])
         ids_of = np.diff(self._num_before(_ID, heads), prepend=0)
-        images, device_ids = self._id_lines(
+        images, device_ids = self._read_id_lines(
             starts[ids], np.repeat(np.arange(num_nodes), ids_of), num_nodes
         )
         num_rows = np.diff(self._num_before(_PORT, heads), append=len(ports))
         owners = np.repeat(np.arange(num_nodes), num_rows)
-        near = self._near_ends(starts[ports])
-        far = self._far_ends(near.quotes)
-        text_stops, rates = self._tails(ends[ports], far.texts)
+        near = self._read_near_ends(starts[ports])
+        far = self._read_far_ends(near.quotes)
+        text_stops, rates = self._read_tails(ends[ports], far.texts)
         told = np.flatnonzero(near.guids)
         labels = told[nodes.letters[owners[told]] == SWITCH]
         near.guids[labels] = 0  # the first parentheses of a switch's port are a label
@@ -155,7 +155,7 @@ class _Piece:
             peer_stops=self._places(text_stops),
             rates=rates,
         )
-        return _sorted_ports(found, owners)
+        return _sort_ports(found, owners)
 
     def _num_before(self, kind: int, lines: Index) -> Index:
         """Return how many lines of a kind are before some of other kinds."""
@@ -164,38 +164,38 @@ class _Piece:
     def _places(self, at: Index) -> NDArray[np.uint32]:
         return (at + self._start).astype(np.uint32)
 
-    def _split(self) -> tuple[Index, Index, Index]:
+    def _split_lines(self) -> tuple[Index, Index, Index]:
         """Return the port lines, heads and id lines, if they are in an order that makes sense."""
         classes = self._classes
         if len(classes) and classes.max() == _ODD:
-            raise NotPlain
+            raise NonCanonicalInput
         ports, heads, ids = (np.flatnonzero(classes == one) for one in (_PORT, _HEAD, _ID))
         if len(ports):
             before = classes[ports - 1]
-            require((before == _PORT) | (before == _HEAD))
-            require(ports[:1] > 0)
+            require_all((before == _PORT) | (before == _HEAD))
+            require_all(ports[:1] > 0)
         if len(ids):
-            require(heads[-1:] > ids[-1] if len(heads) else ids < 0)  # no head would follow
+            require_all(heads[-1:] > ids[-1] if len(heads) else ids < 0)  # no head would follow
         return ports, heads, ids
 
-    def _heads(self, starts: Index, ends: Index) -> _Nodes:
+    def _read_heads(self, starts: Index, ends: Index) -> _NodeHeads:
         r"""Read `Ca\t1 "H-0002c90"\t\t# "n1 mlx5_0"`."""
         window = self._window
         words = window.words(starts)
         size = np.zeros_like(starts)
         for word in _HEAD_WORDS:
-            size[says(words, word)] = len(word)
-        require(size > 0)
+            size[starts_with(words, word)] = len(word)
+        require_all(size > 0)
         blanks = starts + size
         blanks += num_digits_before(window.words(blanks), " ", most=4)
         words = window.words(blanks)
-        letters = byte(words, 2)
-        require(says(words, ' "') & _IS_NODE[letters] & (byte(words, 3) == _HYPHEN))
+        letters = byte_at(words, 2)
+        require_all(starts_with(words, ' "') & _IS_NODE[letters] & (byte_at(words, 3) == _HYPHEN))
         at = blanks + len(' "S-')
         guids = window.guids(at)
         texts = at + GUID_DIGITS + len('"\t\t# "')
-        require(_is_somebody(guids) & window.says('"\t\t# "', at + GUID_DIGITS))
-        return _Nodes(letters.astype(np.uint8), guids, texts, self._last_quotes(texts, ends))
+        require_all(_is_real_guid(guids) & window.starts_with('"\t\t# "', at + GUID_DIGITS))
+        return _NodeHeads(letters.astype(np.uint8), guids, texts, self._last_quotes(texts, ends))
 
     def _last_quotes(self, starts: Index, ends: Index) -> Index:
         """Return where descriptions end: usually with the line, else at its last quote."""
@@ -210,74 +210,80 @@ class _Piece:
             is_found = after < WORD
             stops[left[is_found]] = (at + WORD - 1 - after)[is_found]
             left, at = left[~is_found], at[~is_found]
-        require(stops >= starts)
+        require_all(stops >= starts)
         if len(left):
-            raise NotPlain
+            raise NonCanonicalInput
         return stops
 
-    def _id_lines(self, starts: Index, owners: Index, num_nodes: int) -> tuple[Words, Words]:
+    def _read_id_lines(self, starts: Index, owners: Index, num_nodes: int) -> tuple[Words, Words]:
         """Return system image and device id of each node: `sysimgguid=0x2c90`."""
         window = self._window
         words = window.words(starts)
         images, device_ids = np.zeros(num_nodes, np.uint64), np.zeros(num_nodes, np.uint64)
         num_known = 0
         for word in _ID_WORDS:
-            found = np.flatnonzero(says(words, word[:WORD]))
+            found = np.flatnonzero(starts_with(words, word[:WORD]))
             if not len(found):
                 continue
             num_known += len(found)
             where, at = owners[found], starts[found] + WORD
             if word in _SHORT_WORDS:
                 rest = window.words(at)
-                require(says(rest, word[WORD:]))
-                rest = skip(rest, len(word) - WORD)
-                values, num_digits = short_hex(rest)
-                after = byte(rest, num_digits)
+                require_all(starts_with(rest, word[WORD:]))
+                rest = drop_first(rest, len(word) - WORD)
+                values, num_digits = parse_short_hex(rest)
+                after = byte_at(rest, num_digits)
             else:
-                require(window.says(word[WORD:], at))
+                require_all(window.starts_with(word[WORD:], at))
                 at += len(word) - WORD
                 values, num_digits = window.hex_runs(at)
                 after = self._characters[at + num_digits]
-            require((num_digits > 0) & _ENDS_ID[after])
-            require(where[1:] > where[:-1])  # of two lines the later would count
+            require_all((num_digits > 0) & _ENDS_ID[after])
+            require_all(where[1:] > where[:-1])  # of two lines the later would count
             if word == _IMAGE:
                 images[where] = values
             elif word == _DEVICE:
                 device_ids[where] = values
             elif word == _VENDOR:
                 later = found[found > 0]
-                require(owners[later] > owners[later - 1])  # it makes those before it void
+                require_all(owners[later] > owners[later - 1])  # it makes those before it void
         if num_known < len(starts):
-            raise NotPlain
-        return _known(images), device_ids
+            raise NonCanonicalInput
+        return _clear_unreal_guids(images), device_ids
 
-    def _near_ends(self, starts: Index) -> _Near:
+    def _read_near_ends(self, starts: Index) -> _NearEnds:
         r"""Read `[1](2c90) \t"` and `[1]\t"`."""
         words = self._window.words(starts)
-        port_numbers, num_digits = bracketed(skip(words, 1))
+        port_numbers, num_digits = parse_bracketed(drop_first(words, 1))
         after = starts + num_digits + len("[]")
-        is_bare = byte(words, num_digits + 2) == _TAB
-        require((byte(words, 0) == _OPEN) & (~is_bare | (byte(words, num_digits + 3) == _QUOTE)))
-        guids, quotes = self._guids_in_parentheses(after, ~is_bare, ') \t"')
-        return _Near(port_numbers, guids, quotes + is_bare)
+        is_bare = byte_at(words, num_digits + 2) == _TAB
+        require_all(
+            (byte_at(words, 0) == _OPEN) & (~is_bare | (byte_at(words, num_digits + 3) == _QUOTE))
+        )
+        guids, quotes = self._read_guids_in_parentheses(after, ~is_bare, ') \t"')
+        return _NearEnds(port_numbers, guids, quotes + is_bare)
 
-    def _far_ends(self, quotes: Index) -> _Far:
+    def _read_far_ends(self, quotes: Index) -> _FarEnds:
         r"""Read `"S-0002c90"[7]\t\t# "`, with `(2c90) ` or `lid 7 lmc 0 ` where they are told."""
         words = self._window.words(quotes)
-        letters = byte(words, 1)
-        require(_IS_NODE[letters] & (byte(words, 0) == _QUOTE) & (byte(words, 2) == _HYPHEN))
+        letters = byte_at(words, 1)
+        require_all(
+            _IS_NODE[letters] & (byte_at(words, 0) == _QUOTE) & (byte_at(words, 2) == _HYPHEN)
+        )
         peers = self._window.guids(quotes + len('"S-'))
         stops = quotes + len('"S-') + GUID_DIGITS
         words = self._window.words(stops)
-        port_numbers, num_digits = bracketed(skip(words, 2))
-        is_told = byte(words, num_digits + 3) == _LEFT
-        require(says(words, '"[') & _is_somebody(peers))
-        guids, at = self._guids_in_parentheses(stops + num_digits + 3, is_told, ") \t\t# ")
+        port_numbers, num_digits = parse_bracketed(drop_first(words, 2))
+        is_told = byte_at(words, num_digits + 3) == _LEFT
+        require_all(starts_with(words, '"[') & _is_real_guid(peers))
+        guids, at = self._read_guids_in_parentheses(stops + num_digits + 3, is_told, ") \t\t# ")
         at -= is_told * len("\t\t#")
         texts = self._skip_own_lids(at)
-        return _Far(letters.astype(np.uint8), peers, port_numbers, guids, texts)
+        return _FarEnds(letters.astype(np.uint8), peers, port_numbers, guids, texts)
 
-    def _guids_in_parentheses(self, at: Index, is_told: Flags, end: str) -> tuple[Words, Index]:
+    def _read_guids_in_parentheses(
+        self, at: Index, is_told: Flags, end: str
+    ) -> tuple[Words, Index]:
         """Read `(2c90)`.
 
         Args:
@@ -297,8 +303,8 @@ class _Piece:
         values, num_digits = self._window.hex_runs(starts)
         ends = starts + num_digits
         is_open = self._characters[starts - 1] == _LEFT
-        require(is_open & (num_digits > 0) & self._window.says(end, ends))
-        guids[where] = _known(values)
+        require_all(is_open & (num_digits > 0) & self._window.starts_with(end, ends))
+        guids[where] = _clear_unreal_guids(values)
         stops[where] = ends + len(end) - 1
         return guids, stops
 
@@ -306,52 +312,52 @@ class _Piece:
         r"""Return where descriptions start after `\t\t# "` or `\t\t# lid 7 lmc 0 "`."""
         window = self._window
         words = window.words(at)
-        is_text = byte(words, 4) == _QUOTE
+        is_text = byte_at(words, 4) == _QUOTE
         texts = at + len('\t\t# "')
         where = np.flatnonzero(~is_text)
-        require(says(words, "\t\t# "))
+        require_all(starts_with(words, "\t\t# "))
         if not len(where):
             return texts
-        require(says(words[where], "\t\t# lid "))
+        require_all(starts_with(words[where], "\t\t# lid "))
         lids = at[where] + WORD
         blanks = lids + num_digits_before(window.words(lids), " ", most=5)
         words = window.words(blanks)
-        num_digits = num_digits_before(skip(words, len(" lmc ")), " ", most=1)
+        num_digits = num_digits_before(drop_first(words, len(" lmc ")), " ", most=1)
         quotes = blanks + len(" lmc ") + num_digits + 1
-        require(says(words, " lmc ") & (self._characters[quotes] == _QUOTE))
+        require_all(starts_with(words, " lmc ") & (self._characters[quotes] == _QUOTE))
         texts[where] = quotes + 1
         return texts
 
-    def _tails(self, ends: Index, starts: Index) -> tuple[Index, NDArray[np.uint8]]:
+    def _read_tails(self, ends: Index, starts: Index) -> tuple[Index, NDArray[np.uint8]]:
         """Read `" lid 7 4xNDR` from the end; return where descriptions end, and rate codes."""
         window = self._window
         rates, size = last_tokens(window.words(ends - WORD), usual=len("4xNDR"))
         blanks = ends - size - 1
         lids, num_digits = last_tokens(window.words(blanks - WORD))
         stops = blanks - num_digits - len('" lid ')
-        is_lid = are_decimal(lids, num_digits) & window.says('" lid ', stops)
-        require(is_lid & (stops >= starts))
+        is_lid = are_decimal(lids, num_digits) & window.starts_with('" lid ', stops)
+        require_all(is_lid & (stops >= starts))
         return stops, _rates(rates)
 
 
-def _is_somebody(guids: Words) -> Flags:
+def _is_real_guid(guids: Words) -> Flags:
     found: Flags = guids + _ONE > _ONE  # neither all zeros nor all ones
     return found
 
 
-def _known(guids: Words) -> Words:
+def _clear_unreal_guids(guids: Words) -> Words:
     """Return GUIDs; all ones identify nobody, as all zeros do."""
     return np.where(guids == _ALL_ONES, np.uint64(0), guids)
 
 
-def _sorted_ports(found: Columns, owners: Index) -> Columns:
+def _sort_ports(found: Columns, owners: Index) -> Columns:
     """Return columns with the ports of each node ascending, as the tool prints them already."""
     places = (owners << 16) | found.numbers
     if (places[1:] > places[:-1]).all():
         return found
     order = np.argsort(places, kind="stable")
     places = places[order]
-    require(places[1:] > places[:-1])  # the first of two lines of one port would count
+    require_all(places[1:] > places[:-1])  # the first of two lines of one port would count
     at = Columns._fields.index("numbers")
     return Columns._make((*found[:at], *(column[order] for column in found[at:])))
 
@@ -366,7 +372,7 @@ def _rates(tokens: Words) -> NDArray[np.uint8]:
         is_same = tokens == tokens[at]
         codes[is_same] = _rate_code(int(tokens[at]).to_bytes(WORD, "little").rstrip(b"\0"))
         is_left &= ~is_same
-    raise NotPlain
+    raise NonCanonicalInput
 
 
 def _rate_code(token: bytes) -> int:
@@ -375,5 +381,5 @@ def _rate_code(token: bytes) -> int:
     spelled = "".join(part or "" for part in found.groups()) if found else ""
     rate = RATES_BPS.get(spelled)
     if rate is None and "?" not in spelled:
-        raise NotPlain
+        raise NonCanonicalInput
     return RATE_CODES[rate]

@@ -2,7 +2,7 @@
 
 Eight characters are one 64-bit word, so that a comparison or a digit's value costs one operation
 per word and not one per character. Every function takes a column of places and returns columns;
-what it cannot read it refuses by `NotPlain`, because nothing here may guess.
+what it cannot read it refuses by `NonCanonicalInput`, because nothing here may guess.
 
 Source of the word tricks: H. S. Warren, Hacker's Delight, 2nd ed., 6-1 (find a byte) and 2-18.
 """
@@ -27,7 +27,7 @@ WORD: Final = 8
 """Characters of a word."""
 
 
-class NotPlain(Exception):  # noqa: N818 - control flow among the fast readers, never an error
+class NonCanonicalInput(Exception):  # noqa: N818 - control flow among the fast readers, never an error
     """Something is not exactly as the tool prints it, so it is for the careful reader."""
 
 
@@ -80,16 +80,16 @@ class Window:
         """Return the eight characters from each place on, the first one lowest."""
         return self._words[at].view("<u8")
 
-    def says(self, word: str, at: Index) -> Flags:
+    def starts_with(self, word: str, at: Index) -> Flags:
         """Tell where a word of at most eight characters stands."""
-        return says(self.words(at), word)
+        return starts_with(self.words(at), word)
 
     def guids(self, at: Index) -> Words:
         """Return the values of GUIDs of 16 lower-case digits."""
         found = self._pairs[at].view("<u8")
         digits = _digits(found)
-        if np.bitwise_or.reduce(_odd(found, digits)):
-            raise NotPlain
+        if np.bitwise_or.reduce(_mark_non_hex(found, digits)):
+            raise NonCanonicalInput
         return _joined(_pack(digits))
 
     def hex_runs(self, at: Index) -> tuple[Words, Index]:
@@ -100,7 +100,7 @@ class Window:
         """
         found = self._pairs[at].view("<u8")
         digits = _digits(found)
-        odd = _odd(found, digits)
+        odd = _mark_non_hex(found, digits)
         equal = _equal_runs(digits, odd) if len(at) else None
         if equal is not None:
             return equal
@@ -113,17 +113,17 @@ class Window:
         return values, high + low
 
 
-def require(is_plain: Flags) -> None:
+def require_all(is_plain: Flags) -> None:
     """Refuse what is not plain at every place.
 
     Raises:
         NotPlain: somewhere it is not.
     """
     if np.count_nonzero(is_plain) < len(is_plain):  # much quicker than `all` on few places
-        raise NotPlain
+        raise NonCanonicalInput
 
 
-def says(words: Words, word: str) -> Flags:
+def starts_with(words: Words, word: str) -> Flags:
     """Tell which words start with at most eight characters."""
     mask, wanted = _masked(word)
     found: Flags = (words & mask) == wanted
@@ -136,13 +136,13 @@ def _masked(word: str) -> tuple[np.uint64, np.uint64]:
     return np.uint64(_KEEP[len(word)]), np.uint64(int.from_bytes(word.encode("ascii"), "little"))
 
 
-def byte(words: Words, at: int | Index) -> Words:
+def byte_at(words: Words, at: int | Index) -> Words:
     """Return the character at a place of each word."""
     shift = _SHIFTS[at] if isinstance(at, int) else (at << 3).astype(np.uint64)
     return (words >> shift) & _LOWEST
 
 
-def skip(words: Words, num_characters: int) -> Words:
+def drop_first(words: Words, num_characters: int) -> Words:
     """Return words without their first characters; the end is filled up with NUL."""
     return words >> _SHIFTS[num_characters]
 
@@ -163,25 +163,25 @@ def num_digits_before(words: Words, stop: str, most: int) -> Index:
     num_digits = (np.bitwise_count(lowest - np.uint64(1)) >> 3).astype(np.intp)
     kept = (words ^ _DIGIT) & ((lowest >> np.uint64(7)) - np.uint64(1))
     is_odd = ((kept + _NOT_A_DIGIT) | kept) & _HIGH
-    require((lowest != 0) & (num_digits > 0) & (num_digits <= most) & (is_odd == 0))
+    require_all((lowest != 0) & (num_digits > 0) & (num_digits <= most) & (is_odd == 0))
     return num_digits
 
 
-def bracketed(words: Words) -> tuple[NDArray[np.int16], Index]:
+def parse_bracketed(words: Words) -> tuple[NDArray[np.int16], Index]:
     """Return the number of one to three digits that each word starts with, and how many they are.
 
     Raises:
         NotPlain: a word without such a number and a closing bracket after it.
     """
     codes = _TWO_CHARACTERS[(words & np.uint64(0xFFFF)).astype(np.intp)]
-    require(codes >= 0)
+    require_all(codes >= 0)
     is_longer = codes >= _LONGER
     found = codes & np.int16(_LONGER - 1)
     num_digits = is_longer.astype(np.intp) + 1
-    open_still = np.flatnonzero(is_longer & (byte(words, 2) != ord("]")))
+    open_still = np.flatnonzero(is_longer & (byte_at(words, 2) != ord("]")))
     rest = words[open_still] >> np.uint64(2 * WORD)
     digits = (rest & np.uint64(0xFF)) - np.uint64(ord("0"))
-    require((digits <= _NINE) & (byte(rest, 1) == ord("]")))
+    require_all((digits <= _NINE) & (byte_at(rest, 1) == ord("]")))
     found[open_still] = found[open_still] * np.int16(10) + digits.astype(np.int16)
     num_digits[open_still] += 1
     return found, num_digits
@@ -204,13 +204,13 @@ _TWO_CHARACTERS: Final = _two_characters()
 """By two characters: a digit before a bracket; two digits, marked; or -1."""
 
 
-def short_hex(words: Words) -> tuple[Words, Index]:
+def parse_short_hex(words: Words) -> tuple[Words, Index]:
     """Return the value of the lower-case hex digits that each word starts with, and their number.
 
     More digits may follow where there are eight.
     """
     digits = _digits(words)
-    return _runs(digits, _odd(words, digits))
+    return _runs(digits, _mark_non_hex(words, digits))
 
 
 def _runs(digits: Words, odd: Words) -> tuple[Words, Index]:
@@ -237,7 +237,7 @@ def _equal_runs(digits: Words, odd: Words) -> tuple[Words, Index] | None:
     keep, low = _KEEP[size - WORD], odd[1::2]
     if np.bitwise_or.reduce(odd[0::2]) or np.bitwise_or.reduce(low & keep):
         return None
-    if size < GUID_DIGITS and not byte(low, size - WORD).min():
+    if size < GUID_DIGITS and not byte_at(low, size - WORD).min():
         return None
     digits[1::2] &= keep
     return _joined(_pack(digits)) >> _NIBBLES[GUID_DIGITS - size], np.full(len(low), size)
@@ -254,10 +254,10 @@ def last_tokens(words: Words, usual: int = 0) -> tuple[Words, Index]:
     Raises:
         NotPlain: a word without a blank, or with nothing after it.
     """
-    if usual and (byte(words, WORD - usual - 1) == ord(" ")).all():
-        return skip(words, WORD - usual), np.full(len(words), usual)
+    if usual and (byte_at(words, WORD - usual - 1) == ord(" ")).all():
+        return drop_first(words, WORD - usual), np.full(len(words), usual)
     size = after_last(words, " ")
-    require((size > 0) & (size < WORD))
+    require_all((size > 0) & (size < WORD))
     return words >> ((WORD - size) << 3).astype(np.uint64), size
 
 
@@ -298,7 +298,7 @@ def _digits(words: Words) -> Words:
     return (words & _NIBBLE) + _NINE * ((words >> np.uint64(6)) & _ONES)
 
 
-def _odd(words: Words, digits: Words) -> Words:
+def _mark_non_hex(words: Words, digits: Words) -> Words:
     """Return words whose bytes are 0 where the character is a lower-case hex digit."""
     is_letter = ((digits + _SIX) >> np.uint64(4)) & _ONES
     return ((digits + _DIGIT + is_letter * _LETTER) ^ words) | (digits & _UPPER)

@@ -13,21 +13,21 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from topology.model.facts import Parsed
-from topology.sources.ibnetdiscover.array_parser import read_piece
-from topology.sources.ibnetdiscover.byte_words import NotPlain
+from topology.model.facts import ParseResult
+from topology.sources.ibnetdiscover.array_parser import parse_chunk
+from topology.sources.ibnetdiscover.byte_words import NonCanonicalInput
 from topology.sources.ibnetdiscover.columns import (
     Columns,
     ColumnStore,
     SweepColumns,
-    Texts,
-    columns_of,
+    DescriptionText,
+    build_columns,
     split_last,
 )
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
-from topology.sources.ibnetdiscover.line_parser import LineReader
+from topology.sources.ibnetdiscover.line_parser import LineParser
 
-PIECE_BYTES: Final = 2 << 20
+CHUNK_BYTES: Final = 2 << 20
 """Arrays of its lines still fit into caches, and calls on them are few."""
 SMALLEST_BYTES: Final = 1 << 14
 """A refused piece of this size is not cut again: some 200 lines."""
@@ -36,7 +36,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _BETWEEN: Final = b"\n\n"
 
 
-class Piece(NamedTuple):
+class Chunk(NamedTuple):
     """A part of a dump, from one place to another."""
 
     start: int
@@ -49,11 +49,11 @@ class Piece(NamedTuple):
 class NumpyReader:
     """Reads whole dumps; the sizes are for tests."""
 
-    piece_bytes: int = PIECE_BYTES
+    chunk_bytes: int = CHUNK_BYTES
     smallest_bytes: int = SMALLEST_BYTES
 
-    def __call__(self, raw: bytes, source: str) -> Parsed:
-        """Return what `parse_ibnetdiscover` returns; its devices are a `SweptDevices`.
+    def __call__(self, raw: bytes, source: str) -> ParseResult:
+        """Return what `parse_ibnetdiscover` returns; its devices are a `JoinedSweep`.
 
         Cost: O(bytes), about 0.3 µs a line that is plain, memory 40 bytes a line.
         """
@@ -65,18 +65,18 @@ class NumpyReader:
             piece._replace(columns=store.add(piece.columns)) if piece.columns else piece
             for piece in self.read(dump, 0, len(dump))
         ]
-        joining = _join(dump, pieces, source)
-        while again := joining.repeated():
+        joining = _join_chunks(dump, pieces, source)
+        while again := joining.find_repeated():
             pieces = [
                 piece._replace(columns=None) if at in again else piece
                 for at, piece in enumerate(pieces)
             ]
-            joining = _join(dump, pieces, source)
+            joining = _join_chunks(dump, pieces, source)
         sweep = joining.finish(store)
         joining.reader.close(is_empty=not len(sweep))
-        return Parsed(SweptDevices(sweep), tuple(joining.reader.errors))
+        return ParseResult(SweptDevices(sweep), tuple(joining.reader.errors))
 
-    def read(self, dump: bytes, start: int, stop: int, *, size: int = 0) -> Iterator[Piece]:
+    def read(self, dump: bytes, start: int, stop: int, *, size: int = 0) -> Iterator[Chunk]:
         """Yield the pieces of a part of a dump, each read or refused.
 
         Args:
@@ -85,23 +85,23 @@ class NumpyReader:
             stop: where it ends.
             size: of pieces in bytes; 0 for the usual one.
         """
-        size = size or self.piece_bytes
-        for first, last in _cut(dump, start, stop, size=size):
+        size = size or self.chunk_bytes
+        for first, last in _split_chunks(dump, start, stop, size=size):
             try:
-                yield Piece(first, last, read_piece(dump, first, last))
-            except NotPlain:
+                yield Chunk(first, last, parse_chunk(dump, first, last))
+            except NonCanonicalInput:
                 yield from self._read_again(dump, first, last, size=size // _PARTS)
 
-    def _read_again(self, dump: bytes, start: int, stop: int, *, size: int) -> Iterator[Piece]:
+    def _read_again(self, dump: bytes, start: int, stop: int, *, size: int) -> Iterator[Chunk]:
         """Yield the pieces of a part that was refused as a whole."""
         is_small = size < self.smallest_bytes
-        if is_small or next(_cut(dump, start, stop, size=size)) == (start, stop):
-            yield Piece(start, stop, None)
+        if is_small or next(_split_chunks(dump, start, stop, size=size)) == (start, stop):
+            yield Chunk(start, stop, None)
         else:
             yield from self.read(dump, start, stop, size=size)
 
 
-def _cut(dump: bytes, start: int, stop: int, *, size: int) -> Iterator[tuple[int, int]]:
+def _split_chunks(dump: bytes, start: int, stop: int, *, size: int) -> Iterator[tuple[int, int]]:
     """Yield parts that end with a blank line after `size` bytes, or with the whole."""
     while start < stop:
         cut = dump.find(_BETWEEN, start + size, stop)
@@ -111,39 +111,39 @@ def _cut(dump: bytes, start: int, stop: int, *, size: int) -> Iterator[tuple[int
 
 
 @dataclass(slots=True)
-class _Joining:
+class _ChunkJoiner:
     """Pieces in their order, while they are put together."""
 
     dump: bytes
-    reader: LineReader
+    reader: LineParser
     parts: dict[int, Columns] = field(default_factory=dict)
     """By piece: its columns."""
-    open_piece: int | None = None
+    open_chunk: int | None = None
     """The piece whose last record would go on if lines without a head followed."""
 
-    def add(self, at: int, piece: Piece) -> None:
+    def add(self, at: int, piece: Chunk) -> None:
         columns = piece.columns
-        is_between = self.open_piece is not None or self.reader.is_between_records
+        is_between = self.open_chunk is not None or self.reader.is_between_records
         if columns is None or not is_between:
-            self._read(piece)
+            self._read_by_line(piece)
             return
         self.parts[at] = columns
         if len(columns.guids):
-            self.open_piece = at
+            self.open_chunk = at
 
-    def _read(self, piece: Piece) -> None:
+    def _read_by_line(self, piece: Chunk) -> None:
         """Read a piece with care; the record before it becomes the reader's own."""
-        if self.open_piece is not None:
-            rest, last = split_last(self.parts[self.open_piece])
-            self.parts[self.open_piece] = rest
-            self.reader.resume(*SweepColumns(last, Texts(self.dump)).records())
-            self.open_piece = None
+        if self.open_chunk is not None:
+            rest, last = split_last(self.parts[self.open_chunk])
+            self.parts[self.open_chunk] = rest
+            self.reader.resume(*SweepColumns(last, DescriptionText(self.dump)).records())
+            self.open_chunk = None
         text = self.dump[piece.start : piece.stop].decode("utf-8", "replace")
         self.reader.read(text, 1 + self.dump.count(b"\n", 0, piece.start))
 
-    def repeated(self) -> set[int]:
+    def find_repeated(self) -> set[int]:
         """Return the pieces that hold a node which stands twice."""
-        careful, _ = columns_of(self.reader.records.values(), Texts(self.dump))
+        careful, _ = build_columns(self.reader.records.values(), DescriptionText(self.dump))
         parts = [careful, *self.parts.values()]
         owners = np.repeat([-1, *self.parts], [len(part.guids) for part in parts])
         keys = np.empty(len(owners), [("guid", np.uint64), ("letter", np.uint8)])
@@ -157,16 +157,16 @@ class _Joining:
 
     def finish(self, store: ColumnStore) -> SweepColumns:
         """Return the whole sweep."""
-        texts = Texts(self.dump)
+        texts = DescriptionText(self.dump)
         if self.reader.records:
-            careful, texts = columns_of(self.reader.records.values(), texts)
+            careful, texts = build_columns(self.reader.records.values(), texts)
             self.parts[-1] = store.add(careful)
         return SweepColumns(store.join(list(self.parts.values())), texts)
 
 
-def _join(dump: bytes, pieces: Iterable[Piece], source: str) -> _Joining:
+def _join_chunks(dump: bytes, pieces: Iterable[Chunk], source: str) -> _ChunkJoiner:
     """Put pieces together, reading the refused ones with care."""
-    joining = _Joining(dump, LineReader(source))
+    joining = _ChunkJoiner(dump, LineParser(source))
     for at, piece in enumerate(pieces):
         joining.add(at, piece)
     return joining

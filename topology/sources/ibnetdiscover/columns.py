@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.sources.ibnetdiscover.devices import Key, Record, Row
+from topology.sources.ibnetdiscover.devices import Key, Record, PortLine
 from topology.sources.infiniband.node_names import (
     AGGREGATION_DEVID,
     RATES_BPS,
@@ -24,7 +24,7 @@ from topology.sources.infiniband.node_names import (
 
 Index: TypeAlias = NDArray[np.intp]
 Guids: TypeAlias = NDArray[np.uint64]
-Places: TypeAlias = NDArray[np.uint32]
+Offsets: TypeAlias = NDArray[np.uint32]
 """In a text, in bytes."""
 
 RATES: Final[tuple[int | None, ...]] = (None, *sorted(set(RATES_BPS.values())))
@@ -32,7 +32,7 @@ RATES: Final[tuple[int | None, ...]] = (None, *sorted(set(RATES_BPS.values())))
 RATE_CODES: Final = {rate: code for code, rate in enumerate(RATES)}
 SWITCH, HCA, ROUTER = b"SHR"
 """Letters of nodes, as numbers; small ones name a CA or router by a port GUID, as -p does."""
-NOBODY: Final = 0
+NO_GUID: Final = 0
 """Letter of the peer of a port that nobody answered on, and GUID where none is told."""
 
 
@@ -75,11 +75,11 @@ _TYPES: Final[tuple[type[np.generic], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class DescriptionText:
     """Descriptions by where they stand: in the dump, or in what follows it."""
 
     dump: bytes
-    more: bytes = b""
+    extra: bytes = b""
     """Descriptions that the careful reader found; their places count on from the dump's end."""
 
     def __getitem__(self, place: tuple[int, int]) -> str:
@@ -89,13 +89,13 @@ class Texts:
     def raw(self, start: int, stop: int) -> bytes:
         """Return the bytes between two places."""
         size = len(self.dump)
-        return self.dump[start:stop] if start < size else self.more[start - size : stop - size]
+        return self.dump[start:stop] if start < size else self.extra[start - size : stop - size]
 
 
 class SweepColumns:
     """A whole sweep: nodes sorted by GUID, and where the port lines of each are."""
 
-    def __init__(self, columns: Columns, texts: Texts) -> None:
+    def __init__(self, columns: Columns, texts: DescriptionText) -> None:
         """Sort the nodes; their port lines stay where they are."""
         self.columns = columns
         self.row_stops: Index = np.cumsum(columns.num_rows)
@@ -125,7 +125,7 @@ class SweepColumns:
         """Return which nodes are SHARP aggregation nodes: by device id and system image."""
         found = self.columns
         is_switch = found.letters == SWITCH
-        images = np.where(found.images == NOBODY, found.guids, found.images)[is_switch]
+        images = np.where(found.images == NO_GUID, found.guids, found.images)[is_switch]
         is_known = (found.letters == HCA) & (found.device_ids == AGGREGATION_DEVID)
         is_tied: NDArray[np.bool_] = is_known & np.isin(found.images, images)
         return is_tied
@@ -152,7 +152,7 @@ class SweepColumns:
         places: dict[bytes, int] = {}
         kept = bytearray()
 
-        def move(starts: Places, stops: Places) -> tuple[Places, Places]:
+        def move(starts: Offsets, stops: Offsets) -> tuple[Offsets, Offsets]:
             moved = array("I")
             for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
                 text = self.texts.raw(start, stop)
@@ -170,7 +170,7 @@ class SweepColumns:
         columns = Columns._make(np.array(column) for column in found)._replace(
             text_starts=own[0], text_stops=own[1], peer_starts=peers[0], peer_stops=peers[1]
         )
-        again = SweepColumns(columns, Texts(bytes(kept)))
+        again = SweepColumns(columns, DescriptionText(bytes(kept)))
         again.row_stops = self.row_stops
         return again
 
@@ -186,11 +186,11 @@ class SweepColumns:
     def records(self, nodes: Iterable[int] | None = None) -> Iterator[Record]:
         """Yield nodes as records, all of them or some."""
         chosen = range(len(self)) if nodes is None else nodes
-        guid_of = _Spelled()
+        guid_of = _GuidTexts()
         for node in chosen:
             yield self._record(node, guid_of)
 
-    def _record(self, node: int, guid_of: _Spelled) -> Record:
+    def _record(self, node: int, guid_of: _GuidTexts) -> Record:
         found = self.columns
         stop = int(self.row_stops[node])
         rows = slice(stop - int(found.num_rows[node]), stop)
@@ -200,12 +200,12 @@ class SweepColumns:
             image=guid_of[int(found.images[node])],
             device_id=int(found.device_ids[node]),
             description=self.description(node),
-            rows=dict(
+            fetch_rows=dict(
                 zip(found.numbers[rows].tolist(), self._rows(rows, guid_of), strict=True),
             ),
         )
 
-    def _rows(self, rows: slice, guid_of: _Spelled) -> Iterator[Row]:
+    def _rows(self, rows: slice, guid_of: _GuidTexts) -> Iterator[PortLine]:
         columns = [column[rows].tolist() for column in self.columns[NUM_NODE_COLUMNS + 1 :]]
         for own, letter, peer, number, far, start, stop, rate in zip(*columns, strict=True):
             key: Key | None = (chr(letter), guid_of[peer] or "") if letter else None
@@ -213,19 +213,21 @@ class SweepColumns:
             yield guid_of[own], key, (number, guid_of[far]), text, RATES[rate]
 
 
-class _Spelled(dict[int, str | None]):
+class _GuidTexts(dict[int, str | None]):
     """GUIDs as text; a sweep repeats every one of them."""
 
     def __missing__(self, guid: int) -> str | None:
-        found = self[guid] = f"{guid:016x}" if guid != NOBODY else None
+        found = self[guid] = f"{guid:016x}" if guid != NO_GUID else None
         return found
 
 
-def columns_of(records: Iterable[Record], texts: Texts) -> tuple[Columns, Texts]:
+def build_columns(
+    records: Iterable[Record], texts: DescriptionText
+) -> tuple[Columns, DescriptionText]:
     """Return records as columns, and the texts with their descriptions."""
     nodes: list[tuple[int, ...]] = []
     rows: list[tuple[int, ...]] = []
-    more = bytearray(texts.more)
+    more = bytearray(texts.extra)
     start = len(texts.dump)
 
     def note(text: str) -> tuple[int, int]:
@@ -236,22 +238,25 @@ def columns_of(records: Iterable[Record], texts: Texts) -> tuple[Columns, Texts]
     for record in records:
         place = note(record.description)
         ids = (ord(record.letter), _number(record.guid), _number(record.image), record.device_id)
-        nodes.append((*ids, *place, len(record.rows)))
-        for number, (own, key, far, text, rate) in sorted(record.rows.items()):
-            peer = (ord(key[0]), _number(key[1])) if key else (NOBODY, NOBODY)
+        nodes.append((*ids, *place, len(record.fetch_rows)))
+        for number, (own, key, far, text, rate) in sorted(record.fetch_rows.items()):
+            peer = (ord(key[0]), _number(key[1])) if key else (NO_GUID, NO_GUID)
             far_end = (far[0], _number(far[1]))
             rows.append((number, _number(own), *peer, *far_end, *note(text), RATE_CODES[rate]))
-    table = [*_turn(nodes, NUM_NODE_COLUMNS), *_turn(rows, len(_TYPES) - NUM_NODE_COLUMNS)]
+    table = [
+        *_transpose(nodes, NUM_NODE_COLUMNS),
+        *_transpose(rows, len(_TYPES) - NUM_NODE_COLUMNS),
+    ]
     typed = (np.array(column, kind) for column, kind in zip(table, _TYPES, strict=True))
-    return Columns._make(typed), Texts(texts.dump, bytes(more))
+    return Columns._make(typed), DescriptionText(texts.dump, bytes(more))
 
 
-def _turn(rows: list[tuple[int, ...]], width: int) -> list[tuple[int, ...]]:
+def _transpose(rows: list[tuple[int, ...]], width: int) -> list[tuple[int, ...]]:
     return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
 def _number(guid: str | None) -> int:
-    return int(guid, 16) if guid else NOBODY
+    return int(guid, 16) if guid else NO_GUID
 
 
 def split_last(columns: Columns) -> tuple[Columns, Columns]:
@@ -269,7 +274,7 @@ def _column(columns: Columns, at: int) -> NDArray[Any]:
     return column
 
 
-def _set_aside(size: int, kind: type[np.generic]) -> NDArray[Any]:
+def _reserve(size: int, kind: type[np.generic]) -> NDArray[Any]:
     """Return an array whose pages take memory once they are written.
 
     numpy's own large arrays ask for pages of 2 MiB, of which each would waste one in the middle.
@@ -288,7 +293,7 @@ class ColumnStore:
         """Set aside what a dump of so many bytes can hold."""
         most = [num_bytes // _MIN_HEAD_BYTES, num_bytes // _MIN_ROW_BYTES]
         self._whole = Columns._make(
-            _set_aside(most[at >= NUM_NODE_COLUMNS] + 1, kind) for at, kind in enumerate(_TYPES)
+            _reserve(most[at >= NUM_NODE_COLUMNS] + 1, kind) for at, kind in enumerate(_TYPES)
         )
         self._used = (0, 0)
 

@@ -28,7 +28,7 @@ Key: TypeAlias = tuple[str, str]
 which is all that the rows of -p tell of a CA or router."""
 FarPort: TypeAlias = tuple[int, str | None]
 """Number and port GUID."""
-Row: TypeAlias = tuple[str | None, Key | None, FarPort, str, int | None]
+PortLine: TypeAlias = tuple[str | None, Key | None, FarPort, str, int | None]
 """One port as read: its own GUID, the peer (None where nobody answered), the peer's port and
 description, the rate. A plain tuple: the garbage collector soon forgets those, named ones never."""
 
@@ -60,7 +60,7 @@ class Record:
     image: str | None = None
     device_id: int = 0
     description: str = ""
-    rows: dict[int, Row] = field(default_factory=dict)
+    fetch_rows: dict[int, PortLine] = field(default_factory=dict)
     """By port number, in no order."""
 
     @property
@@ -69,17 +69,17 @@ class Record:
         return self.letter, self.guid
 
 
-class Memo(dict[_KeyT, _ValueT]):
+class LazyDict(dict[_KeyT, _ValueT]):
     """Answers that are worked out once; a sweep repeats every GUID and name."""
 
     def __init__(self, answer: Callable[[_KeyT], _ValueT]) -> None:
         """Keep what works out an answer."""
         super().__init__()
-        self._answer = answer
+        self._compute = answer
 
     def __missing__(self, key: _KeyT) -> _ValueT:
         """Work out an answer for the first time."""
-        found = self[key] = self._answer(key)
+        found = self[key] = self._compute(key)
         return found
 
 
@@ -101,7 +101,7 @@ def _batches(ordered: Iterable[Record]) -> Iterator[list[Record]]:
     size = 0
     for record in ordered:
         batch.append(record)
-        size += len(record.rows) + 1
+        size += len(record.fetch_rows) + 1
         if size >= _BATCH:
             yield batch
             batch, size = [], 0
@@ -123,9 +123,9 @@ class DeviceBuilder:
         self._forget()
 
     def _forget(self) -> None:
-        self._node_ids = Memo(_node_ids)
-        self._hosts = Memo(host_name)
-        self._switches = Memo(switch_name)
+        self._node_ids = LazyDict(_node_ids)
+        self._hosts = LazyDict(host_name)
+        self._switches = LazyDict(switch_name)
 
     def build(self, records: Iterable[Record]) -> Iterator[Device]:
         """Yield the devices of records in their order; few of them are made at a time."""
@@ -137,13 +137,15 @@ class DeviceBuilder:
     def _devices(self, batch: list[Record]) -> Iterator[Device]:
         """Yield the devices of some records; all their ports are made at once."""
         numbers, rows = _sorted_rows(batch)
-        owners = list(chain.from_iterable(repeat(record.key, len(record.rows)) for record in batch))
+        owners = list(
+            chain.from_iterable(repeat(record.key, len(record.fetch_rows)) for record in batch)
+        )
         labels = [self._label(record) for record in batch]
         names = chain.from_iterable(
             _port_names(record, label) for record, label in zip(batch, labels, strict=True)
         )
         devices_rdma = chain.from_iterable(
-            repeat(label or None, len(record.rows))
+            repeat(label or None, len(record.fetch_rows))
             for record, label in zip(batch, labels, strict=True)
         )
         neighbors = self._neighbors(rows)
@@ -168,7 +170,7 @@ class DeviceBuilder:
         made = list(ports)
         start = 0
         for record in batch:
-            stop = start + len(record.rows)
+            stop = start + len(record.fetch_rows)
             yield self._device(record, tuple(made[start:stop]))
             start = stop
 
@@ -189,7 +191,7 @@ class DeviceBuilder:
     def _label(self, record: Record) -> str:
         return self._hosts[record.description][1] if record.letter in "Hh" else ""
 
-    def _neighbors(self, rows: list[Row]) -> list[tuple[Neighbor, ...]]:
+    def _neighbors(self, rows: list[PortLine]) -> list[tuple[Neighbor, ...]]:
         """Return what each port hears: one neighbor, or nothing where nobody answered."""
         nobody = ("S", "")
         peers = [row[1] or nobody for row in rows]
@@ -228,18 +230,18 @@ class DeviceBuilder:
         return _KINDS[key[0]]
 
 
-def _sorted_rows(batch: list[Record]) -> tuple[list[int], list[Row]]:
+def _sorted_rows(batch: list[Record]) -> tuple[list[int], list[PortLine]]:
     numbers: list[int] = []
-    rows: list[Row] = []
+    rows: list[PortLine] = []
     for record in batch:
-        ordered = sorted(record.rows)
+        ordered = sorted(record.fetch_rows)
         numbers += ordered
-        rows += map(record.rows.__getitem__, ordered)
+        rows += map(record.fetch_rows.__getitem__, ordered)
     return numbers, rows
 
 
 def _port_names(record: Record, label: str) -> list[str]:
-    numbers = [_NUMBERS[number] for number in sorted(record.rows)]
+    numbers = [_NUMBERS[number] for number in sorted(record.fetch_rows)]
     if record.letter not in "Hh":
         return numbers
     return [f"{label or record.guid}/{number}" for number in numbers]

@@ -9,7 +9,7 @@ from typing import Final, overload
 import numpy as np
 
 from topology.model.facts import Device
-from topology.model.lazy_rows import ActsAsTuple
+from topology.model.lazy_rows import LazyTuple
 from topology.sources.ibnetdiscover.columns import SweepColumns
 from topology.sources.ibnetdiscover.devices import DeviceBuilder
 from topology.sources.infiniband.node_names import host_names, switch_name
@@ -24,7 +24,7 @@ so many take some 70 MB. Those of a larger sweep are made for each who asks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SweptDevices(ActsAsTuple[Device]):
+class SweptDevices(LazyTuple[Device]):
     """The devices of a sweep, sorted by GUID; made when somebody looks at them."""
 
     sweep: SweepColumns

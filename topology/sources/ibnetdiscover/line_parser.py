@@ -15,7 +15,7 @@ from typing import Final
 
 from topology.model.errors import ParseError
 from topology.model.ids import parse_guid
-from topology.sources.ibnetdiscover.devices import FarPort, Key, Memo, Record, Row
+from topology.sources.ibnetdiscover.devices import FarPort, Key, LazyDict, Record, PortLine
 from topology.sources.infiniband.node_names import RATES_BPS
 
 _ID_LINE: Final = re.compile(
@@ -54,7 +54,7 @@ _LIST_ROW: Final = re.compile(r"(?:Ca|Switch|Rt)\s*:\s*0x[0-9a-fA-F]+\s+ports\b"
 _LIST: Final = "a node list of `ibnetdiscover -l`, -H, -S or -R"
 
 
-class LineReader:
+class LineParser:
     """Reads lines into records; the current one is what the last id lines or head opened."""
 
     def __init__(self, source: str) -> None:
@@ -66,7 +66,7 @@ class LineReader:
         """Another form of the tool's output that was seen, empty if none."""
         self._record: Record | None = None
         self._id_lines: dict[str, str] = {}
-        self._guids = Memo(parse_guid)
+        self._guids = LazyDict(parse_guid)
 
     @property
     def is_between_records(self) -> bool:
@@ -97,7 +97,7 @@ class LineReader:
         for number, full in enumerate(text.split("\n"), first):
             line = full.strip()
             if line:
-                readers.get(line[0], self._read_odd)(line, number)
+                readers.get(line[0], self._read_other_line)(line, number)
 
     def _read_comment(self, _line: str, _number: int) -> None:
         """Leave comments alone: when and from where it was swept tells no device."""
@@ -105,7 +105,7 @@ class LineReader:
     def _read_id_line(self, line: str, number: int) -> None:
         found = _ID_LINE.match(line)
         if found is None:
-            self._read_odd(line, number)
+            self._read_other_line(line, number)
             return
         key, value = found.groups()
         if self._record is not None or key == "vendid":
@@ -117,13 +117,13 @@ class LineReader:
             self._read_port_row(line, number)
             return
         if not _HEAD_WORD.match(line):
-            self._read_odd(line, number)
+            self._read_other_line(line, number)
             return
         self._record = None
         found = _HEAD.match(line)
         guid = self._guids[found[2]] if found else None
         if found is None or guid is None:
-            self._read_odd(line, number, "record head without a GUID")
+            self._read_other_line(line, number, "record head without a GUID")
             return
         quoted, rest = found[3], found[4]
         description = quoted if quoted is not None else _unquoted(_HEAD_TAIL.split(rest)[0])
@@ -163,7 +163,7 @@ class LineReader:
             port, own, letter, peer, peer_port, peer_guid, rest = found.groups()
             description, width, speed = _split_unquoted(rest)
         else:
-            self._read_odd(line, number, "port line without a peer")
+            self._read_other_line(line, number, "port line without a peer")
             return
         guid = self._guids[peer]
         record = self._record or self._recover()
@@ -190,9 +190,9 @@ class LineReader:
         texts = _row_texts(found[9], is_linked=found[6] is not None) if found else None
         guid = self._guids[found[3]] if found else None
         if found is None or texts is None or guid is None:
-            self._read_odd(line, number, "port row that is cut or damaged")
+            self._read_other_line(line, number, "port row that is cut or damaged")
             return
-        row: Row = (None, None, (0, None), "", None)
+        row: PortLine = (None, None, (0, None), "", None)
         if found[6] is not None:
             peer = self._guids[found[8]]
             if peer is None:
@@ -204,7 +204,7 @@ class LineReader:
         if not _add_row(record, int(found[2]), row):
             self.error("port has two peers, the first counts", number, line)
 
-    def _read_odd(self, line: str, number: int, problem: str = "unknown line") -> None:
+    def _read_other_line(self, line: str, number: int, problem: str = "unknown line") -> None:
         """Skip shell prompts and the lines of -g and -s; note other forms; else it is an error."""
         is_list = _LIST_ROW.match(line) is not None
         self.form = self.form or (_LIST if is_list else "")
@@ -213,15 +213,17 @@ class LineReader:
             self.error(problem, number, line)
 
 
-def _add_row(record: Record, port: int, row: Row) -> bool:
+def _add_row(record: Record, port: int, row: PortLine) -> bool:
     """Add a port, unless it is known; return whether what was known says the same cable."""
-    old = record.rows.setdefault(port, row)
+    old = record.fetch_rows.setdefault(port, row)
     if old[1] is None:
-        record.rows[port] = row
-    return old[1] is None or row[1] is None or bool(_spellings(old) & _spellings(row))
+        record.fetch_rows[port] = row
+    return (
+        old[1] is None or row[1] is None or bool(_far_end_spellings(old) & _far_end_spellings(row))
+    )
 
 
-def _spellings(row: Row) -> set[tuple[str, int]]:
+def _far_end_spellings(row: PortLine) -> set[tuple[str, int]]:
     """Return how a row's far end can be spelled: -p names CAs by the GUIDs of their ports."""
     number, port_guid = row[2]
     letter, guid = row[1] or ("", "")

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from topology.model.errors import ParseError
-from topology.model.facts import Device, Parsed
+from topology.model.facts import Device, ParseResult
 from topology.sources.ibnetdiscover.devices import build_devices
-from topology.sources.ibnetdiscover.line_parser import LineReader
+from topology.sources.ibnetdiscover.line_parser import LineParser
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.sources.infiniband.node_names import host_name, switch_name
 
 __all__ = [
-    "FastReader",
+    "FastParser",
     "host_name",
     "parse_ibnetdiscover",
     "parse_strictly",
@@ -25,11 +25,13 @@ __all__ = [
     "switch_name",
 ]
 
-FastReader: TypeAlias = Callable[[bytes, str], Parsed]
+FastParser: TypeAlias = Callable[[bytes, str], ParseResult]
 """Reads a dump, given with its name, to the same result."""
 
 
-def parse_ibnetdiscover(raw: bytes, *, source: str = "", fast: FastReader | None = None) -> Parsed:
+def parse_ibnetdiscover(
+    raw: bytes, *, source: str = "", fast: FastParser | None = None
+) -> ParseResult:
     """Return one device per record, sorted by GUID, and an error per bad line; never raises.
 
     Every CA is a device of its own: one HCA function, not a host. Both ends of a cable say what
@@ -46,14 +48,14 @@ def parse_ibnetdiscover(raw: bytes, *, source: str = "", fast: FastReader | None
     """
     if fast is not None:
         return fast(raw, source)
-    reader = LineReader(source)
+    reader = LineParser(source)
     reader.read(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
     reader.close(is_empty=not reader.records)
-    return Parsed(build_devices(reader.records), tuple(reader.errors))
+    return ParseResult(build_devices(reader.records), tuple(reader.errors))
 
 
 def parse_strictly(
-    raw: bytes, *, source: str = "", fast: FastReader | None = None
+    raw: bytes, *, source: str = "", fast: FastParser | None = None
 ) -> Sequence[Device]:
     """Return the devices of a dump without any bad line.
 

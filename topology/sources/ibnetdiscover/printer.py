@@ -87,8 +87,8 @@ def _record(device: Device, key: _Key, texts: Mapping[_Key, str]) -> Iterator[st
         yield f"devid={AGGREGATION_DEVID:#x}"
     for found in device.ids:
         if found.kind is IdKind.SYSTEM_IMAGE_GUID:
-            yield f"sysimgguid=0x{_short(found.value)}"
-    yield f"{own}=0x{_short(guid)}"
+            yield f"sysimgguid=0x{_strip_guid(found.value)}"
+    yield f"{own}=0x{_strip_guid(guid)}"
     ports = [line for port in device.ports for line in _port_line(port, letter, texts)]
     text = _one_line(texts[key])
     tail = " base port 0 lid 0 lmc 0" if letter == "S" else ""
@@ -102,7 +102,7 @@ def _port_line(port: Port, letter: str, texts: Mapping[_Key, str]) -> Iterator[s
     if number is None:
         return
     guid = _guid(port.ids, IdKind.PORT_GUID)
-    own = f"({_short(guid)}) " if guid and letter != "S" else ""
+    own = f"({_strip_guid(guid)}) " if guid and letter != "S" else ""
     local = "lid 0 lmc 0 " if letter != "S" else ""
     rate = _TOKENS.get(port.rate_bps or 0, "")
     for heard in port.neighbors:
@@ -111,7 +111,7 @@ def _port_line(port: Port, letter: str, texts: Mapping[_Key, str]) -> Iterator[s
         if peer is None or far is None:
             continue
         far_letter, far_guid = _letter(heard.kind), _guid(heard.port_ids, IdKind.PORT_GUID)
-        theirs = f"({_short(far_guid)}) " if far_guid else ""
+        theirs = f"({_strip_guid(far_guid)}) " if far_guid else ""
         text = _one_line(_peer_description(heard, (peer, far_letter), texts))
         yield (
             f'[{number}]{own}\t"{far_letter}-{peer}"[{far}]{theirs}\t\t'
@@ -188,7 +188,7 @@ def _guid(ids: Iterable[Id], kind: IdKind) -> str | None:
     return next((found.value for found in ids if found.kind is kind), None)
 
 
-def _short(guid: str) -> str:
+def _strip_guid(guid: str) -> str:
     """Return a GUID as the tool prints it outside of quotes."""
     return guid.lstrip("0")
 

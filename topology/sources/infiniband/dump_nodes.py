@@ -75,13 +75,13 @@ class IbNode:
     ports: dict[int, PortRow] = field(default_factory=dict)
 
 
-def rate_of(width: str, speed: str) -> int | None:
+def derive_rate_bps(width: str, speed: str) -> int | None:
     """Return bits per second of `4x` and `50`, None where either is not known."""
     lanes, lane = LANES.get(width), LANE_BPS.get(speed)
     return lanes * lane if lanes and lane else None
 
 
-def build_nodes(nodes: Mapping[str, IbNode]) -> tuple[Device, ...]:
+def build_node_devices(nodes: Mapping[str, IbNode]) -> tuple[Device, ...]:
     """Return one device per node, sorted by GUID. Cost: O(n log n) in ports."""
     images = {one.image or one.guid for one in nodes.values() if one.kind is DeviceKind.SWITCH}
     for node in nodes.values():

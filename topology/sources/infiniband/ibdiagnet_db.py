@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from topology.model.errors import ParseError
-from topology.model.facts import DeviceKind, Parsed, PortState
+from topology.model.facts import DeviceKind, ParseResult, PortState
 from topology.model.ids import parse_guid
 from topology.sources.infiniband.dump_nodes import (
     LANE_BPS,
@@ -23,7 +23,7 @@ from topology.sources.infiniband.dump_nodes import (
     FarEnd,
     IbNode,
     PortRow,
-    build_nodes,
+    build_node_devices,
 )
 
 Row: TypeAlias = tuple[int, str, Mapping[str, str]]
@@ -50,12 +50,12 @@ _STATE_DOWN: Final = 1
 _UP: Final = PortRow(PortState.UP)
 
 
-def parse_ibdiagnet_db(raw: bytes, *, source: str = "") -> Parsed:
+def parse_ibdiagnet_db(raw: bytes, *, source: str = "") -> ParseResult:
     """Return one device per node, sorted by GUID, and an error per bad line; never raises.
 
     Ports without a cable are told too, as down. Cost: O(lines).
     """
-    reader = _Reader(source)
+    reader = _DbParser(source)
     sections = reader.sections(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
     for name in (_NODES, _PORTS, _LINKS):
         if name not in sections:
@@ -66,10 +66,10 @@ def parse_ibdiagnet_db(raw: bytes, *, source: str = "") -> Parsed:
         reader.read_port(row)
     for row in sections.get(_LINKS, ()):
         reader.read_link(row)
-    return Parsed(build_nodes(reader.nodes), tuple(reader.errors))
+    return ParseResult(build_node_devices(reader.nodes), tuple(reader.errors))
 
 
-class _Reader:
+class _DbParser:
     """Nodes as the rows tell them."""
 
     def __init__(self, source: str) -> None:

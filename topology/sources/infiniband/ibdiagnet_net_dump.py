@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from topology.model.errors import ParseError
-from topology.model.facts import DeviceKind, Parsed, PortState
+from topology.model.facts import DeviceKind, ParseResult, PortState
 from topology.model.ids import parse_guid
 from topology.sources.infiniband.dump_nodes import (
     LANE_BPS,
@@ -22,8 +22,8 @@ from topology.sources.infiniband.dump_nodes import (
     FarEnd,
     IbNode,
     PortRow,
-    build_nodes,
-    rate_of,
+    build_node_devices,
+    derive_rate_bps,
 )
 from topology.sources.infiniband.node_names import AGGREGATION_TEXT
 
@@ -41,7 +41,7 @@ _DOWN: Final = "DOWN"
 _CAS: Final = frozenset({DeviceKind.HOST, DeviceKind.AGGREGATION})
 
 
-class _Row(NamedTuple):
+class _SwitchPortRow(NamedTuple):
     """A port of a switch as its row tells it."""
 
     line: int
@@ -50,28 +50,28 @@ class _Row(NamedTuple):
     values: dict[str, str]
 
 
-def parse_ibdiagnet_net_dump(raw: bytes, *, source: str = "") -> Parsed:
+def parse_ibdiagnet_net_dump(raw: bytes, *, source: str = "") -> ParseResult:
     """Return one device per switch and CA, sorted by GUID, and an error per bad line; never raises.
 
     Cost: O(lines).
     """
-    reader = _Reader(source)
+    reader = _NetDumpParser(source)
     for number, full in enumerate(raw.decode("utf-8", "replace").split("\n"), 1):
         line = full.strip().removeprefix("\ufeff")
         if line:
             reader.read(line, number)
-    return Parsed(build_nodes(reader.finish()), tuple(reader.errors))
+    return ParseResult(build_node_devices(reader.finish()), tuple(reader.errors))
 
 
-class _Reader:
+class _NetDumpParser:
     """Switches as their tables tell them."""
 
     def __init__(self, source: str) -> None:
         self.errors: list[ParseError] = []
         self._source = source
         self._nodes: dict[str, IbNode] = {}
-        self._rows: dict[str, list[_Row]] = {}
-        self._open: list[_Row] | None = None
+        self._rows: dict[str, list[_SwitchPortRow]] = {}
+        self._open: list[_SwitchPortRow] | None = None
         self._columns: tuple[str, ...] = _COLUMNS
 
     def read(self, line: str, number: int) -> None:
@@ -92,7 +92,7 @@ class _Reader:
         if len(words) < len(self._columns) - 1 or not _NUMBER.match(values[_PORT]):
             self._error("row that is cut or damaged", number, line)
             return
-        self._open.append(_Row(number, line, int(values[_PORT]), values))
+        self._open.append(_SwitchPortRow(number, line, int(values[_PORT]), values))
 
     def _read_comment(self, line: str) -> None:
         """Take the names of a table's columns; all other comments tell no port."""
@@ -133,19 +133,19 @@ class _Reader:
         self._nodes.setdefault(guid, IbNode(guid, DeviceKind.SWITCH, description))
         self._open = self._rows.setdefault(guid, [])
 
-    def _port(self, row: _Row, numbers: dict[str, dict[str, int]]) -> PortRow:
+    def _port(self, row: _SwitchPortRow, numbers: dict[str, dict[str, int]]) -> PortRow:
         values = row.values
         if values[_STATE].upper() == _DOWN:
             return PortRow(PortState.DOWN)
         width, speed = values[_WIDTH], values[_SPEED]
-        rate = rate_of(width, speed)
+        rate = derive_rate_bps(width, speed)
         if rate is None and width and speed and (width in LANES or speed in LANE_BPS):
             problem = "unknown link rate, the link counts without one"
             self._error(problem, row.line, f"{width} {speed}")
         far = self._far(row, numbers)
         return PortRow(PortState.UP, rate, None, far)
 
-    def _far(self, row: _Row, numbers: dict[str, dict[str, int]]) -> FarEnd | None:
+    def _far(self, row: _SwitchPortRow, numbers: dict[str, dict[str, int]]) -> FarEnd | None:
         text, label = row.values[_FAR_GUID], row.values[_FAR_LABEL]
         description = _bare(row.values.get(_FAR_TEXT, ""))
         guid = parse_guid(text)
@@ -165,7 +165,7 @@ class _Reader:
         self.errors.append(ParseError(problem, source=self._source, line=line, excerpt=excerpt))
 
 
-def _numbers(rows: list[_Row]) -> dict[str, int]:
+def _numbers(rows: list[_SwitchPortRow]) -> dict[str, int]:
     """Return the numbers of ports by their labels; a label that two ports have tells neither."""
     counts = Counter(row.values[_LABEL] for row in rows)
     return {row.values[_LABEL]: row.number for row in rows if counts[row.values[_LABEL]] == 1}

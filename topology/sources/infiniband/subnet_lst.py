@@ -14,9 +14,15 @@ import re
 from typing import Final
 
 from topology.model.errors import ParseError
-from topology.model.facts import DeviceKind, Parsed, PortState
+from topology.model.facts import DeviceKind, ParseResult, PortState
 from topology.model.ids import parse_guid
-from topology.sources.infiniband.dump_nodes import FarEnd, IbNode, PortRow, build_nodes, rate_of
+from topology.sources.infiniband.dump_nodes import (
+    FarEnd,
+    IbNode,
+    PortRow,
+    build_node_devices,
+    derive_rate_bps,
+)
 
 _HEX: Final = "[0-9A-Fa-f]"
 # A description has at most 64 bytes, so none can hold what looks like the other end of a cable.
@@ -39,20 +45,20 @@ _UNKNOWN: Final = "??"
 _DOWN: Final = "DWN"
 
 
-def parse_subnet_lst(raw: bytes, *, source: str = "") -> Parsed:
+def parse_subnet_lst(raw: bytes, *, source: str = "") -> ParseResult:
     """Return one device per node, sorted by GUID, and an error per bad line; never raises.
 
     Cost: O(lines).
     """
-    reader = _Reader(source)
+    reader = _SubnetLstParser(source)
     for number, line in enumerate(raw.decode("utf-8", "replace").split("\n"), 1):
         text = line.strip().removeprefix("\ufeff")
         if text and not text.startswith("#"):
             reader.read(text, number)
-    return Parsed(build_nodes(reader.nodes), tuple(reader.errors))
+    return ParseResult(build_node_devices(reader.nodes), tuple(reader.errors))
 
 
-class _Reader:
+class _SubnetLstParser:
     """Nodes as the lines tell them."""
 
     def __init__(self, source: str) -> None:
@@ -68,7 +74,7 @@ class _Reader:
             self._error("unknown line" if found is None else "end without a GUID", number, line)
             return
         width, state, speed = found.groups()[14:]
-        rate = rate_of(width, speed)
+        rate = derive_rate_bps(width, speed)
         if rate is None and _UNKNOWN not in (width, speed):
             self._error(
                 "unknown link rate, the link counts without one", number, f"{width} {speed}"

@@ -36,7 +36,7 @@ _PORT_FILE: Final = re.compile(r"ports/([0-9]{1,3})/")
 _NUMA_NODE: Final = re.compile(r"-?[0-9]{1,5}")
 
 
-class RdmaOfNet(NamedTuple):
+class InterfaceRdma(NamedTuple):
     """The RDMA device of a network interface."""
 
     rdma_device: str
@@ -51,7 +51,7 @@ class IbSysfs:
     devices: tuple[Device, ...] = ()
     """One host without a name; none where the node has no HCA."""
     errors: tuple[ParseError, ...] = ()
-    rdma_of_net: Mapping[str, RdmaOfNet] = field(default_factory=dict)
+    rdma_by_interface: Mapping[str, InterfaceRdma] = field(default_factory=dict)
     """By network interface, of HCAs with an Ethernet port."""
 
 
@@ -63,7 +63,7 @@ def parse_ib_sysfs(files: Mapping[str, str], *, source: str = "") -> IbSysfs:
             `NAME/device/net` lists interfaces, one a line; `NAME/device/physfn` marks a VF.
         source: prefix of the paths in errors.
     """
-    reader = _Reader(files, source)
+    reader = _SysfsParser(files, source)
     names = sorted({path.partition("/")[0] for path in files}, key=natural_key)
     hcas = [
         name
@@ -74,11 +74,11 @@ def parse_ib_sysfs(files: Mapping[str, str], *, source: str = "") -> IbSysfs:
         return IbSysfs()
     ids: set[Id] = set()
     ports: list[Port] = []
-    rdma_of_net: dict[str, RdmaOfNet] = {}
+    rdma_of_net: dict[str, InterfaceRdma] = {}
     for name in hcas:
         ids.update(reader.device_ids(name))
         ports.extend(reader.ports(name))
-        rdma_of_net.update(reader.nets(name))
+        rdma_of_net.update(reader.interfaces(name))
     host = Device(
         kind=DeviceKind.HOST,
         name="",
@@ -88,7 +88,7 @@ def parse_ib_sysfs(files: Mapping[str, str], *, source: str = "") -> IbSysfs:
     return IbSysfs((host,), tuple(reader.errors), rdma_of_net)
 
 
-class _Reader:
+class _SysfsParser:
     """Reads single fields, and remembers which were bad."""
 
     def __init__(self, files: Mapping[str, str], source: str) -> None:
@@ -116,7 +116,7 @@ class _Reader:
             if self._link_layer(name, number) is Medium.INFINIBAND:
                 yield self._port(name, number, node_guid)
 
-    def nets(self, name: str) -> Iterator[tuple[str, RdmaOfNet]]:
+    def interfaces(self, name: str) -> Iterator[tuple[str, InterfaceRdma]]:
         """Yield the interfaces of an HCA that has an Ethernet port."""
         layers = [
             self._files.get(f"{name}/ports/{k}/link_layer", "") for k in self._port_numbers(name)
@@ -126,7 +126,7 @@ class _Reader:
         found = self._match(f"{name}/device/numa_node", _NUMA_NODE)
         numa_node = int(found[0]) if found and int(found[0]) >= 0 else None
         for net in self._files.get(f"{name}/device/net", "").split():
-            yield net, RdmaOfNet(name, numa_node)
+            yield net, InterfaceRdma(name, numa_node)
 
     def _port_numbers(self, name: str) -> list[int]:
         return sorted(self._numbers.get(name, ()))

@@ -28,7 +28,7 @@ class SentId(NamedTuple):
 
 def chassis_ids(sent: SentId, addresses: Iterable[str]) -> tuple[Id, ...]:
     """Return chassis id and management addresses, sorted, without those that identify nothing."""
-    usable = (usable_ip(text) for text in addresses)
+    usable = (parse_usable_ip(text) for text in addresses)
     ids = {Id(IdKind.IP, address) for address in usable if address}
     value, subtype = _canonical(sent)
     if value:
@@ -59,7 +59,7 @@ def port_name(sent: SentId, description: str) -> str:
     return (text if is_name else "") or description or text
 
 
-def usable_ip(text: str) -> str | None:
+def parse_usable_ip(text: str) -> str | None:
     """Return an address in canonical form; None where it is none or nobody's alone."""
     try:
         address = ipaddress.ip_address(text.strip())
@@ -83,7 +83,7 @@ def _canonical(sent: SentId) -> tuple[str, str]:
     subtype, text = sent.subtype, sent.text.strip()
     if subtype == "mac" and (mac := parse_mac(text)):
         return mac, subtype
-    if subtype == "ip" and (address := usable_ip(text)):
+    if subtype == "ip" and (address := parse_usable_ip(text)):
         return address, subtype
     if subtype in _TEXT_SUBTYPES:
         return text, subtype

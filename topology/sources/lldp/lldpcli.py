@@ -21,7 +21,7 @@ from topology.model.ids import Id, IdKind, natural_key
 from topology.sources.lldp.ids import SentId, chassis_ids, port_ids, port_name
 from topology.sources.lldp.lldpcli_keyvalue import parse_keyvalue
 
-_ASK: Final = "ask lldpcli for -f json0"
+_JSON0_ADVICE: Final = "ask lldpcli for -f json0"
 _FORMS: Final = (
     (re.compile(r"<\?xml|<lldp"), "lldpcli's xml"),
     (re.compile(r"local-chassis\.[^\n]*="), "lldpcli's keyvalue of `show chassis`"),
@@ -59,18 +59,18 @@ def parse_neighbors(raw: bytes, *, source: str = "") -> LldpNeighbors:
     that speaks several protocols. `{"lldp":[{}]}` is nobody there, which is no error.
     """
     try:
-        form, entries, errors = _read_neighbors(raw, source)
+        form, entries, errors = _parse_forms(raw, source)
     except ParseError as refused:
-        return LldpNeighbors(errors=(_located(refused, source),))
+        return LldpNeighbors(errors=(_with_source(refused, source),))
     ports: dict[str, list[Neighbor]] = {}
     for name, entry in entries:
         try:
             neighbor = _neighbor(name, entry)
         except ParseError as refused:
-            errors.append(_located(refused, source))
+            errors.append(_with_source(refused, source))
             continue
         if neighbor is not None:
-            ports.setdefault(_clean(name), []).append(neighbor)
+            ports.setdefault(_replace_surrogates(name), []).append(neighbor)
     ordered = sorted(ports, key=lambda name: (natural_key(name), name))
     return LldpNeighbors(tuple((name, tuple(ports[name])) for name in ordered), tuple(errors), form)
 
@@ -81,7 +81,7 @@ def parse_chassis(raw: bytes, *, source: str = "") -> tuple[Device | None, tuple
         text, errors = _decode(raw, source)
         chassis = _local_chassis(_parse_json(text))
     except ParseError as refused:
-        return None, (_located(refused, source),)
+        return None, (_with_source(refused, source),)
     ids = set(_device_ids(chassis.fields))
     if chassis.name:
         ids.add(Id(IdKind.HOSTNAME, chassis.name))
@@ -97,7 +97,7 @@ def parse_chassis(raw: bytes, *, source: str = "") -> tuple[Device | None, tuple
     return device, tuple(errors)
 
 
-def _read_neighbors(
+def _parse_forms(
     raw: bytes, source: str
 ) -> tuple[str, Iterable[tuple[object, object]], list[ParseError]]:
     """Return the form, every (port name, entry) and what was wrong on the way.
@@ -108,19 +108,23 @@ def _read_neighbors(
     text, errors = _decode(raw, source)
     if _KEYVALUE.match(text.lstrip()):
         read = parse_keyvalue(text)
-        return "keyvalue", read.entries, [*errors, *(_located(one, source) for one in read.errors)]
+        return (
+            "keyvalue",
+            read.entries,
+            [*errors, *(_with_source(one, source) for one in read.errors)],
+        )
     form, entries = _entries(_parse_json(text))
     return form, entries, errors
 
 
-def _located(error: ParseError, source: str) -> ParseError:
+def _with_source(error: ParseError, source: str) -> ParseError:
     return ParseError(error.problem, source=source, line=error.line, excerpt=error.excerpt)
 
 
 def _local_chassis(document: dict[str, Any]) -> _Chassis:
     local = _first(document.get("local-chassis"))
     if not isinstance(local, dict):
-        raise ParseError(f"no local-chassis: expected `show chassis`, {_ASK}")
+        raise ParseError(f"no local-chassis: expected `show chassis`, {_JSON0_ADVICE}")
     return _chassis(local.get("chassis"))
 
 
@@ -147,18 +151,18 @@ def _parse_json(text: str) -> dict[str, Any]:
     """
     for pattern, form in _FORMS:
         if pattern.match(text.lstrip()):
-            raise ParseError(f"this is {form}: {_ASK}")
+            raise ParseError(f"this is {form}: {_JSON0_ADVICE}")
     try:
         # json0 prints the byte 0x1F unescaped, which strict reading refuses.
         document = json.loads(text, strict=False)
     except json.JSONDecodeError as error:
         excerpt = text[max(error.pos - 20, 0) : error.pos + 40]
-        problem = f"no JSON ({error.msg}): {_ASK}"
+        problem = f"no JSON ({error.msg}): {_JSON0_ADVICE}"
         raise ParseError(problem, line=error.lineno, excerpt=excerpt) from error
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"no JSON of lldpcli: {_ASK}", excerpt=text[:80]) from error
+        raise ParseError(f"no JSON of lldpcli: {_JSON0_ADVICE}", excerpt=text[:80]) from error
     if not isinstance(document, dict):
-        raise ParseError(f"expected an object with lldp: {_ASK}", excerpt=text[:80])
+        raise ParseError(f"expected an object with lldp: {_JSON0_ADVICE}", excerpt=text[:80])
     return document
 
 
@@ -184,7 +188,7 @@ def _entries(document: dict[str, Any]) -> tuple[str, list[tuple[object, object]]
             for found in _items(root)
             for pair in (found.items() if isinstance(found, dict) else [(None, found)])
         ]
-    raise ParseError(f"no lldp: expected `show neighbors details`, {_ASK}")
+    raise ParseError(f"no lldp: expected `show neighbors details`, {_JSON0_ADVICE}")
 
 
 def _items(part: dict[str, Any]) -> list[Any]:
@@ -243,7 +247,7 @@ def _chassis(found: object) -> _Chassis:
     name, fields = next(iter(found.items()))
     if not isinstance(fields, dict):
         raise ParseError("chassis is no object")
-    return _Chassis(_clean(name), fields)
+    return _Chassis(_replace_surrogates(name), fields)
 
 
 def _device_ids(fields: dict[str, Any]) -> tuple[Id, ...]:
@@ -278,9 +282,9 @@ def _texts(fields: dict[str, Any], key: str) -> list[str]:
     found = fields.get(key)
     items = found if isinstance(found, list) else [found]
     leaves = (item.get("value") if isinstance(item, dict) else item for item in items)
-    return [_clean(leaf) for leaf in leaves if isinstance(leaf, str)]
+    return [_replace_surrogates(leaf) for leaf in leaves if isinstance(leaf, str)]
 
 
-def _clean(text: object) -> str:
+def _replace_surrogates(text: object) -> str:
     """Return text that can be encoded: JSON escapes may spell half a character."""
     return _SURROGATES.sub("\ufffd", str(text))

@@ -49,12 +49,12 @@ def parse_keyvalue(text: str) -> KeyValues:
         if word == "via" or port not in open_entries:
             open_entries[port] = {}
             entries.append((port, open_entries[port]))
-        _keep(open_entries[port], word, path, found["value"])
+        _store_value(open_entries[port], word, path, found["value"])
         is_spread = path.endswith("descr")
     return KeyValues(entries, errors)
 
 
-def _keep(entry: dict[str, Any], word: str, path: str, value: str) -> None:
+def _store_value(entry: dict[str, Any], word: str, path: str, value: str) -> None:
     if word == "via":
         entry["via"] = value
     elif word in ("chassis", "port"):

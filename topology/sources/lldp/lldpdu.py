@@ -115,22 +115,22 @@ def parse_frame(raw: bytes, *, source: str = "") -> Frame:
     try:
         vlan, body = _payload(raw)
     except ParseError as refused:
-        return Frame(None, (_located(refused, source),))
+        return Frame(None, (_with_source(refused, source),))
     tlvs, errors = _walk(body)
     try:
         chassis_id, port_id, ttl_s = _mandatory(tlvs)
     except ParseError as refused:
-        return Frame(None, tuple(_located(error, source) for error in (*errors, refused)))
+        return Frame(None, tuple(_with_source(error, source) for error in (*errors, refused)))
     pdu = Lldpdu(chassis_id, port_id, ttl_s, vlan)
     for tlv in tlvs[len(_MANDATORY) :] if ttl_s else ():  # a shutdown LLDPDU says no more
         try:
             pdu = _with_tlv(pdu, tlv)
         except ParseError as refused:
             errors.append(refused)
-    return Frame(pdu, tuple(_located(error, source) for error in errors))
+    return Frame(pdu, tuple(_with_source(error, source) for error in errors))
 
 
-def _located(error: ParseError, source: str) -> ParseError:
+def _with_source(error: ParseError, source: str) -> ParseError:
     return ParseError(error.problem, source=source, excerpt=error.excerpt)
 
 
@@ -163,13 +163,13 @@ def _walk(body: bytes) -> tuple[list[_Tlv], list[ParseError]]:
         head = int.from_bytes(body[at : at + 2], "big")
         kind, end = head >> 9, at + 2 + (head & 0x1FF)
         if kind == _END:
-            return tlvs, ([_refusal("End TLV with a value", body[at:end])] if head else [])
+            return tlvs, ([_tlv_error("End TLV with a value", body[at:end])] if head else [])
         if end > len(body):
             problem = f"TLV of type {kind} at byte {at} runs past the frame"
-            return tlvs, [_refusal(problem, body[at:])]
+            return tlvs, [_tlv_error(problem, body[at:])]
         tlvs.append(_Tlv(kind, body[at + 2 : end], at))
         at = end
-    return tlvs, [_refusal("no End TLV", body[at:])]
+    return tlvs, [_tlv_error("no End TLV", body[at:])]
 
 
 def _mandatory(tlvs: Sequence[_Tlv]) -> tuple[bytes, bytes, int]:
@@ -190,9 +190,9 @@ def _mandatory(tlvs: Sequence[_Tlv]) -> tuple[bytes, bytes, int]:
     for tlv in (chassis, port):
         is_id = len(tlv.value) in _ID_LENGTHS and 0 < tlv.value[0] <= len(_CHASSIS_WORDS)
         if not is_id:
-            raise _refusal(f"no {_MANDATORY[tlv.kind]}", tlv.value)
+            raise _tlv_error(f"no {_MANDATORY[tlv.kind]}", tlv.value)
     if len(ttl.value) < 2:  # noqa: PLR2004 - a 16-bit number; more is ignored
-        raise _refusal("no TTL", ttl.value)
+        raise _tlv_error("no TTL", ttl.value)
     return chassis.value, port.value, int.from_bytes(ttl.value[:2], "big")
 
 
@@ -214,7 +214,7 @@ def _with_tlv(pdu: Lldpdu, tlv: _Tlv) -> Lldpdu:
 def _with_organisational(pdu: Lldpdu, tlv: _Tlv) -> Lldpdu:
     name, value = tlv.value[:_NAME_BYTES], tlv.value[_NAME_BYTES:]
     if len(name) < _NAME_BYTES:
-        raise _short(tlv)
+        raise _too_short_error(tlv)
     if name == _PVID:
         return replace(pdu, pvid=_number(tlv, value, 2))
     if name in _AGGREGATION:
@@ -230,7 +230,7 @@ def _aggregation(tlv: _Tlv, value: bytes) -> Aggregation:
 
 def _number(tlv: _Tlv, value: bytes, length: int) -> int:
     if len(value) < length:
-        raise _short(tlv)
+        raise _too_short_error(tlv)
     return int.from_bytes(value[:length], "big")
 
 
@@ -239,16 +239,16 @@ def _address(tlv: _Tlv) -> tuple[str, ...]:
     length = tlv.value[0] if tlv.value else 0
     # The interface's numbering and number follow the address.
     if length < 2 or len(tlv.value) < 1 + length + 5:  # noqa: PLR2004 - a family and an address
-        raise _short(tlv)
+        raise _too_short_error(tlv)
     family, address = tlv.value[1], tlv.value[2 : 1 + length]
     return (str(ip_address(address)),) if _IP_BYTES.get(family) == len(address) else ()
 
 
-def _short(tlv: _Tlv) -> ParseError:
-    return _refusal(f"TLV of type {tlv.kind} at byte {tlv.offset} is too short", tlv.value)
+def _too_short_error(tlv: _Tlv) -> ParseError:
+    return _tlv_error(f"TLV of type {tlv.kind} at byte {tlv.offset} is too short", tlv.value)
 
 
-def _refusal(problem: str, value: bytes) -> ParseError:
+def _tlv_error(problem: str, value: bytes) -> ParseError:
     return ParseError(problem, excerpt=value[:16].hex(" "))
 
 

@@ -50,15 +50,15 @@ def parse_saved_frames(raw: bytes, *, source: str = "") -> SavedFrames:
     A frame that cannot be read costs itself, a record that is cut the rest of the file.
     """
     if raw[:6] in GROUPS:
-        return _told([raw], [], source)
+        return _decode_frames([raw], [], source)
     order = _ORDERS.get(raw[:4])
     if order is None:
-        return _refused("not a pcap file; of a pcapng one, tshark -F pcap makes one", source)
+        return _refuse("not a pcap file; of a pcapng one, tshark -F pcap makes one", source)
     if len(raw) < _HEAD_BYTES:
-        return _refused("cut within its header", source)
+        return _refuse("cut within its header", source)
     (link,) = struct.unpack_from(f"{order}I", raw, 20)
     if link & 0xFFFF != _ETHERNET:
-        return _refused(f"link type {link & 0xFFFF} is not Ethernet", source)
+        return _refuse(f"link type {link & 0xFFFF} is not Ethernet", source)
     frames: list[bytes] = []
     at = _HEAD_BYTES
     while at + _RECORD_BYTES <= len(raw):
@@ -66,14 +66,14 @@ def parse_saved_frames(raw: bytes, *, source: str = "") -> SavedFrames:
         frames.append(raw[at + _RECORD_BYTES : at + _RECORD_BYTES + length])
         at += _RECORD_BYTES + length
     problems = [] if at == len(raw) else [ParseError("the last frame is cut", source=source)]
-    return _told(frames, problems, source)
+    return _decode_frames(frames, problems, source)
 
 
-def _refused(problem: str, source: str) -> SavedFrames:
+def _refuse(problem: str, source: str) -> SavedFrames:
     return SavedFrames(errors=(ParseError(problem, source=source),))
 
 
-def _told(frames: list[bytes], problems: list[ParseError], source: str) -> SavedFrames:
+def _decode_frames(frames: list[bytes], problems: list[ParseError], source: str) -> SavedFrames:
     neighbors: dict[Neighbor, None] = {}
     errors: list[ParseError] = []
     num_lldp = 0

@@ -18,7 +18,7 @@ from topology.model.ids import Id, IdKind, parse_mac
 from topology.sources.lldp.ids import SentId, chassis_ids, port_ids
 from topology.sources.lldp_mib.tables import RawId
 
-UNTOLD: Final = 0
+UNKNOWN_SUBTYPE: Final = 0
 """No subtype: reserved on the wire, so the table lacks that column or it was not walked."""
 PORT_MAC: Final = 3
 PORT_IFNAME: Final = 5
@@ -35,24 +35,24 @@ _MAC_BYTES: Final = 6
 _ADDRESS_BYTES: Final = {1: 4, 2: 16}  # by IANA's number of the family
 
 
-def text_of(raw: bytes) -> str:
+def decode_text(raw: bytes) -> str:
     """Return octets as text, cut at the first NUL as C does; bytes that are not UTF-8 replaced."""
     return raw.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-def mac_of(raw: bytes) -> str | None:
+def decode_mac(raw: bytes) -> str | None:
     """Return the MAC that octets are or, as some agents have it, that they spell."""
-    return parse_mac(raw.hex(":") if len(raw) == _MAC_BYTES else text_of(raw))
+    return parse_mac(raw.hex(":") if len(raw) == _MAC_BYTES else decode_text(raw))
 
 
-def sent_port(port: RawId) -> SentId:
+def decode_port_id(port: RawId) -> SentId:
     """Return a port id in the words of lldpcli."""
-    return _sent(port, _PORT_WORDS)
+    return _decode_id(port, _PORT_WORDS)
 
 
 def port_ids_of(port: RawId) -> tuple[Id, ...]:
     """Return what a port id identifies, sorted."""
-    sent = sent_port(port)
+    sent = decode_port_id(port)
     mac = _spelled_mac(sent)
     found = {Id(IdKind.PORT_ID, mac, "mac"), Id(IdKind.MAC, mac)} if mac else set()
     return tuple(sorted({*port_ids(sent), *found}))
@@ -60,18 +60,18 @@ def port_ids_of(port: RawId) -> tuple[Id, ...]:
 
 def chassis_ids_of(chassis: RawId, addresses: Iterable[str]) -> tuple[Id, ...]:
     """Return what a chassis id and management addresses identify, sorted."""
-    sent = _sent(chassis, _CHASSIS_WORDS)
+    sent = _decode_id(chassis, _CHASSIS_WORDS)
     mac = _spelled_mac(sent)
     found = {Id(IdKind.CHASSIS_ID, mac, "mac")} if mac else set()
     return tuple(sorted({*chassis_ids(sent, addresses), *found}))
 
 
-def _sent(found: RawId, words: Mapping[int, str]) -> SentId:
+def _decode_id(found: RawId, words: Mapping[int, str]) -> SentId:
     """Return an id in the words of lldpcli; six octets that are no text are a MAC, whatever said.
 
     Six printable ones are a name, such as `eth100`, unless their subtype is that of MACs.
     """
-    text = text_of(found.raw)
+    text = decode_text(found.raw)
     is_text = text.isprintable() and len(text) == len(found.raw)
     word = words.get(found.subtype, "unhandled")
     if len(found.raw) == _MAC_BYTES and (word == "mac" or not is_text):
@@ -81,7 +81,7 @@ def _sent(found: RawId, words: Mapping[int, str]) -> SentId:
             return SentId(word, _digits_of(text) or found.raw.hex(":"))
         case "ip":
             return SentId(word, _address(found.raw) or found.raw.hex(" "))
-        case "unhandled" if found.subtype != UNTOLD or not is_text:
+        case "unhandled" if found.subtype != UNKNOWN_SUBTYPE or not is_text:
             return SentId(word, found.raw.hex(" "))
         case "unhandled":
             return SentId("local", text)
@@ -101,7 +101,7 @@ def _address(raw: bytes) -> str:
     if raw and _ADDRESS_BYTES.get(raw[0]) == len(raw) - 1:
         return str(ipaddress.ip_address(raw[1:]))
     try:
-        return str(ipaddress.ip_address(text_of(raw)))
+        return str(ipaddress.ip_address(decode_text(raw)))
     except ValueError:
         return ""
 

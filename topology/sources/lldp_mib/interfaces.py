@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from topology.model.facts import PortState
-from topology.sources.lldp_mib.ids import PORT_IFNAME, PORT_LOCAL, PORT_MAC, UNTOLD, mac_of, text_of
+from topology.sources.lldp_mib.ids import (
+    PORT_IFNAME,
+    PORT_LOCAL,
+    PORT_MAC,
+    UNKNOWN_SUBTYPE,
+    decode_mac,
+    decode_text,
+)
 from topology.sources.lldp_mib.tables import (
     IF_ALIAS,
     IF_DESCR,
@@ -22,7 +29,7 @@ from topology.sources.lldp_mib.tables import (
     IF_PHYS_ADDRESS,
     IF_TYPE,
     LocalPort,
-    Walk,
+    WalkColumns,
 )
 
 _ETHERNET_TYPES: Final = frozenset({6, 62, 69, 117})  # csmacd; fast, fast fiber, gigabit
@@ -31,7 +38,7 @@ _LOCALLY_ADMINISTERED: Final = 0x02
 # Shared by the routers of a group: VRRP for IPv4 and IPv6, HSRP versions 1 and 2.
 _VIRTUAL_MACS: Final = ("00:00:5e:00:01:", "00:00:5e:00:02:", "00:00:0c:07:ac:", "00:00:0c:9f:f")
 _MAX_MBPS: Final = 10_000_000  # 10 Tb/s; what is above is no speed
-_NAME_SUBTYPES: Final = frozenset({UNTOLD, PORT_IFNAME, PORT_LOCAL})
+_NAME_SUBTYPES: Final = frozenset({UNKNOWN_SUBTYPE, PORT_IFNAME, PORT_LOCAL})
 _TAIL = re.compile(r"\d[\d/.:]*\Z", re.ASCII)
 
 
@@ -53,7 +60,7 @@ class Interface(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Interfaces:
+class InterfaceTable:
     """All interfaces of a device, to be found by index or by what else a device calls them."""
 
     by_index: Mapping[int, Interface]
@@ -66,7 +73,7 @@ class Interfaces:
         at = self._by_word.get(word, -1)
         return at if at >= 0 else None
 
-    def of_port(self, number: int, local: LocalPort | None) -> int | None:
+    def find_local_port(self, number: int, local: LocalPort | None) -> int | None:
         """Return the ifIndex of a local LLDP port; None where no interface is known to be it.
 
         Args:
@@ -75,21 +82,21 @@ class Interfaces:
         """
         if local is None:
             return number if number in self.by_index else None
-        text = text_of(local.sent.raw)
+        text = decode_text(local.sent.raw)
         words = [text] if local.sent.subtype in _NAME_SUBTYPES else []
-        if local.sent.subtype in {UNTOLD, PORT_MAC}:
-            words.append(mac_of(local.sent.raw) or "")
-        for word in (*words, text_of(local.descr)):
+        if local.sent.subtype in {UNKNOWN_SUBTYPE, PORT_MAC}:
+            words.append(decode_mac(local.sent.raw) or "")
+        for word in (*words, decode_text(local.descr)):
             found = self.find(word)
             if found is not None:
                 return found
         same = self.by_index.get(number)
         is_named = local.sent.subtype in _NAME_SUBTYPES and text != str(number)
-        is_other = same is None or (is_named and not _may_be(text, same))
+        is_other = same is None or (is_named and not _is_abbreviation(text, same))
         return None if is_other else number  # Juniper's ids are the ifIndex as text
 
 
-def _may_be(text: str, interface: Interface) -> bool:
+def _is_abbreviation(text: str, interface: Interface) -> bool:
     """Whether a name may be the short form of an interface's, as `Te0/1` is."""
     name = interface.name or interface.descr
     if not name:
@@ -102,7 +109,7 @@ def _tail(name: str) -> str:
     return found[0] if found else ""
 
 
-def read_interfaces(walk: Walk) -> Interfaces:
+def build_interfaces(walk: WalkColumns) -> InterfaceTable:
     """Return the interfaces of a walk. O(interfaces)."""
     columns = (IF_NAME, IF_DESCR, IF_TYPE, IF_PHYS_ADDRESS)
     found = {
@@ -117,27 +124,27 @@ def read_interfaces(walk: Walk) -> Interfaces:
             if word and words.get(word, at) == at:
                 fresh[word] = at if fresh.get(word, at) == at else -1
         words |= {word: at for word, at in fresh.items() if word not in words}
-    return Interfaces(found, words)
+    return InterfaceTable(found, words)
 
 
-def _interface(walk: Walk, index: tuple[int, ...]) -> Interface:
+def _interface(walk: WalkColumns, index: tuple[int, ...]) -> Interface:
     kind = walk.number(IF_TYPE, index)
     is_physical = not kind or kind in _ETHERNET_TYPES
     mbps = walk.number(IF_HIGH_SPEED, index)
-    mac = mac_of(walk.raw(IF_PHYS_ADDRESS, index))
+    mac = decode_mac(walk.raw(IF_PHYS_ADDRESS, index))
     return Interface(
         if_index=index[0],
-        name=text_of(walk.raw(IF_NAME, index)),
-        descr=text_of(walk.raw(IF_DESCR, index)),
-        alias=text_of(walk.raw(IF_ALIAS, index)),
-        mac=mac if mac and _is_own(mac, is_physical=is_physical) else None,
+        name=decode_text(walk.raw(IF_NAME, index)),
+        descr=decode_text(walk.raw(IF_DESCR, index)),
+        alias=decode_text(walk.raw(IF_ALIAS, index)),
+        mac=mac if mac and _is_unique_mac(mac, is_physical=is_physical) else None,
         is_physical=is_physical,
         rate_bps=mbps * 1_000_000 if 0 < mbps <= _MAX_MBPS else None,
         state=_STATES.get(walk.number(IF_OPER_STATUS, index), PortState.UNKNOWN),
     )
 
 
-def _is_own(mac: str, *, is_physical: bool) -> bool:
+def _is_unique_mac(mac: str, *, is_physical: bool) -> bool:
     """Whether a MAC is this device's alone: gateways share the ones of routed interfaces."""
     is_assigned = not int(mac[:2], 16) & _LOCALLY_ADMINISTERED
     return (is_physical or is_assigned) and not mac.startswith(_VIRTUAL_MACS)

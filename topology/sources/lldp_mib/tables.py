@@ -45,7 +45,7 @@ REMOTE_STATS: Final = tuple((*LLDP, 2, at) for at in range(1, 6))
 """When any neighbor changed (0: never), then how many came, went, were dropped and aged out."""
 
 
-class Span(NamedTuple):
+class ColumnSpan(NamedTuple):
     """Columns to walk in one go: a subtree, or some that follow each other."""
 
     first: Oid
@@ -56,35 +56,35 @@ class Span(NamedTuple):
     num_rows: int | None = None
     """How many rows there are at most, where that is known."""
 
-    def holds(self, oid: Oid) -> bool:
+    def contains(self, oid: Oid) -> bool:
         """Return whether an OID is in one of the columns."""
         return self.first <= oid[: len(self.first)] <= self.last
 
 
-def _one(column: Oid) -> Span:
-    return Span(column, column)
+def _column_span(column: Oid) -> ColumnSpan:
+    return ColumnSpan(column, column)
 
 
-SYSTEM_SPAN: Final = Span(SYS_DESCR, SYS_NAME, num_rows=5)
-STATS_SPAN: Final = Span(REMOTE_STATS[0], REMOTE_STATS[-1], num_rows=5)
-BASE_SPANS: Final[tuple[Span, ...]] = (
-    Span(IF_DESCR, IF_TYPE),
-    *map(_one, (IF_PHYS_ADDRESS, IF_OPER_STATUS, IF_NAME, IF_HIGH_SPEED, IF_ALIAS)),
-    Span((*LLDP, 3, 1), (*LLDP, 3, 8)),
-    Span((*LLDP, 4, 1, 1, 4), (*LLDP, 4, 1, 1, 9)),
-    Span((*LLDP, 4, 2, 1, 3), (*LLDP, 4, 2, 1, 5), is_any_column=True),
-    Span((*CDP_CACHE, 3), (*CDP_CACHE, 7)),
+SYSTEM_SPAN: Final = ColumnSpan(SYS_DESCR, SYS_NAME, num_rows=5)
+STATS_SPAN: Final = ColumnSpan(REMOTE_STATS[0], REMOTE_STATS[-1], num_rows=5)
+BASE_SPANS: Final[tuple[ColumnSpan, ...]] = (
+    ColumnSpan(IF_DESCR, IF_TYPE),
+    *map(_column_span, (IF_PHYS_ADDRESS, IF_OPER_STATUS, IF_NAME, IF_HIGH_SPEED, IF_ALIAS)),
+    ColumnSpan((*LLDP, 3, 1), (*LLDP, 3, 8)),
+    ColumnSpan((*LLDP, 4, 1, 1, 4), (*LLDP, 4, 1, 1, 9)),
+    ColumnSpan((*LLDP, 4, 2, 1, 3), (*LLDP, 4, 2, 1, 5), is_any_column=True),
+    ColumnSpan((*CDP_CACHE, 3), (*CDP_CACHE, 7)),
 )
 """What to walk on every switch, the system apart."""
-V2_SPANS: Final[tuple[Span, ...]] = (
-    Span((*LLDP_V2, 3, 1), (*LLDP_V2, 3, 8)),
-    Span((*LLDP_V2, 4, 1, 1, 5), (*LLDP_V2, 4, 1, 1, 10)),
-    Span((*LLDP_V2, 4, 2, 1, 3), (*LLDP_V2, 4, 2, 1, 5), is_any_column=True),
+V2_SPANS: Final[tuple[ColumnSpan, ...]] = (
+    ColumnSpan((*LLDP_V2, 3, 1), (*LLDP_V2, 3, 8)),
+    ColumnSpan((*LLDP_V2, 4, 1, 1, 5), (*LLDP_V2, 4, 1, 1, 10)),
+    ColumnSpan((*LLDP_V2, 4, 2, 1, 3), (*LLDP_V2, 4, 2, 1, 5), is_any_column=True),
 )
 """What to walk where lldpRemTable is empty."""
 
 
-class _Kept(IntEnum):
+class _SystemColumn(IntEnum):
     """Columns of the local system and of neighbors, below the base of either LLDP-MIB."""
 
     CHASSIS_SUBTYPE = 1
@@ -111,7 +111,7 @@ def _columns() -> frozenset[Oid]:
     found = {SYS_DESCR, SYS_NAME, IF_DESCR, IF_TYPE, IF_PHYS_ADDRESS, IF_OPER_STATUS}
     found |= {IF_NAME, IF_HIGH_SPEED, IF_ALIAS}
     for base, first in ((LLDP, _V1_FIRST), (LLDP_V2, _V2_FIRST)):
-        found |= {(*base, 3, kept) for kept in _Kept}
+        found |= {(*base, 3, kept) for kept in _SystemColumn}
         found |= {(*base, *_LOCAL_PORT, column) for column in (2, 3, 4)}
         found |= {(*base, *_REMOTE, first + at) for at in range(_NUM_REMOTE)}
         found |= {(*base, *_LOCAL_ADDRESS, column) for column in (3, 4, 5)}
@@ -155,7 +155,7 @@ class RemoteRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class Walk:
+class WalkColumns:
     """The columns of one walk that are of use, by index."""
 
     columns: dict[Oid, dict[Oid, Value]] = field(default_factory=dict)
@@ -175,9 +175,9 @@ class Walk:
         return value if isinstance(value, int) and 0 <= value <= MAX_SUBID else 0
 
 
-def read_walk(rows: Iterable[WalkRow]) -> Walk:
+def collect_columns(rows: Iterable[WalkRow]) -> WalkColumns:
     """Return the columns of use; of a cell given twice the last counts. O(rows)."""
-    walk = Walk()
+    walk = WalkColumns()
     for oid, value in rows:
         for length in _LENGTHS:
             column, index = oid[:length], oid[length:]
@@ -187,24 +187,24 @@ def read_walk(rows: Iterable[WalkRow]) -> Walk:
     return walk
 
 
-def local_chassis(walk: Walk) -> tuple[RawId, bytes]:
+def local_chassis(walk: WalkColumns) -> tuple[RawId, bytes]:
     """Return the device's own chassis id and system name, of the first MIB that has an id."""
     for base in (LLDP, LLDP_V2):
-        raw = walk.raw((*base, 3, _Kept.CHASSIS), (0,))
+        raw = walk.raw((*base, 3, _SystemColumn.CHASSIS), (0,))
         if raw:
-            subtype = walk.number((*base, 3, _Kept.CHASSIS_SUBTYPE), (0,))
-            return RawId(subtype, raw), walk.raw((*base, 3, _Kept.NAME), (0,))
-    return RawId(), walk.raw((*LLDP, 3, _Kept.NAME), (0,))
+            subtype = walk.number((*base, 3, _SystemColumn.CHASSIS_SUBTYPE), (0,))
+            return RawId(subtype, raw), walk.raw((*base, 3, _SystemColumn.NAME), (0,))
+    return RawId(), walk.raw((*LLDP, 3, _SystemColumn.NAME), (0,))
 
 
-def local_addresses(walk: Walk) -> list[str]:
+def local_addresses(walk: WalkColumns) -> list[str]:
     """Return the device's own management addresses; the index holds them."""
     columns = [(*base, *_LOCAL_ADDRESS, at) for base in (LLDP, LLDP_V2) for at in (3, 4, 5)]
     found = (_address(index) for index in walk.indices(*columns))
     return [address for address in found if address][:MAX_ADDRESSES]
 
 
-def local_ports(walk: Walk, base: Oid) -> dict[int, LocalPort]:
+def local_ports(walk: WalkColumns, base: Oid) -> dict[int, LocalPort]:
     """Return the rows of a lldpLocPortTable by their number."""
     table = (*base, *_LOCAL_PORT)
     columns = [(*table, at) for at in (2, 3, 4)]
@@ -219,7 +219,7 @@ def local_ports(walk: Walk, base: Oid) -> dict[int, LocalPort]:
     }
 
 
-def remote_rows(walk: Walk) -> tuple[list[RemoteRow], list[str]]:
+def remote_rows(walk: WalkColumns) -> tuple[list[RemoteRow], list[str]]:
     """Return the neighbors of the LLDP-MIB, else of LLDP-V2-MIB, and what is wrong with them.
 
     A row that came under several time marks counts once, with the highest: some switches keep
@@ -237,7 +237,7 @@ def remote_rows(walk: Walk) -> tuple[list[RemoteRow], list[str]]:
     return [], []
 
 
-def _lldp_rows(walk: Walk, base: Oid, shapes: Counter[int]) -> Iterator[RemoteRow]:
+def _lldp_rows(walk: WalkColumns, base: Oid, shapes: Counter[int]) -> Iterator[RemoteRow]:
     first = _V1_FIRST if base == LLDP else _V2_FIRST
     columns = [(*base, *_REMOTE, first + at) for at in range(_NUM_REMOTE)]
     newest: dict[Oid, Oid] = {}
@@ -274,7 +274,7 @@ def _key(index: Oid, base: Oid) -> Oid | None:
             return None
 
 
-def _remote_addresses(walk: Walk, base: Oid) -> Mapping[Oid, list[str]]:
+def _remote_addresses(walk: WalkColumns, base: Oid) -> Mapping[Oid, list[str]]:
     """Return management addresses by the index of their neighbor's row."""
     length = 3 if base == LLDP else 4
     found: dict[Oid, list[str]] = defaultdict(list)
@@ -293,7 +293,7 @@ def _address(index: Oid) -> str | None:
     return str(ipaddress.ip_address(bytes(octets))) if max(octets) < 256 else None  # noqa: PLR2004
 
 
-def cdp_rows(walk: Walk) -> Iterator[RemoteRow]:
+def cdp_rows(walk: WalkColumns) -> Iterator[RemoteRow]:
     """Yield the neighbors of the CDP cache, their device id as a chassis id of subtype local."""
     columns = [(*CDP_CACHE, at) for at in (_CDP_DEVICE, _CDP_PORT)]
     for index in walk.indices(*columns):

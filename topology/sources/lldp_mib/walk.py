@@ -17,9 +17,9 @@ from typing import Final
 from topology.model.errors import ParseError
 from topology.model.facts import Device, DeviceKind, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind, natural_key
-from topology.sources.lldp.ids import port_name, usable_ip
-from topology.sources.lldp_mib.ids import chassis_ids_of, port_ids_of, sent_port, text_of
-from topology.sources.lldp_mib.interfaces import Interface, Interfaces, read_interfaces
+from topology.sources.lldp.ids import port_name, parse_usable_ip
+from topology.sources.lldp_mib.ids import chassis_ids_of, port_ids_of, decode_port_id, decode_text
+from topology.sources.lldp_mib.interfaces import Interface, InterfaceTable, build_interfaces
 from topology.sources.lldp_mib.tables import (
     LLDP,
     LLDP_V2,
@@ -27,16 +27,16 @@ from topology.sources.lldp_mib.tables import (
     SYS_NAME,
     LocalPort,
     RemoteRow,
-    Walk,
+    WalkColumns,
     WalkRow,
     cdp_rows,
     local_addresses,
     local_chassis,
     local_ports,
-    read_walk,
+    collect_columns,
     remote_rows,
 )
-from topology.sources.lldp_mib.walk_text import read_walk_text
+from topology.sources.lldp_mib.walk_text import parse_walk_text
 
 MAX_PORTS: Final = 4096  # as many as a report holds
 MAX_NEIGHBORS: Final = 1024  # on one port, likewise
@@ -47,7 +47,7 @@ _Key = tuple[str, int]
 
 
 @dataclass(slots=True)
-class _Draft:
+class _PortDraft:
     """A port while its facts come together."""
 
     number: int
@@ -71,11 +71,11 @@ def parse_walk(
         source: names the walk in errors.
         address: the one that was polled, if any.
     """
-    walk = read_walk(rows)
-    interfaces = read_interfaces(walk)
-    ports, problems = _read_ports(walk, interfaces)
+    walk = collect_columns(rows)
+    interfaces = build_interfaces(walk)
+    ports, problems = _build_ports(walk, interfaces)
     chassis, told_name = local_chassis(walk)
-    name = text_of(told_name) or text_of(walk.raw(SYS_NAME, (0,)))
+    name = decode_text(told_name) or decode_text(walk.raw(SYS_NAME, (0,)))
     own = {*chassis_ids_of(chassis, local_addresses(walk)), *_macs(interfaces)}
     if name:
         own.add(Id(IdKind.HOSTNAME, name))
@@ -84,13 +84,13 @@ def parse_walk(
     errors = tuple(ParseError(problem, source=source) for problem in problems)
     if not own and not ports:
         return None, errors
-    polled = usable_ip(address)
+    polled = parse_usable_ip(address)
     device = Device(
         kind=DeviceKind.SWITCH,
         name=name,
         ids=tuple(sorted(own | ({Id(IdKind.IP, polled)} if polled else set()))),
         ports=ports,
-        model=text_of(walk.raw(SYS_DESCR, (0,))),
+        model=decode_text(walk.raw(SYS_DESCR, (0,))),
     )
     return device, errors
 
@@ -99,29 +99,33 @@ def parse_snmpwalk_text(
     raw: bytes, *, source: str = ""
 ) -> tuple[Device | None, tuple[ParseError, ...]]:
     """Return the switch of a saved walk, as `parse_walk` does; its printed forms lose some."""
-    rows, bad = read_walk_text(raw, source=source)
+    rows, bad = parse_walk_text(raw, source=source)
     device, errors = parse_walk(rows, source=source)
     return device, (*bad, *errors)
 
 
-def _macs(interfaces: Interfaces) -> Iterator[Id]:
+def _macs(interfaces: InterfaceTable) -> Iterator[Id]:
     """Yield the MACs of all interfaces, those that no port will carry first."""
     ordered = sorted(interfaces.by_index.values(), key=lambda one: one.is_physical)
     macs = dict.fromkeys(one.mac for one in ordered if one.mac)
     yield from (Id(IdKind.MAC, mac) for mac in list(macs)[:MAX_MACS])
 
 
-def _read_ports(walk: Walk, interfaces: Interfaces) -> tuple[tuple[Port, ...], list[str]]:
+def _build_ports(
+    walk: WalkColumns, interfaces: InterfaceTable
+) -> tuple[tuple[Port, ...], list[str]]:
     """Return the ports with their neighbors, in natural order, and what is wrong with them."""
     locals_of_v1 = local_ports(walk, LLDP)
     keys = _local_keys(locals_of_v1, interfaces)
-    drafts: dict[_Key, _Draft] = {
-        ("if", at): _Draft(at, one) for at, one in interfaces.by_index.items() if one.is_physical
+    drafts: dict[_Key, _PortDraft] = {
+        ("if", at): _PortDraft(at, one)
+        for at, one in interfaces.by_index.items()
+        if one.is_physical
     }
     for number, local in locals_of_v1.items():
-        _draft(drafts, keys[number], interfaces.by_index).local = local
+        _get_draft(drafts, keys[number], interfaces.by_index).local = local
     for number, local in local_ports(walk, LLDP_V2).items():
-        draft = _draft(drafts, ("if", number), interfaces.by_index)
+        draft = _get_draft(drafts, ("if", number), interfaces.by_index)
         draft.local = draft.local or local
     remote, problems = remote_rows(walk)
     problems += _add_neighbors(remote, drafts, keys=keys, interfaces=interfaces)
@@ -133,30 +137,32 @@ def _read_ports(walk: Walk, interfaces: Interfaces) -> tuple[tuple[Port, ...], l
     return _ports(drafts), problems
 
 
-def _local_keys(ports: Mapping[int, LocalPort], interfaces: Interfaces) -> dict[int, _Key]:
+def _local_keys(ports: Mapping[int, LocalPort], interfaces: InterfaceTable) -> dict[int, _Key]:
     """Return which port each row of lldpLocPortTable is; no interface is two ports."""
     keys: dict[int, _Key] = {}
     taken: set[int] = set()
     for number, local in ports.items():
-        at = interfaces.of_port(number, local)
+        at = interfaces.find_local_port(number, local)
         is_free = at is not None and at not in taken
         keys[number] = ("if", at) if at is not None and is_free else ("lldp", number)
         taken.add(-1 if at is None else at)
     return keys
 
 
-def _draft(drafts: dict[_Key, _Draft], key: _Key, interfaces: Mapping[int, Interface]) -> _Draft:
+def _get_draft(
+    drafts: dict[_Key, _PortDraft], key: _Key, interfaces: Mapping[int, Interface]
+) -> _PortDraft:
     kind, number = key
     interface = interfaces.get(number) if kind == "if" else None
-    return drafts.setdefault(key, _Draft(number, interface))
+    return drafts.setdefault(key, _PortDraft(number, interface))
 
 
 def _add_neighbors(
     rows: Iterable[RemoteRow],
-    drafts: dict[_Key, _Draft],
+    drafts: dict[_Key, _PortDraft],
     *,
     keys: Mapping[int, _Key],
-    interfaces: Interfaces,
+    interfaces: InterfaceTable,
 ) -> list[str]:
     """Add neighbors to the ports that hear them, and return what is wrong with them."""
     nobody = surplus = 0
@@ -167,7 +173,7 @@ def _add_neighbors(
             nobody += 1
             continue
         key = _key_of(row, keys, interfaces)
-        draft = _draft(drafts, key, interfaces.by_index)
+        draft = _get_draft(drafts, key, interfaces.by_index)
         if draft.interface is None and draft.local is None:
             unlisted.add(row.number)
         if len(draft.neighbors) >= MAX_NEIGHBORS:
@@ -185,27 +191,27 @@ def _add_neighbors(
     return problems
 
 
-def _key_of(row: RemoteRow, keys: Mapping[int, _Key], interfaces: Interfaces) -> _Key:
+def _key_of(row: RemoteRow, keys: Mapping[int, _Key], interfaces: InterfaceTable) -> _Key:
     if row.is_ifindex:
         return ("if", row.number)
     if row.number in keys:
         return keys[row.number]
-    at = interfaces.of_port(row.number, None)
+    at = interfaces.find_local_port(row.number, None)
     return ("lldp", row.number) if at is None else ("if", at)
 
 
 def _neighbor(row: RemoteRow) -> Neighbor:
-    name = text_of(row.name)
+    name = decode_text(row.name)
     return Neighbor(
         device_ids=chassis_ids_of(row.chassis, row.addresses),
         device_name=name,
         port_ids=port_ids_of(row.port),
-        port_name=port_name(sent_port(row.port), text_of(row.descr)),
+        port_name=port_name(decode_port_id(row.port), decode_text(row.descr)),
         source=Source.CDP if row.is_cdp else Source.LLDP,
     )
 
 
-def _ports(drafts: Mapping[_Key, _Draft]) -> tuple[Port, ...]:
+def _ports(drafts: Mapping[_Key, _PortDraft]) -> tuple[Port, ...]:
     """Return the ports in natural order; those with neighbors stay where there are too many."""
     kept = sorted(drafts.values(), key=lambda draft: (not draft.neighbors, draft.number))
     ports: dict[str, Port] = {}
@@ -216,15 +222,15 @@ def _ports(drafts: Mapping[_Key, _Draft]) -> tuple[Port, ...]:
     return tuple(ports[name] for name in sorted(ports, key=lambda one: (natural_key(one), one)))
 
 
-def _name(draft: _Draft) -> str:
+def _name(draft: _PortDraft) -> str:
     interface, local = draft.interface, draft.local
     told = (interface.name or interface.descr) if interface else ""
     if not told and local:
-        told = port_name(sent_port(local.sent), text_of(local.descr))
+        told = port_name(decode_port_id(local.sent), decode_text(local.descr))
     return told or str(draft.number)
 
 
-def _port(draft: _Draft, name: str) -> Port:
+def _port(draft: _PortDraft, name: str) -> Port:
     interface = draft.interface
     ids = set(port_ids_of(draft.local.sent)) if draft.local else set()
     if interface:

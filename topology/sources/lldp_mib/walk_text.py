@@ -35,7 +35,9 @@ _RECORD_NUMBERS: Final = frozenset({"2", "65", "66", "67", "70"})
 _IGNORED: Final = frozenset({"BITS", "OID", "Opaque", "5", "6", "68"})
 
 
-def read_walk_text(raw: bytes, *, source: str = "") -> tuple[list[WalkRow], tuple[ParseError, ...]]:
+def parse_walk_text(
+    raw: bytes, *, source: str = ""
+) -> tuple[list[WalkRow], tuple[ParseError, ...]]:
     """Return the rows of a saved walk in either form; never raises.
 
     A line that cannot be read costs that row. O(bytes).
@@ -96,7 +98,7 @@ def _walk_value(kind: str, shown: str) -> Value | None:
         digits = named[1] if named else shown.split(" ", maxsplit=1)[0].strip()
         return int(digits) if _NUMBER.match(digits) else None
     if kind == "IpAddress":
-        return _packed(shown)
+        return _decode_hex(shown)
     if kind in _OCTET_TYPES:
         return _octets(shown)
     if kind in {"STRING", ""}:
@@ -141,10 +143,10 @@ def _record_value(tag: str, shown: str) -> Value | None:
             return bytes.fromhex(shown)
         except ValueError:
             return None
-    return _packed(shown) if tag == "64" else None
+    return _decode_hex(shown) if tag == "64" else None
 
 
-def _packed(shown: str) -> bytes | None:
+def _decode_hex(shown: str) -> bytes | None:
     try:
         return ipaddress.ip_address(shown.strip()).packed
     except ValueError:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agent.publish.kube.credentials import OwnNode
-from agent.publish.kube.https_client import METADATA_ONLY, Request
+from agent.publish.kube.credentials import TokenNode
+from agent.publish.kube.https_client import METADATA_ONLY, ApiRequest
 from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 
 
@@ -37,16 +37,16 @@ class FakeApi:
     """Goes on by a second with each request."""
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By name."""
-    node: OwnNode | None = None
+    node: TokenNode | None = None
     problems: list[KubeError | None] = field(default_factory=list)
     """Of the next requests, None for one that is granted."""
-    waits_for: KubeError | None = None
+    blocking_error: KubeError | None = None
     is_taken: bool = False
     """Whether somebody else has our fields: then only a forced apply is granted."""
     asked: list[str] = field(default_factory=list)
     """Method, and what follows the collection's path."""
 
-    def ask(self, request: Request) -> dict[str, Any]:
+    def call(self, request: ApiRequest) -> dict[str, Any]:
         """Return or change one object."""
         path, _, query = request.path.rpartition("/neighborreports/")[2].partition("?")
         self.asked.append(f"{request.method} {path}")
@@ -63,7 +63,7 @@ class FakeApi:
         is_short = request.headers.get("Accept") == METADATA_ONLY
         return {"metadata": found["metadata"]} if is_short else found
 
-    def own_node(self) -> OwnNode | None:
+    def own_node(self) -> TokenNode | None:
         """Return the Node of the token."""
         return self.node
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from agent.publish.kube.credentials import (
-    Credentials,
-    OwnNode,
-    address_in_cluster,
-    node_of_token,
+    ApiCredentials,
+    TokenNode,
+    read_cluster_address,
+    parse_token_node,
     parse_api_url,
 )
 from runtime.values import Address
@@ -51,7 +51,7 @@ def test_it_refuses_what_is_no_address(url: str) -> None:
 
 def test_it_finds_the_server_of_its_pod() -> None:
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
-    assert address_in_cluster(environ) == Address("fd00::1", 443)
+    assert read_cluster_address(environ) == Address("fd00::1", 443)
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_it_finds_the_server_of_its_pod() -> None:
 )
 def test_it_says_that_it_is_in_no_pod(environ: dict[str, str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        address_in_cluster(environ)
+        read_cluster_address(environ)
 
 
-def credentials(folder: Path) -> Credentials:
-    return Credentials(Address("h", 1), folder / "token", folder / "ca.crt")
+def credentials(folder: Path) -> ApiCredentials:
+    return ApiCredentials(Address("h", 1), folder / "token", folder / "ca.crt")
 
 
 def test_it_reads_a_token_each_time(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def token_of(claims: object) -> str:
 
 def test_it_knows_the_node_that_its_token_is_bound_to() -> None:
     claims = {"kubernetes.io": {"node": {"name": "n1", "uid": "u-1"}}}
-    assert node_of_token(token_of(claims)) == OwnNode("n1", "u-1")
+    assert parse_token_node(token_of(claims)) == TokenNode("n1", "u-1")
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_it_knows_the_node_that_its_token_is_bound_to() -> None:
     ],
 )
 def test_it_knows_no_node_of_a_token_that_is_bound_to_none(token: str) -> None:
-    assert node_of_token(token) is None
+    assert parse_token_node(token) is None

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agent.publish.kube.credentials import OwnNode
-from agent.publish.kube.fabric_reader import FabricObject
-from agent.publish.kube.https_client import Request
+from agent.publish.kube.credentials import TokenNode
+from agent.publish.kube.fabric_reader import FabricReader
+from agent.publish.kube.https_client import ApiRequest
 from topology.model.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
 from topology.reports.fabric_status import FabricStatus, Sweeper, SweepRole, render_fabric
 
@@ -28,17 +28,17 @@ class ScriptedApi:
     """An `Api` that gives one answer until it is told another."""
 
     answer: Mapping[str, Any] | KubeError
-    waits_for: KubeError | None = None
+    blocking_error: KubeError | None = None
     asked: list[str] = field(default_factory=list)
 
-    def ask(self, request: Request) -> dict[str, Any]:
+    def call(self, request: ApiRequest) -> dict[str, Any]:
         """Return or raise the answer."""
         self.asked.append(str(request))
         if isinstance(self.answer, KubeError):
             raise self.answer
         return dict(self.answer)
 
-    def own_node(self) -> OwnNode | None:
+    def own_node(self) -> TokenNode | None:
         """Return nothing: nobody asks here."""
         return None
 
@@ -49,7 +49,7 @@ def api() -> ScriptedApi:
 
 
 def test_it_tells_who_sweeps(api: ScriptedApi) -> None:
-    assert FabricObject(api).latest() == STATUS
+    assert FabricReader(api).latest() == STATUS
     assert api.asked == ["GET /apis/toponaut.io/v1alpha1/fabrics/default"]
 
 
@@ -59,7 +59,7 @@ def test_it_tells_who_sweeps(api: ScriptedApi) -> None:
 def test_it_keeps_what_it_knew_and_tells_the_trouble_once(
     api: ScriptedApi, caplog: pytest.LogCaptureFixture, trouble: Mapping[str, Any] | KubeError
 ) -> None:
-    fabric = FabricObject(api)
+    fabric = FabricReader(api)
     fabric.latest()
     api.answer = trouble
     assert [fabric.latest(), fabric.latest()] == [STATUS, STATUS]
@@ -67,13 +67,13 @@ def test_it_keeps_what_it_knew_and_tells_the_trouble_once(
 
 
 def test_nobody_sweeps_where_there_is_no_fabric(api: ScriptedApi) -> None:
-    fabric = FabricObject(api)
+    fabric = FabricReader(api)
     fabric.latest()
     api.answer = KubeNotFound("none")
     assert fabric.latest() == FabricStatus()
 
 
 def test_it_asks_nothing_while_the_server_is_left_alone(api: ScriptedApi) -> None:
-    api.waits_for = KubeUnavailable("away")
-    assert FabricObject(api).latest() == FabricStatus()
+    api.blocking_error = KubeUnavailable("away")
+    assert FabricReader(api).latest() == FabricStatus()
     assert api.asked == []

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.publish.kube.credentials import Credentials
-from agent.publish.kube.https_client import APPLY, MAX_ANSWER_BYTES, ApiServer, Request
+from agent.publish.kube.credentials import ApiCredentials
+from agent.publish.kube.https_client import APPLY, MAX_ANSWER_BYTES, HttpsApiClient, ApiRequest
 from runtime.retry import Cooldown
 from runtime.values import Address
 from tests.agent.fakes import FakeClock
@@ -26,7 +26,7 @@ from topology.model.errors import (
     KubeUnavailable,
 )
 
-GET = Request("GET", "/apis/x?limit=1")
+GET = ApiRequest("GET", "/apis/x?limit=1")
 Reply = Callable[[ssl.SSLSocket], None]
 
 
@@ -134,24 +134,24 @@ class Client:
         self.codes: list[str] = []
         self.clock = FakeClock()
         cooldown = Cooldown(self.clock, lambda _, high: high, period_s=60)
-        self.server = ApiServer(
-            Credentials(address, keys / "token", keys / "ca.crt"),
+        self.server = HttpsApiClient(
+            ApiCredentials(address, keys / "token", keys / "ca.crt"),
             cooldown,
             deadline_s=deadline_s,
             on_answer=self.codes.append,
         )
 
-    def refusal(self, request: Request = GET) -> KubeError:
+    def refusal(self, request: ApiRequest = GET) -> KubeError:
         with pytest.raises(KubeError) as told:
-            self.server.ask(request)
+            self.server.call(request)
         return told.value
 
 
 def test_it_returns_the_object_of_an_answer(peer: Peer, keys: Path) -> None:
     peer.replies = [saying("201 Created", b'{"a": 1}')]
     client = Client(peer.address, keys)
-    asked = Request("PATCH", "/x", {"b": 2}, {"Content-Type": APPLY})
-    assert client.server.ask(asked) == {"a": 1}
+    asked = ApiRequest("PATCH", "/x", {"b": 2}, {"Content-Type": APPLY})
+    assert client.server.call(asked) == {"a": 1}
     (sent,) = peer.asked
     assert sent.startswith(b"PATCH /x HTTP/1.1\r\n")
     for line in (b"Authorization: Bearer secret-1", b"Content-Type: " + APPLY.encode()):
@@ -167,7 +167,7 @@ def test_it_reaches_a_server_by_ipv6(keys: Path) -> None:
     except OSError as error:
         pytest.skip(f"no IPv6 here: {error}")
     peer.replies = [saying("200 OK")]
-    assert Client(peer.address, keys).server.ask(GET) == {}
+    assert Client(peer.address, keys).server.call(GET) == {}
     assert f"Host: [::1]:{peer.address.port}".encode() in peer.asked[0]
     peer.close()
 
@@ -209,7 +209,7 @@ def test_it_knows_an_error_of_the_server_that_will_last(
     peer.replies = [saying("500 Internal Server Error", f'{{"message": "{message}"}}'.encode())]
     client = Client(peer.address, keys)
     assert not isinstance(client.refusal(), KubeUnavailable)
-    assert client.server.waits_for is None
+    assert client.server.blocking_error is None
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_it_takes_an_answer_that_makes_no_sense_for_none(
     peer.replies = [reply]
     client = Client(peer.address, keys)
     assert type(client.refusal()) is KubeUnavailable
-    assert client.server.waits_for is not None
+    assert client.server.blocking_error is not None
 
 
 def test_it_ends_an_answer_that_only_trickles_in(peer: Peer, keys: Path) -> None:
@@ -269,7 +269,7 @@ def test_it_reads_its_token_again_when_it_is_not_known(
 
     peer.replies = [rotate, saying("200 OK")]
     client = Client(peer.address, tmp_path)
-    assert client.server.ask(GET) == {}
+    assert client.server.call(GET) == {}
     assert b"Bearer secret-2" in peer.asked[1]
     peer.replies = [saying("401 Unauthorized")]
     assert type(client.refusal()) is KubeForbidden
@@ -285,7 +285,7 @@ def test_it_asks_nothing_while_it_is_patient(peer: Peer, keys: Path) -> None:
     assert len(peer.asked) == 1
     client.clock.seconds += 200
     peer.replies = [saying("200 OK")]
-    assert client.server.ask(GET) == {}
+    assert client.server.call(GET) == {}
 
 
 def test_it_translates_every_exception_of_the_http_library() -> None:

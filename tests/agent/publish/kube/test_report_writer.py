@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from agent.publish.destination import Change
-from agent.publish.kube.credentials import OwnNode
+from agent.publish.destination import PublishOutcome
+from agent.publish.kube.credentials import TokenNode
 from agent.publish.kube.report_writer import (
-    CHECK_S,
+    CHECK_INTERVAL_S,
     STATUS_AGE_S,
     STATUS_SPREAD_S,
-    WRITING_S,
-    ReportObjects,
+    WRITE_DEADLINE_S,
+    ReportWriter,
 )
 from runtime.retry import Cooldown
 from tests.agent.publish.kube.fakes import FakeApi, SteadyClock
@@ -32,7 +32,7 @@ from topology.reports.neighbor_report import (
     NeighborReport,
     ReportStatus,
     SweepPart,
-    report_of,
+    build_report,
 )
 from topology.reports.report_objects import is_withdrawn, parse_stored_report
 from topology.reports.sweep_parts import split_sweep
@@ -46,7 +46,7 @@ def report_with(*ports: str, outcome: str = "ok", **status: Any) -> NeighborRepo
     device = Device(DeviceKind.HOST, "n1", (), tuple(Port(name) for name in ports))
     fared = CollectorOutcome.model_validate({"name": "lldpd", "outcome": outcome, "message": AT})
     told = {"observed_at": AT, "collectors": (fared,)} | status
-    return report_of(device, name="n1", status=ReportStatus(**told))
+    return build_report(device, name="n1", status=ReportStatus(**told))
 
 
 def parts_of(text: str, first: int = 0) -> list[NeighborReport]:
@@ -58,19 +58,19 @@ class Agent:
 
     def __init__(self) -> None:
         self.clock = SteadyClock()
-        self.api = FakeApi(self.clock, node=OwnNode("n1", "uid-1"))
+        self.api = FakeApi(self.clock, node=TokenNode("n1", "uid-1"))
         self.objects = self.started()
 
-    def started(self) -> ReportObjects:
+    def started(self) -> ReportWriter:
         """Return a publishing that knows nothing yet."""
         cooldown = Cooldown(self.clock, lambda _, high: high, period_s=60)
-        return ReportObjects(self.api, "n1", self.clock, lambda _, high: high, cooldown=cooldown)
+        return ReportWriter(self.api, "n1", self.clock, lambda _, high: high, cooldown=cooldown)
 
-    def publish(self, *reports: NeighborReport) -> Mapping[str, Change]:
+    def publish(self, *reports: NeighborReport) -> Mapping[str, PublishOutcome]:
         return self.objects.publish(reports)
 
     def parts(self) -> Mapping[int, SweepPart | None]:
-        return self.objects.parts()
+        return self.objects.read_parts()
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def agent() -> Agent:
 
 
 def test_it_writes_facts_and_status_once(agent: Agent) -> None:
-    assert agent.publish(report_with("eth0")) == {"n1": Change.SPEC}
-    assert agent.publish(report_with("eth0")) == {"n1": Change.NONE}
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.SPEC}
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.NONE}
     assert agent.api.writes == ["n1", "n1/status"]
     (owner,) = agent.api.objects["n1"]["metadata"]["ownerReferences"]
     assert owner == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-1"}
@@ -89,18 +89,28 @@ def test_it_writes_facts_and_status_once(agent: Agent) -> None:
 @pytest.mark.parametrize(
     ("report", "change"),
     [
-        pytest.param(report_with("eth1"), Change.SPEC, id="other facts"),
-        pytest.param(report_with("eth0", outcome="failed"), Change.STATUS, id="an outcome"),
-        pytest.param(report_with("eth0", flapping=("eth0",)), Change.STATUS, id="a flapping port"),
-        pytest.param(report_with("eth0", agent_version="2"), Change.STATUS, id="a new version"),
-        pytest.param(report_with("eth0", observed_at="later"), Change.NONE, id="only the time"),
+        pytest.param(report_with("eth1"), PublishOutcome.SPEC, id="other facts"),
+        pytest.param(report_with("eth0", outcome="failed"), PublishOutcome.STATUS, id="an outcome"),
+        pytest.param(
+            report_with("eth0", flapping=("eth0",)), PublishOutcome.STATUS, id="a flapping port"
+        ),
+        pytest.param(
+            report_with("eth0", agent_version="2"), PublishOutcome.STATUS, id="a new version"
+        ),
+        pytest.param(
+            report_with("eth0", observed_at="later"), PublishOutcome.NONE, id="only the time"
+        ),
     ],
 )
-def test_it_writes_what_changed(agent: Agent, report: NeighborReport, change: Change) -> None:
+def test_it_writes_what_changed(
+    agent: Agent, report: NeighborReport, change: PublishOutcome
+) -> None:
     agent.publish(report_with("eth0"))
     assert agent.publish(report) == {"n1": change}
     whole, status = ["n1", "n1/status"], ["n1/status"]
-    more = {Change.SPEC: whole, Change.STATUS: status, Change.NONE: []}[change]
+    more = {PublishOutcome.SPEC: whole, PublishOutcome.STATUS: status, PublishOutcome.NONE: []}[
+        change
+    ]
     assert agent.api.writes == whole + more
 
 
@@ -109,31 +119,33 @@ def test_it_does_not_write_because_a_message_changed(agent: Agent) -> None:
     agent.publish(report)
     worse = CollectorOutcome(name="lldpd", outcome="failed", message="2 parts unreadable")
     status = report.status.model_copy(update={"collectors": (worse,)})
-    assert agent.publish(report.model_copy(update={"status": status})) == {"n1": Change.NONE}
+    assert agent.publish(report.model_copy(update={"status": status})) == {
+        "n1": PublishOutcome.NONE
+    }
 
 
 def test_it_renews_a_status_after_six_hours_and_within_seven(agent: Agent) -> None:
     agent.publish(report_with("eth0"))
     agent.clock.seconds += STATUS_AGE_S + STATUS_SPREAD_S - 10
-    assert agent.publish(report_with("eth0")) == {"n1": Change.NONE}
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.NONE}
     agent.clock.seconds += 20
-    assert agent.publish(report_with("eth0")) == {"n1": Change.STATUS}
-    assert agent.publish(report_with("eth0")) == {"n1": Change.NONE}
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.STATUS}
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.NONE}
 
 
 @pytest.mark.parametrize(
     ("observed_at", "change"),
     [
-        (AT, Change.NONE),
-        ("2020-01-01T00:00:00Z", Change.STATUS),
-        ("2099-01-01T00:00:00Z", Change.NONE),
-        ("2020-01-01T00:00:00", Change.NONE),
-        ("yesterday", Change.NONE),
-        (None, Change.NONE),
+        (AT, PublishOutcome.NONE),
+        ("2020-01-01T00:00:00Z", PublishOutcome.STATUS),
+        ("2099-01-01T00:00:00Z", PublishOutcome.NONE),
+        ("2020-01-01T00:00:00", PublishOutcome.NONE),
+        ("yesterday", PublishOutcome.NONE),
+        (None, PublishOutcome.NONE),
     ],
 )
 def test_it_goes_by_the_age_of_a_status_that_it_finds(
-    agent: Agent, observed_at: str | None, change: Change
+    agent: Agent, observed_at: str | None, change: PublishOutcome
 ) -> None:
     agent.publish(report_with("eth0", observed_at=observed_at))
     agent.objects = agent.started()
@@ -156,13 +168,13 @@ def test_it_replaces_a_report_that_it_cannot_read(
     agent.api.objects["n1"]["spec"] = {}
     agent.objects = agent.started()
     assert agent.objects.last_report() is None
-    assert agent.publish(report_with("eth0")) == {"n1": Change.SPEC}
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.SPEC}
     assert [one.message for one in caplog.records] == ["own report unreadable"]
 
 
 def test_it_looks_now_and_then_whether_its_report_is_as_it_left_it(agent: Agent) -> None:
     agent.publish(report_with("eth0"))
-    agent.clock.seconds += 1.5 * CHECK_S - 10
+    agent.clock.seconds += 1.5 * CHECK_INTERVAL_S - 10
     agent.publish(report_with("eth0"))
     assert agent.api.asked == ["PATCH n1", "PATCH n1/status"]
     agent.clock.seconds += 20
@@ -182,13 +194,13 @@ def test_it_writes_a_report_again_that_is_not_as_it_left_it(agent: Agent, what: 
             del agent.api.objects["n1"]
         case _:
             del metadata["ownerReferences"]
-    agent.clock.seconds += 2 * CHECK_S
-    assert agent.publish(report_with("eth0")) == {"n1": Change.SPEC}
-    assert agent.publish(report_with("eth0")) == {"n1": Change.NONE}
+    agent.clock.seconds += 2 * CHECK_INTERVAL_S
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.SPEC}
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.NONE}
 
 
-@pytest.mark.parametrize("node", [None, OwnNode("n2", "uid-2")], ids=["none", "another"])
-def test_it_names_no_owner_that_is_not_its_node(agent: Agent, node: OwnNode | None) -> None:
+@pytest.mark.parametrize("node", [None, TokenNode("n2", "uid-2")], ids=["none", "another"])
+def test_it_names_no_owner_that_is_not_its_node(agent: Agent, node: TokenNode | None) -> None:
     agent.api.node = node
     agent.publish(report_with("eth0"))
     assert "ownerReferences" not in agent.api.objects["n1"]["metadata"]
@@ -196,7 +208,7 @@ def test_it_names_no_owner_that_is_not_its_node(agent: Agent, node: OwnNode | No
 
 def test_it_takes_fields_back_from_others(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
     agent.api.is_taken = True
-    assert agent.publish(report_with("eth0")) == {"n1": Change.SPEC}
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.SPEC}
     assert agent.api.writes == ["n1", "n1", "n1/status", "n1/status"]
     assert {one.message for one in caplog.records} == {"own report was changed by another"}
 
@@ -204,18 +216,18 @@ def test_it_takes_fields_back_from_others(agent: Agent, caplog: pytest.LogCaptur
 @pytest.mark.parametrize(
     ("problems", "then"),
     [
-        pytest.param([AWAY], Change.SPEC, id="the facts"),
-        pytest.param([None, AWAY], Change.STATUS, id="the status"),
+        pytest.param([AWAY], PublishOutcome.SPEC, id="the facts"),
+        pytest.param([None, AWAY], PublishOutcome.STATUS, id="the status"),
     ],
 )
 def test_it_goes_on_with_what_could_not_be_written(
-    agent: Agent, problems: list[KubeError | None], then: Change
+    agent: Agent, problems: list[KubeError | None], then: PublishOutcome
 ) -> None:
     agent.api.problems = problems
     with pytest.raises(KubeUnavailable):
         agent.publish(report_with("eth0"))
     assert agent.publish(report_with("eth0")) == {"n1": then}
-    assert agent.publish(report_with("eth0")) == {"n1": Change.NONE}
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.NONE}
 
 
 def test_it_makes_a_report_anew_that_went_between_facts_and_status(agent: Agent) -> None:
@@ -223,7 +235,7 @@ def test_it_makes_a_report_anew_that_went_between_facts_and_status(agent: Agent)
     with pytest.raises(KubeNotFound):
         agent.publish(report_with("eth0"))
     agent.clock.seconds += 60
-    assert agent.publish(report_with("eth0")) == {"n1": Change.SPEC}
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.SPEC}
 
 
 @pytest.mark.parametrize("error", [KubeForbidden("403"), KubeError("422")], ids=str)
@@ -233,18 +245,18 @@ def test_it_puts_off_what_was_refused_and_asks_nothing_meanwhile(
     agent.api.problems = [error]
     with pytest.raises(KubeError):
         agent.publish(report_with("eth0"))
-    assert agent.publish(report_with("eth1")) == {"n1": Change.DEFERRED}
+    assert agent.publish(report_with("eth1")) == {"n1": PublishOutcome.DEFERRED}
     assert len(agent.api.asked) == 1
     agent.clock.seconds += 60
-    assert agent.publish(report_with("eth2")) == {"n1": Change.SPEC}
+    assert agent.publish(report_with("eth2")) == {"n1": PublishOutcome.SPEC}
 
 
 def test_it_puts_off_changes_alone_while_the_server_is_away(agent: Agent) -> None:
     agent.publish(report_with("eth0"))
-    agent.api.waits_for = AWAY
-    agent.clock.seconds += 2 * CHECK_S
-    assert agent.publish(report_with("eth0")) == {"n1": Change.NONE}
-    assert agent.publish(report_with("eth1")) == {"n1": Change.DEFERRED}
+    agent.api.blocking_error = AWAY
+    agent.clock.seconds += 2 * CHECK_INTERVAL_S
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.NONE}
+    assert agent.publish(report_with("eth1")) == {"n1": PublishOutcome.DEFERRED}
     assert len(agent.api.asked) == 2
 
 
@@ -288,16 +300,16 @@ def test_it_empties_a_part_that_is_withdrawn_and_uses_it_again(agent: Agent) -> 
     assert len(agent.api.writes) == 4, "once"
     agent.objects = agent.started()
     assert agent.parts() == {}
-    assert agent.publish(*parts_of("b")) == {"n1.sweep.0": Change.SPEC}
+    assert agent.publish(*parts_of("b")) == {"n1.sweep.0": PublishOutcome.SPEC}
     assert list(agent.parts()) == [0]
 
 
 def test_it_leaves_the_rest_of_a_long_sweep_for_the_next_round(agent: Agent) -> None:
     many = [parts_of(str(number), first=number)[0] for number in range(40)]
     rounds = 1
-    while Change.DEFERRED in agent.publish(*many).values():
+    while PublishOutcome.DEFERRED in agent.publish(*many).values():
         rounds += 1
-    assert rounds == pytest.approx(2 * len(many) / WRITING_S, abs=1)
+    assert rounds == pytest.approx(2 * len(many) / WRITE_DEADLINE_S, abs=1)
     assert len(agent.api.writes) == 2 * len(many)
 
 
@@ -305,7 +317,7 @@ def test_it_cuts_a_report_and_tells_once(agent: Agent, caplog: pytest.LogCapture
     ids = (Id(IdKind.CHASSIS_ID, "z" * 500, "local"),)
     crowd = tuple(Neighbor(ids, f"{at:x<500}", (), "y" * 500, Source.LLDP) for at in range(1000))
     device = Device(DeviceKind.HOST, "n1", (), (Port("eth0", neighbors=crowd), Port("eth1")))
-    report = report_of(device, name="n1", status=ReportStatus(observed_at=AT))
+    report = build_report(device, name="n1", status=ReportStatus(observed_at=AT))
     for _ in range(3):
         agent.publish(report)
     agent.publish(report_with("eth0"))
@@ -317,6 +329,6 @@ def test_it_refuses_a_report_that_cannot_be_cut_to_fit(agent: Agent) -> None:
     ports = tuple(Port(f"{at:x<400}", bond_master="y" * 500) for at in range(1500))
     device = Device(DeviceKind.HOST, "n1", (), ports)
     with pytest.raises(KubeError, match="are more than the API server takes") as told:
-        agent.publish(report_of(device, name="n1"))
+        agent.publish(build_report(device, name="n1"))
     assert not isinstance(told.value, KubeUnavailable)
     assert agent.api.asked == []

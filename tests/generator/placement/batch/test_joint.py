@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from generator.placement.answer import Placement
 from generator.placement.batch.joint import place_batch
-from generator.placement.batch.pack_heuristic import fewest
+from generator.placement.batch.pack_heuristic import fewest_bins
 from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, with_running
 from generator.placement.cluster.snapshot import without_running as without
-from generator.placement.engine import place, running_gang
+from generator.placement.engine import place, as_running_gang
 from generator.placement.request import PlacementRequest
 from tests.effort import examples
 from tests.generator.placement.batches import fits, gang, nodes_of, snapshot_of, span_of
@@ -46,7 +46,7 @@ def in_turn(snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> list[Pl
         placement = place(snapshot, request)
         found[request.gang] = placement
         if placement.is_feasible:
-            snapshot = with_running(snapshot, running_gang(request, placement))
+            snapshot = with_running(snapshot, as_running_gang(request, placement))
     return [found[request.gang] for request in requests]
 
 
@@ -164,21 +164,21 @@ def test_it_finds_the_fewest_rooms_with_least_left_over(
         for chosen in combinations(rooms, count)
         if sum(chosen) >= num_pods
     )
-    found = fewest(rooms, num_pods)
+    found = fewest_bins(rooms, num_pods)
     assert (len(found), sum(rooms[at] for at in found)) == best
 
 
 def test_it_fills_many_rooms_with_the_largest_and_one_that_is_tight() -> None:
     rooms = [3] * 70 + [2, 1]
-    assert fewest(rooms, 10) == [0, 1, 2, 71]
+    assert fewest_bins(rooms, 10) == [0, 1, 2, 71]
 
 
 def test_it_spans_less_than_one_after_the_other() -> None:
     snapshot = snapshot_of([[[1] * 3, [1] * 5], [[1] * 4]])
     requests = [gang("first", 6), gang("second", 4), gang("third", 2)]
     found = place_batch(snapshot, requests)
-    assert found.span == span_of(found.placements) <= found.single_span
-    assert found.single_span == span_of(in_turn(snapshot, requests))
+    assert found.span == span_of(found.placements) <= found.sequential_span
+    assert found.sequential_span == span_of(in_turn(snapshot, requests))
 
 
 def test_it_finds_a_place_for_a_gang_that_the_one_before_shut_out() -> None:

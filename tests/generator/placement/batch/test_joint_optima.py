@@ -65,7 +65,7 @@ def solved(instance: dict[str, Any]) -> Solved:
     assert fits(snapshot, requests, found.placements)
     assert found.span == span_of(found.placements)
     least = instance["least_span"]
-    return Solved(instance["seed"], found.span / least - 1, found.single_span / least - 1)
+    return Solved(instance["seed"], found.span / least - 1, found.sequential_span / least - 1)
 
 
 def test_it_has_instances_of_every_size_and_load() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import Placement, render_placement
-from generator.placement.batch.sequential import in_turn, without_victims
-from generator.placement.batch.uniform_batch import FEW, NODES, PlainBatch
+from generator.placement.batch.sequential import place_sequentially, without_victims
+from generator.placement.batch.uniform_batch import MIN_REPEATS, NODE_COUNT_OFFSET, UniformBatch
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
@@ -22,7 +22,7 @@ from generator.placement.cluster.snapshot import (
     with_nominated,
     with_running,
 )
-from generator.placement.engine import place, running_gang
+from generator.placement.engine import place, as_running_gang
 from generator.placement.request import PlacementRequest
 from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
@@ -43,8 +43,8 @@ def chained(
         found = place(snapshot, asked)
         placements.append(found)
         if found.is_feasible:
-            left = without_victims(snapshot, found.victims, below=asked.priority)
-            snapshot = with_running(left, running_gang(asked, found))
+            left = without_victims(snapshot, found.victims, priority=asked.priority)
+            snapshot = with_running(left, as_running_gang(asked, found))
     return placements, snapshot
 
 
@@ -106,25 +106,27 @@ def test_it_answers_as_one_after_the_other_on_snapshots(
     snapshot: Snapshot, draw: st.DataObject
 ) -> None:
     specs = draw.draw(st.lists(kinds(), min_size=1, max_size=3))
-    picks = draw.draw(st.lists(st.sampled_from(specs), min_size=FEW, max_size=4 * FEW))
+    picks = draw.draw(
+        st.lists(st.sampled_from(specs), min_size=MIN_REPEATS, max_size=4 * MIN_REPEATS)
+    )
     requests = [request(gang=f"g{at}", **spec) for at, spec in enumerate(picks)]
     placements, after = chained(snapshot, requests)
-    found = in_turn(snapshot, requests)
+    found = place_sequentially(snapshot, requests)
     assert [render_placement(one) for one in found.placements] == [
         render_placement(one) for one in placements
     ]
-    assert np.array_equal(found.after.free, after.free)
-    assert found.after.running == after.running
+    assert np.array_equal(found.final_snapshot.free, after.free)
+    assert found.final_snapshot.running == after.running
 
 
 @LAW
-@given(snapshot=clusters(), spec=kinds(), order=st.permutations(range(2 * FEW)))
+@given(snapshot=clusters(), spec=kinds(), order=st.permutations(range(2 * MIN_REPEATS)))
 def test_it_explains_in_any_order(
     snapshot: Snapshot, spec: dict[str, Any], order: list[int]
 ) -> None:
-    requests = [request(gang=f"g{at}", **spec) for at in range(2 * FEW)]
+    requests = [request(gang=f"g{at}", **spec) for at in range(2 * MIN_REPEATS)]
     placements, _ = chained(snapshot, requests)
-    found = in_turn(snapshot, requests).placements
+    found = place_sequentially(snapshot, requests).placements
     for at in order:
         assert render_placement(found[at]) == render_placement(placements[at])
 
@@ -140,7 +142,7 @@ def test_it_keeps_reserved_nodes_for_their_gang(order: Sequence[int], nodes: lis
     kept = RunningGang("g3", (RunningPods("n0"),), 100)
     snapshot = with_nominated(cluster(racks(5)), {"reservation-1": kept})
     requests = [request(gang=f"g{at}", groups=workers(1)) for at in order]
-    found = in_turn(snapshot, requests).placements
+    found = place_sequentially(snapshot, requests).placements
     assert [one.assignment["workers"][0] for one in found] == nodes
 
 
@@ -154,7 +156,7 @@ def test_it_takes_no_gang_for_the_pods_of_another_that_its_name_looks_like() -> 
         request(gang=f"g{at}", priority=5, preemption="fewestVictims", groups=workers(1))
         for at in range(2)
     ]
-    after = in_turn(snapshot, urgent).after
+    after = place_sequentially(snapshot, urgent).final_snapshot
     assert after.free.min() >= 0
     assert set(after.running) == {"old@n0", "g0", "g1"}
 
@@ -163,9 +165,11 @@ def test_it_sees_the_room_that_others_have_left_in_a_rack() -> None:
     slots = {"n0": 1, "n1": 4, "n2": 1, "n3": 5}
     nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
     snapshot = build_snapshot(racks(2, 2), nodes)
-    large = [request(gang=f"large{at}", groups=workers(5, required="node")) for at in range(FEW)]
-    small = [request(gang=f"small{at}", groups=workers(1)) for at in range(FEW)]
-    found = in_turn(snapshot, [*large, *small]).placements
+    large = [
+        request(gang=f"large{at}", groups=workers(5, required="node")) for at in range(MIN_REPEATS)
+    ]
+    small = [request(gang=f"small{at}", groups=workers(1)) for at in range(MIN_REPEATS)]
+    found = place_sequentially(snapshot, [*large, *small]).placements
     nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
     assert nodes_used == ["n3", "n2", "n0", "n1", "n1"]
 
@@ -174,7 +178,7 @@ def test_it_sees_the_room_that_victims_have_left() -> None:
     slots = {"n0": 2, "n1": 2, "n2": 1}
     nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
     victim = RunningGang(
-        "old", tuple(RunningPods(node, {"slots": 1}) for node in ("n0", "n1")), min=2
+        "old", tuple(RunningPods(node, {"slots": 1}) for node in ("n0", "n1")), min_pods=2
     )
     snapshot = build_snapshot(racks(3), nodes, [victim])
     urgent = request(
@@ -183,8 +187,8 @@ def test_it_sees_the_room_that_victims_have_left() -> None:
         preemption="fewestVictims",
         groups=workers(1, request={"slots": 2}),
     )
-    small = [request(gang=f"small{at}", groups=workers(1)) for at in range(FEW)]
-    found = in_turn(snapshot, [urgent, *small]).placements
+    small = [request(gang=f"small{at}", groups=workers(1)) for at in range(MIN_REPEATS)]
+    found = place_sequentially(snapshot, [urgent, *small]).placements
     assert found[0].victims == ("old",)
     nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
     assert nodes_used == ["n0", "n2", "n1", "n1"]
@@ -193,12 +197,12 @@ def test_it_sees_the_room_that_victims_have_left() -> None:
 @pytest.mark.parametrize(
     ("num", "spec", "is_looked_after"),
     [
-        pytest.param(FEW, {}, True, id="what is asked often is looked after"),
-        pytest.param(FEW - 1, {}, False, id="what is asked seldom is not"),
-        pytest.param(FEW, {"preset": "volcano"}, False, id="nor what is not plain"),
-        pytest.param(FEW, {"required": "planet"}, False, id="nor tiers that are not there"),
+        pytest.param(MIN_REPEATS, {}, True, id="what is asked often is looked after"),
+        pytest.param(MIN_REPEATS - 1, {}, False, id="what is asked seldom is not"),
+        pytest.param(MIN_REPEATS, {"preset": "volcano"}, False, id="nor what is not plain"),
+        pytest.param(MIN_REPEATS, {"required": "planet"}, False, id="nor tiers that are not there"),
         pytest.param(
-            FEW,
+            MIN_REPEATS,
             {"groups": workers(1, request={"slots": 1}, required="node")},
             True,
             id="pods that need one node are plain",
@@ -207,17 +211,19 @@ def test_it_sees_the_room_that_victims_have_left() -> None:
 )
 def test_it_looks_after_questions(num: int, spec: dict[str, Any], *, is_looked_after: bool) -> None:
     requests = [request(gang=f"g{at}", **spec) for at in range(num)]
-    plain = PlainBatch(cluster(TREE), requests)
+    plain = UniformBatch(cluster(TREE), requests)
     assert all((plain.place(at) is not None) == is_looked_after for at in range(num))
 
 
 def test_it_leaves_gangs_with_pods_of_their_own_to_the_whole_engine() -> None:
     snapshot = cluster(TREE, g2=["n0"])
-    plain = PlainBatch(snapshot, [request(gang=f"g{at}") for at in range(FEW + 2)])
-    assert [plain.place(at) is None for at in range(FEW + 2)] == [False, False, True] + [False] * 3
+    plain = UniformBatch(snapshot, [request(gang=f"g{at}") for at in range(MIN_REPEATS + 2)])
+    assert [plain.place(at) is None for at in range(MIN_REPEATS + 2)] == [False, False, True] + [
+        False
+    ] * 3
 
 
 def test_it_leaves_nodes_of_endless_room_to_the_whole_engine() -> None:
-    snapshot = build_snapshot(TREE, {"n0": NodeSpec("n0", {"slots": NODES})})
-    requests = [request(gang=f"g{at}", groups=workers(1)) for at in range(FEW)]
-    assert PlainBatch(snapshot, requests).place(0) is None
+    snapshot = build_snapshot(TREE, {"n0": NodeSpec("n0", {"slots": NODE_COUNT_OFFSET})})
+    requests = [request(gang=f"g{at}", groups=workers(1)) for at in range(MIN_REPEATS)]
+    assert UniformBatch(snapshot, requests).place(0) is None

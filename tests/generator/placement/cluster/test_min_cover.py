@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.cluster.levels import build_levels
-from generator.placement.cluster.min_cover import SMALL, Covering, make_covering
+from generator.placement.cluster.min_cover import MAX_COUNTED_SLOTS, MinCover, build_min_cover
 from tests.effort import examples
 from tests.generator.placement.documents import racks
 
@@ -24,9 +24,9 @@ def fewest(values: list[int], rack: tuple[int, ...], num_pods: int) -> int:
     return used
 
 
-def agree(covering: Covering, values: list[int], num_pods: int) -> None:
+def agree(covering: MinCover, values: list[int], num_pods: int) -> None:
     holding = [at for at, rack in enumerate(RACKS) if sum(values[n] for n in rack) >= num_pods]
-    found = covering.fewest(np.array(holding, dtype=np.int64), num_pods).tolist()
+    found = covering.min_units(np.array(holding, dtype=np.int64), num_pods).tolist()
     assert found == [fewest(values, RACKS[at], num_pods) for at in holding]
 
 
@@ -34,7 +34,7 @@ def agree(covering: Covering, values: list[int], num_pods: int) -> None:
     "scale",
     [
         pytest.param(1, id="it counts nodes by the few pods that they hold"),
-        pytest.param(SMALL + 1, id="it sorts nodes by the many pods that they hold"),
+        pytest.param(MAX_COUNTED_SLOTS + 1, id="it sorts nodes by the many pods that they hold"),
     ],
 )
 @settings(max_examples=examples(60), deadline=None)
@@ -47,11 +47,11 @@ def test_it_tells_the_fewest_nodes_of_every_rack(
     scale: int, before: list[int], after: list[int], num_pods: int
 ) -> None:
     one, other = [value * scale for value in before], [value * scale for value in after]
-    covering = make_covering(LEVELS, 0, 1, np.array(one, dtype=np.int64))
+    covering = build_min_cover(LEVELS, 0, 1, np.array(one, dtype=np.int64))
     agree(covering, one, num_pods * scale)
     changed = [*other[:3], *one[3:]]
     rows = np.array(one, dtype=np.int64), np.array(changed, dtype=np.int64)
-    again = covering.changed(*rows, np.arange(3))
-    assert (again is None) == (max(one) <= SMALL and max(other[:3]) > max(one))
+    again = covering.with_changes(*rows, np.arange(3))
+    assert (again is None) == (max(one) <= MAX_COUNTED_SLOTS and max(other[:3]) > max(one))
     if again is not None:
         agree(again, changed, num_pods * scale)

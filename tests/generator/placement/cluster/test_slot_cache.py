@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
-from generator.placement.cluster.slot_cache import MOST_KINDS, MOST_STALE, Counted
+from generator.placement.cluster.slot_cache import MAX_SHAPES, STALE_DIVISOR, SlotCache
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
@@ -18,7 +18,7 @@ from generator.placement.cluster.snapshot import (
     with_running,
     without_running,
 )
-from generator.placement.engine import place, running_gang
+from generator.placement.engine import place, as_running_gang
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest
 from tests.effort import examples
@@ -55,7 +55,7 @@ def test_it_answers_as_if_all_were_counted_anew(steps: list[tuple[PlacementReque
         found = place(snapshot, question)
         assert render_placement(found) == render_placement(place(fresh(snapshot), question))
         name = f"g{number}"
-        held = running_gang(question, found)
+        held = as_running_gang(question, found)
         gang = RunningGang(name, held.pods)
         if change == 0 and snapshot.running:
             snapshot = without_running(snapshot, next(iter(snapshot.running)))
@@ -72,9 +72,9 @@ def test_it_counts_only_the_nodes_that_changed() -> None:
     changed = with_running(snapshot, gang)
     place(changed, request(groups=workers(2)))
     assert place(changed, request(groups=workers(24))).is_feasible
-    kinds = list(snapshot.counted.kinds())
+    kinds = list(snapshot.slot_cache.keys())
     assert len(kinds) == 1
-    assert list(changed.counted.kinds()) == kinds
+    assert list(changed.slot_cache.keys()) == kinds
 
 
 @pytest.mark.parametrize(
@@ -87,27 +87,27 @@ def test_it_counts_only_the_nodes_that_changed() -> None:
 def test_it_keeps_what_is_worth_it(num_changed: int, *, is_kept: bool) -> None:
     snapshot = build_snapshot(TREE, SPECS)
     place(snapshot, request(groups=workers(3)))
-    assert len(TREE.nodes) // MOST_STALE == 3
+    assert len(TREE.nodes) // STALE_DIVISOR == 3
     touched = frozenset(range(num_changed))
-    assert bool(list(snapshot.counted.changed(touched, len(TREE.nodes)).kinds())) == is_kept
+    assert bool(list(snapshot.slot_cache.after_change(touched, len(TREE.nodes)).keys())) == is_kept
 
 
 def test_it_knows_only_so_many_kinds_of_pods() -> None:
     snapshot = build_snapshot(TREE, SPECS)
-    for slots in range(MOST_KINDS + 1):
+    for slots in range(MAX_SHAPES + 1):
         place(snapshot, request(groups=workers(1, request={"cpu": 1, "slots": slots})))
-    assert len(list(snapshot.counted.kinds())) <= MOST_KINDS
+    assert len(list(snapshot.slot_cache.keys())) <= MAX_SHAPES
 
 
 def test_it_tells_a_view_apart_from_what_it_is_a_view_of() -> None:
     snapshot = build_snapshot(TREE, SPECS)
     place(snapshot, request(groups=workers(3)))
-    (kind,) = snapshot.counted.kinds()
-    view = Counted(snapshot.counted, frozenset({1, 2}))
-    found, known = view.get(kind), snapshot.counted.get(kind)
+    (kind,) = snapshot.slot_cache.keys()
+    view = SlotCache(snapshot.slot_cache, frozenset({1, 2}))
+    found, known = view.get(kind), snapshot.slot_cache.get(kind)
     assert found is not None
     assert known is not None
     assert found == (known[0], frozenset({1, 2}))
-    view.keep(kind, known[0])
+    view.store(kind, known[0])
     assert view.get(kind) == (known[0], frozenset())
-    assert snapshot.counted.get(kind) == (known[0], frozenset({1, 2}))
+    assert snapshot.slot_cache.get(kind) == (known[0], frozenset({1, 2}))

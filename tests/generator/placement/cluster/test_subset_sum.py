@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement.cluster.subset_sum import alike, fewest_nodes
+from generator.placement.cluster.subset_sum import group_equal_bins, choose_fewest_nodes
 from tests.effort import examples
 
 SLOTS = st.lists(st.integers(0, 5), min_size=1, max_size=8).filter(any)
@@ -39,10 +39,10 @@ def test_it_picks_the_first_of_the_fewest_nodes(
     draw: st.DataObject,
 ) -> None:
     num_pods = draw.draw(st.integers(1, sum(slots)))
-    found = fewest_nodes(slots, alike(slots, slots), num_pods, is_tight=is_tight)
+    found = choose_fewest_nodes(slots, group_equal_bins(slots, slots), num_pods, is_tight=is_tight)
     assert found == picked(slots, num_pods, is_tight=is_tight)
 
 
 def test_it_leaves_too_many_sums_to_others() -> None:
     slots = [1, 2, 3] * 700
-    assert fewest_nodes(slots, alike(slots, slots), 3_001, is_tight=True) is None
+    assert choose_fewest_nodes(slots, group_equal_bins(slots, slots), 3_001, is_tight=True) is None

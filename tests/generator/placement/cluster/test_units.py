@@ -8,8 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.cluster import units as units_module
-from generator.placement.cluster.levels import Ints, build_levels
-from generator.placement.cluster.units import LEAF, MOST_ADDED, MOST_PODS, Unit, Units
+from generator.placement.cluster.levels import IntArray, build_levels
+from generator.placement.cluster.units import (
+    LEAF_TIER,
+    MAX_ADDED_CLASSES,
+    MAX_SLOTS,
+    UnitSlots,
+    UnitIndex,
+)
 from tests.effort import examples
 from tests.generator.placement.documents import racks
 
@@ -18,42 +24,42 @@ LEVELS = build_levels(racks(3, 1, 4, 3, 2, 3, per_block=4), 18)
 NUM_NODES = 18
 slots = st.lists(st.integers(0, 4), min_size=NUM_NODES, max_size=NUM_NODES)
 move = st.dictionaries(
-    st.integers(0, NUM_NODES - 1), st.integers(0, 5), min_size=1, max_size=MOST_ADDED // 8
+    st.integers(0, NUM_NODES - 1), st.integers(0, 5), min_size=1, max_size=MAX_ADDED_CLASSES // 8
 )
 moves = st.lists(move, max_size=8)
 
 
-def rooms_of(values: list[int]) -> tuple[Ints, ...]:
+def rooms_of(values: list[int]) -> tuple[IntArray, ...]:
     """Return per tier and unit the pods that fit."""
     rows = [np.array(values, dtype=np.int64)]
     for tier in range(1, LEVELS.root + 1):
-        rows.append(np.bincount(LEVELS.unit[tier], weights=rows[0]).astype(np.int64))
+        rows.append(np.bincount(LEVELS.unit_of_node[tier], weights=rows[0]).astype(np.int64))
     return tuple(rows)
 
 
-def all_units(values: list[int], tier: int) -> list[Unit]:
+def all_units(values: list[int], tier: int) -> list[UnitSlots]:
     inside = rooms_of(values)[tier - 1].tolist()
     spans = [LEVELS.children(tier, at) for at in range(len(LEVELS.starts[tier]))]
-    return [Unit.of(span.start, inside[span.start : span.stop]) for span in spans]
+    return [UnitSlots.build(span.start, inside[span.start : span.stop]) for span in spans]
 
 
-def kind(unit: Unit) -> tuple[int, ...]:
-    return tuple(sorted(room for room in unit.rooms if room))
+def kind(unit: UnitSlots) -> tuple[int, ...]:
+    return tuple(sorted(room for room in unit.child_slots if room))
 
 
-def fewest(unit: Unit, num_pods: int) -> int:
+def fewest(unit: UnitSlots, num_pods: int) -> int:
     """Return how few children of a unit, which it has, hold so many pods."""
-    held = sorted(unit.rooms, reverse=True)
+    held = sorted(unit.child_slots, reverse=True)
     return next(num for num in range(1, len(held) + 1) if sum(held[:num]) >= num_pods)
 
 
-def room_around(unit: Unit, values: list[int], tier: int) -> list[int]:
-    start, rooms = LEVELS.starts[tier - 1][unit.first], rooms_of(values)
-    return [int(rooms[at][LEVELS.unit[at][start]]) for at in range(tier, LEVELS.root)]
+def room_around(unit: UnitSlots, values: list[int], tier: int) -> list[int]:
+    start, rooms = LEVELS.starts[tier - 1][unit.first_child], rooms_of(values)
+    return [int(rooms[at][LEVELS.unit_of_node[at][start]]) for at in range(tier, LEVELS.root)]
 
 
-def tightest(values: list[int], tier: int, num_pods: int) -> list[Unit]:
-    holding = [unit for unit in all_units(values, tier) if sum(unit.rooms) >= num_pods]
+def tightest(values: list[int], tier: int, num_pods: int) -> list[UnitSlots]:
+    holding = [unit for unit in all_units(values, tier) if sum(unit.child_slots) >= num_pods]
     keys = [(fewest(unit, num_pods), room_around(unit, values, tier)) for unit in holding]
     best = [unit for unit, key in zip(holding, keys, strict=True) if key == min(keys)]
     return list({kind(unit): unit for unit in best[::-1]}.values())
@@ -64,20 +70,20 @@ def child(values: list[int], tier: int, num_pods: int) -> int | None:
     least = min((room for room in rooms if room >= num_pods), default=None)
     if least is None:
         return None
-    holding = [unit for unit in all_units(values, tier) if least in unit.rooms]
+    holding = [unit for unit in all_units(values, tier) if least in unit.child_slots]
     unit = min(holding, key=lambda unit: room_around(unit, values, tier))
-    return unit.first + unit.rooms.index(least)
+    return unit.first_child + unit.child_slots.index(least)
 
 
-def agree(units: Units, values: list[int], tier: int) -> None:
+def agree(units: UnitIndex, values: list[int], tier: int) -> None:
     for num_pods in range(1, 30):
-        found = units.tightest(num_pods)
+        found = units.tightest_units(num_pods)
         # A unit that has changed is a kind of its own, even where there was one like it.
         firsts = {kind(unit): unit for unit in found[::-1]}
         assert sorted(firsts.values()) == sorted(tightest(values, tier, num_pods))
-        assert units.child(num_pods) == child(values, tier, num_pods)
+        assert units.tightest_child(num_pods) == child(values, tier, num_pods)
     inside = {room for room in rooms_of(values)[tier - 1].tolist() if room}
-    assert units.is_even == (len(inside) <= 1)
+    assert units.is_uniform == (len(inside) <= 1)
 
 
 @pytest.mark.parametrize("tier", [pytest.param(1, id="leaves"), pytest.param(2, id="blocks")])
@@ -86,49 +92,49 @@ def agree(units: Units, values: list[int], tier: int) -> None:
 def test_the_tightest_units_with_fewest_children_are_found_after_every_change(
     tier: int, values: list[int], changes: list[dict[int, int]]
 ) -> None:
-    units = Units.of(LEVELS, rooms_of(values), tier)
+    units = UnitIndex.build(LEVELS, rooms_of(values), tier)
     assert units is not None
     agree(units, values, tier)
     for change in changes:
         values = [change.get(at, value) for at, value in enumerate(values)]
-        units = units.changed(rooms_of(values), np.array(sorted(change)))
+        units = units.with_slots(rooms_of(values), np.array(sorted(change)))
         assert units is not None
         agree(units, values, tier)
 
 
 def test_units_are_sorted_anew_after_many_changes() -> None:
     values = [1] * NUM_NODES
-    units = Units.of(LEVELS, rooms_of(values), LEAF)
+    units = UnitIndex.build(LEVELS, rooms_of(values), LEAF_TIER)
     num_changes = 0
     while units is not None:
         values[0] += 1
         num_changes += 1
-        units = units.changed(rooms_of(values), np.array([0]))
-    assert MOST_ADDED < num_changes < 2 * MOST_ADDED
+        units = units.with_slots(rooms_of(values), np.array([0]))
+    assert MAX_ADDED_CLASSES < num_changes < 2 * MAX_ADDED_CLASSES
 
 
 @pytest.mark.parametrize(
     "before",
     [
-        pytest.param(MOST_PODS + 1, id="from the beginning"),
+        pytest.param(MAX_SLOTS + 1, id="from the beginning"),
         pytest.param(1, id="after a change"),
     ],
 )
 def test_units_that_hold_too_much_are_left_to_others(before: int) -> None:
-    units = Units.of(LEVELS, rooms_of([before] * NUM_NODES), LEAF)
+    units = UnitIndex.build(LEVELS, rooms_of([before] * NUM_NODES), LEAF_TIER)
     if units is not None:
-        units = units.changed(rooms_of([MOST_PODS + 1, *[1] * (NUM_NODES - 1)]), np.array([0]))
+        units = units.with_slots(rooms_of([MAX_SLOTS + 1, *[1] * (NUM_NODES - 1)]), np.array([0]))
     assert units is None
 
 
 def test_units_that_are_too_many_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units_module, "MOST_CELLS", NUM_NODES)
-    assert Units.of(LEVELS, rooms_of([1] * NUM_NODES), LEAF) is None
+    assert UnitIndex.build(LEVELS, rooms_of([1] * NUM_NODES), LEAF_TIER) is None
 
 
 def test_what_is_remembered_of_units_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units_module, "MOST_REMEMBERED", 1)
     values = [1, 2, 3, 4, *range(NUM_NODES - 4)]
-    units = Units.of(LEVELS, rooms_of(values), LEAF)
+    units = UnitIndex.build(LEVELS, rooms_of(values), LEAF_TIER)
     assert units is not None
-    agree(units, values, LEAF)
+    agree(units, values, LEAF_TIER)

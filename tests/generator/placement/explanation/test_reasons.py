@@ -182,7 +182,7 @@ def test_it_offers_nothing_where_a_node_is_too_small_for_one_pod() -> None:
 
 def test_it_says_of_each_rack_how_much_is_missing() -> None:
     found = place(cluster(racks(3, 2)), request(groups=workers(4), required="rack"))
-    assert [(row.name, row.verdict.value, row.needs) for row in found.domains] == [
+    assert [(row.name, row.verdict.value, row.needs) for row in found.domain_verdicts] == [
         ("r0", "infeasible", "r0: 3 of 4 slots; needs 1 more"),
         ("r1", "infeasible", "r1: 2 of 4 slots; needs 2 more"),
     ]
@@ -190,7 +190,7 @@ def test_it_says_of_each_rack_how_much_is_missing() -> None:
 
 def test_it_says_which_domain_it_chose_and_why_none_is_closer() -> None:
     found = place(cluster(racks(3, 2, 4, 4)), request(groups=workers(5)))
-    assert [(row.name, row.verdict.value) for row in found.domains] == [
+    assert [(row.name, row.verdict.value) for row in found.domain_verdicts] == [
         ("b0", "chosen"),
         ("b1", "rejected"),
         ("r2", "infeasible"),
@@ -202,8 +202,8 @@ def test_it_says_which_domain_it_chose_and_why_none_is_closer() -> None:
 
 def test_it_counts_the_domains_that_it_does_not_list() -> None:
     found = place(cluster(racks(*[1] * 40, per_block=40)), request(required="rack"))
-    assert len(found.domains) == 17
-    assert (found.domains[-1].name, found.domains[-1].needs) == (
+    assert len(found.domain_verdicts) == 17
+    assert (found.domain_verdicts[-1].name, found.domain_verdicts[-1].needs) == (
         "24 more",
         "1 to 1 slots for 2 pods",
     )

@@ -18,10 +18,15 @@ from generator.placement.cluster.snapshot import (
     build_snapshot,
 )
 from generator.placement.engine import place
-from generator.placement.problem.objective import slots_after
+from generator.placement.problem.objective import slots_after_use
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.solve import equivalence
-from generator.placement.solve.equivalence import USELESS, Kinds, kept_in, node_codes
+from generator.placement.solve.equivalence import (
+    USELESS_CODE,
+    EquivalenceClasses,
+    useful_codes_by_leaf,
+    node_codes,
+)
 from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
 
@@ -45,7 +50,7 @@ def seen(problem: Problem, at: int) -> tuple[int, ...] | None:
     shapes, snapshot = problem.shapes, problem.snapshot
     if not any(shape.slots[at] for shape in shapes):
         return None
-    largest = shapes[problem.largest]
+    largest = shapes[problem.scarcest_shape]
     rows = [int(largest.slots[at])]
     for counts in product(range(MOST + 1), repeat=len(shapes)):
         used = {
@@ -60,7 +65,7 @@ def seen(problem: Problem, at: int) -> tuple[int, ...] | None:
             not used[name] or used[name] <= snapshot.free[row, at]
             for row, name in enumerate(snapshot.resources)
         )
-        rows.append(slots_after(problem, largest, at, used) if fits else -1)
+        rows.append(slots_after_use(problem, largest, at, used) if fits else -1)
     return tuple(rows)
 
 
@@ -83,7 +88,7 @@ def test_it_tells_nodes_apart_by_the_pods_that_they_hold(
     codes = node_codes(problem, (MOST,) * len(problem.shapes))
     views = [seen(problem, at) for at in range(7)]
     for one in range(7):
-        assert (codes[one] == USELESS) == (views[one] is None)
+        assert (codes[one] == USELESS_CODE) == (views[one] is None)
         for other in range(one):
             if codes[one] == codes[other]:
                 assert views[one] == views[other]
@@ -134,9 +139,9 @@ def test_it_knows_what_else_pods_see(spec: dict[str, object], same: set[int]) ->
 
 @given(codes=st.lists(st.integers(-2, 4), min_size=7, max_size=7), most=st.integers(1, 3))
 def test_it_keeps_as_many_nodes_of_a_code_as_a_job_can_use(codes: list[int], most: int) -> None:
-    rows = kept_in(build_levels(TREE, 7), np.array(codes), most)
+    rows = useful_codes_by_leaf(build_levels(TREE, 7), np.array(codes), most)
     for start, stop, row in zip((0, 4), (4, 7), rows, strict=True):
-        inside = [code for code in codes[start:stop] if code != USELESS]
+        inside = [code for code in codes[start:stop] if code != USELESS_CODE]
         kept = sorted(code for one in set(inside) for code in [one] * min(inside.count(one), most))
         assert (np.frombuffer(row, dtype=np.int64) + min(*codes, 0)).tolist() == kept
 
@@ -145,12 +150,17 @@ def test_it_numbers_units_by_what_is_inside_them_in_whatever_order() -> None:
     slots = (1, 2, 0, 2, 1, 1, 2, 2, 1, 1, 1, 2)
     nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": many}) for at, many in enumerate(slots)}
     snapshot = build_snapshot(racks(3, 3, 3, 3, per_block=2), nodes)
-    kinds = Kinds(build_problem(snapshot, request(groups=workers(1))), (1,))
-    inside = kinds.inside(1, np.arange(4)).tolist()
+    kinds = EquivalenceClasses(build_problem(snapshot, request(groups=workers(1))), (1,))
+    inside = kinds.classes_by_content(1, np.arange(4)).tolist()
     assert inside == [inside[0]] * 4  # a job of one pod uses no second node of a kind
-    assert [kinds.of(1, rack) == kinds.of(1, 1) for rack in range(4)] == [False, True, False, True]
-    assert kinds.inside(2, np.arange(2)).tolist() != []
-    assert kinds.of(0, 0) == kinds.of(0, 4) != kinds.of(0, 1)
+    assert [kinds.class_of(1, rack) == kinds.class_of(1, 1) for rack in range(4)] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert kinds.classes_by_content(2, np.arange(2)).tolist() != []
+    assert kinds.class_of(0, 0) == kinds.class_of(0, 4) != kinds.class_of(0, 1)
 
 
 def test_it_places_pods_of_two_sizes_beside_an_overfull_node() -> None:

@@ -12,8 +12,8 @@ from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import parse_request
-from generator.placement.solve.budget import Effort
-from generator.placement.solve.solver import CHOICE_STEPS, solve, solve_roughly
+from generator.placement.solve.budget import Budget
+from generator.placement.solve.solver import CHOICE_STEPS, solve, solve_greedily
 from tests.effort import examples
 from tests.generator.placement import referee
 from tests.generator.placement.documents import cluster, racks, request, workers
@@ -38,15 +38,17 @@ class JumpingClock:
 @given(scene=scenes() | growing_scenes())
 def test_it_keeps_every_rule_without_proof(scene: Scene) -> None:
     problem = build_problem(snapshot_of(scene), parse_request(document_of(scene, Preset.OPTIMAL)))
-    effort = Effort(10_000_000)
-    rough, best = solve_roughly(problem, effort), solve(problem, effort)
+    effort = Budget(10_000_000)
+    rough, best = solve_greedily(problem, effort), solve(problem, effort)
     if rough is None:
         return
     assert best is not None
     assert not rough.is_proved
-    assert best.objective.vector(problem.order) <= rough.objective.vector(problem.order)
+    assert best.objective.vector(problem.objective_order) <= rough.objective.vector(
+        problem.objective_order
+    )
     pods = []
-    for group, row in zip(scene.groups, rough.pods, strict=True):
+    for group, row in zip(scene.groups, rough.positions, strict=True):
         names = [problem.snapshot.specs[at].name for at in row]
         starts = [0]
         for size in referee.part_sizes(scene, group, len(names)):
@@ -65,12 +67,12 @@ def test_it_places_every_pod_of_a_part_where_full_nodes_lie_between() -> None:
     full = {"n1": NodeSpec("n1", {"slots": 0}), "n0": NodeSpec("n0", {"slots": 2})}
     snapshot = cluster(racks(2, 1, per_block=2), full)
     problem = build_problem(snapshot, request(groups=workers(3)))
-    rough = solve_roughly(problem, Effort(1000))
+    rough = solve_greedily(problem, Budget(1000))
     assert rough is not None
-    assert rough.pods == ((0, 0, 2),)
+    assert rough.positions == ((0, 0, 2),)
     tight = build_problem(snapshot, request(groups=workers(3), max_domains={"node": 1}))
-    assert solve_roughly(tight, Effort(1000)) is None
-    assert solve(tight, Effort(1000)) is None
+    assert solve_greedily(tight, Budget(1000)) is None
+    assert solve(tight, Budget(1000)) is None
 
 
 @pytest.mark.parametrize(
@@ -105,9 +107,9 @@ def test_it_completes_slices_that_are_begun(
     nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": 4}) for at in range(6)}
     snapshot = cluster(racks(2, 2, 2, per_block=3), nodes, job=running)
     asked = request(gang="job", groups=workers(count, slices=[layer]))
-    found = solve_roughly(build_problem(snapshot, asked), Effort(1000))
+    found = solve_greedily(build_problem(snapshot, asked), Budget(1000))
     assert found is not None
-    assert [sum(at // 2 == rack for at in found.pods[0]) for rack in range(3)] == expected
+    assert [sum(at // 2 == rack for at in found.positions[0]) for rack in range(3)] == expected
 
 
 def test_it_places_nested_groups_without_proof() -> None:
@@ -120,13 +122,15 @@ def test_it_places_nested_groups_without_proof() -> None:
         for at in range(2)
     ]
     problem = build_problem(cluster(racks(3, 2, 3, 3)), request(groups=replicas, required="block"))
-    rough, best = solve_roughly(problem, Effort(1000)), solve(problem, Effort(100_000))
+    rough, best = solve_greedily(problem, Budget(1000)), solve(problem, Budget(100_000))
     assert rough is not None
     assert best is not None
-    assert sorted(at for row in rough.pods for at in row) == [5, 6, 7, 8, 9, 10]
-    assert best.objective.vector(problem.order) <= rough.objective.vector(problem.order)
+    assert sorted(at for row in rough.positions for at in row) == [5, 6, 7, 8, 9, 10]
+    assert best.objective.vector(problem.objective_order) <= rough.objective.vector(
+        problem.objective_order
+    )
     none = build_problem(cluster(racks(3, 2, 3)), request(groups=replicas, required="block"))
-    assert solve_roughly(none, Effort(1000)) is None
+    assert solve_greedily(none, Budget(1000)) is None
 
 
 def test_it_answers_in_time_when_the_deadline_passes() -> None:
@@ -204,6 +208,6 @@ def test_it_hands_out_what_it_found_before_the_budget_ended() -> None:
     groups = [{"name": f"g{at}", "count": 8, "min": 0} for at in range(2)]
     problem = build_problem(cluster(racks(4, 4)), request(groups=groups))
     too_many = sum(range(1, 9))  # choices of 16 to 9 pods, for 8 nodes
-    rough = solve_roughly(problem, Effort(too_many * CHOICE_STEPS))
+    rough = solve_greedily(problem, Budget(too_many * CHOICE_STEPS))
     assert rough is not None
-    assert sum(map(len, rough.pods)) == 8
+    assert sum(map(len, rough.positions)) == 8

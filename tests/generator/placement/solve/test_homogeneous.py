@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.engine import place
-from generator.placement.presets import Key, Preset
+from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import measure
-from generator.placement.problem.parts import assemble
+from generator.placement.problem.parts import assign_parts
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import parse_request
-from generator.placement.solve.budget import Effort
-from generator.placement.solve.homogeneous import Counting, in_order, is_countable
-from generator.placement.solve.solver import Finder, candidates, solve
-from generator.placement.solve.tree_search import Search
+from generator.placement.solve.budget import Budget
+from generator.placement.solve.homogeneous import HomogeneousFinder, sort_lazily, is_homogeneous
+from generator.placement.solve.solver import Finder, candidate_units, solve
+from generator.placement.solve.tree_search import TreeSearch
 from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.referee import Layer, Leaf, Scene
@@ -55,20 +55,22 @@ def both(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
     """Vectors per tier of both finders, empty where there is nothing."""
     counts = tuple(group.count for group in problem.request.groups)
     parts = problem.parts(counts, problem.strategies[0][1])
-    counted = Counter(part.kind for part in parts)
+    counted = Counter(part.part_type for part in parts)
     (kind,) = counted
-    assert is_countable(problem, [kind])
+    assert is_homogeneous(problem, [kind])
     finders: list[Finder] = [
-        Counting(problem, kind, counted[kind], Effort(STEPS)),
-        Search(problem, parts, Effort(STEPS)),
+        HomogeneousFinder(problem, kind, counted[kind], Budget(STEPS)),
+        TreeSearch(problem, parts, Budget(STEPS)),
     ]
     rows = []
     for tier in range(problem.root + 1):
-        units = candidates(problem, counts, tier)
-        found = [finder.best(tier, units) if len(units) else None for finder in finders]
+        units = candidate_units(problem, counts, tier)
+        found = [finder.find_best(tier, units) if len(units) else None for finder in finders]
         rows.append(
             tuple(
-                measure(problem, assemble(len(counts), parts, best.parts), 0).vector(problem.order)
+                measure(problem, assign_parts(len(counts), parts, best.parts), 0).vector(
+                    problem.objective_order
+                )
                 if best is not None
                 else ()
                 for best in found
@@ -93,23 +95,31 @@ def test_it_counts_what_the_search_finds(preset: Preset, scene: Scene) -> None:
 def test_it_keeps_tiers_and_histogram_without_any_budget(scene: Scene) -> None:
     request = parse_request(document_of(scene, Preset.OPTIMAL))
     problem = build_problem(snapshot_of(scene), request)
-    best, hasty = solve(problem, Effort(STEPS)), solve(problem, Effort(2))
+    best, hasty = solve(problem, Budget(STEPS)), solve(problem, Budget(2))
     assert (best is None) == (hasty is None)
     if best is None or hasty is None:
         return
     assert best.is_proved
-    for key in (Key.PLACED, Key.STRATEGY, Key.JOB_TIER, Key.GROUP_TIER, Key.HISTOGRAM):
+    for key in (
+        ObjectiveKey.PLACED,
+        ObjectiveKey.STRATEGY,
+        ObjectiveKey.JOB_TIER,
+        ObjectiveKey.GROUP_TIER,
+        ObjectiveKey.HISTOGRAM,
+    ):
         assert best.objective.values[key] == hasty.objective.values[key]
-    assert best.objective.vector(problem.order) <= hasty.objective.vector(problem.order)
+    assert best.objective.vector(problem.objective_order) <= hasty.objective.vector(
+        problem.objective_order
+    )
 
 
 def test_it_says_that_a_filling_is_not_proved_when_the_budget_ends() -> None:
     snapshot = cluster(racks(*[7] * 8, per_block=8))
     problem = build_problem(snapshot, request(groups=workers(30)))
-    hasty = solve(problem, Effort(3))
+    hasty = solve(problem, Budget(3))
     assert hasty is not None
     assert not hasty.is_proved
-    assert hasty.objective.values[Key.DOMAINS][1] == 5
+    assert hasty.objective.values[ObjectiveKey.DOMAINS][1] == 5
 
 
 def test_it_stays_exact_where_costs_outgrow_a_machine_word() -> None:
@@ -123,6 +133,6 @@ def test_it_stays_exact_where_costs_outgrow_a_machine_word() -> None:
 @given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12))
 def test_it_yields_rows_in_the_order_of_their_columns(rows: list[tuple[int, int]]) -> None:
     columns = [np.array([row[k] for row in rows]).__getitem__ for k in range(2)]
-    found = list(in_order(columns, np.arange(len(rows))))
+    found = list(sort_lazily(columns, np.arange(len(rows))))
     assert [at for at, _ in found] == sorted(range(len(rows)), key=lambda at: (rows[at], at))
     assert all(tuple(values) == rows[at][: len(values)] for at, values in found)

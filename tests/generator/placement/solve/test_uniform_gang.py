@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
 from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
-from generator.placement.engine import answer_of, place
+from generator.placement.engine import build_answer, place
 from generator.placement.problem.problem import build_problem
-from generator.placement.solve.budget import Effort
+from generator.placement.solve.budget import Budget
 from generator.placement.solve.solver import solve
-from generator.placement.solve.uniform_gang import plain_pods
+from generator.placement.solve.uniform_gang import place_uniform_gang
 from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
 
@@ -55,14 +55,14 @@ def test_it_answers_as_the_whole_engine_does(
     snapshot: Snapshot, row: list[dict[str, object]]
 ) -> None:
     asked = request(groups=row)
-    found = plain_pods(snapshot, asked)
+    found = place_uniform_gang(snapshot, asked)
     if found is None:
         return
     problem = build_problem(snapshot, asked)
-    best = solve(problem, Effort(STEPS))
+    best = solve(problem, Budget(STEPS))
     assert best is not None
-    assert (found,) == best.pods
-    assert render_placement(place(snapshot, asked)) == render_placement(answer_of(problem, best))
+    assert (found,) == best.positions
+    assert render_placement(place(snapshot, asked)) == render_placement(build_answer(problem, best))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_it_answers_as_the_whole_engine_does(
 )
 def test_it_knows_what_is_plain(row: dict[str, object], pods: tuple[int, ...] | None) -> None:
     snapshot = cluster(TREE)
-    assert plain_pods(snapshot, request(groups=[{"name": "workers", **row}])) == pods
+    assert place_uniform_gang(snapshot, request(groups=[{"name": "workers", **row}])) == pods
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_it_knows_what_is_plain(row: dict[str, object], pods: tuple[int, ...] | 
 )
 def test_it_leaves_to_the_whole_engine(spec: dict[str, object]) -> None:
     snapshot = cluster(TREE, runs=["n0"])
-    assert plain_pods(snapshot, request(**spec)) is None
+    assert place_uniform_gang(snapshot, request(**spec)) is None
 
 
 def test_it_prefers_the_rack_that_is_left_with_least_on_the_nodes_used() -> None:
     slots = {"n0": 3, "n1": 1, "n2": 2, "n3": 0, "n4": 2, "n5": 2, "n6": 2}
     nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
     snapshot = build_snapshot(racks(4, 3), nodes)
-    assert plain_pods(snapshot, request(groups=workers(4))) == (0, 0, 0, 1)
+    assert place_uniform_gang(snapshot, request(groups=workers(4))) == (0, 0, 0, 1)
     assert place(snapshot, request(groups=workers(4))).objective["fragmentation"] == {
         "node": 0,
         "rack": 2,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from generator.jobs.cluster import Cluster
-from generator.simulation.replay.fabrics import tree_of_shape
-from generator.simulation.replay.replay import Backfill, Replay, replay
+from generator.jobs.cluster import SlotCluster
+from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import Backfill, ReplayResult, run_replay
 from generator.simulation.replay.strategies import FIRST_FIT, make_strategy
 from generator.simulation.replay.trace import Job
 
 SLOTS = 8
 
 
-def cluster(shape: str = "2x2x2", slots: int = SLOTS) -> Cluster:
+def cluster(shape: str = "2x2x2", slots: int = SLOTS) -> SlotCluster:
     """Return an empty cluster."""
-    return Cluster(tree_of_shape(shape), slots)
+    return SlotCluster(build_tree_of_shape(shape), slots)
 
 
 def jobs(*rows: tuple[float, int, float]) -> tuple[Job, ...]:
@@ -29,7 +29,7 @@ def replayed(
     name: str = FIRST_FIT,
     shape: str = "2x2x2",
     backfill: Backfill = Backfill.EASY,
-) -> Replay:
+) -> ReplayResult:
     """Return the replay of jobs by a strategy."""
     empty = cluster(shape)
-    return replay(listed, empty, make_strategy(name, empty), backfill=backfill)
+    return run_replay(listed, empty, make_strategy(name, empty), backfill=backfill)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.cli.exit_codes import Exit
-from generator.simulation.replay.fabrics import tree_of_shape
+from generator.cli.exit_codes import ExitCode
+from generator.simulation.replay.fabrics import build_tree_of_shape
 from tests.generator.scenes import Ran, run
 from topology.model.tree import render_tree
 
@@ -32,7 +32,7 @@ def trace(tmp_path: Path) -> Path:
 
 def test_it_compares_the_engine_with_two_others(trace: Path) -> None:
     ran = simulate("--trace", trace, "--load", "0.9", "-o", "json")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     found = {row["name"]: row for row in ran.document["presets"]}
     assert list(found) == ["optimal", "best-fit", "first-fit"]
     assert found["optimal"].keys() >= FIGURES
@@ -72,7 +72,7 @@ def test_it_lets_gangs_wish_a_tier(tmp_path: Path) -> None:
 
 def test_it_refuses_a_wish_that_the_tree_lacks(trace: Path) -> None:
     ran = simulate("--trace", trace, "--wish", "rack")
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "--wish: the tree has no tier 'rack'; it has leaf, spine" in ran.err
 
 
@@ -80,7 +80,7 @@ def test_it_writes_a_page(trace: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     ran = simulate("--trace", trace, "--preset", "first-fit", "--html", page)
     text = page.read_text(encoding="utf-8")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert text.count("<svg") == 7
     assert "18 jobs of trace.csv on 8 nodes of 8 GPUs" in text
 
@@ -88,7 +88,7 @@ def test_it_writes_a_page(trace: Path, tmp_path: Path) -> None:
 def test_it_reads_a_packed_trace_and_a_tree(trace: Path, tmp_path: Path) -> None:
     packed, tree = tmp_path / "t.csv.gz", tmp_path / "tree.json"
     packed.write_bytes(gzip.compress(trace.read_bytes()))
-    tree.write_text(json.dumps(render_tree(tree_of_shape("2x2x2"))), encoding="utf-8")
+    tree.write_text(json.dumps(render_tree(build_tree_of_shape("2x2x2"))), encoding="utf-8")
     words = ("--preset", "first-fit", "-o", "json")
     by_file = run(
         "simulate", "jobs", "--trace", packed, "--fabric", tree, "--scale-sizes", 8, *words
@@ -105,7 +105,7 @@ def test_it_says_which_rows_it_skipped(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("submit_time_s,gpus,duration_s\n1,1,1\nx,1,1\n", encoding="utf-8")
     ran = simulate("--trace", file, "--preset", "first-fit", "-o", "json")
-    assert (ran.code, ran.document["jobs"]) == (Exit.SKIPPED, 1)
+    assert (ran.code, ran.document["jobs"]) == (ExitCode.SKIPPED, 1)
     assert "t.csv:3: submit_time_s" in ran.err
 
 
@@ -123,14 +123,14 @@ def test_it_refuses_a_trace_that_is(tmp_path: Path, raw: bytes, why: str) -> Non
     file = tmp_path / "trace.csv"
     file.write_bytes(raw)
     ran = simulate("--trace", file)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert why in ran.err
 
 
 @pytest.mark.parametrize("load", ["0", "0%", "0.0001"])
 def test_it_refuses_a_load_that_no_clock_can_be_stretched_to(load: str) -> None:
     ran = simulate("--load", load)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert f"'{load}' is less than 0.001" in ran.err
 
 
@@ -138,5 +138,5 @@ def test_it_refuses_a_page_that_it_cannot_write(trace: Path, tmp_path: Path) -> 
     ran = simulate(
         "--trace", trace, "--preset", "first-fit", "--html", tmp_path / "no" / "page.html"
     )
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert f"--html: cannot write {tmp_path / 'no' / 'page.html'}: No such file" in ran.err

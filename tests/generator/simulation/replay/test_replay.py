@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.jobs.cluster import Pods, pods_of
-from generator.simulation.replay.fabrics import is_shape, tree_of_shape
-from generator.simulation.replay.replay import Backfill, Start, replay
+from generator.jobs.cluster import UniformPods, split_into_pods
+from generator.simulation.replay.fabrics import is_shape, build_tree_of_shape
+from generator.simulation.replay.replay import Backfill, JobStart, run_replay
 from generator.simulation.replay.strategies import (
     BEST_FIT,
     FIRST_FIT,
-    Ways,
+    OptimalOptions,
     best_fit,
     first_fit,
     make_strategy,
@@ -59,7 +59,7 @@ def test_it_notes_how_the_cluster_stood() -> None:
     assert (samples[-1].time_s, samples[-1].used) == (10, 0)
 
 
-def started(name: str, *rows: tuple[float, int, float]) -> Start:
+def started(name: str, *rows: tuple[float, int, float]) -> JobStart:
     return replayed(jobs(*rows), name=name).starts[-1]
 
 
@@ -81,23 +81,23 @@ def test_it_packs_small_jobs_on_a_node(name: str) -> None:
 
 def test_it_takes_the_tightest_domain_by_best_fit() -> None:
     full = cluster("2x2x4")
-    full.take(first_fit(full, Pods(5, SLOTS)), SLOTS)
-    assert list(best_fit(full, Pods(3, SLOTS))) == [5, 6, 7]
-    assert list(best_fit(full, Pods(6, SLOTS))) == [8, 9, 10, 11, 12, 13]
+    full.take_slots(first_fit(full, UniformPods(5, SLOTS)), SLOTS)
+    assert list(best_fit(full, UniformPods(3, SLOTS))) == [5, 6, 7]
+    assert list(best_fit(full, UniformPods(6, SLOTS))) == [8, 9, 10, 11, 12, 13]
 
 
 PODS = [
-    pytest.param(1, Pods(1, 1), id="one GPU"),
-    pytest.param(8, Pods(1, 8), id="a whole node"),
-    pytest.param(12, Pods(2, 6), id="a node and a half"),
-    pytest.param(64, Pods(8, 8), id="eight nodes"),
-    pytest.param(13, Pods(13, 1), id="a prime"),
+    pytest.param(1, UniformPods(1, 1), id="one GPU"),
+    pytest.param(8, UniformPods(1, 8), id="a whole node"),
+    pytest.param(12, UniformPods(2, 6), id="a node and a half"),
+    pytest.param(64, UniformPods(8, 8), id="eight nodes"),
+    pytest.param(13, UniformPods(13, 1), id="a prime"),
 ]
 
 
 @pytest.mark.parametrize(("gpus", "pods"), PODS)
-def test_it_cuts_into_equal_pods(gpus: int, pods: Pods) -> None:
-    assert pods_of(gpus, SLOTS) == pods
+def test_it_cuts_into_equal_pods(gpus: int, pods: UniformPods) -> None:
+    assert split_into_pods(gpus, SLOTS) == pods
 
 
 @settings(max_examples=examples(20))
@@ -115,7 +115,7 @@ def test_it_starts_every_job_once_and_never_gives_a_slot_twice(
     listed = tuple(sorted(Job(float(at), gpus, float(long)) for at, gpus, long in rows))
     found = replayed(listed, name=name, backfill=backfill)
     assert sorted(start.job for start in found.starts) == list(listed)
-    assert found.refused == 0
+    assert found.num_refused == 0
     assert all(start.start_s >= start.job.submit_s for start in found.starts)
     assert all(0 <= sample.used <= 8 * SLOTS for sample in found.samples)
     assert not found.samples or found.samples[-1].used == 0
@@ -133,7 +133,7 @@ def test_it_reaches_the_lowest_tier_that_has_room_by_the_engine(sizes: list[int]
 
 
 def test_it_names_the_nodes_of_a_shape_by_their_places() -> None:
-    tree = tree_of_shape("2x3x2")
+    tree = build_tree_of_shape("2x3x2")
     assert (tree.tiers, len(tree.nodes)) == (("leaf", "spine"), 12)
     assert tree.nodes[:3] == ("node-1-1-1", "node-1-1-2", "node-1-2-1")
 
@@ -145,7 +145,7 @@ def test_it_takes_for_a_file(text: str) -> None:
 
 def test_it_refuses_a_shape_without_end() -> None:
     with pytest.raises(ConfigError, match="at most 200000 nodes"):
-        tree_of_shape("1000x1000")
+        build_tree_of_shape("1000x1000")
 
 
 def test_it_refuses_an_unknown_strategy() -> None:
@@ -160,7 +160,9 @@ TOGETHER = jobs((0, 2, 50), (0, 3, 60), (0, 5, 70), (0, 6, 80))
 @pytest.mark.parametrize(("is_joint", "leaves"), [(True, 6), (False, 7)])
 def test_it_plans_jointly_what_starts_at_one_instant(is_joint: bool, leaves: int) -> None:  # noqa: FBT001 - a case
     empty = cluster("2x2x4")
-    found = replay(TOGETHER, empty, make_strategy(OPTIMAL, empty, ways=Ways(is_joint=is_joint)))
+    found = run_replay(
+        TOGETHER, empty, make_strategy(OPTIMAL, empty, options=OptimalOptions(is_joint=is_joint))
+    )
     assert sum(start.leaves for start in found.starts) == leaves
     assert all(start.start_s == 0 for start in found.starts)
     assert (empty.num_free, int(empty.free.min())) == (16 * SLOTS, SLOTS)
@@ -170,6 +172,10 @@ def test_it_gives_no_job_a_higher_tier_for_the_sake_of_others() -> None:
     heights = []
     for is_joint in (True, False):
         empty = cluster("2x2x4")
-        found = replay(TOGETHER, empty, make_strategy(OPTIMAL, empty, ways=Ways(is_joint=is_joint)))
+        found = run_replay(
+            TOGETHER,
+            empty,
+            make_strategy(OPTIMAL, empty, options=OptimalOptions(is_joint=is_joint)),
+        )
         heights.append([start.height for start in found.starts])
     assert all(one <= other for one, other in zip(*heights, strict=True))

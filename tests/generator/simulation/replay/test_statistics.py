@@ -8,10 +8,17 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from generator.simulation.replay.charts import HEIGHT, WIDTH, Series, bars, color, lines
-from generator.simulation.replay.page import HEADER, duration, render_page, table_row
-from generator.simulation.replay.statistics import POINTS, Figures, figures_of
-from generator.simulation.replay.strategies import FIRST_FIT, NAMES
+from generator.simulation.replay.charts import (
+    HEIGHT,
+    WIDTH,
+    Series,
+    render_bars,
+    pick_color,
+    render_lines,
+)
+from generator.simulation.replay.page import HEADER, render_duration, render_page, render_table_row
+from generator.simulation.replay.statistics import NUM_POINTS, ReplayStatistics, compute_statistics
+from generator.simulation.replay.strategies import FIRST_FIT, STRATEGY_NAMES
 from tests.generator.simulation.replay.scenes import cluster, jobs, replayed
 
 # Eight nodes in leaves of two: three nodes for 10 s, then, after 5 s, three more for 10 s; the
@@ -20,18 +27,18 @@ ROWS = jobs((0, 3, 10), (5, 3, 10), (20, 2, 1))
 
 
 @pytest.fixture
-def figures() -> Figures:
-    return figures_of(FIRST_FIT, replayed(ROWS), cluster())
+def figures() -> ReplayStatistics:
+    return compute_statistics(FIRST_FIT, replayed(ROWS), cluster())
 
 
-def test_it_counts_tiers_and_leaves_of_gangs(figures: Figures) -> None:
+def test_it_counts_tiers_and_leaves_of_gangs(figures: ReplayStatistics) -> None:
     assert (figures.started, figures.gangs, figures.refused) == (3, 3, 0)
     assert figures.tiers == {"node": 0, "leaf": 1, "spine": 1, "cluster": 1}
     assert (figures.leaves, figures.leaves_least) == (5, 5)
     assert figures.at_lowest_tier == pytest.approx(2 / 3)
 
 
-def test_it_weighs_means_by_time(figures: Figures) -> None:
+def test_it_weighs_means_by_time(figures: ReplayStatistics) -> None:
     used = (5 * 3 + 5 * 6 + 5 * 3 + 5 * 0) / (20 * 8)
     assert figures.utilisation == pytest.approx(used)
     assert figures.largest["leaf"] == pytest.approx(2.0)
@@ -39,33 +46,35 @@ def test_it_weighs_means_by_time(figures: Figures) -> None:
 
 
 def test_it_says_how_long_jobs_waited() -> None:
-    found = figures_of(FIRST_FIT, replayed(jobs((0, 8, 10), (4, 1, 5))), cluster())
+    found = compute_statistics(FIRST_FIT, replayed(jobs((0, 8, 10), (4, 1, 5))), cluster())
     assert found.wait_s == {"mean": 3.0, "p50": 6.0, "p95": 6.0, "p99": 6.0}
     assert found.wait_by_nodes == {"1": 6.0, "8-31": 0.0}
 
 
-def test_it_draws_the_course_from_first_to_last(figures: Figures) -> None:
-    assert len(figures.course.hours) == POINTS
+def test_it_draws_the_course_from_first_to_last(figures: ReplayStatistics) -> None:
+    assert len(figures.course.hours) == NUM_POINTS
     assert figures.course.utilisation[0] == pytest.approx(3 / 8)
     assert figures.course.utilisation[-1] == 0
-    assert sum(figures.course.utilisation) / POINTS == pytest.approx(figures.utilisation, abs=1e-3)
+    assert sum(figures.course.utilisation) / NUM_POINTS == pytest.approx(
+        figures.utilisation, abs=1e-3
+    )
 
 
 def test_it_has_figures_of_no_job() -> None:
-    found = figures_of(FIRST_FIT, replayed(()), cluster())
+    found = compute_statistics(FIRST_FIT, replayed(()), cluster())
     assert (found.started, found.utilisation, found.wait_s["p99"]) == (0, 0.0, 0.0)
     assert render_page([found], "nothing")
 
 
-def test_it_shows_every_figure_of_the_header(figures: Figures) -> None:
-    assert len(table_row(figures)) == len(HEADER)
+def test_it_shows_every_figure_of_the_header(figures: ReplayStatistics) -> None:
+    assert len(render_table_row(figures)) == len(HEADER)
 
 
 def test_it_has_a_color_for_each_strategy() -> None:
-    assert len({color(at) for at in range(len(NAMES))}) == len(NAMES)
+    assert len({pick_color(at) for at in range(len(STRATEGY_NAMES))}) == len(STRATEGY_NAMES)
 
 
-def test_it_keeps_a_page_whole_whatever_names_say(figures: Figures) -> None:
+def test_it_keeps_a_page_whole_whatever_names_say(figures: ReplayStatistics) -> None:
     evil = replace(figures, tiers={'<script>"&\x1b': 3}, name="<b>x</b>")
     page = render_page([evil], "<title>\u202e & co")
     assert "<script" not in page
@@ -79,11 +88,12 @@ def test_it_keeps_a_page_whole_whatever_names_say(figures: Figures) -> None:
     "svg",
     [
         pytest.param(
-            bars("t", ["a", "<&>"], [Series("s", [1, 2e6]), Series('"', [0, 0.001])]), id="bars"
+            render_bars("t", ["a", "<&>"], [Series("s", [1, 2e6]), Series('"', [0, 0.001])]),
+            id="bars",
         ),
-        pytest.param(bars("t", [], []), id="no bar"),
-        pytest.param(lines("t", [1.0, 2.0], [Series("s", [0.0, 5.0])], "h"), id="lines"),
-        pytest.param(lines("t", [], [], "h"), id="no line"),
+        pytest.param(render_bars("t", [], []), id="no bar"),
+        pytest.param(render_lines("t", [1.0, 2.0], [Series("s", [0.0, 5.0])], "h"), id="lines"),
+        pytest.param(render_lines("t", [], [], "h"), id="no line"),
     ],
 )
 def test_it_draws_well_formed_shapes_inside_the_picture(svg: str) -> None:
@@ -104,4 +114,4 @@ def test_it_draws_well_formed_shapes_inside_the_picture(svg: str) -> None:
     [(0, "0 s"), (59.4, "59 s"), (90, "1.5 min"), (7200, "2.0 h"), (1e6, "11.6 d")],
 )
 def test_it_says_a_duration(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert render_duration(seconds) == text

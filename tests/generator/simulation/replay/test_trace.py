@@ -6,8 +6,8 @@ import random  # noqa: TID251 - seeded
 
 import pytest
 
-from generator.simulation.replay.philly import make_philly
-from generator.simulation.replay.trace import Job, parse_trace, scale
+from generator.simulation.replay.philly import draw_philly_jobs
+from generator.simulation.replay.trace import Job, parse_trace, scale_jobs
 from topology.model.errors import ConfigError
 
 HEAD = "submit_time_s,gpus,duration_s"
@@ -64,18 +64,18 @@ def test_it_reads_nothing_of_nothing() -> None:
 
 
 def test_it_caps_a_grown_job_at_the_cluster() -> None:
-    grown = scale([Job(0, 4, 1), Job(1, 1, 1)], sizes=8, load=None, gpus=16)
+    grown = scale_jobs([Job(0, 4, 1), Job(1, 1, 1)], sizes=8, load=None, gpus=16)
     assert [job.gpus for job in grown] == [16, 8]
 
 
 def test_it_stretches_every_day_to_the_load() -> None:
     quiet, busy = Job(0, 1, 100), Job(DAY_S, 4, 1000)
-    found = scale([quiet, busy, Job(1.5 * DAY_S, 4, 1000)], sizes=1, load=0.5, gpus=4)
+    found = scale_jobs([quiet, busy, Job(1.5 * DAY_S, 4, 1000)], sizes=1, load=0.5, gpus=4)
     assert [round(job.submit_s, 6) for job in found] == [0, 50, 50 + 2000]
 
 
 def test_it_makes_up_the_published_statistics() -> None:
-    jobs = make_philly(40_000, seeded(1))
+    jobs = draw_philly_jobs(40_000, seeded(1))
     durations = sorted(job.duration_s for job in jobs)
     spent = dict.fromkeys((1, 8, 9), 0.0)
     for job in jobs:
@@ -91,4 +91,4 @@ def test_it_makes_up_the_published_statistics() -> None:
 
 
 def test_it_makes_equal_traces_of_equal_seeds() -> None:
-    assert make_philly(50, seeded(3)) == make_philly(50, seeded(3))
+    assert draw_philly_jobs(50, seeded(3)) == draw_philly_jobs(50, seeded(3))

@@ -3,7 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.sources.host.nvidia_smi import GpuFabric, derive_clique, parse_gpu_fabrics, port_of
+from topology.sources.host.nvidia_smi import (
+    GpuFabric,
+    derive_clique,
+    parse_gpu_fabrics,
+    build_clique_port,
+)
 
 CLUSTER = "7c1d0a52-3f84-4b19-9a6e-d02b5e8f4c31"
 CELLS = st.sampled_from(
@@ -40,7 +45,7 @@ def test_it_claims_a_domain_only_where_every_registered_gpu_is_in_it(
     if found.clique is not None:
         assert {(gpu.cluster, int(gpu.clique)) for gpu in ready} == {tuple(found.clique)}
         assert (
-            port_of(found.clique)
+            build_clique_port(found.clique)
             .neighbors[0]
             .device_ids[0]
             .value.endswith(f".{found.clique.number}")
@@ -52,5 +57,5 @@ def test_it_names_domains_of_one_cluster_apart() -> None:
     for clique in ("1", "2"):
         found = derive_clique([GpuFabric("Completed", "Success", clique, CLUSTER)])
         assert found.clique is not None
-        names.append(port_of(found.clique).neighbors[0].device_name)
+        names.append(build_clique_port(found.clique).neighbors[0].device_name)
     assert names == ["nvlink-7c1d0a52-1", "nvlink-7c1d0a52-2"]

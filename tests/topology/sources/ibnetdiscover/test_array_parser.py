@@ -9,14 +9,20 @@ from hypothesis import settings as limits
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
-from topology.model.facts import Parsed
+from topology.model.facts import ParseResult
 from topology.sources.ibnetdiscover import lazy_devices
-from topology.sources.ibnetdiscover.array_parser import read_piece
-from topology.sources.ibnetdiscover.byte_words import NotPlain
+from topology.sources.ibnetdiscover.array_parser import parse_chunk
+from topology.sources.ibnetdiscover.byte_words import NonCanonicalInput
 from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.lazy_devices import MAX_KEPT, SweptDevices
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
-from topology.synthetic import FabricKind, FabricSpec, build_wiring, sweep_devices, undamaged
+from topology.synthetic import (
+    FabricKind,
+    SyntheticSpec,
+    build_wiring,
+    sweep_devices,
+    build_undamaged,
+)
 
 LEAF = "00a0000000000001"
 HCA = "00b0000000000010"
@@ -44,7 +50,7 @@ Ca\t1 "H-00b0000000000020"\t\t# "n2 mlx5_0"
 """
 
 
-SMALL = NumpyReader(piece_bytes=512, smallest_bytes=64)
+SMALL = NumpyReader(chunk_bytes=512, smallest_bytes=64)
 """Cuts even these dumps into pieces, so that plain and odd ones meet."""
 
 
@@ -54,21 +60,21 @@ def both(raw: bytes, fast: NumpyReader = SMALL) -> tuple[tuple[object, ...], tup
     return shown(careful), shown(parse_ibnetdiscover(raw, source="dump", fast=fast))
 
 
-def shown(parsed: Parsed) -> tuple[object, ...]:
+def shown(parsed: ParseResult) -> tuple[object, ...]:
     return tuple(parsed.devices), tuple(map(str, parsed.errors))
 
 
 def is_plain(text: str) -> bool:
     """Tell whether the fast reader takes a text as one piece."""
     try:
-        read_piece(text.encode(), 0, len(text.encode()))
-    except NotPlain:
+        parse_chunk(text.encode(), 0, len(text.encode()))
+    except NonCanonicalInput:
         return False
     return True
 
 
 def test_it_takes_a_plain_dump() -> None:
-    found = read_piece(PLAIN.encode(), 0, len(PLAIN))
+    found = parse_chunk(PLAIN.encode(), 0, len(PLAIN))
     assert found.letters.tobytes() == b"SHH"
     assert found.num_rows.tolist() == [2, 1, 0]
     assert found.numbers.tolist() == [7, 8, 1]
@@ -192,11 +198,11 @@ def test_it_makes_the_same_of_damaged_files(raw: bytes) -> None:
 @pytest.fixture(scope="module")
 def sweep() -> bytes:
     """Return the sweep of a fabric that is read in several pieces."""
-    spec = FabricSpec(FabricKind.RAIL, 256, rails=8, radix=64)
-    return render_ibnetdiscover(sweep_devices(undamaged(build_wiring(spec)))).encode()
+    spec = SyntheticSpec(FabricKind.RAIL, 256, rails=8, radix=64)
+    return render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(spec)))).encode()
 
 
-PIECES = NumpyReader(piece_bytes=64 << 10, smallest_bytes=2 << 10)
+PIECES = NumpyReader(chunk_bytes=64 << 10, smallest_bytes=2 << 10)
 
 
 def test_it_takes_every_piece_of_a_large_sweep(sweep: bytes) -> None:

@@ -6,18 +6,18 @@ import pytest
 from topology.sources.ibnetdiscover.byte_words import (
     PAD,
     Index,
-    NotPlain,
+    NonCanonicalInput,
     Window,
     Words,
     after_last,
     are_decimal,
-    bracketed,
-    byte,
+    parse_bracketed,
+    byte_at,
     last_tokens,
     num_digits_before,
-    says,
-    short_hex,
-    skip,
+    starts_with,
+    parse_short_hex,
+    drop_first,
 )
 
 HEX = b"0123456789abcdef"
@@ -47,27 +47,27 @@ def test_it_reads_hex_digits_up_to_the_first_character_that_is_none(at: int) -> 
         if character in HEX:
             assert window(text).guids(places(0))[0] == int(text, 16)
         else:
-            with pytest.raises(NotPlain):
+            with pytest.raises(NonCanonicalInput):
                 window(text).guids(places(0))
 
 
 @pytest.mark.parametrize("size", range(9))
 def test_it_reads_short_hex_numbers(size: int) -> None:
     text = HEX[16 - size :] if size else b""
-    values, num_digits = short_hex(words(text + b"\n"[: 8 - size]))
+    values, num_digits = parse_short_hex(words(text + b"\n"[: 8 - size]))
     assert (values[0], num_digits[0]) == (int(text or b"0", 16), size)
 
 
 def test_it_reads_every_port_number() -> None:
-    values, num_digits = bracketed(words(*(f"{number}](".encode() for number in range(1000))))
+    values, num_digits = parse_bracketed(words(*(f"{number}](".encode() for number in range(1000))))
     assert values.tolist() == list(range(1000))
     assert num_digits.tolist() == [len(str(number)) for number in range(1000)]
 
 
 @pytest.mark.parametrize("text", [b"]", b"1", b"1234]", b"1a]", b"a]", b"12a]", b"-1]", b"1 ]"])
 def test_it_refuses_what_is_no_port_number(text: bytes) -> None:
-    with pytest.raises(NotPlain):
-        bracketed(words(b"7]", text))
+    with pytest.raises(NonCanonicalInput):
+        parse_bracketed(words(b"7]", text))
 
 
 def test_it_counts_decimal_digits_alone() -> None:
@@ -77,9 +77,9 @@ def test_it_counts_decimal_digits_alone() -> None:
         if character in DIGITS:
             assert num_digits_before(found, " ", most=3)[0] == 3
         else:
-            with pytest.raises(NotPlain):
+            with pytest.raises(NonCanonicalInput):
                 num_digits_before(found, " ", most=3)
-    with pytest.raises(NotPlain):
+    with pytest.raises(NonCanonicalInput):
         num_digits_before(words(b"1234 "), " ", most=3)
 
 
@@ -94,12 +94,12 @@ def test_it_takes_the_last_word_of_a_line(size: int, usual: int) -> None:
 
 @pytest.mark.parametrize("text", [b"12345678", b"1234567 "])
 def test_it_refuses_a_line_without_a_last_word(text: bytes) -> None:
-    with pytest.raises(NotPlain):
+    with pytest.raises(NonCanonicalInput):
         last_tokens(words(text))
 
 
 def test_it_finds_words_and_characters_at_any_place() -> None:
     found = window(b"abc[7]\t").words(places(0, 3))
-    assert says(found, "abc").tolist() == [True, False]
-    assert says(skip(found, 2), "c[7]").tolist() == [True, False]
-    assert [int(byte(found, 1)[0]), int(byte(found, places(2, 2))[1])] == [ord("b"), ord("]")]
+    assert starts_with(found, "abc").tolist() == [True, False]
+    assert starts_with(drop_first(found, 2), "c[7]").tolist() == [True, False]
+    assert [int(byte_at(found, 1)[0]), int(byte_at(found, places(2, 2))[1])] == [ord("b"), ord("]")]

@@ -15,10 +15,10 @@ from tests.topology.sources.damage import damaged
 from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst
 from tests.topology.sources.plain import case_id, cases, expected_text
 from tests.topology.synthetic.fabrics import SPECS, seeded
-from topology.inference.tree_inference import infer
+from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
-from topology.model.facts import Device, DeviceKind, Medium, Parsed
+from topology.model.facts import Device, DeviceKind, Medium, ParseResult
 from topology.model.tree import host_partitions, render_tree
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 from topology.sources.infiniband.ibdiagnet_db import parse_ibdiagnet_db
@@ -27,12 +27,12 @@ from topology.sources.infiniband.subnet_lst import parse_subnet_lst
 from topology.synthetic import (
     FaultSpec,
     build_wiring,
-    damage,
+    damage_fabric,
     sweep_devices,
-    undamaged,
+    build_undamaged,
 )
 
-Reader = Callable[..., Parsed]
+Reader = Callable[..., ParseResult]
 READERS: dict[str, Reader] = {
     "lst": parse_subnet_lst,
     "db_csv": parse_ibdiagnet_db,
@@ -54,9 +54,9 @@ def test_it_reads_a_dump_as_expected(path: Path, golden: Golden) -> None:
 
 def swept(name: str, *, is_damaged: bool) -> Sequence[Device]:
     """Return the devices that ibnetdiscover would tell of a made-up fabric."""
-    fabric = undamaged(build_wiring(INFINIBAND[name]))
+    fabric = build_undamaged(build_wiring(INFINIBAND[name]))
     if is_damaged:
-        fabric = damage(fabric.wiring, FaultSpec(lose_links=0.1, swap=0.1), seeded(1))
+        fabric = damage_fabric(fabric.wiring, FaultSpec(lose_links=0.1, swap=0.1), seeded(1))
     text = render_ibnetdiscover(sweep_devices(fabric))
     return parse_ibnetdiscover(text.encode()).devices
 
@@ -66,12 +66,12 @@ def swept(name: str, *, is_damaged: bool) -> Sequence[Device]:
 def test_it_tells_the_devices_that_a_sweep_tells(name: str, is_damaged: bool) -> None:  # noqa: FBT001
     devices = swept(name, is_damaged=is_damaged)
     linked = tuple(one for one in devices if one.ports)
-    assert parse_ibdiagnet_db(db_csv(devices).encode()) == Parsed(devices)
-    assert parse_subnet_lst(subnet_lst(devices).encode()) == Parsed(linked)
+    assert parse_ibdiagnet_db(db_csv(devices).encode()) == ParseResult(devices)
+    assert parse_subnet_lst(subnet_lst(devices).encode()) == ParseResult(linked)
 
 
 def tree_of(devices: Sequence[Device]) -> dict[str, object]:
-    return render_tree(infer(build_fabric(Claim(one, Origin.SWEEP) for one in devices)).tree)
+    return render_tree(infer_tree(build_fabric(Claim(one, Origin.SWEEP) for one in devices)).tree)
 
 
 @pytest.mark.parametrize("label", ["{}", "1/{}/1", "sw{}p1"])
@@ -86,7 +86,7 @@ def test_it_tells_the_tree_of_a_sweep_by_switches_alone(name: str, label: str) -
 @given(st.sampled_from(sorted(READERS)), st.binary(max_size=300))
 @settings(max_examples=examples(200))
 def test_it_raises_nothing_on_any_bytes(form: str, raw: bytes) -> None:
-    assert isinstance(READERS[form](raw, source="x"), Parsed)
+    assert isinstance(READERS[form](raw, source="x"), ParseResult)
 
 
 @given(st.sampled_from(CASES).flatmap(lambda path: st.tuples(st.just(path), damaged([path]))))
@@ -96,7 +96,7 @@ def test_it_places_every_error_in_a_damaged_dump(drawn: tuple[Path, bytes]) -> N
     parsed = reader_of(path)(raw, source="dump")
     assert all(error.source == "dump" for error in parsed.errors)
     fabric = build_fabric(Claim(one, Origin.SWEEP) for one in parsed.devices)
-    assert host_partitions(infer(fabric).tree) is not None
+    assert host_partitions(infer_tree(fabric).tree) is not None
 
 
 FORGED = "x} LID:0001 PN:01 } { CA Ports:01 SystemGUID:0002c9010000"

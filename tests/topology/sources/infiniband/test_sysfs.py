@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from topology.model.facts import DeviceKind, PortState
 from topology.model.ids import Id, IdKind
-from topology.sources.infiniband.sysfs import RdmaOfNet, parse_ib_sysfs
+from topology.sources.infiniband.sysfs import InterfaceRdma, parse_ib_sysfs
 
 TREE = {
     "mlx5_0/node_guid": "9c05:9103:0000:b001\n",
@@ -87,11 +87,14 @@ def test_it_leaves_ethernet_ports_to_their_interfaces() -> None:
     }
     found = parse_ib_sysfs(tree)
     assert found.devices[0].ports == ()
-    assert found.rdma_of_net == {"eth2": RdmaOfNet("mlx5_0", 1), "eth3": RdmaOfNet("mlx5_0", 1)}
+    assert found.rdma_by_interface == {
+        "eth2": InterfaceRdma("mlx5_0", 1),
+        "eth3": InterfaceRdma("mlx5_0", 1),
+    }
 
 
 def test_interfaces_over_infiniband_are_no_cables_of_their_own() -> None:
-    assert parse_ib_sysfs(TREE).rdma_of_net == {}
+    assert parse_ib_sysfs(TREE).rdma_by_interface == {}
 
 
 def test_a_device_that_only_has_files_of_a_port_is_one() -> None:

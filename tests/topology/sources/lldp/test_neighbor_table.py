@@ -33,20 +33,22 @@ def names(table: NeighborTable, at_s: float) -> dict[str, list[str]]:
 
 
 def test_it_knows_a_neighbor_until_its_ttl_has_passed() -> None:
-    table = NeighborTable().hear("eth0", frame(ttl_s=120), at_s=1000.0)
+    table = NeighborTable().add_frame("eth0", frame(ttl_s=120), at_s=1000.0)
     assert names(table, 1000.0) == names(table, 1119.9) == {"eth0": ["leaf1"]}
     assert names(table, 1120.0) == {}
 
 
 def test_it_starts_the_ttl_anew_with_each_frame() -> None:
-    table = NeighborTable().hear("eth0", frame(), at_s=0.0).hear("eth0", frame(), at_s=100.0)
+    table = (
+        NeighborTable().add_frame("eth0", frame(), at_s=0.0).add_frame("eth0", frame(), at_s=100.0)
+    )
     assert names(table, 219.0) == {"eth0": ["leaf1"]}
     assert names(table, 220.0) == {}
 
 
 def test_it_takes_the_newest_that_a_neighbor_says() -> None:
-    table = NeighborTable().hear("eth0", frame("old"), at_s=0.0)
-    table = table.hear("eth0", frame("new", ttl_s=10), at_s=1.0)
+    table = NeighborTable().add_frame("eth0", frame("old"), at_s=0.0)
+    table = table.add_frame("eth0", frame("new", ttl_s=10), at_s=1.0)
     assert names(table, 2.0) == {"eth0": ["new"]}
     assert names(table, 11.0) == {}
 
@@ -54,13 +56,13 @@ def test_it_takes_the_newest_that_a_neighbor_says() -> None:
 def test_it_forgets_at_once_who_takes_his_leave_and_nobody_else() -> None:
     table = NeighborTable()
     for port, far in (("eth0", b"\x05swp1"), ("eth0", b"\x05swp2"), ("eth1", b"\x05swp1")):
-        table = table.hear(port, frame(far.decode(), port=far), at_s=0.0)
-    table = table.hear("eth0", frame(port=b"\x05swp1", ttl_s=0), at_s=1.0)
+        table = table.add_frame(port, frame(far.decode(), port=far), at_s=0.0)
+    table = table.add_frame("eth0", frame(port=b"\x05swp1", ttl_s=0), at_s=1.0)
     assert names(table, 1.0) == {"eth0": ["\x05swp2"], "eth1": ["\x05swp1"]}
 
 
 def test_it_minds_no_leave_of_strangers() -> None:
-    assert names(NeighborTable().hear("eth0", frame(ttl_s=0), at_s=0.0), 0.0) == {}
+    assert names(NeighborTable().add_frame("eth0", frame(ttl_s=0), at_s=0.0), 0.0) == {}
 
 
 def test_it_tells_ids_of_different_subtypes_apart() -> None:
@@ -68,50 +70,54 @@ def test_it_tells_ids_of_different_subtypes_apart() -> None:
     for number, (chassis, port) in enumerate(
         [(b"\x07a", b"\x05p"), (b"\x06a", b"\x05p"), (b"\x07a", b"\x07p")]
     ):
-        table = table.hear("eth0", frame(f"n{number}", chassis=chassis, port=port), at_s=0.0)
+        table = table.add_frame("eth0", frame(f"n{number}", chassis=chassis, port=port), at_s=0.0)
     assert sorted(names(table, 1.0)["eth0"]) == ["n0", "n1", "n2"]
 
 
 def test_it_tells_ports_in_natural_order() -> None:
     table = NeighborTable()
     for port in ("eth10", "eth9", "eth1"):
-        table = table.hear(port, frame(), at_s=0.0)
+        table = table.add_frame(port, frame(), at_s=0.0)
     assert list(names(table, 0.0)) == ["eth1", "eth9", "eth10"]
 
 
 def test_it_forgets_a_port_whose_cable_is_out() -> None:
-    table = NeighborTable().hear("eth0", frame(), at_s=0.0).hear("eth1", frame(), at_s=0.0)
-    assert names(table.forget("eth0"), 0.0) == {"eth1": ["leaf1"]}
-    assert table.forget("eth9") == table
+    table = (
+        NeighborTable().add_frame("eth0", frame(), at_s=0.0).add_frame("eth1", frame(), at_s=0.0)
+    )
+    assert names(table.remove_port("eth0"), 0.0) == {"eth1": ["leaf1"]}
+    assert table.remove_port("eth9") == table
 
 
 def full(at_s: float = 0.0, ttl_s: int = 120) -> NeighborTable:
     table = NeighborTable()
     for number in range(MAX_NEIGHBORS):
-        table = table.hear("eth0", frame(port=b"\x05%d" % number, ttl_s=ttl_s), at_s=at_s)
+        table = table.add_frame("eth0", frame(port=b"\x05%d" % number, ttl_s=ttl_s), at_s=at_s)
     return table
 
 
 def test_it_counts_those_for_whom_there_is_no_room() -> None:
-    table = full().hear("eth0", frame("late"), at_s=1.0).hear("eth0", frame("late"), at_s=2.0)
+    table = (
+        full().add_frame("eth0", frame("late"), at_s=1.0).add_frame("eth0", frame("late"), at_s=2.0)
+    )
     assert len(names(table, 2.0)["eth0"]) == MAX_NEIGHBORS
-    assert table.crowded() == (("eth0", 2),)
-    assert full().crowded() == ()
+    assert table.count_left_out() == (("eth0", 2),)
+    assert full().count_left_out() == ()
 
 
 def test_it_still_hears_those_it_knows_when_it_is_full() -> None:
-    table = full().hear("eth0", frame("renamed", port=b"\x057"), at_s=1.0)
+    table = full().add_frame("eth0", frame("renamed", port=b"\x057"), at_s=1.0)
     assert "renamed" in names(table, 1.0)["eth0"]
-    assert table.crowded() == ()
+    assert table.count_left_out() == ()
 
 
 def test_it_has_room_again_when_others_are_gone() -> None:
-    table = full(ttl_s=10).hear("eth0", frame("late"), at_s=10.0)
+    table = full(ttl_s=10).add_frame("eth0", frame("late"), at_s=10.0)
     assert names(table, 10.0) == {"eth0": ["late"]}
 
 
 def test_it_remembers_an_unreadable_frame_for_a_while() -> None:
-    table = NeighborTable().hear("eth0", BAD, at_s=0.0).hear("eth0", BAD, at_s=1.0)
+    table = NeighborTable().add_frame("eth0", BAD, at_s=0.0).add_frame("eth0", BAD, at_s=1.0)
     assert [str(error) for error in table.errors(at_s=REFUSAL_S)] == ["eth0: odd"]
     assert table.errors(at_s=1.0 + REFUSAL_S) == ()
     assert names(table, 1.0) == {}
@@ -119,10 +125,10 @@ def test_it_remembers_an_unreadable_frame_for_a_while() -> None:
 
 def test_it_tells_what_was_unreadable_of_a_neighbor_it_knows() -> None:
     odd = frame(errors=BAD.errors * 3, ttl_s=10)
-    table = NeighborTable().hear("eth0", odd, at_s=0.0)
+    table = NeighborTable().add_frame("eth0", odd, at_s=0.0)
     assert [str(error) for error in table.errors(at_s=9.0)] == ["eth0: odd"]
     assert table.errors(at_s=10.0) == ()
-    assert table.hear("eth0", frame(), at_s=1.0).errors(at_s=2.0) == ()
+    assert table.add_frame("eth0", frame(), at_s=1.0).errors(at_s=2.0) == ()
 
 
 _EVENTS = st.lists(
@@ -144,7 +150,9 @@ def test_it_knows_just_those_whose_last_frame_still_counts(
     table, now_s, last = NeighborTable(), 0, dict[tuple[str, int], int]()
     for port, who, ttl_s, pause_s in events:
         now_s += pause_s
-        table = table.hear(port, frame(str(who), port=b"\x05%d" % who, ttl_s=ttl_s), at_s=now_s)
+        table = table.add_frame(
+            port, frame(str(who), port=b"\x05%d" % who, ttl_s=ttl_s), at_s=now_s
+        )
         last[port, who] = now_s + ttl_s
     now_s += later_s
     expected = sorted((port, str(who)) for (port, who), end_s in last.items() if now_s < end_s)

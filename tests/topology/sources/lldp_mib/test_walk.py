@@ -14,7 +14,7 @@ from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases, expected_text
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
-from topology.reports.neighbor_report import device_of, report_of
+from topology.reports.neighbor_report import extract_device, build_report
 from topology.sources.lldp.lldpcli import parse_neighbors
 from topology.sources.lldp_mib.tables import (
     BASE_SPANS,
@@ -30,7 +30,7 @@ from topology.sources.lldp_mib.tables import (
     WalkRow,
 )
 from topology.sources.lldp_mib.walk import MAX_NEIGHBORS, MAX_PORTS, parse_snmpwalk_text, parse_walk
-from topology.sources.lldp_mib.walk_text import read_walk_text
+from topology.sources.lldp_mib.walk_text import parse_walk_text
 
 REMOTE = (*LLDP, 4, 1, 1)
 
@@ -182,7 +182,7 @@ def test_it_keeps_what_is_more_than_a_report_holds_out_and_says_so() -> None:
         f"4105 ports: those beyond {MAX_PORTS} are left out",
         f"5 neighbor rows beyond {MAX_NEIGHBORS} of a port",
     ]
-    assert device_of(report_of(device, name="switch-x")) is not None
+    assert extract_device(build_report(device, name="switch-x")) is not None
 
 
 @pytest.mark.parametrize("mbps", [0, 20_000_000, 2**40, -5])
@@ -251,7 +251,7 @@ def test_it_reads_any_rows_in_any_order_and_never_raises(rows: list[WalkRow], wh
     assert device is not None or errors
     assert again == parse_walk(unique.items(), address=where)[0]
     if device is not None:
-        read = device_of(report_of(device, name="switch-x"))
+        read = extract_device(build_report(device, name="switch-x"))
         assert read is not None
         assert {port.name for port in read.ports} == {port.name for port in device.ports}
 
@@ -259,7 +259,7 @@ def test_it_reads_any_rows_in_any_order_and_never_raises(rows: list[WalkRow], wh
 @settings(max_examples=examples(150))
 @given(damaged(cases("lldp_mib")) | st.binary(max_size=200))
 def test_it_survives_any_text(raw: bytes) -> None:
-    rows, errors = read_walk_text(raw, source="walk")
+    rows, errors = parse_walk_text(raw, source="walk")
     assert rows or errors
     device, _ = parse_snmpwalk_text(raw)
     assert device is None or isinstance(device, Device)
@@ -267,7 +267,7 @@ def test_it_survives_any_text(raw: bytes) -> None:
 
 @pytest.mark.parametrize("shown", ["01 C0 00 02 0:", "1:c0:0:2:0 ", "01C0000200"])
 def test_it_reads_octets_however_they_end(shown: str) -> None:
-    rows, errors = read_walk_text(f".1.3.6.1.2.1.1.9.1.0 = Hex-STRING: {shown}\n".encode())
+    rows, errors = parse_walk_text(f".1.3.6.1.2.1.1.9.1.0 = Hex-STRING: {shown}\n".encode())
     is_apart = " " in shown or ":" in shown
     assert [value for _, value in rows] == ([bytes((1, 0xC0, 0, 2, 0))] if is_apart else [])
     assert len(errors) == (not is_apart)
@@ -275,6 +275,6 @@ def test_it_reads_octets_however_they_end(shown: str) -> None:
 
 def test_it_counts_bad_lines_beyond_the_first_twenty() -> None:
     text = "".join(f".1.3.6.1.2.1.31.1.1.1.15.{at} = Gauge32: x\n" for at in range(25))
-    _, errors = read_walk_text(text.encode(), source="walk")
+    _, errors = parse_walk_text(text.encode(), source="walk")
     assert len(errors) == 21
     assert str(errors[-1]) == "walk: 5 more bad lines"
