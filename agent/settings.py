@@ -1,14 +1,18 @@
-"""What the agent is told: its settings, built once from options and variables, then passed on."""
+"""The settings of the agent, and the parsers of their text.
+
+Each setting is declared once: its field, with the option that sets it in the field's annotation.
+`agent.cli.options` makes click options of the annotations; this module knows nothing of click.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from runtime import values
 from runtime.values import Address
@@ -20,95 +24,9 @@ DEFAULT_SUBNET: Final = "fe80000000000000"
 """The subnet prefix of a fabric whose subnet manager was given none."""
 
 _MAX_SWEEPS: Final = 16
-"""That a node has HCAs for, each in a subnet of its own."""
+"""The most subnets of one node: each of its HCAs may be in a subnet of its own."""
 _SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)\Z")
 _BYTES: Final[Mapping[str, int]] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-
-
-class SweepMode(StrEnum):
-    """When this node sweeps InfiniBand subnets."""
-
-    ALWAYS = "always"
-    ELECTED = "elected"
-    """Where the store's Fabric object says so."""
-    NEVER = "never"
-
-
-class SweepTarget(NamedTuple):
-    """A subnet that this node is elected to sweep, and the port to do it from."""
-
-    subnet: str
-    """Prefix, 16 hex digits."""
-    device: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class SweepSettings:
-    """How this node sweeps InfiniBand subnets, when it is asked to."""
-
-    command: tuple[str, ...]
-    """An argv that prints the form of ibnetdiscover; of a target, its device and port follow."""
-    deadline_s: float
-    max_output_bytes: int
-    subnet: str | None
-    """Prefix, 16 hex digits; None reads it from the local port."""
-    targets: tuple[SweepTarget, ...] | None = None
-    """What it is elected for, in order; None: whatever subnet the command sweeps."""
-    interval_s: float = 0.0
-    """From one sweep to the next at least."""
-
-
-class FrameMode(StrEnum):
-    """When this node listens to LLDP frames itself."""
-
-    AUTO = "auto"
-    """Where no lldpd runs."""
-    ALWAYS = "always"
-    NEVER = "never"
-
-
-@dataclass(frozen=True, slots=True)
-class FrameSettings:
-    """How this node listens to LLDP frames itself."""
-
-    mode: FrameMode
-    listen_s: float
-    """How long until everybody has been heard; frames come every 30 s."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentSettings:
-    """Everything that one collection depends on."""
-
-    node_name: str
-    """The node's name in the cluster, which is also the name of its report."""
-    hostname: str
-    sysfs_root: Path
-    interfaces: tuple[str, ...]
-    """Patterns of virtual interfaces that count as ports too; physical ones always do."""
-    lldpcli: str
-    lldpd_socket: str | None
-    """None leaves it to lldpcli."""
-    deadline_s: float
-    """Of each command but the sweep."""
-    max_output_bytes: int
-    """Of each command but the sweep."""
-    sweep: SweepSettings | None
-    """None: this node does not sweep."""
-    kind: DeviceKind = DeviceKind.HOST
-    """A switch can run the agent too; it is no node of the cluster."""
-    frames: FrameSettings | None = None
-    """None: this node does not listen."""
-    proc_root: Path = Path("/proc")
-    """Where addresses of bonds' slaves stand that sysfs lacks."""
-    ethtool: str = "ethtool"
-    nvidia_smi: str = "nvidia-smi"
-
-
-def max_sweep_time_s(settings: AgentSettings) -> float:
-    """Return how long sweeps may take in one round, should every one run into its deadline."""
-    return settings.sweep.deadline_s * _MAX_SWEEPS if settings.sweep else 0.0
 
 
 def parse_delay(text: str) -> float:
@@ -130,15 +48,15 @@ def parse_duration(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Return bytes of `4096B`, `512KiB`, `16MiB` or `1GiB`.
+    """Return the bytes of `4096B`, `512KiB`, `16MiB` or `1GiB`; blanks around it are dropped.
 
     Raises:
-        ConfigError: another form, or zero.
+        ConfigError: the text has another form, or means 0.
     """
-    found = _SIZE.match(text.strip())
-    size = int(found[1]) * _BYTES[found[2]] if found else 0
+    match = _SIZE.match(text.strip())
+    size = int(match[1]) * _BYTES[match[2]] if match else 0
     if not size:
-        raise ConfigError(f"'{show(text)}' is no size such as 512KiB, 16MiB or 1GiB")
+        raise ConfigError(f"'{show(text)}' is not a size such as 512KiB, 16MiB or 1GiB")
     return size
 
 
@@ -155,12 +73,12 @@ def parse_argv(text: str) -> tuple[str, ...]:
     """Return the argv of a command line: words and quotes as in a shell, and nothing else of one.
 
     Raises:
-        ConfigError: it is empty, or a quote is left open.
+        ConfigError: it is empty, or a quote is not closed.
     """
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
-        raise ConfigError(f"'{show(text)}' is no command line: {error}") from error
+        raise ConfigError(f"'{show(text)}' is not a command line: {error}") from error
     if not words or not words[0]:
         raise ConfigError("the command line is empty")
     return words
@@ -170,16 +88,16 @@ def parse_subnet(text: str) -> str:
     """Return a subnet prefix as 16 hex digits.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the text is none.
     """
     subnet = parse_guid(text)
     if subnet is None:
-        raise ConfigError(f"'{show(text)}' is no subnet prefix such as {DEFAULT_SUBNET}")
+        raise ConfigError(f"'{show(text)}' is not a subnet prefix such as {DEFAULT_SUBNET}")
     return subnet
 
 
 def check_node_name(name: str) -> str:
-    """Return the name when a cluster's node can have it.
+    """Return the name when a node of a cluster can have it.
 
     Raises:
         ConfigError: it cannot, so its report could not be stored.
@@ -191,3 +109,229 @@ def check_node_name(name: str) -> str:
             "'-' and '.'; set --node-name"
         )
     return checked
+
+
+class Option(NamedTuple):
+    """The command-line option that sets a field; it stands in the field's annotation.
+
+    The field's type says the rest: a `bool` is a flag, a tuple without a parser can be given
+    several times, a `Path` is a path.
+    """
+
+    flags: str
+    """Such as `--verbose -v`; the long one names the environment variable, too."""
+    help: str
+    default: str | None = None
+    """As a user would write it; shown in the help."""
+    parse: Callable[[str], object] | None = None
+    """Raises ConfigError; None keeps the text."""
+    choices: Sequence[str] = ()
+    metavar: str | None = None
+    type: object = None
+    """A type of click, where the field's own does not say enough."""
+    other_env: str | None = None
+    """A variable that counts where the option's own is not set."""
+
+
+class SweepMode(StrEnum):
+    """When this node sweeps InfiniBand subnets."""
+
+    ALWAYS = "always"
+    ELECTED = "elected"
+    """Where the Fabric object of the store or the cluster elects it."""
+    NEVER = "never"
+
+
+class SweepTarget(NamedTuple):
+    """A subnet that this node is elected to sweep, and the port to sweep it from."""
+
+    subnet: str
+    """Prefix, 16 hex digits."""
+    device: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepSettings:
+    """How this node sweeps InfiniBand subnets."""
+
+    interval_s: Annotated[
+        float,
+        Option(
+            "--sweep-every",
+            "The least time from one sweep to the next; 0s sweeps with each collection.",
+            default="5m",
+            parse=parse_delay,
+        ),
+    ]
+    command: Annotated[
+        tuple[str, ...],
+        Option(
+            "--sweep-command",
+            "The command that sweeps, with its arguments, such as 'ibnetdiscover -C mlx5_0 -P 1'; "
+            "words and quotes as in a shell, but no shell. An elected node adds -C and -P.",
+            default="ibnetdiscover",
+            parse=parse_argv,
+        ),
+    ]
+    """Prints the form of ibnetdiscover. For a target, its device and port follow."""
+    subnet: Annotated[
+        str | None,
+        Option(
+            "--sweep-subnet",
+            "Prefix of the subnet, 16 hex digits.  [default: of the local port's GID]",
+            parse=parse_subnet,
+        ),
+    ]
+    deadline_s: Annotated[
+        float,
+        Option("--sweep-deadline", "How long a sweep may run.", default="2m", parse=parse_duration),
+    ]
+    max_output_bytes: Annotated[
+        int,
+        Option(
+            "--sweep-max-output", "How much a sweep may print.", default="256MiB", parse=parse_size
+        ),
+    ]
+    targets: tuple[SweepTarget, ...] | None = None
+    """The subnets that it is elected for, in order; None: the one that the command sweeps."""
+
+
+class FrameMode(StrEnum):
+    """When this node listens to LLDP frames itself."""
+
+    AUTO = "auto"
+    """Where no lldpd runs."""
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameSettings:
+    """How this node listens to LLDP frames itself."""
+
+    mode: Annotated[
+        FrameMode,
+        Option(
+            "--frames",
+            "When to listen to LLDP frames without lldpd: auto listens where no lldpd runs. "
+            "Nothing is sent.",
+            default=FrameMode.AUTO.value,
+            parse=FrameMode,
+            choices=[use.value for use in FrameMode],
+        ),
+    ]
+    listen_s: Annotated[
+        float,
+        Option(
+            "--listen-for",
+            "How long to listen before the first report of neighbors; frames come every 30 s. "
+            "0s never listens.",
+            default="31s",
+            parse=parse_delay,
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """Everything that one collection depends on."""
+
+    node_name: Annotated[
+        str,
+        Option(
+            "--node-name",
+            "Name of this node in the cluster.  [default: the short host name]",
+            parse=check_node_name,
+            other_env="NODE_NAME",
+        ),
+    ]
+    """Also the name of its report."""
+    hostname: Annotated[
+        str,
+        Option(
+            "--hostname",
+            "Host name by which neighbors may know this node.  [default: the node's name]",
+        ),
+    ]
+    kind: Annotated[
+        DeviceKind,
+        Option(
+            "--kind",
+            "The device that the agent runs on; a switch is not a node of the cluster.",
+            default=DeviceKind.HOST.value,
+            parse=DeviceKind,
+            choices=(DeviceKind.HOST.value, DeviceKind.SWITCH.value),
+        ),
+    ]
+    sysfs_root: Annotated[
+        Path, Option("--sysfs-root", "Folder where sysfs is mounted.", default="/sys")
+    ]
+    proc_root: Annotated[
+        Path, Option("--proc-root", "Folder where proc is mounted.", default="/proc")
+    ]
+    """Holds addresses of bonds' members that sysfs lacks."""
+    interfaces: Annotated[
+        tuple[str, ...],
+        Option(
+            "--interfaces",
+            "Virtual interfaces that count as ports, such as 'eth*'. Repeatable.",
+            metavar="PATTERN",
+        ),
+    ]
+    """Physical ones always count."""
+    lldpcli: Annotated[
+        str,
+        Option(
+            "--lldpcli",
+            "The lldpcli program, of the same version as the running lldpd.",
+            default="lldpcli",
+        ),
+    ]
+    lldpd_socket: Annotated[
+        str | None,
+        Option("--lldpd-socket -u", "Socket of lldpd.  [default: lldpcli's own]"),
+    ]
+    ethtool: Annotated[
+        str,
+        Option(
+            "--ethtool",
+            "The ethtool program; used only for cards whose firmware may consume LLDP frames.",
+            default="ethtool",
+        ),
+    ]
+    nvidia_smi: Annotated[
+        str,
+        Option(
+            "--nvidia-smi",
+            "The nvidia-smi program; reports the NVLink domain of the GPUs.",
+            default="nvidia-smi",
+        ),
+    ]
+    frames: Annotated[FrameSettings | None, FrameSettings]
+    """None: this node does not listen."""
+    deadline_s: Annotated[
+        float,
+        Option(
+            "--deadline",
+            "How long a command may run; sweeps have their own limit.",
+            default="10s",
+            parse=parse_duration,
+        ),
+    ]
+    max_output_bytes: Annotated[
+        int,
+        Option(
+            "--max-output",
+            "How much a command may print; sweeps have their own limit.",
+            default="16MiB",
+            parse=parse_size,
+        ),
+    ]
+    sweep: SweepSettings | None
+    """None: this node does not sweep."""
+
+
+def max_sweep_time_s(settings: AgentSettings) -> float:
+    """Return how long sweeps may take in one round, should every one run into its deadline."""
+    return settings.sweep.deadline_s * _MAX_SWEEPS if settings.sweep else 0.0

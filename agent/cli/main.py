@@ -4,42 +4,30 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Any
 
 import click
 
-from agent.cli.kube_options import AllOptions, ApiServerAccess, kube_options
-from agent.cli.options import (
-    Command,
-    NodeOptions,
-    env_var_of,
-    node_options,
-    open_fabric,
-    open_node_context,
-    parse_with,
-)
-from agent.cli.output import align_columns, render_text
+from agent.cli.kube_options import ApiServerAccess, KubeOptions
+from agent.cli.node_options import NODE_OPTIONS, SourceOptions, open_node
+from agent.cli.options import Values, options_of, read_group
+from agent.cli.output import OutputOptions, align_columns, render_text
+from agent.cli.run_options import RunOptions
 from agent.collection import CollectorRun, NodeContext, RunOutcome, check_availability, collect
 from agent.loop import ReportLoop
 from agent.node_report import build_reports
 from agent.publish.destination import Destination
 from agent.publish.directory import REPORTS, ReportFolder, document_of, render_document
-from agent.settings import (
-    FrameMode,
-    max_sweep_time_s,
-    parse_delay,
-    parse_duration,
-    parse_listen,
-)
+from agent.publish.kube.https_client import OnAnswer
+from agent.settings import FrameMode, max_sweep_time_s
 from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
 from agent.telemetry.endpoints import serve_endpoints
 from runtime.stop import TERMINATED, call_on_sigterm, stop_signals
-from runtime.values import Address
 from topology.model.errors import ConfigError, StoreError
 
 log = logging.getLogger(__name__)
@@ -56,17 +44,6 @@ class AgentExitCode(IntEnum):
     """No collector found anything and at least one failed."""
 
 
-_output: Final[Callable[[Command], Command]] = click.option(
-    "--output",
-    "-o",
-    envvar=env_var_of("output"),
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="Form of what is printed.",
-)
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="toponaut", prog_name="toponaut-agent")
 def cli() -> None:
@@ -77,26 +54,21 @@ def cli() -> None:
 
 
 @cli.command()
-@_output
-@node_options
-@kube_options
-def once(output: str, **options: Unpack[AllOptions]) -> None:
+@options_of(OutputOptions, *NODE_OPTIONS, KubeOptions)
+def once(**values: Any) -> None:  # noqa: ANN401 - click's
     """Collect once and print the reports.
 
-    Answers at once: it listens to LLDP frames itself only with --listen-for or --frames always.
+    The answer is immediate: this command listens to LLDP frames itself only with --listen-for or
+    --frames always.
 
-    Exit codes: 0 all collectors answered, be it that there is nothing; 3 some failed, or part of
-    what they read was unreadable; 4 some failed and none found anything; 2 wrong usage.
+    Exit codes: 0 all collectors answered, also where they found nothing; 3 some failed, or part
+    of what they read was unreadable; 4 some failed and none found anything; 2 wrong usage.
     """
-    if _is_default("listen_for") and options["frames"] == FrameMode.AUTO:
-        options["listen_for"] = 0.0
-    node = open_node_context(options)
+    if _is_default("listen_for") and values["frames"] is FrameMode.AUTO:
+        values["listen_for"] = 0.0
+    node = open_node(values)
     node = replace(node, wait=node.stop.wait)
-    elections: ElectionSource | None = open_fabric(options)
-    if options["kube"]:
-        with _as_usage_errors():
-            elections = ApiServerAccess(options, node.clock).open_fabric_reader()
-    turns = SweepSchedule(node.settings, node.clock, elections)
+    turns = SweepSchedule(node.settings, node.clock, _elections(values, node))
     node = replace(node, settings=turns.current_settings())
     try:
         with call_on_sigterm(node.stop.set):
@@ -108,6 +80,7 @@ def once(output: str, **options: Unpack[AllOptions]) -> None:
     sweep = find_sweep_run(attempts)
     standing = turns.record_sweep(node.settings, sweep) if sweep else None
     reports = build_reports(node.settings, attempts, now=node.clock.now(), sweeping=standing)
+    output = read_group(OutputOptions, values).output
     if output == "text":
         _print(render_text(reports))
     else:
@@ -117,91 +90,41 @@ def once(output: str, **options: Unpack[AllOptions]) -> None:
 
 
 @cli.command()
-@click.option(
-    "--publish",
-    envvar=env_var_of("publish"),
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder that gets this node's reports, one file each.  [default: neighborreports/ in "
-    "--store]",
-)
-@click.option(
-    "--period",
-    envvar=env_var_of("period"),
-    default="1m",
-    show_default=True,
-    callback=parse_with(parse_duration),
-    help="Time from one collection to the next.",
-)
-@click.option(
-    "--jitter",
-    envvar=env_var_of("jitter"),
-    default="5s",
-    show_default=True,
-    callback=parse_with(parse_delay),
-    help="Up to this much is added to each period, so that nodes do not act as one.",
-)
-@click.option(
-    "--health-listen",
-    envvar=env_var_of("health-listen"),
-    metavar="HOST:PORT",
-    callback=parse_with(parse_listen),
-    help="Where /livez, /readyz and /startupz are asked for; :8081 is all addresses. "
-    "[default: nowhere]",
-)
-@click.option(
-    "--metrics-listen",
-    envvar=env_var_of("metrics-listen"),
-    metavar="HOST:PORT",
-    callback=parse_with(parse_listen),
-    help="Where Prometheus finds /metrics.  [default: nowhere]",
-)
-@node_options
-@kube_options
-def run(
-    publish: Path | None,
-    period: float,
-    jitter: float,
-    health_listen: Address | None,
-    metrics_listen: Address | None,
-    **options: Unpack[AllOptions],
-) -> None:
+@options_of(RunOptions, *NODE_OPTIONS, KubeOptions)
+def run(**values: Any) -> None:  # noqa: ANN401 - click's
     """Collect again and again, and publish what changed, until SIGTERM or SIGINT."""
-    place = publish or (options["store"] / REPORTS if options["store"] else None)
-    if (place is None) is not options["kube"]:
-        raise click.UsageError("name where reports go: --kube, or --store or --publish")
-    if options["api_server"] and not options["kube"]:
-        raise click.UsageError("--api-server goes with --kube: reports go into a folder otherwise")
-    node = open_node_context(options)
+    options, place = read_group(RunOptions, values), _report_folder(values)
+    period_s, jitter_s = options.period_s, options.jitter_s
+    node = open_node(values)
     with ExitStack() as stack:
         stack.callback(node.close)
         with _as_usage_errors():
             told = stack.enter_context(
                 serve_endpoints(
-                    health_listen,
-                    metrics_listen,
-                    period_s=period + jitter,
+                    options.health_listen,
+                    options.metrics_listen,
+                    period_s=period_s + jitter_s,
                     sweeping_s=max_sweep_time_s(node.settings),
                     clock=node.clock,
                 )
             )
             if place is None:
-                cluster = ApiServerAccess(
-                    options, node.clock, period_s=period, on_answer=told.on_answer
-                )
+                cluster = _cluster(values, node, period_s=period_s, on_answer=told.on_answer)
                 reports: Destination = cluster.open_report_writer(node.settings.node_name)
                 elections: ElectionSource | None = cluster.open_fabric_reader()
             else:
-                reports, elections = _open_folder(place, node), open_fabric(options)
+                reports = _open_folder(place, node)
+                elections = read_group(SourceOptions, values).fabric_file()
         rounds = ReportLoop(node, reports, elections, told.round_observers)
-        _run_rounds(rounds, node, period_s=period, jitter_s=jitter)
+        _run_rounds(rounds, node, period_s=period_s, jitter_s=jitter_s)
 
 
 @cli.command()
-@_output
-@node_options
-def collectors(output: str, **options: Unpack[NodeOptions]) -> None:
-    """List the collectors, which of them can work on this node, and why the others cannot."""
-    found = check_availability(open_node_context(options))
+@options_of(OutputOptions, *NODE_OPTIONS)
+def collectors(**values: Any) -> None:  # noqa: ANN401 - click's
+    """List the collectors: which of them can work on this node, and why the others cannot."""
+    found = check_availability(open_node(values))
+    output = read_group(OutputOptions, values).output
     if output == "text":
         rows = [(one.collector, "no" if one.reason else "yes", one.reason) for one in found]
         _print("\n".join(align_columns([("COLLECTOR", "AVAILABLE", "REASON"), *rows])))
@@ -218,6 +141,21 @@ def collectors(output: str, **options: Unpack[NodeOptions]) -> None:
 def main() -> None:
     """Run the command line."""
     cli(prog_name="toponaut-agent")
+
+
+def _report_folder(values: Values) -> Path | None:
+    """Return the folder that reports go into, None where they go to the cluster.
+
+    Raises:
+        click.UsageError: the options name both or neither.
+    """
+    source, publish = read_group(SourceOptions, values), read_group(RunOptions, values).publish
+    place = publish or (source.store / REPORTS if source.store else None)
+    if (place is None) is not source.kube:
+        raise click.UsageError("name where reports go: --kube, or --store or --publish")
+    if values["api_server"] and not source.kube:
+        raise click.UsageError("--api-server goes with --kube: reports go into a folder otherwise")
+    return place
 
 
 def _open_folder(place: Path, node: NodeContext) -> ReportFolder:
@@ -238,9 +176,30 @@ def _run_rounds(rounds: ReportLoop, node: NodeContext, *, period_s: float, jitte
         job.stop()
 
 
+def _elections(values: Values, node: NodeContext) -> ElectionSource | None:
+    """Return where a single collection reads elections, None where it needs none."""
+    source = read_group(SourceOptions, values)
+    if not source.kube:
+        return source.fabric_file()
+    with _as_usage_errors():
+        return _cluster(values, node).open_fabric_reader()
+
+
+def _cluster(
+    values: Values, node: NodeContext, *, period_s: float = 0.0, on_answer: OnAnswer | None = None
+) -> ApiServerAccess:
+    return ApiServerAccess(
+        read_group(KubeOptions, values),
+        node.clock,
+        sweep_use=read_group(SourceOptions, values).sweep_use(),
+        period_s=period_s,
+        on_answer=on_answer,
+    )
+
+
 @contextmanager
 def _as_usage_errors() -> Iterator[None]:
-    """Tell of what cannot be opened as of a wrong option."""
+    """Report as a usage error that an option leads to something that cannot be opened."""
     try:
         yield
     except (ConfigError, StoreError) as error:

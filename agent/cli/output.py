@@ -1,13 +1,31 @@
-"""What the agent prints for people: aligned lines. What neighbors sent is shown escaped."""
+"""The form of the output, and its text for people: aligned lines, foreign text escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
+from agent.settings import Option
 from topology.model.errors import show
 from topology.reports.neighbor_report import NeighborReport, ReportNeighbor, ReportPort
 
 _GIGA = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """How results are printed."""
+
+    output: Annotated[
+        str,
+        Option(
+            "--output -o",
+            "Form of the output.",
+            default="text",
+            choices=("text", "json", "yaml"),
+        ),
+    ]
 
 
 def render_text(reports: Sequence[NeighborReport]) -> str:

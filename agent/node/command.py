@@ -1,8 +1,8 @@
 """Runs commands: the only module that starts processes.
 
 A command is an argv, never a shell line. It gets an empty stdin, a small environment and no other
-file descriptor; its output is capped, its time is limited, and its whole process group is gone
-when the call returns. What an exit code means is the caller's business.
+file descriptor. Its output is capped, its time is limited, and its whole process group is gone when
+the call returns. The caller judges the exit code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What others can ask a running agent over HTTP: its health and its metrics, each where told."""
+"""Serves the health and the metrics of a running agent, each on its own address."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 
 
 class Observers(NamedTuple):
-    """Whom to tell how it goes."""
+    """What observes the agent while the ports are open."""
 
     round_observers: tuple[RoundObserver, ...]
     on_answer: OnAnswer | None
-    """Is told the code of each answer of an API server."""
+    """Takes the code of each answer of the API server; None without metrics."""
 
 
 @contextmanager
@@ -35,17 +35,17 @@ def serve_endpoints(
     sweeping_s: float,
     clock: Clock,
 ) -> Iterator[Observers]:
-    """Yield whom to tell, while the pages are there.
+    """Serve the pages within the context, and yield what observes the agent for them.
 
     Args:
-        health: where `/livez`, `/readyz` and `/startupz` are; None for nowhere.
-        metrics: where `/metrics` is; None for nowhere.
+        health: the address of `/livez`, `/readyz` and `/startupz`; None serves none of them.
+        metrics: the address of `/metrics`; None does not serve it.
         period_s: the longest time from one round to the next.
-        sweeping_s: how much longer a round may take that sweeps.
+        sweeping_s: how much longer a round with sweeps may take.
         clock: of the rounds.
 
     Raises:
-        ConfigError: an address cannot be had.
+        ConfigError: an address cannot be bound.
     """
     witnesses: list[RoundObserver] = []
     on_answer: OnAnswer | None = None
@@ -55,7 +55,7 @@ def serve_endpoints(
             witnesses.append(vitals)
             _serve(health, health_pages(vitals), stack)
         if metrics is not None:
-            from agent.telemetry.metrics import AgentMetrics  # noqa: PLC0415 - most memory is saved without
+            from agent.telemetry.metrics import AgentMetrics  # noqa: PLC0415 - it takes the most memory
 
             counted = AgentMetrics(version=version("toponaut"), clock=clock)
             witnesses.append(counted)

@@ -1,8 +1,8 @@
-"""Whether the agent lives, has started, and tells the truth: what a kubelet asks.
+"""Liveness, startup and readiness of the agent: the answers to a kubelet's probes.
 
-Ready means fresh: in a cluster nothing is written while nothing changes, so this is where it is
-seen that a node's facts are still looked at. An API server that is away costs no readiness, since
-no other pod would do better; one that answers and refuses does, for what stands there grows old.
+Ready means that the published facts are fresh. In a cluster the agent writes nothing while nothing
+changes, so only readiness shows that it still collects. An API server that does not answer costs
+no readiness, since no other pod would do better. One that refuses does: the reports there grow old.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from runtime.http import Render, health_page
 from topology.model.errors import KubeUnavailable, TopologyError, show
 
 STALE_PERIODS: Final = 3
-"""A collection that is older no longer tells how things are."""
+"""An older collection no longer describes the node."""
 HUNG_PERIODS: Final = 10
 MIN_HUNG_S: Final = 900.0
-"""A loop is never given up sooner: commands have deadlines of their own."""
+"""A shorter silence is no hang: commands have deadlines of their own."""
 
 
 class Liveness:
-    """A witness of rounds: when they ended, and how."""
+    """Notes when rounds end, and how."""
 
     def __init__(self, *, period_s: float, clock: Clock, sweeping_s: float = 0.0) -> None:
-        """Begin to count.
+        """Start to count the time.
 
         Args:
             period_s: the longest time from one round to the next.
             clock: of the rounds.
-            sweeping_s: how much longer a round may take that sweeps.
+            sweeping_s: how much longer a round with sweeps may take.
         """
         self._stale_s = STALE_PERIODS * period_s
         self._hung_s = max(MIN_HUNG_S, HUNG_PERIODS * period_s) + sweeping_s
@@ -54,7 +54,7 @@ class Liveness:
     def record_publishing(
         self, changes: Mapping[str, PublishOutcome], problem: TopologyError | None = None
     ) -> None:
-        """Note since when what is seen is refused."""
+        """Note since when the API server refuses reports."""
         if isinstance(problem, KubeUnavailable) or PublishOutcome.DEFERRED in changes.values():
             return
         if problem is None:
@@ -65,16 +65,16 @@ class Liveness:
             self._refused_s = self._clock.monotonic()
 
     def liveness_problem(self) -> str:
-        """Return why the loop hangs, empty while it lives."""
+        """Return why the loop counts as hung; empty while rounds end in time."""
         silent_s = self._clock.monotonic() - self._ended_s
         return "" if silent_s <= self._hung_s else f"no collection ended for {silent_s:.0f} s"
 
     def startup_problem(self) -> str:
-        """Return that nothing was collected yet, empty once something was."""
+        """Return that no collection has ended yet; empty after the first."""
         return "" if self._has_collected else "the first collection has not ended"
 
     def readiness_problem(self) -> str:
-        """Return why what this node publishes is no longer fresh, empty while it is."""
+        """Return why the published facts are not fresh; empty while they are."""
         now_s = self._clock.monotonic()
         if self._last_good_s is None:
             return self.startup_problem() or "no collector works"
@@ -87,7 +87,7 @@ class Liveness:
 
 
 def health_pages(vitals: Liveness) -> Mapping[str, Render]:
-    """Return the pages of health by their paths."""
+    """Return the pages of the probes by path."""
     return {
         "/livez": health_page(vitals.liveness_problem),
         "/startupz": health_page(vitals.startup_problem),

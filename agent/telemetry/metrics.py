@@ -1,4 +1,4 @@
-"""What Prometheus is told of an agent. The names are a contract, kept by a golden file."""
+"""The Prometheus metrics of the agent. Their names are a contract, which a golden file holds."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _RESULTS: Final = (
 
 
 class AgentMetrics:
-    """A witness of rounds, and of requests to the API server."""
+    """Counts what rounds and requests to the API server did."""
 
     def __init__(self, *, version: str, clock: Clock) -> None:
-        """Register everything; a collector that never ran is absent, all else begins at 0."""
-        # Else each counter has a series more, which nobody reads.
+        """Register all metrics; a collector that never ran has none, all others start at 0."""
+        # Without this each counter has one more series, which nothing reads.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
         self._clock = clock
         self.registry = registry = CollectorRegistry()
@@ -67,7 +67,7 @@ class AgentMetrics:
             self._publishes.labels(result)
 
     def record_collection(self, attempts: Sequence[CollectorRun], *, is_good: bool) -> None:
-        """Note how each collector fared; one that is not asked any more is absent."""
+        """Note the outcome of each collector, and drop collectors that no longer run."""
         if is_good:
             self._last_success.set(self._clock.now().timestamp())
         for attempt in attempts:
@@ -84,7 +84,7 @@ class AgentMetrics:
     def record_publishing(
         self, changes: Mapping[str, PublishOutcome], problem: TopologyError | None = None
     ) -> None:
-        """Count what was written."""
+        """Count the written reports by what changed, and failures."""
         for change in changes.values():
             if change is not PublishOutcome.NONE:
                 self._publishes.labels(change.value).inc()

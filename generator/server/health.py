@@ -1,8 +1,8 @@
-"""Whether the server lives, has started and is ready: what a kubelet asks, apart from metrics.
+"""Liveness, startup and readiness of the server: the answers to a kubelet's probes.
 
-Alive is a loop that ends its rounds; what the rounds find makes no difference, since no restart
-mends a fabric or an API server. Ready is a server that knows what it answers from: followers are,
-as well as the leader.
+The server is alive while its loop ends rounds; what rounds find makes no difference, since no
+restart repairs a fabric or an API server. It is ready when it has the data that it answers from:
+followers are, as well as the leader.
 """
 
 from __future__ import annotations

@@ -12,8 +12,11 @@ from agent.node.command import Runner
 from agent.settings import AgentSettings, SweepSettings
 from runtime.clock import Clock
 from tests.agent.fakes import FakeClock, FakeRunner
+from topology.model.facts import DeviceKind
 
-SWEEP = SweepSettings(("ibnetdiscover",), 60, 1 << 20, None)
+SWEEP = SweepSettings(
+    command=("ibnetdiscover",), deadline_s=60, max_output_bytes=1 << 20, subnet=None, interval_s=0
+)
 
 
 def settings_for(root: Path, **changes: Any) -> AgentSettings:  # noqa: ANN401 - any of the settings
@@ -27,6 +30,11 @@ def settings_for(root: Path, **changes: Any) -> AgentSettings:  # noqa: ANN401 -
         "deadline_s": 5.0,
         "max_output_bytes": 1 << 20,
         "sweep": None,
+        "kind": DeviceKind.HOST,
+        "frames": None,
+        "proc_root": Path("/proc"),
+        "ethtool": "ethtool",
+        "nvidia_smi": "nvidia-smi",
     }
     return AgentSettings(**(values | changes))
 

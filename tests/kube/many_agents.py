@@ -140,6 +140,9 @@ def _rounds(row: Mapping[str, str], told: Mapping[str, Any], clock: ShiftedClock
         max_output_bytes=1 << 20,
         sweep=None,
         kind=DeviceKind(row["kind"]),
+        frames=None,
+        proc_root=Path("/proc"),
+        ethtool="ethtool",
         nvidia_smi="no-nvidia-smi",
     )
     uniform = SystemRandom().uniform

@@ -1,7 +1,7 @@
-"""Where the API server is and who we are to it: an address, a token and the server's authority.
+"""The address of the API server, and the agent's credentials: a token and the server's authority.
 
-Token and authority are files that are replaced while we run, so they are read for each request.
-A token is never logged. What it claims is used only to know which Node object is our own.
+Token and authority are files that are replaced while the agent runs, so they are read for each
+request. A token is never logged. Its claims are used only to find the agent's own Node object.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ApiCredentials:
         return token
 
     def open_tls(self) -> ssl.SSLContext:
-        """Return a TLS context that trusts the authority as it is now, and nobody else.
+        """Return a TLS context that trusts the authority in the file, and no other.
 
         Raises:
             KubeUnavailable: the file cannot be read, or holds no certificate.
@@ -68,10 +68,10 @@ class ApiCredentials:
 
 
 def read_cluster_address(environ: Mapping[str, str]) -> Address:
-    """Return where pods find the API server.
+    """Return the address at which pods reach the API server.
 
     Raises:
-        ConfigError: this is no pod.
+        ConfigError: this is not a pod.
     """
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host:
@@ -82,10 +82,10 @@ def read_cluster_address(environ: Mapping[str, str]) -> Address:
 
 
 def parse_api_url(url: str) -> Address:
-    """Return the address of `https://HOST[:PORT]`; an IPv6 address stands in brackets.
+    """Return the address of `https://HOST[:PORT]`; an IPv6 address is in brackets.
 
     Raises:
-        ConfigError: another form. A token is sent over TLS only.
+        ConfigError: the text has another form; a token is sent over TLS only.
     """
     try:
         parts = urlsplit(url)

@@ -1,8 +1,8 @@
-"""One request to the API server at a time: HTTPS of the standard library, whole or not at all.
+"""Sends requests to the API server, one at a time, over HTTPS of the standard library.
 
-Each request has a connection of its own: they are few, hours apart where nothing happens, and so
-follow rotated tokens, a renewed authority and servers that come and go. A request that gets no
-answer makes us patient; until that is over nothing is asked.
+Each request has its own connection. Requests are few, hours apart where nothing changes, and a new
+connection follows rotated tokens, a renewed authority and replaced servers. A request without an
+answer starts a cooldown, during which none is sent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PERMANENT_REFUSALS: Final = (
 """What the server says with a 500 though the same request will never work."""
 
 OnAnswer = Callable[[str], None]
-"""Is told the code of each answer, `none` where there was none."""
+"""Takes the code of each answer, `none` where there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class ApiRequest:
 
 
 class ApiClient(Protocol):
-    """What publishing needs of an API server."""
+    """The requests that publishing makes of an API server."""
 
     @property
     def blocking_error(self) -> KubeError | None:
-        """Why nothing is asked at present, None where something may be."""
+        """The failure that the cooldown follows; None where a request may be sent."""
         ...
 
     def call(self, request: ApiRequest) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class ApiClient(Protocol):
         ...
 
     def own_node(self) -> TokenNode | None:
-        """Return the Node that we are known to be on, None where that is not known."""
+        """Return the Node that the agent is on, None where that is not known."""
         ...
 
 
@@ -94,7 +94,7 @@ class HttpsApiClient:
         deadline_s: float = DEADLINE_S,
         on_answer: OnAnswer | None = None,
     ) -> None:
-        """Ask nothing yet."""
+        """Send no request yet."""
         self.credentials = credentials
         self._cooldown = cooldown
         self._deadline_s = deadline_s
@@ -103,7 +103,7 @@ class HttpsApiClient:
 
     @property
     def blocking_error(self) -> KubeError | None:
-        """Why nothing is asked at present, None where something may be."""
+        """The failure that the cooldown follows; None where a request may be sent."""
         return self._cooldown.error
 
     def call(self, request: ApiRequest) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent.collection import (
-    Availability,
     CollectorRun,
+    Availability,
     NodeContext,
     RunOutcome,
     check_availability,
@@ -23,7 +23,7 @@ from agent.collectors.probe import CollectedFacts, SourceAbsent
 from agent.loop import ReportLoop
 from agent.node.frame_listener import Listener
 from agent.publish.directory import ReportFolder
-from agent.settings import FrameMode, FrameSettings
+from agent.settings import FrameSettings, FrameMode
 from tests.agent.fakes import FakeRunner, printed
 from tests.agent.frame_sockets import FakeInterfaces, SetClock, frame
 from tests.agent.nodes import card, chassis, heard, node_for, plant, settings_for
@@ -55,7 +55,7 @@ class Ears:
     def node(
         self, root: Path, runner: FakeRunner, *, use: FrameMode = FrameMode.AUTO
     ) -> NodeContext:
-        told = FrameSettings(use, LISTEN_S)
+        told = FrameSettings(mode=use, listen_s=LISTEN_S)
         node = node_for(root, runner, self.clock, frames=told)
         return NodeContext(node.settings, runner, self.clock, self.listener)
 
@@ -271,7 +271,9 @@ def test_it_keeps_what_was_heard_over_a_restart_and_lets_go_of_it_when_it_is_gon
 
 def test_it_asks_for_its_extra_where_scapy_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scapy", None)
-    told = settings_for(Path("/nowhere"), frames=FrameSettings(FrameMode.AUTO, LISTEN_S))
+    told = settings_for(
+        Path("/nowhere"), frames=FrameSettings(mode=FrameMode.AUTO, listen_s=LISTEN_S)
+    )
     assert (
         frames.explain_absence(told, NO_LLDPD) == "scapy not found: install toponaut[agent-frames]"
     )

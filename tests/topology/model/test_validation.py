@@ -29,7 +29,7 @@ class Row(BaseModel):
 class File(BaseModel):
     """A whole file."""
 
-    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    fetch_rows: Annotated[tuple[Row, ...], Field(min_length=1)]
 
 
 def described(document: object) -> list[str]:

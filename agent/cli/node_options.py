@@ -1,0 +1,143 @@
+"""The options that every command takes, and the node made of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import click
+
+from agent.cli.options import Values, read_group
+from agent.collection import NodeContext
+from agent.collectors.frames import SystemInterfaces
+from agent.node.command import ProcessRunner, command_env
+from agent.node.frame_listener import Listener
+from agent.settings import (
+    FrameSettings,
+    FrameMode,
+    Option,
+    AgentSettings,
+    SweepSettings,
+    SweepMode,
+    check_node_name,
+)
+from agent.sweep_schedule import FabricFile
+from runtime.clock import SystemClock
+from runtime.logs import start_logging
+from runtime.stop import Stop
+from topology.model.errors import ConfigError
+from topology.model.ids import short_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What commands see of the environment, and where elections are read."""
+
+    pass_env: Annotated[
+        tuple[str, ...],
+        Option(
+            "--pass-env",
+            "Environment variable that commands get in addition to PATH. Repeatable.",
+            metavar="VARIABLE",
+        ),
+    ]
+    store: Annotated[
+        Path | None,
+        Option(
+            "--store",
+            "Folder of the generator's store; its fabrics/ says which node sweeps.",
+            type=click.Path(file_okay=False, path_type=Path),
+        ),
+    ]
+    kube: Annotated[
+        bool,
+        Option(
+            "--kube",
+            "Write reports as objects of the cluster that this node is in, and read there which "
+            "node sweeps.",
+        ),
+    ]
+    sweep: Annotated[
+        SweepMode | None,
+        Option(
+            "--sweep",
+            "When to sweep the InfiniBand subnets that this node is in; elected sweeps where the "
+            "store or the cluster says so.  [default: elected with --store, else never]",
+            parse=SweepMode,
+            choices=[use.value for use in SweepMode],
+        ),
+    ]
+
+    def sweep_use(self) -> SweepMode:
+        """Return when this node sweeps.
+
+        Raises:
+            click.UsageError: it is elected, but there is no place to read elections from.
+        """
+        use = self.sweep or (SweepMode.ELECTED if self.store else SweepMode.NEVER)
+        if use is SweepMode.ELECTED and self.store is None and not self.kube:
+            raise click.UsageError("--sweep elected needs --store or --kube to read elections")
+        return use
+
+    def fabric_file(self) -> FabricFile | None:
+        """Return the file of the store with the elections, None where none are needed."""
+        if self.store is None or self.sweep_use() is not SweepMode.ELECTED:
+            return None
+        return FabricFile(self.store)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """How the log looks."""
+
+    log_format: Annotated[
+        str | None,
+        Option(
+            "--log-format",
+            "Form of the log on stderr.  [default: text on a terminal, else json]",
+            choices=("text", "json"),
+        ),
+    ]
+    verbose: Annotated[bool, Option("--verbose -v", "Log more.")]
+
+
+NODE_OPTIONS: Final = (AgentSettings, SourceOptions, SweepSettings, LogOptions)
+"""In the order of the help."""
+
+
+def open_node(values: Values) -> NodeContext:
+    """Start the log and return the node that the options describe.
+
+    Raises:
+        click.UsageError: no node can have this machine's name, or options do not go together.
+    """
+    log = read_group(LogOptions, values)
+    start_logging(log.log_format, level=logging.DEBUG if log.verbose else logging.INFO)
+    source = read_group(SourceOptions, values)
+    settings, clock = _settings_of(values, source), SystemClock()
+    listener = Listener(SystemInterfaces(settings.sysfs_root), clock) if settings.frames else None
+    stop = Stop()
+    runner = ProcessRunner(command_env(os.environ, source.pass_env), stop)
+    return NodeContext(settings, runner, clock, listener, stop=stop)
+
+
+def _settings_of(values: Values, source: SourceOptions) -> AgentSettings:
+    try:
+        node_name = values["node_name"] or check_node_name(short_name(socket.gethostname()))
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    is_sweeping = source.sweep_use() is not SweepMode.NEVER
+    frames = read_group(FrameSettings, values)
+    is_listening = frames.mode is not FrameMode.NEVER and frames.listen_s > 0
+    return read_group(
+        AgentSettings,
+        values,
+        node_name=node_name,
+        hostname=values["hostname"] or node_name,
+        frames=frames if is_listening else None,
+        sweep=read_group(SweepSettings, values) if is_sweeping else None,
+    )

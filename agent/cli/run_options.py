@@ -1,0 +1,65 @@
+"""The options of `toponaut-agent run` alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import click
+
+from agent.settings import Option, parse_delay, parse_duration, parse_listen
+from runtime.values import Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Where reports go, when rounds run, and where probes and metrics are served."""
+
+    publish: Annotated[
+        Path | None,
+        Option(
+            "--publish",
+            "Folder for this node's reports, one file each.  [default: neighborreports/ in "
+            "--store]",
+            type=click.Path(file_okay=False, path_type=Path),
+        ),
+    ]
+    period_s: Annotated[
+        float,
+        Option(
+            "--period",
+            "Time from one collection to the next.",
+            default="1m",
+            parse=parse_duration,
+        ),
+    ]
+    jitter_s: Annotated[
+        float,
+        Option(
+            "--jitter",
+            "The most that is added to a period at random, so that nodes do not act at the same "
+            "moment.",
+            default="5s",
+            parse=parse_delay,
+        ),
+    ]
+    health_listen: Annotated[
+        Address | None,
+        Option(
+            "--health-listen",
+            "Address that serves /livez, /readyz and /startupz; :8081 is all addresses. "
+            "[default: nowhere]",
+            parse=parse_listen,
+            metavar="HOST:PORT",
+        ),
+    ]
+    metrics_listen: Annotated[
+        Address | None,
+        Option(
+            "--metrics-listen",
+            "Address that serves /metrics for Prometheus.  [default: nowhere]",
+            parse=parse_listen,
+            metavar="HOST:PORT",
+        ),
+    ]
