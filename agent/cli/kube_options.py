@@ -17,8 +17,8 @@ import click
 from agent.publish.kube.credentials import (
     SERVICE_ACCOUNT_DIR,
     ApiCredentials,
-    read_cluster_address,
     parse_api_url,
+    read_cluster_address,
 )
 from agent.publish.kube.fabric_reader import FabricReader
 from agent.publish.kube.https_client import HttpsApiClient, OnAnswer

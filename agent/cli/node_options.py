@@ -17,12 +17,12 @@ from agent.collectors.frames import SystemInterfaces
 from agent.node.command import ProcessRunner, command_env
 from agent.node.frame_listener import Listener
 from agent.settings import (
-    FrameSettings,
-    FrameMode,
-    Option,
     AgentSettings,
-    SweepSettings,
+    FrameMode,
+    FrameSettings,
+    Option,
     SweepMode,
+    SweepSettings,
     check_node_name,
 )
 from agent.sweep_schedule import FabricFile

@@ -208,7 +208,7 @@ def test_it_withdraws_the_sweep_of_the_subnet_that_it_was_in_before(agent: Agent
 def test_it_sweeps_no_more_often_than_told(agent: Agent) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
     clock = FakeClock()
-    rounds = agent.start(is_sweeping=True, clock=clock, every_s=1000.0)
+    rounds = agent.start(is_sweeping=True, clock=clock, interval_s=1000.0)
     times = []
     for _ in range(3):
         rounds.tick()
@@ -253,7 +253,7 @@ def test_it_sweeps_while_it_is_elected_and_withdraws_once_another_has(
     agent: Agent, elections: Elections
 ) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
-    rounds = agent.start(is_sweeping=True, store=elections.store, every_s=1000.0)
+    rounds = agent.start(is_sweeping=True, store=elections.store, interval_s=1000.0)
     rounds.tick()
     assert (agent.swept, agent.outcomes["ib_sweep"]) == ({}, "no-data")
     assert agent.report.status.sweeping == SweepStanding(able=True)
@@ -279,7 +279,7 @@ def test_it_takes_over_while_the_sweep_of_who_went_before_still_counts(
     agent: Agent, elections: Elections
 ) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
-    rounds = agent.start(is_sweeping=True, store=elections.store, every_s=1000.0)
+    rounds = agent.start(is_sweeping=True, store=elections.store, interval_s=1000.0)
     elections.tell((A, "node01", "elected"), counted={A: "node02"})
     for _ in range(2):
         rounds.tick()

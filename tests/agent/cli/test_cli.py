@@ -290,7 +290,7 @@ def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
 def test_it_is_told_when_to_listen_to_frames(
     bench: Bench, words: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SystemInterfaces, "refusal", lambda _: None)
+    monkeypatch.setattr(SystemInterfaces, "explain_refusal", lambda _: None)
     result = CliRunner().invoke(cli, ["collectors", *bench.options, *words, "-o", "json"])
     assert json.loads(result.stdout)[-1] == {
         "name": "frames",
@@ -359,7 +359,7 @@ def test_it_loads_nothing_heavy_to_collect_once(bench: Bench) -> None:
 def test_it_answers_at_once_without_listening(
     bench: Bench, words: tuple[str, ...], *, is_listening: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SystemInterfaces, "refusal", lambda _: "no right to")
+    monkeypatch.setattr(SystemInterfaces, "explain_refusal", lambda _: "no right to")
     result = bench.once("--lldpcli", "none", "--frames", "auto", *words, "-o", "json")
     outcomes = json.loads(result.stdout)["items"][0]["status"]["collectors"]
     assert ("frames" in {one["name"] for one in outcomes}) is is_listening

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent.collection import (
-    CollectorRun,
     Availability,
+    CollectorRun,
     NodeContext,
     RunOutcome,
     check_availability,
@@ -23,7 +23,7 @@ from agent.collectors.probe import CollectedFacts, SourceAbsent
 from agent.loop import ReportLoop
 from agent.node.frame_listener import Listener
 from agent.publish.directory import ReportFolder
-from agent.settings import FrameSettings, FrameMode
+from agent.settings import FrameMode, FrameSettings
 from tests.agent.fakes import FakeRunner, printed
 from tests.agent.frame_sockets import FakeInterfaces, SetClock, frame
 from tests.agent.nodes import card, chassis, heard, node_for, plant, settings_for
@@ -305,7 +305,7 @@ def test_it_is_told_not_to_listen() -> None:
 def test_it_is_not_needed_where_lldpd_answers(
     ears: Ears, sysfs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frames.SystemInterfaces, "refusal", lambda _: None)
+    monkeypatch.setattr(frames.SystemInterfaces, "explain_refusal", lambda _: None)
     runners = (NO_LLDPD, LLDPD)
     assert [check_availability(ears.node(sysfs, runner))[-1] for runner in runners] == [
         Availability("frames", ""),

@@ -188,9 +188,9 @@ placements = st.builds(
     alternatives=st.lists(
         st.builds(Alternative, change=names, tier=some_name, is_feasible=st.booleans()), max_size=3
     ).map(tuple),
-    domains=st.lists(
+    domain_verdicts=st.lists(
         st.builds(DomainVerdict, name=names, verdict=st.sampled_from(VerdictKind), needs=names),
         max_size=3,
     ).map(tuple),
-    working=workings.map(MappingProxyType),
+    preset_details=workings.map(MappingProxyType),
 )

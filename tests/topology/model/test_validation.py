@@ -29,7 +29,7 @@ class Row(BaseModel):
 class File(BaseModel):
     """A whole file."""
 
-    fetch_rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
 
 
 def described(document: object) -> list[str]:
