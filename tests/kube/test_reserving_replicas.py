@@ -24,7 +24,7 @@ from tests.kube.reserving import clear
 from tests.kube.serving import DEADLINE_S, Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
 GPUS = {"nvidia.com/gpu": 8}
 GROUP = "scheduling.k8s.io/group-name"
@@ -90,6 +90,7 @@ def place(cluster: Cluster, file: Path, count: int) -> bool:
     return bool(ran.document["feasible"])
 
 
+@pytest.mark.long
 def test_it_passes_every_reservation_on_when_a_leader_is_killed(
     cluster: Cluster, tmp_path: Path
 ) -> None:

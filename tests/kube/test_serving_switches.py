@@ -14,7 +14,7 @@ from tests.generator.switchboard import mac, switch_rows
 from tests.kube.serving import Cluster, serving
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
 
 @pytest.fixture

@@ -10,12 +10,13 @@ from generator.kube.transport import Request
 from tests.kube.bad_days.days import Day, create_all
 from tests.kube.conftest import connecting
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube days")]
 
 NUM_REPORTS = 5000
 LABEL = "bad-day"
 
 
+@pytest.mark.long
 def test_it_deletes_nothing_when_all_agents_vanish(day: Day) -> None:
     before = day.cluster.versions()
     reports = REPORTS.path()
@@ -27,6 +28,7 @@ def test_it_deletes_nothing_when_all_agents_vanish(day: Day) -> None:
     assert day.cluster.versions() == before, "what came back is what stood"
 
 
+@pytest.mark.long
 def test_it_holds_the_loss_of_half_of_the_hosts(day: Day) -> None:
     before = day.cluster.versions()
     day.cluster.lose(day.scene.hosts[::2])
@@ -38,6 +40,7 @@ def test_it_holds_the_loss_of_half_of_the_hosts(day: Day) -> None:
     assert day.cluster.versions() == before
 
 
+@pytest.mark.long
 def test_it_follows_new_names_of_a_tenth_of_the_nodes(day: Day) -> None:
     hosts = day.scene.hosts
     names = {name: f"renamed-{name}" for name in hosts[: len(hosts) // 10]}
@@ -63,6 +66,7 @@ def test_it_follows_new_names_of_a_tenth_of_the_nodes(day: Day) -> None:
     day.restore()
 
 
+@pytest.mark.long
 def test_it_lets_a_node_go_that_was_deleted(day: Day) -> None:
     gone = day.scene.hosts[-1]
     day.cluster.lose([gone])
@@ -116,6 +120,7 @@ def test_it_bears_a_report_that_is_as_large_as_the_server_takes(day: Day) -> Non
     day.cluster.api.expect("DELETE", REPORTS.path("large"))
 
 
+@pytest.mark.long
 def test_it_bears_5000_reports_at_once(day: Day) -> None:
     before = day.cluster.versions()
     ports = [{"name": "eth0", "medium": "ethernet", "state": "up"}]
