@@ -5,6 +5,9 @@
 """
 
 import os
+from collections.abc import Iterable
+
+import pytest
 
 IS_ALL = os.environ.get("TOPONAUT_TESTS") == "all"
 FEWEST = 5
@@ -14,3 +17,11 @@ FEWEST = 5
 def examples(count: int) -> int:
     """Return how many examples to draw of a law that a long run tries `count` times."""
     return count if IS_ALL else max(min(count, FEWEST), count // 10)
+
+
+def first_of(cases: Iterable[object], num_quick: int = 1) -> list[object]:
+    """Return parameters for a test; all but the first `num_quick` of them are `long`."""
+    return [
+        case if at < num_quick else pytest.param(case, marks=pytest.mark.long)
+        for at, case in enumerate(cases)
+    ]

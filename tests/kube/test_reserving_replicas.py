@@ -169,6 +169,7 @@ def test_it_counts_pods_that_are_bound_and_what_was_reserved_for_them_once(
         assert not caller.fits(num - 1)
 
 
+@pytest.mark.long
 def test_it_takes_a_deleted_object_for_released(cluster: Cluster, tmp_path: Path) -> None:
     num = len(cluster.scene.hosts)
     with serving(cluster, tmp_path) as generator:

@@ -123,6 +123,7 @@ def test_it_goes_on_where_the_server_was_away(cluster: Cluster, tmp_path: Path) 
         cluster.await_tree()
 
 
+@pytest.mark.long
 def test_it_waits_for_a_kind_that_is_not_installed_yet(cluster: Cluster, tmp_path: Path) -> None:
     crd = f"{CRDS}/hypernodes.topology.volcano.sh"
     cluster.api.expect("DELETE", crd)

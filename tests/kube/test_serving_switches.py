@@ -43,6 +43,7 @@ def test_it_writes_the_report_of_a_switch_once_while_it_says_the_same(
     assert json.dumps(first) == json.dumps(again)
 
 
+@pytest.mark.long
 def test_it_deletes_the_report_of_a_switch_that_was_replaced(
     cluster: Cluster, tmp_path: Path
 ) -> None:

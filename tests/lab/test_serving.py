@@ -76,6 +76,7 @@ def test_it_walks_every_switch_that_the_first_one_leads_to(
     assert {file.stem for file in running.reports.iterdir()} >= hosts
 
 
+@pytest.mark.long
 def test_it_keeps_the_hypernodes_when_a_cable_is_cut(
     running: Generator, snmp_fabric: SnmpFabric, lldp_wiring: Wiring
 ) -> None:
@@ -98,6 +99,7 @@ def test_it_keeps_the_hypernodes_when_the_lldpd_of_a_host_restarts(
         assert running.files() == before
 
 
+@pytest.mark.long
 def test_it_keeps_the_hypernodes_when_the_lldpd_of_a_leaf_stops(
     running: Generator, snmp_fabric: SnmpFabric
 ) -> None:
@@ -108,6 +110,7 @@ def test_it_keeps_the_hypernodes_when_the_lldpd_of_a_leaf_stops(
         assert running.files() == before
 
 
+@pytest.mark.long
 def test_it_takes_out_the_hosts_whose_cables_are_swapped_and_puts_them_back(
     running: Generator, snmp_fabric: SnmpFabric, lldp_wiring: Wiring
 ) -> None:
@@ -120,6 +123,7 @@ def test_it_takes_out_the_hosts_whose_cables_are_swapped_and_puts_them_back(
         )
 
 
+@pytest.mark.long
 def test_it_keeps_what_a_killed_agent_told(
     running: Generator, host_agents: Agents, lldp_wiring: Wiring
 ) -> None:
@@ -132,6 +136,7 @@ def test_it_keeps_what_a_killed_agent_told(
         assert running.files() == before
 
 
+@pytest.mark.long
 def test_it_keeps_what_a_switch_told_whose_snmpd_was_killed(
     running: Generator, snmp_fabric: SnmpFabric
 ) -> None:
