@@ -25,6 +25,12 @@ settings.register_profile("all", settings.get_profile("quick"), max_examples=100
 settings.load_profile("all" if IS_ALL else "quick")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return more workers than cores, as the labs wait more than they compute."""
+    cores = os.cpu_count() or 1
+    return cores + (cores + 1) // 2
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="rewrite expected files; see the diff")
 

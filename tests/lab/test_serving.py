@@ -26,11 +26,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def host_agents(snmp_fabric: SnmpFabric, lldp_wiring: Wiring, store: Path) -> Agents:
+def host_agents(snmp_fabric: SnmpFabric, lldp_wiring: Wiring, store: Path) -> Iterator[Agents]:
     """An agent on each host."""
     hosts = [host.name for host in lldp_wiring.hosts]
     store.mkdir(parents=True)
-    return Agents(snmp_fabric, store.parent, devices=hosts, publish=store / "neighborreports")
+    agents = Agents(snmp_fabric, store.parent, devices=hosts, publish=store / "neighborreports")
+    yield agents
+    agents.end()
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,7 @@ def running(
     log = folder / "serve.log"
     snmp_fabric.sandbox.start(*serve_command(store, *options), namespace=MANAGEMENT, log=log)
     yield Generator(store, log, lldp_wiring)
+    snmp_fabric.sandbox.kill("python*", namespace=MANAGEMENT, signal="KILL")
     assert "Traceback" not in log.read_text()
 
 
