@@ -4,7 +4,7 @@ BIN := .venv/bin
 SETUP := .venv/.setup
 # More for pytest, such as `make test ARGS="-k tiers"`.
 ARGS ?=
-# One worker a core; labs of one kind share a worker, so each fabric is built once.
+# Three workers for two cores; labs of one kind share a worker, so each fabric is built once.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help

@@ -25,6 +25,29 @@ settings.register_profile("all", settings.get_profile("quick"), max_examples=100
 settings.load_profile("all" if IS_ALL else "quick")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return more workers than cores, as the labs wait more than they compute."""
+    cores = os.cpu_count() or 1
+    return cores + (cores + 1) // 2
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the group of a test into its id, by which pytest-xdist keeps a group on one worker.
+
+    pytest-xdist 3.8 does so itself, but under pytest 9.2 without effect: each worker then builds
+    the fabrics and servers of every lab.
+    """
+    if not getattr(config.option, "loadgroup", False):
+        return
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        if mark and not item.nodeid.endswith(f"@{mark.args[0]}"):
+            item._id = type(item.id).parse(f"{item.nodeid}@{mark.args[0]}")  # noqa: SLF001
+    groups = [item for item in items if item.get_closest_marker("xdist_group")]
+    assert all("@" in item.nodeid for item in groups), "groups of tests are not kept together"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="rewrite expected files; see the diff")
 

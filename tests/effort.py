@@ -20,7 +20,7 @@ def examples(count: int) -> int:
 
 
 def first_of(cases: Iterable[object], num_quick: int = 1) -> list[object]:
-    """Return parameters of which `make test` runs the first ones; the others are `long`."""
+    """Return parameters for a test; all but the first `num_quick` of them are `long`."""
     return [
         case if at < num_quick else pytest.param(case, marks=pytest.mark.long)
         for at, case in enumerate(cases)

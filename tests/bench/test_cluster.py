@@ -6,6 +6,7 @@ from tests.bench.cluster import Effort, measure_cluster, text
 from topology.model.facts import Medium
 
 
+@pytest.mark.long
 @pytest.mark.lab
 @pytest.mark.timeout(600)
 @pytest.mark.xdist_group("kube")

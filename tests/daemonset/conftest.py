@@ -18,14 +18,14 @@ def renderings(tmp_path_factory: pytest.TempPathFactory) -> Renderings:
     return Renderings(tmp_path_factory.mktemp("helm"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server with Volcano's kinds, as it is before Toponaut."""
     with bare_cluster(tmp_path_factory.mktemp("bare")) as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server with Volcano's kinds on which Helm has installed the chart."""
     with bare_cluster(tmp_path_factory.mktemp("cluster")) as server:

@@ -51,6 +51,7 @@ def test_its_lines_install_show_and_remove_everything(fresh: ApiServer, tmp_path
     assert fresh.request("GET", HYPERNODES.path("leaf-1")).status == 404
 
 
+@pytest.mark.long
 def test_plain_manifests_are_applied_as_it_says(fresh: ApiServer, tmp_path: Path) -> None:
     text = (ROOT / "docs" / PAGE).read_text()
     (line,) = re.findall(r"Without Helm: `(kubectl apply [^`]*)`", text)

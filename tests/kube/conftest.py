@@ -19,7 +19,7 @@ WRITER = "writer"
 """Has every right, and is not the administrator whose own requests the tests make."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server with our kinds that no test stops."""
     folder = tmp_path_factory.mktemp("api")
@@ -28,7 +28,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spare_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A second server, for `other_api`."""
     folder = tmp_path_factory.mktemp("other-api")
@@ -44,7 +44,7 @@ def other_api(spare_api: ApiServer) -> ApiServer:
     return spare_api
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def volcano(api: ApiServer) -> ApiServer:
     """The server with Volcano's HyperNode and PodGroup, as its module publishes them."""
     return with_volcano(api)

@@ -39,7 +39,13 @@ def agent(node: ClusterNode, proxy: FaultProxy, tmp_path: Path) -> ClusterAgent:
     return ClusterAgent(node, tmp_path, url=proxy.url)
 
 
-@pytest.mark.parametrize("fault", [GONE, BUSY], ids=["that is away", "that is starting"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(GONE, id="that is away"),
+        pytest.param(BUSY, id="that is starting", marks=pytest.mark.long),
+    ],
+)
 def test_it_tells_a_server_the_newest_state_alone_after_an_outage(
     agent: ClusterAgent, proxy: FaultProxy, caplog: pytest.LogCaptureFixture, fault: Fault
 ) -> None:
@@ -171,6 +177,7 @@ def test_it_takes_a_token_that_was_replaced(agent: ClusterAgent, node: ClusterNo
     assert agent.heard == ["leaf2"]
 
 
+@pytest.mark.long
 def test_it_waits_for_a_new_token_once_its_own_is_revoked(
     agent: ClusterAgent, node: ClusterNode, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -203,6 +210,7 @@ def bare_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield server
 
 
+@pytest.mark.long
 def test_it_waits_for_its_kind_to_be_installed_and_for_a_server_that_crashed(
     bare_api: ApiServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

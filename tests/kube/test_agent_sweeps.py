@@ -190,6 +190,7 @@ def test_it_goes_on_as_elected_while_it_cannot_read_who_is(
     assert events(caplog.records) == ["fabric unreadable"]
 
 
+@pytest.mark.long
 def test_a_reader_finds_a_whole_sweep_after_every_single_write(
     agent: ClusterAgent, node: ClusterNode, proxy: FaultProxy, reader: Reader
 ) -> None:

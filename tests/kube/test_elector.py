@@ -57,10 +57,10 @@ def test_it_takes_no_notice_of_other_machines_clocks(
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(Fault(is_silent=True), id="hangs"),
+        pytest.param(Fault(is_silent=True), id="hangs", marks=pytest.mark.long),
         pytest.param(Fault(503), id="is overloaded"),
-        pytest.param(Fault(cut_after=0), id="breaks off"),
-        pytest.param(Fault(403), id="refuses it"),
+        pytest.param(Fault(cut_after=0), id="breaks off", marks=pytest.mark.long),
+        pytest.param(Fault(403), id="refuses it", marks=pytest.mark.long),
     ],
 )
 def test_it_gives_way_when_the_server(
@@ -92,6 +92,7 @@ def test_it_leads_on_through_short_failures(
         assert candidate.told == ["gained 0"]
 
 
+@pytest.mark.long
 def test_it_leads_again_after_the_server_hung_and_crashed(other_api: ApiServer) -> None:
     namespace = other_api.namespace()
     with connecting(other_api) as transport:

@@ -121,6 +121,7 @@ def lab(spare_api: ApiServer, wiring: Wiring, tmp_path: Path) -> Iterator[Lab]:
     cluster.clear()
 
 
+@pytest.mark.long
 def test_64_agents_lead_to_hypernodes_which_follow_a_cable_and_a_switch(lab: Lab) -> None:
     _are_owned(lab)
     _rest(lab)

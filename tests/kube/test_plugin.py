@@ -18,7 +18,7 @@ from tests.kube.servers import Cluster, serving
 from tests.lab.api_server import ApiServer
 from tests.repository import ROOT
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
 GPU = "nvidia.com/gpu"
 
@@ -71,6 +71,7 @@ def test_it_reads_the_cluster_that_kubectl_would(cluster: Cluster) -> None:
     assert f"{len(cluster.scene.hosts)} nodes" in ran.stdout
 
 
+@pytest.mark.long
 def test_it_places_in_what_pods_leave(cluster: Cluster, tmp_path: Path) -> None:
     hosts = cluster.scene.hosts
     whole = request(tmp_path, len(hosts), 8)

@@ -18,7 +18,7 @@ from tests.kube.servers import Cluster, Generator, serving
 from tests.kube.test_tokens import Accounts
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
 REQUEST = """\
 apiVersion: toponaut.io/v1alpha1

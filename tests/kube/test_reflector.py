@@ -81,6 +81,7 @@ def test_it_goes_on_after_cuts_without_a_new_list(
         assert seen.replay() == seen.words
 
 
+@pytest.mark.long
 def test_it_tells_deletions_that_it_missed_once_history_is_gone(other_api: ApiServer) -> None:
     namespace = other_api.namespace()
     words = Words(other_api, namespace)

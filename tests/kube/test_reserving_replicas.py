@@ -24,7 +24,7 @@ from tests.kube.reservers import clear
 from tests.kube.servers import DEADLINE_S, Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
 GPUS = {"nvidia.com/gpu": 8}
 GROUP = "scheduling.k8s.io/group-name"
@@ -90,6 +90,7 @@ def place(cluster: Cluster, file: Path, count: int) -> bool:
     return bool(ran.document["feasible"])
 
 
+@pytest.mark.long
 def test_it_passes_every_reservation_on_when_a_leader_is_killed(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -168,6 +169,7 @@ def test_it_counts_pods_that_are_bound_and_what_was_reserved_for_them_once(
         assert not caller.fits(num - 1)
 
 
+@pytest.mark.long
 def test_it_takes_a_deleted_object_for_released(cluster: Cluster, tmp_path: Path) -> None:
     num = len(cluster.scene.hosts)
     with serving(cluster, tmp_path) as generator:

@@ -14,7 +14,7 @@ from tests.kube.servers import Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 from tests.topology.synthetic.fabrics import swap
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
 STATUS = "fabrics/status"
 
@@ -66,6 +66,7 @@ def test_it_writes_what_is_cabled_and_nothing_at_rest(cluster: Cluster) -> None:
     assert {one.name for one in written if one.resource != STATUS} == changed
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("generator")
 def test_it_puts_right_what_others_do_to_its_hypernodes(cluster: Cluster) -> None:
     leaf, other, *_ = (one for one in cluster.hypernodes().values() if one.tier == 1)
@@ -81,6 +82,7 @@ def test_it_puts_right_what_others_do_to_its_hypernodes(cluster: Cluster) -> Non
     cluster.await_tree()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("generator")
 def test_it_leaves_foreign_hypernodes_alone_and_tells_of_them(cluster: Cluster) -> None:
     theirs = {
@@ -111,6 +113,7 @@ def test_it_says_that_there_is_nothing_to_approve(cluster: Cluster) -> None:
     assert "nothing to approve: there is no Fabric default in the cluster" in ran.err
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("generator")
 def test_it_holds_a_large_change_until_a_person_approves_it(cluster: Cluster) -> None:
     before = cluster.versions()
@@ -131,6 +134,7 @@ def test_it_holds_a_large_change_until_a_person_approves_it(cluster: Cluster) ->
     )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("generator")
 def test_it_writes_nothing_while_it_is_paused(cluster: Cluster) -> None:
     before = cluster.versions()
@@ -148,6 +152,7 @@ def test_it_writes_nothing_while_it_is_paused(cluster: Cluster) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("generator")
 def test_it_splits_no_domain_under_a_running_gang(cluster: Cluster) -> None:
     leaf = next(one for one in cluster.hypernodes().values() if one.tier == 1)

@@ -18,7 +18,7 @@ from tests.kube.proxy import Fault, FaultProxy
 from tests.kube.servers import DEADLINE_S, Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MANY = replace(PAIRS, num_hosts=48)
@@ -60,6 +60,7 @@ def test_it_answers_from_every_replica_and_passes_the_lead_on(
     assert cluster.holder() == ""
 
 
+@pytest.mark.long
 def test_a_successor_finishes_what_a_killed_leader_has_begun(
     other_api: ApiServer, tmp_path: Path
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_successor_finishes_what_a_killed_leader_has_begun(
     cluster.clear()
 
 
+@pytest.mark.long
 def test_it_breaks_a_plan_off_between_two_writes_when_it_is_ended(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -107,6 +109,7 @@ def test_it_breaks_a_plan_off_between_two_writes_when_it_is_ended(
         cluster.await_tree()
 
 
+@pytest.mark.long
 def test_it_goes_on_where_the_server_was_away(cluster: Cluster, tmp_path: Path) -> None:
     with serving(cluster, tmp_path) as running:
         cluster.await_tree()
@@ -120,6 +123,7 @@ def test_it_goes_on_where_the_server_was_away(cluster: Cluster, tmp_path: Path) 
         cluster.await_tree()
 
 
+@pytest.mark.long
 def test_it_waits_for_a_kind_that_is_not_installed_yet(cluster: Cluster, tmp_path: Path) -> None:
     crd = f"{CRDS}/hypernodes.topology.volcano.sh"
     cluster.api.expect("DELETE", crd)

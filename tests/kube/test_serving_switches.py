@@ -14,7 +14,7 @@ from tests.generator.switches.switchboard import mac, switch_rows
 from tests.kube.servers import Cluster, serving
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
 
 @pytest.fixture
@@ -43,6 +43,7 @@ def test_it_writes_the_report_of_a_switch_once_while_it_says_the_same(
     assert json.dumps(first) == json.dumps(again)
 
 
+@pytest.mark.long
 def test_it_deletes_the_report_of_a_switch_that_was_replaced(
     cluster: Cluster, tmp_path: Path
 ) -> None:

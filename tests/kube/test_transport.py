@@ -124,6 +124,7 @@ def test_it_never_repeats_a_write_by_itself(
     through.ask(KubeRequest("GET", f"{path}/once"), timeout_s=5)
 
 
+@pytest.mark.long
 def test_it_gives_up_on_a_server_that_hangs_or_is_gone(other_api: ApiServer) -> None:
     with connecting(other_api) as transport:
         transport.ask(NAMESPACES, timeout_s=10)

@@ -67,6 +67,11 @@ class Agents:
         for device in self._devices:
             self._start(device)
 
+    def end(self) -> None:
+        """End all agents; the daemons that they ask stay."""
+        for device in self._devices:
+            self._fabric.sandbox.kill("python*", namespace=device, signal="KILL")
+
     def settle(self) -> None:
         """Wait until every agent has published what its daemon sees.
 

@@ -35,7 +35,7 @@ def lldp_fabric(lldp_wiring: Wiring) -> Iterator[LldpFabric]:
         yield LldpFabric(sandbox, lldp_wiring.cables, switches=switches, folder=Path(folder))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def snmp_fabric(lldp_wiring: Wiring) -> Iterator[SnmpFabric]:
     """The same wiring, whose switches answer SNMP besides."""
     require_tools(

@@ -138,6 +138,7 @@ def test_it_hears_of_odd_frames_what_lldpd_hears(fabric: LldpFabric) -> None:
     assert readable >= MORE_TOLERANT
 
 
+@pytest.mark.long
 def test_it_does_not_hear_what_its_own_node_sends(fabric: LldpFabric) -> None:
     own = crafted()["well-formed"].replace(b"leaf1", b"echo1")
     with sending(fabric, PortName("n1", "eth0"), [own]) as send:
@@ -145,6 +146,7 @@ def test_it_does_not_hear_what_its_own_node_sends(fabric: LldpFabric) -> None:
     assert names_of(report)["eth0"] == {"leaf1"}
 
 
+@pytest.mark.long
 def test_it_hears_a_port_whose_bridge_takes_the_frames(fabric: LldpFabric) -> None:
     def ip(words: str) -> None:
         fabric.sandbox.run("ip", "-n", "n1", *words.split())
@@ -189,6 +191,7 @@ class RunningAgent:
         wait_until(wrong, deadline_s=DEADLINE_S, what="the report follows")
 
 
+@pytest.mark.long
 def test_it_follows_cables_and_daemons(fabric: LldpFabric, tmp_path: Path) -> None:
     running = RunningAgent(fabric, tmp_path, "--lldpcli", "/nowhere")
     running.await_report(BOTH, frames="ok")
@@ -200,6 +203,7 @@ def test_it_follows_cables_and_daemons(fabric: LldpFabric, tmp_path: Path) -> No
     running.await_report(BOTH, frames="ok")
 
 
+@pytest.mark.long
 def test_it_stands_in_for_lldpd_and_says_nothing_itself(fabric: LldpFabric, tmp_path: Path) -> None:
     running = RunningAgent(fabric, tmp_path, "--lldpd-socket", str(fabric.socket("n1")))
     running.await_report(BOTH, frames=None)

@@ -95,6 +95,7 @@ def test_it_finds_the_same_tree_in_what_opensm_writes(
     assert toponaut("findings", str(swept)) == toponaut("findings", str(dump))
 
 
+@pytest.mark.long
 def test_it_takes_a_fabric_that_refuses_for_an_unknown_one(
     ib_fabric: IbFabric, ib_wiring: Wiring, tmp_path: Path
 ) -> None:
@@ -126,6 +127,7 @@ def test_it_takes_a_fabric_that_refuses_for_an_unknown_one(
     assert finding["severity"] == "warning"
 
 
+@pytest.mark.long
 def test_it_sweeps_from_whom_the_generator_elects(
     ib_fabric: IbFabric, ib_wiring: Wiring, tmp_path: Path
 ) -> None:

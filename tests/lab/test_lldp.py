@@ -66,6 +66,7 @@ def test_it_finds_the_tree_that_was_cabled(
     assert not findings_of(tmp_path)
 
 
+@pytest.mark.long
 def test_it_keeps_tree_and_hypernodes_when_a_link_is_cut(
     agents: Agents, lldp_fabric: LldpFabric, lldp_wiring: Wiring, tmp_path: Path
 ) -> None:
@@ -82,6 +83,7 @@ def test_it_keeps_tree_and_hypernodes_when_a_link_is_cut(
         assert toponaut("plan", "--reports", str(agents.folder), "--observed", str(observed)) == []
 
 
+@pytest.mark.long
 def test_it_keeps_tree_and_hypernodes_when_a_daemon_stops(
     agents: Agents, lldp_fabric: LldpFabric, lldp_wiring: Wiring, tmp_path: Path
 ) -> None:
@@ -97,6 +99,7 @@ def test_it_keeps_tree_and_hypernodes_when_a_daemon_stops(
         assert toponaut("plan", "--reports", str(agents.folder), "--observed", str(observed)) == []
 
 
+@pytest.mark.long
 def test_it_keeps_tree_and_hypernodes_when_cables_are_swapped_inside_a_pair(
     agents: Agents, lldp_fabric: LldpFabric, lldp_wiring: Wiring, tmp_path: Path
 ) -> None:
@@ -112,6 +115,7 @@ def test_it_keeps_tree_and_hypernodes_when_cables_are_swapped_inside_a_pair(
         assert toponaut("plan", "--reports", str(agents.folder), "--observed", str(observed)) == []
 
 
+@pytest.mark.long
 def test_it_unplaces_just_the_hosts_whose_cables_are_swapped_across_pairs(
     agents: Agents, lldp_fabric: LldpFabric, lldp_wiring: Wiring
 ) -> None:

@@ -26,11 +26,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def host_agents(snmp_fabric: SnmpFabric, lldp_wiring: Wiring, store: Path) -> Agents:
+def host_agents(snmp_fabric: SnmpFabric, lldp_wiring: Wiring, store: Path) -> Iterator[Agents]:
     """An agent on each host."""
     hosts = [host.name for host in lldp_wiring.hosts]
     store.mkdir(parents=True)
-    return Agents(snmp_fabric, store.parent, devices=hosts, publish=store / "neighborreports")
+    agents = Agents(snmp_fabric, store.parent, devices=hosts, publish=store / "neighborreports")
+    yield agents
+    agents.end()
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,7 @@ def running(
     log = folder / "serve.log"
     snmp_fabric.sandbox.start(*serve_command(store, *options), namespace=MANAGEMENT, log=log)
     yield Generator(store, log, lldp_wiring)
+    snmp_fabric.sandbox.kill("python*", namespace=MANAGEMENT, signal="KILL")
     assert "Traceback" not in log.read_text()
 
 
@@ -76,6 +79,7 @@ def test_it_walks_every_switch_that_the_first_one_leads_to(
     assert {file.stem for file in running.reports.iterdir()} >= hosts
 
 
+@pytest.mark.long
 def test_it_keeps_the_hypernodes_when_a_cable_is_cut(
     running: Generator, snmp_fabric: SnmpFabric, lldp_wiring: Wiring
 ) -> None:
@@ -98,6 +102,7 @@ def test_it_keeps_the_hypernodes_when_the_lldpd_of_a_host_restarts(
         assert running.files() == before
 
 
+@pytest.mark.long
 def test_it_keeps_the_hypernodes_when_the_lldpd_of_a_leaf_stops(
     running: Generator, snmp_fabric: SnmpFabric
 ) -> None:
@@ -108,6 +113,7 @@ def test_it_keeps_the_hypernodes_when_the_lldpd_of_a_leaf_stops(
         assert running.files() == before
 
 
+@pytest.mark.long
 def test_it_takes_out_the_hosts_whose_cables_are_swapped_and_puts_them_back(
     running: Generator, snmp_fabric: SnmpFabric, lldp_wiring: Wiring
 ) -> None:
@@ -120,6 +126,7 @@ def test_it_takes_out_the_hosts_whose_cables_are_swapped_and_puts_them_back(
         )
 
 
+@pytest.mark.long
 def test_it_keeps_what_a_killed_agent_told(
     running: Generator, host_agents: Agents, lldp_wiring: Wiring
 ) -> None:
@@ -132,6 +139,7 @@ def test_it_keeps_what_a_killed_agent_told(
         assert running.files() == before
 
 
+@pytest.mark.long
 def test_it_keeps_what_a_switch_told_whose_snmpd_was_killed(
     running: Generator, snmp_fabric: SnmpFabric
 ) -> None:

@@ -115,6 +115,7 @@ def test_it_hears_by_snmp_what_lldpcli_prints_on_each_switch(
         assert {port.state for port in device.ports if port.neighbors} == {PortState.UP}
 
 
+@pytest.mark.long
 def test_it_tells_the_same_by_version_3(snmp_fabric: SnmpFabric, tmp_path: Path) -> None:
     addresses = list(snmp_fabric.addresses.values())
     plain = walk(snmp_fabric, tmp_path, {"switches": [v2c(tmp_path, addresses)]})
@@ -139,6 +140,7 @@ def test_it_finds_the_tree_that_was_cabled_by_its_switches_alone(
     )
 
 
+@pytest.mark.long
 def test_it_is_not_delayed_by_a_dead_address(snmp_fabric: SnmpFabric, tmp_path: Path) -> None:
     addresses = [DEAD, *snmp_fabric.addresses.values()]
     walked = walk(snmp_fabric, tmp_path, {"switches": [v2c(tmp_path, addresses)]}, "text")
@@ -151,6 +153,7 @@ def test_it_is_not_delayed_by_a_dead_address(snmp_fabric: SnmpFabric, tmp_path: 
     assert f"switch {DEAD}: unreachable: no answer" in walked.stderr
 
 
+@pytest.mark.long
 def test_it_tells_a_wrong_key_from_silence(snmp_fabric: SnmpFabric, tmp_path: Path) -> None:
     one, two, three, four, *_ = snmp_fabric.addresses.values()
     groups = [

@@ -66,6 +66,7 @@ def test_it_keeps_the_hypernodes_when_a_cable_is_cut(
     assert running.files() == before
 
 
+@pytest.mark.long
 def test_it_takes_out_a_host_without_cables_and_puts_it_back(
     running: Generator, ib_fabric: IbFabric, ib_wiring: Wiring
 ) -> None:

@@ -76,6 +76,7 @@ def apart() -> Iterator[tuple[str, Callable[[], int]]]:
             250,
             grpc.StatusCode.INVALID_ARGUMENT,
             id="three megabytes each",
+            marks=pytest.mark.long,
         ),
     ],
 )

@@ -31,6 +31,7 @@ def place(**fields: object) -> pb.PlaceRequest:
             ),
             "groups",
             id="a million groups",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             lambda: place(gang="x" * 100 * MIB), "gang", id="a hundred megabytes in a name"

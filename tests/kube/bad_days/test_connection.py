@@ -12,19 +12,21 @@ from tests.kube.proxy import Fault, status_body
 from tests.lab.wait import wait_until
 from topology.model.errors import KubeError
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube days")]
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 WRITES = "^(POST|PUT|PATCH|DELETE) .*hypernodes"
 KINDS = ("neighborreports", "nodes", "hypernodes", "fabrics", "pods")
 
 
+@pytest.mark.long
 def test_it_follows_a_slow_server(day: Day) -> None:
     day.proxy.plague("", Fault(delay_s=1.0))
     day.move()
     day.await_tree()
 
 
+@pytest.mark.long
 def test_it_follows_by_watches_that_are_cut_every_second(day: Day) -> None:
     with Cutting(day.proxy, every_s=1.0):
         before = day.metric("watch_restarts_total", "neighborreports")
@@ -48,6 +50,7 @@ def test_it_lists_again_where_its_watches_are_too_old(day: Day) -> None:
         day.await_line("watch too old, listing again", kind, since)
 
 
+@pytest.mark.long
 def test_it_writes_at_last_what_is_refused_for_a_while(day: Day) -> None:
     """By a conflict, by a server that is too busy, that fails, or whose etcd does."""
     refusals = {409: {}, 429: {"Retry-After": "1"}, 500: {}, 504: {}}
@@ -70,6 +73,7 @@ def test_it_takes_the_answer_that_is_lost_for_no_answer(day: Day) -> None:
     day.await_tree()
 
 
+@pytest.mark.long
 def test_it_goes_on_when_its_token_is_good_again(day: Day) -> None:
     since = day.num_lines
     day.proxy.plague("", Fault(401, body=status_body(401, "Unauthorized", "Unauthorized")))
@@ -80,6 +84,7 @@ def test_it_goes_on_when_its_token_is_good_again(day: Day) -> None:
     day.await_tree()
 
 
+@pytest.mark.long
 def test_it_gives_the_lead_up_to_a_server_that_hangs_and_takes_it_back(day: Day) -> None:
     since = day.num_lines
     day.cluster.api.suspend()
@@ -89,6 +94,7 @@ def test_it_gives_the_lead_up_to_a_server_that_hangs_and_takes_it_back(day: Day)
     day.await_tree()
 
 
+@pytest.mark.long
 def test_it_tells_that_admission_denies_its_writes_and_writes_when_it_does_not(day: Day) -> None:
     api, name = day.cluster.api, "deny-hypernodes"
     rules = {

@@ -7,15 +7,17 @@ import pytest
 
 from generator.kube.resources import NODES, REPORTS
 from generator.kube.transport import KubeRequest
+from tests.effort import first_of
 from tests.kube.bad_days.days import Day, create_all
 from tests.kube.conftest import connecting
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube days")]
 
 NUM_REPORTS = 5000
 LABEL = "bad-day"
 
 
+@pytest.mark.long
 def test_it_deletes_nothing_when_all_agents_vanish(day: Day) -> None:
     before = day.cluster.versions()
     reports = REPORTS.path()
@@ -27,6 +29,7 @@ def test_it_deletes_nothing_when_all_agents_vanish(day: Day) -> None:
     assert day.cluster.versions() == before, "what came back is what stood"
 
 
+@pytest.mark.long
 def test_it_holds_the_loss_of_half_of_the_hosts(day: Day) -> None:
     before = day.cluster.versions()
     day.cluster.lose(day.scene.hosts[::2])
@@ -38,6 +41,7 @@ def test_it_holds_the_loss_of_half_of_the_hosts(day: Day) -> None:
     assert day.cluster.versions() == before
 
 
+@pytest.mark.long
 def test_it_follows_new_names_of_a_tenth_of_the_nodes(day: Day) -> None:
     hosts = day.scene.hosts
     names = {name: f"renamed-{name}" for name in hosts[: len(hosts) // 10]}
@@ -63,6 +67,7 @@ def test_it_follows_new_names_of_a_tenth_of_the_nodes(day: Day) -> None:
     day.restore()
 
 
+@pytest.mark.long
 def test_it_lets_a_node_go_that_was_deleted(day: Day) -> None:
     gone = day.scene.hosts[-1]
     day.cluster.lose([gone])
@@ -71,7 +76,7 @@ def test_it_lets_a_node_go_that_was_deleted(day: Day) -> None:
     day.restore()
 
 
-@pytest.mark.parametrize("what", ["another node's MACs", "a leaf's chassis id"])
+@pytest.mark.parametrize("what", first_of(["another node's MACs", "a leaf's chassis id"]))
 def test_it_takes_false_claims_from_the_claimant_alone(day: Day, what: str) -> None:
     victim, claimant = day.scene.hosts[20], day.scene.hosts[40]
     leaf = next(
@@ -101,6 +106,7 @@ def test_it_takes_false_claims_from_the_claimant_alone(day: Day, what: str) -> N
     day.await_that(lambda: ("duplicate-id", claimant) not in day.findings(), "it is gone")
 
 
+@pytest.mark.long
 def test_it_bears_a_report_that_is_as_large_as_the_server_takes(day: Day) -> None:
     neighbor = {"source": "lldp", "name": "x" * 500, "portName": "y" * 500}
     ports = [
@@ -116,6 +122,7 @@ def test_it_bears_a_report_that_is_as_large_as_the_server_takes(day: Day) -> Non
     day.cluster.api.expect("DELETE", REPORTS.path("large"))
 
 
+@pytest.mark.long
 def test_it_bears_5000_reports_at_once(day: Day) -> None:
     before = day.cluster.versions()
     ports = [{"name": "eth0", "medium": "ethernet", "state": "up"}]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.effort import first_of
 from tests.topology.incremental.changes import (
     SPECS,
     Claims,
@@ -87,7 +88,7 @@ def walk(claims: Claims, seed: int, *, num_changes: int = 6) -> Counter[RebuildS
     return paths
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_of(range(3)))
 @pytest.mark.parametrize("name", SPECS)
 def test_it_goes_on_as_from_nothing(name: str, seed: int) -> None:
     rng = dice(f"{name}{seed}")
@@ -105,7 +106,7 @@ def test_it_asks_a_host_again_where_the_switch_tells_another_rate() -> None:
     assert walk(claims, 1013, num_changes=10).total() == 10
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_of(range(3)))
 def test_it_goes_on_beside_a_sweep(seed: int) -> None:
     walk(swept(SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=16)), seed)
 

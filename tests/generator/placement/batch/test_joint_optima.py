@@ -81,7 +81,10 @@ def test_it_has_instances_of_every_size_and_load() -> None:
 @pytest.mark.parametrize(
     ("file", "start"),
     [
-        pytest.param(file, start, id=f"{file.stem} from {start}")
+        # The first instances of each size and load are quick.
+        pytest.param(
+            file, start, id=f"{file.stem} from {start}", marks=[pytest.mark.long] if start else []
+        )
         for file in FILES
         for start in range(0, len(instances(file)), AT_ONCE)
     ],
