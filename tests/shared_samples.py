@@ -12,6 +12,6 @@ VECTORS = SAMPLES.parent / "vectors"
 
 needs_samples = pytest.mark.skipif(
     not SAMPLES.is_dir(),
-    reason="captures of real devices are foreign data and not shipped; "
-    "with some in ../shared/samples: make test",
+    reason="needs captures of real devices, which the project does not ship: "
+    "put them into ../shared/samples, then run make test",
 )

@@ -23,7 +23,7 @@ def bond(sandbox: Sandbox) -> str:
         sandbox.run("ip", "link", "add", "bond0", "type", "bond", namespace=HOST)
     except AssertionError as error:
         if "Unknown device type" in str(error):
-            pytest.skip("this kernel has no bonding: modprobe bonding")
+            pytest.skip("needs bonding in the kernel: run modprobe bonding")
         raise
     for name, mac in OWN.items():
         pair = ("type", "veth", "peer", "name", f"far-{name}")

@@ -61,7 +61,9 @@ def apart() -> Iterator[tuple[str, Callable[[], int]]]:
         process.join(SOON_S)
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="reads its memory from /proc: run it on Linux"
+)
 @pytest.mark.parametrize(
     ("raw", "num", "fine"),
     [

@@ -10,7 +10,9 @@ from generator.switches.config import read_targets
 CONFIG = "switches:\n  - addresses: [10.0.0.1]\n    communityFile: community\n"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away: make test as root")
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root to change the owner of a file: run make test as root"
+)
 @pytest.mark.parametrize(
     ("owner", "mode", "told"),
     [

@@ -119,7 +119,7 @@ def test_it_takes_a_closed_port_for_silence(host: str) -> None:
             free.bind((host, 0))
             port = free.getsockname()[1]
     except OSError:
-        pytest.skip(f"this machine has no {host}")
+        pytest.skip(f"needs the address {host}: enable IPv6")
     with pytest.raises(SwitchSilent):
         fetch(port, IF_NAME, host=host)
 

@@ -165,7 +165,7 @@ def test_it_reaches_a_server_by_ipv6(keys: Path) -> None:
     try:
         peer = Peer(keys, "::1")
     except OSError as error:
-        pytest.skip(f"no IPv6 here: {error}")
+        pytest.skip(f"needs IPv6 on loopback, enable it: {error}")
     peer.replies = [saying("200 OK")]
     assert Client(peer.address, keys).server.call(GET) == {}
     assert f"Host: [::1]:{peer.address.port}".encode() in peer.asked[0]
