@@ -15,7 +15,6 @@ from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.ids import natural_key
 from topology.model.pair_counts import PairCounts, count_pairs
-from topology.planes.cables import edge_columns
 from topology.planes.plane import Plane
 from topology.tiers.domain_links import DomainLinks
 from topology.tiers.tier_groups import TierGroups
@@ -73,7 +72,7 @@ def _find_missing_host_links(
     fabric: Fabric, plane: Plane, grouping: TierGroups, astray: set[int]
 ) -> Iterator[Finding]:
     size = len(fabric.devices)
-    num_links = np.bincount(edge_columns(plane.host_edges).a, minlength=size).tolist()
+    num_links = np.bincount(plane.host_edges.columns.a, minlength=size).tolist()
     columns = columns_of(fabric)
     is_spare = plane.ports.is_member.copy()
     is_spare[columns.links.a] = is_spare[columns.links.b] = False

@@ -15,7 +15,7 @@ from topology.model.fabric import Fabric, Link, columns_of
 from topology.model.fabric_columns import UNKNOWN_RATE, Index, LinkColumns
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.lazy_rows import rows_at
-from topology.planes.cables import EdgeColumns, edge_columns
+from topology.planes.cables import EdgeColumns
 from topology.planes.plane import Plane
 from topology.tiers.tier_groups import TierGroups
 
@@ -60,7 +60,7 @@ def _group_peers(links: LinkColumns, plane: Plane, grouping: TierGroups) -> Iter
     group_of = np.full(max([*own, *plane.switches, *plane.hosts], default=0) + 1, -1)
     group_of[list(own)] = list(own.values())
     for edges, is_switch in ((plane.host_edges, False), (plane.switch_edges, True)):
-        columns = edge_columns(edges)
+        columns = edges.columns
         places = _link_indices(links, columns)
         low, high = group_of[columns.a], group_of[columns.b]
         is_known = (places >= 0) & (high >= 0) & ((low >= 0) | (not is_switch))

@@ -20,7 +20,7 @@ from topology.model.fabric_columns import Index, name_codes
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.lazy_rows import rows_at
 from topology.model.pair_counts import count_pairs
-from topology.planes.cables import Edge, edge_columns, pairs_both_ways, pairs_of
+from topology.planes.cables import Edge
 from topology.planes.plane import Plane
 from topology.tiers.domain_links import DomainLinks
 from topology.tiers.tier_groups import TierGroups
@@ -80,7 +80,7 @@ def find_asymmetries(
 
 
 def _derive_layout(fabric: Fabric, plane: Plane, groups: GroupColumns) -> DeviceLayout:
-    ends = edge_columns(plane.host_edges)
+    ends = plane.host_edges.columns
     own, texts = name_codes(columns_of(fabric).port_names, ends.a_port)
     home = groups.host_group[ends.a]
     is_home = (home != NO_GROUP) & (home == groups.switch_group[ends.b])
@@ -93,7 +93,7 @@ def _derive_layout(fabric: Fabric, plane: Plane, groups: GroupColumns) -> Device
 
 
 def _find_misplaced_hosts(plane: Plane, groups: GroupColumns) -> Iterator[MisplacedCable]:
-    a, b, _, _ = edge_columns(plane.host_edges)
+    a, b, _, _ = plane.host_edges.columns
     home, found = groups.host_group[a], groups.switch_group[b]
     places = np.flatnonzero((home != NO_GROUP) & (found != NO_GROUP) & (home != found)).tolist()
     for at, edge in zip(places, rows_at(plane.host_edges, places), strict=True):
@@ -103,7 +103,7 @@ def _find_misplaced_hosts(plane: Plane, groups: GroupColumns) -> Iterator[Mispla
 def _find_misplaced_rails(plane: Plane, layout: DeviceLayout) -> Iterator[MisplacedCable]:
     """Yield NICs on a leaf of their own group whose rail is another one that the group has."""
     groups, code = layout.groups, {name: at for at, name in enumerate(layout.port_names)}
-    ends, there = edge_columns(plane.host_edges), np.full(len(layout.groups.host_group), NO_GROUP)
+    ends, there = plane.host_edges.columns, np.full(len(layout.groups.host_group), NO_GROUP)
     there[list(layout.rail_by_leaf)] = [code[name] for name in layout.rail_by_leaf.values()]
     home = groups.host_group[ends.a]
     is_home = (home != NO_GROUP) & (home == groups.switch_group[ends.b])
@@ -120,7 +120,7 @@ def _find_misplaced_rails(plane: Plane, layout: DeviceLayout) -> Iterator[Mispla
 
 def _find_misplaced_uplinks(plane: Plane, groups: GroupColumns) -> Iterator[MisplacedCable]:
     """Yield cables from a switch to another pod's switches of the rank above its own."""
-    a, b, _, _ = edge_columns(plane.switch_edges)
+    a, b, _, _ = plane.switch_edges.columns
     for low, high, is_turned in ((a, b, False), (b, a, True)):
         home, found = groups.parents[groups.switch_group[low]], groups.switch_group[high]
         is_astray = (home != NO_GROUP) & (found != NO_GROUP) & (home != found)
@@ -153,7 +153,7 @@ def _score_by_rail(fabric: Fabric, layout: DeviceLayout) -> PairScore:
 
 def _score_by_gap(plane: Plane) -> PairScore:
     """Two swapped up-links: each switch lacks a cable to the one that the other has."""
-    count = pairs_both_ways(plane.switch_edges).by_left()
+    count = plane.switch_edges.pairs_both_ways.by_left()
 
     def fit(one: MisplacedCable, other: MisplacedCable) -> int:
         gaps = ((one.edge.a, other.edge.b), (other.edge.a, one.edge.b))
@@ -250,12 +250,12 @@ def _find_doubled_cables(fabric: Fabric, plane: Plane, known: set[int]) -> Itera
         plane: the plane's cables.
         known: hosts that have a finding about a misplaced cable already.
     """
-    hosts, _, counts = pairs_of(plane.host_edges)
+    hosts, _, counts = plane.host_edges.pairs
     odd = np.unique(hosts[counts > 1])
     if not len(odd):
         return
     doubled: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    is_doubled = np.isin(edge_columns(plane.host_edges).a, odd)
+    is_doubled = np.isin(plane.host_edges.columns.a, odd)
     for edge in rows_at(plane.host_edges, np.flatnonzero(is_doubled).tolist()):
         doubled[edge.a][edge.b] += [edge.a_port, edge.b_port]
     num_leaves = np.bincount(hosts)
@@ -284,7 +284,7 @@ def _find_tied_swaps(
 ) -> Iterator[Finding]:
     """Yield the swap behind two undecided hosts that hang between the same two groups."""
     group_of = layout.groups.switch_group
-    ends, links = edge_columns(plane.host_edges), defaultdict[int, list[Edge]](list)
+    ends, links = plane.host_edges.columns, defaultdict[int, list[Edge]](list)
     is_tied = np.isin(ends.a, list(tied)) & (group_of[ends.b] != NO_GROUP)
     for edge in rows_at(plane.host_edges, np.flatnonzero(is_tied).tolist()):
         links[edge.a].append(edge)

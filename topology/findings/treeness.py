@@ -15,7 +15,6 @@ import numpy as np
 from topology.findings.tree_findings import format_names
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind, Severity, finding_about
-from topology.planes.cables import pairs_both_ways
 from topology.planes.plane import Plane
 from topology.tiers.domain_links import DomainLinks
 from topology.tiers.switch_overlap import ALIKE_SHARE
@@ -157,7 +156,7 @@ def _find_reached(start: int, around: Mapping[int, Collection[int]]) -> set[int]
 
 def is_ring(plane: Plane) -> bool:
     """Return whether all switches form one ring of single cables. Cost: O(links)."""
-    around = pairs_both_ways(plane.switch_edges)
+    around = plane.switch_edges.pairs_both_ways
     num_switches = len(plane.switches)
     is_enough = num_switches >= MIN_RING and len(around.left) == _SIDES * num_switches
     if not is_enough or (around.counts > 1).any():

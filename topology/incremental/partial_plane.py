@@ -15,7 +15,7 @@ from topology.join.claim_join import link_rows
 from topology.model.fabric import Fabric, FabricDevice, FabricPort, columns_of
 from topology.model.fabric_columns import Index, LinkColumns
 from topology.model.lazy_rows import LazyRows, rows_at
-from topology.planes.cables import EdgeColumns, EdgeRows, edge_columns
+from topology.planes.cables import EdgeColumns, EdgeRows
 from topology.planes.plane import Plane
 from topology.planes.port_set import PortSet
 
@@ -45,7 +45,7 @@ def find_part(planes: Sequence[Plane], hosts: Iterable[int]) -> tuple[Index, Ind
         planes: of one fabric, before and after a change.
         hosts: where to start.
     """
-    ends = [edge_columns(plane.host_edges) for plane in planes]
+    ends = [plane.host_edges.columns for plane in planes]
     a, b = (
         np.concatenate(column)
         for column in ([columns.a for columns in ends], [columns.b for columns in ends])
@@ -75,7 +75,7 @@ def cut_part(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> Pla
     ports = np.flatnonzero(is_port)
     devices = np.unique(np.concatenate([hosts, switches, columns.port_devices[ports]]))
     cut = _FabricCut(fabric, devices, ports)
-    ends = edge_columns(plane.host_edges)
+    ends = plane.host_edges.columns
     edges = np.flatnonzero(is_host[ends.a])
     part = Plane(
         name=plane.name,

@@ -6,7 +6,7 @@ What other hosts, names of switches or policies have a say in is told by None.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,13 +18,9 @@ from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Flags, Index
 from topology.planes.cables import (
     Cables,
-    Edge,
     EdgeColumns,
     EdgeRows,
-    edge_columns,
     find_cables,
-    pairs_both_ways,
-    pairs_of,
     ports_of_hosts,
 )
 from topology.planes.default_policy import WEAK_REASONS, assign_host, plane_in_name
@@ -75,8 +71,6 @@ def update_planes(split: PlaneSplit, rejoined: FabricUpdate) -> PlaneUpdate | No
     cables = find_cables(fabric, management_ports=managed)
     if not _has_same_switches(old, cables, numbers):
         return None
-    if not isinstance(split.port_planes, PortPlanes):
-        return None
     shares = split.port_planes
     num_ports = len(rejoined.joined.is_confirmed)
     if numbers is not None:
@@ -126,22 +120,22 @@ def _has_same_leaves(plane: Plane, edges: EdgeRows) -> bool:
     """Return whether cables of hosts lead to the same switches as before."""
     size = max(plane.hosts[-1:] + plane.switches[-1:] + (int(edges.columns.b.max(initial=0)),)) + 1
     flags = np.zeros((2, size), np.bool_)
-    for row, columns in zip(flags, (edge_columns(plane.host_edges), edges.columns), strict=True):
+    for row, columns in zip(flags, (plane.host_edges.columns, edges.columns), strict=True):
         row[columns.b] = True
     return np.array_equal(*flags)
 
 
-def _renumbered(edges: Sequence[Edge], numbers: Index) -> EdgeRows:
+def _renumbered(edges: EdgeRows, numbers: Index) -> EdgeRows:
     """Return cables by the new numbers of ports; which devices they join is counted already."""
-    ends = edge_columns(edges)
+    ends = edges.columns
     found = EdgeRows(ends._replace(a_port=numbers[ends.a_port], b_port=numbers[ends.b_port]))
-    found.pairs, found.pairs_both_ways = pairs_of(edges), pairs_both_ways(edges)
+    found.pairs, found.pairs_both_ways = edges.pairs, edges.pairs_both_ways
     return found
 
 
 def has_switches_like(one: Plane, other: Plane) -> bool:
     """Return whether two planes have the same devices and the same cables between switches."""
-    ours, theirs = edge_columns(one.switch_edges), edge_columns(other.switch_edges)
+    ours, theirs = one.switch_edges.columns, other.switch_edges.columns
     return (
         (one.hosts, one.switches) == (other.hosts, other.switches)
         and np.array_equal(ours.a, theirs.a)

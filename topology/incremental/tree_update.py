@@ -31,7 +31,6 @@ from topology.inference.tree_inference import (
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
-from topology.planes.cables import pairs_of
 from topology.planes.plane import Plane
 from topology.planes.policy import COMPUTE
 from topology.tiers.domain_links import find_domain_links
@@ -248,7 +247,7 @@ def _are_doubled_cables_rare(plane: Plane) -> bool | None:
 
     None where there are none.
     """
-    hosts, _, counts = pairs_of(plane.host_edges)
+    hosts, _, counts = plane.host_edges.pairs
     is_doubled = counts > 1
     if not is_doubled.any():
         return None

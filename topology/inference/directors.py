@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from topology.model.fabric import Fabric, columns_of
 from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import rows_at
-from topology.planes.cables import Edge
+from topology.planes.cables import Edge, EdgeRows
 from topology.planes.plane import Plane
 from topology.tiers.ranks import mark_leaves
 
@@ -46,8 +46,8 @@ def fold_directors(fabric: Fabric, plane: Plane) -> FoldedPlane:
     folded = replace(
         plane,
         switches=tuple(at for at in plane.switches if stands_for.get(at, at) == at),
-        host_edges=tuple(_fold_edges(plane.host_edges, stands_for)),
-        switch_edges=tuple(_fold_edges(plane.switch_edges, stands_for)),
+        host_edges=EdgeRows.of(_fold_edges(plane.host_edges, stands_for)),
+        switch_edges=EdgeRows.of(_fold_edges(plane.switch_edges, stands_for)),
     )
     return FoldedPlane(folded, members)
 

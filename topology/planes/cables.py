@@ -60,6 +60,12 @@ class EdgeRows(LazyRows[Edge]):
         super().__init__(len(columns.a), partial(_make_rows, columns))
         self.columns: Final = columns
 
+    @classmethod
+    def of(cls, edges: Iterable[Edge]) -> EdgeRows:
+        """Return rows as links that are arrays. Cost: O(links)."""
+        table = np.array([*edges], np.intp).reshape(-1, len(EdgeColumns._fields))
+        return cls(EdgeColumns(*table.T))
+
     def where(self, is_kept: Flags) -> EdgeRows:
         """Return some of the links."""
         return EdgeRows(EdgeColumns(*(column[is_kept] for column in self.columns)))
@@ -79,30 +85,6 @@ class EdgeRows(LazyRows[Edge]):
 def _make_rows(columns: EdgeColumns, places: Sequence[int]) -> Iterator[Edge]:
     chosen = np.fromiter(places, np.intp, len(places))
     return map(Edge, *(column[chosen].tolist() for column in columns))
-
-
-def edge_columns(edges: Sequence[Edge]) -> EdgeColumns:
-    """Return links as arrays, made of rows where they are none."""
-    if isinstance(edges, EdgeRows):
-        return edges.columns
-    table = np.array(edges, np.intp).reshape(-1, len(EdgeColumns._fields))
-    return EdgeColumns(*table.T)
-
-
-def pairs_of(edges: Sequence[Edge]) -> PairCounts:
-    """Return `a` to `b` to number of links. Cost: O(links log links), once for arrays."""
-    if isinstance(edges, EdgeRows):
-        return edges.pairs
-    a, b, _, _ = edge_columns(edges)
-    return count_pairs(a, b)
-
-
-def pairs_both_ways(edges: Sequence[Edge]) -> PairCounts:
-    """Return either end to the other to number of links. Cost: as `pairs_of`."""
-    if isinstance(edges, EdgeRows):
-        return edges.pairs_both_ways
-    a, b, _, _ = edge_columns(edges)
-    return count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +187,13 @@ def ports_of_hosts(
     return found
 
 
-def find_reachable(starts: Iterable[int], edges: Sequence[Edge]) -> set[int]:
+def find_reachable(starts: Iterable[int], edges: EdgeRows) -> set[int]:
     """Return the devices that edges lead to from some, which are among them.
 
     Cost: O(links) per step away from them.
     """
     reached = set(starts)
-    a, b, _, _ = edge_columns(edges)
+    a, b, _, _ = edges.columns
     ends = np.concatenate([a, b, np.array([*reached], np.intp)])
     is_reached = np.zeros(int(ends.max(initial=-1)) + 1, np.bool_)
     is_reached[list(reached)] = True
@@ -229,11 +211,11 @@ def subnets_by_switch(fabric: Fabric, cables: Cables) -> dict[int, frozenset[str
     Routers end a subnet and are no switches, so what switches reach among each other is one.
     Several in one are told as they are said. Cost: O(links) per subnet.
     """
-    edges = [
+    edges = EdgeRows.of(
         edge
         for edge in cables.switch_edges
         if fabric.ports[edge.a_port].medium is Medium.INFINIBAND
-    ]
+    )
     starts: dict[str, set[int]] = defaultdict(set)
     for edge in cables.host_edges:
         subnet = fabric.ports[edge.a_port].subnet

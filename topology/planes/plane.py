@@ -17,7 +17,6 @@ from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Flags, Index
 from topology.planes.cables import (
     Cables,
-    Edge,
     EdgeRows,
     find_cables,
     find_reachable,
@@ -55,9 +54,9 @@ class Plane:
     """Device numbers, ascending; all hosts, also those that are no cluster nodes."""
     switches: tuple[int, ...]
     """Device numbers, ascending."""
-    host_edges: Sequence[Edge]
-    """`a` is the host, `b` the switch. As arrays: `plane_cables.edge_columns`."""
-    switch_edges: Sequence[Edge]
+    host_edges: EdgeRows
+    """`a` is the host, `b` the switch. Arrays: `host_edges.columns`."""
+    switch_edges: EdgeRows
     ports: PortSet
     """Ports of hosts that the policy puts into this plane, linked or not."""
 
@@ -68,20 +67,20 @@ class PlaneSplit:
 
     fabric: Fabric
     cables: Cables
-    port_planes: Mapping[int, PortPlane]
-    """By port; those of hosts that are in a plane. Quicker where it is a `PortPlanes`."""
+    port_planes: PortPlanes
+    """By port of a host; ports that are in no plane are missing."""
     plane_by_switch_name: Mapping[int, str]
     """By switch the plane that its name tells, where names tell planes apart."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The planes that have ports: compute, storage, management, then others by name."""
-        found = self._port_planes_table().planes()
+        found = self.port_planes.planes()
         return (*(name for name in _USUAL if name in found), *sorted(found.difference(_USUAL)))
 
     def plane(self, name: str) -> Plane:
         """Return a plane, empty where no port is in it. Cost: O(ports + links)."""
-        are_own = self._port_planes_table().is_in(name)
+        are_own = self.port_planes.is_in(name)
         host_edges = self.cables.host_edges
         host_edges = host_edges.where(are_own[host_edges.columns.a_port])
         leaves = set(host_edges.columns.b.tolist())
@@ -95,13 +94,6 @@ class PlaneSplit:
             switch_edges=switch_edges.where(_is_member(switch_edges.columns.a, reached)),
             ports=PortSet(are_own),
         )
-
-    def _port_planes_table(self) -> PortPlanes:
-        if isinstance(self.port_planes, PortPlanes):
-            return self.port_planes
-        table = PortPlanes(len(self.fabric.ports))
-        table.put_each(self.port_planes.items())
-        return table
 
     def _switch_edges(self, name: str, leaves: Collection[int]) -> EdgeRows:
         """Return the cables between switches that a plane may have.
@@ -118,9 +110,7 @@ class PlaneSplit:
 
     def _find_other_switches(self, name: str, leaves: Collection[int]) -> set[int]:
         _, b, a_port, _ = self.cables.host_edges.columns
-        hosts = Counter(
-            b[~_is_member(b, leaves) & self._port_planes_table().is_assigned()[a_port]].tolist()
-        )
+        hosts = Counter(b[~_is_member(b, leaves) & self.port_planes.is_assigned()[a_port]].tolist())
         if not hosts and not self.plane_by_switch_name:
             return set()
         columns = self.cables.switch_edges.columns

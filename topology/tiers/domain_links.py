@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from topology.model.fabric_columns import Flags, Index
 from topology.model.pair_counts import PairCounts, count_pairs
-from topology.planes.cables import pairs_both_ways
 from topology.planes.plane import Plane
 from topology.tiers.tier_groups import TierGroups
 
@@ -82,7 +81,7 @@ class DomainLinks:
 
 def find_domain_links(plane: Plane, grouping: TierGroups) -> DomainLinks:
     """Return the ways of a plane's cables. Cost: O(pairs of switches)."""
-    low, high, counts = pairs_both_ways(plane.switch_edges)
+    low, high, counts = plane.switch_edges.pairs_both_ways
     group_of = np.full(max(plane.switches, default=0) + 1, NO_GROUP)
     for at, group in enumerate(grouping.groups):
         group_of[list(group.switches)] = at

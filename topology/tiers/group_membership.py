@@ -46,6 +46,7 @@ class UnitAssignment:
     """Unit to how far that was from a tie, 0 to 1."""
     ties: tuple[Tie, ...]
 
+    @property
     def units(self) -> dict[int, list[int]]:
         """Return group to its units."""
         units: dict[int, list[int]] = defaultdict(list)

@@ -6,6 +6,7 @@ and by majorities: a stray host does not make a spine a leaf, a stray cable no c
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,6 @@ import numpy as np
 
 from topology.model.fabric_columns import Flags, Index
 from topology.model.pair_counts import PairCounts
-from topology.planes.cables import edge_columns, pairs_both_ways, pairs_of
 from topology.planes.plane import Plane
 
 STRONG_SHARE = 0.25
@@ -32,9 +32,13 @@ class Ranks:
     hosts_on_spines: tuple[tuple[int, int], ...]
     """(host, switch), sorted."""
 
-    def of_rank(self, rank: int) -> list[int]:
-        """Return the switches of a rank, ascending."""
-        return sorted([switch for switch, found in self.rank.items() if found == rank])
+    @property
+    def by_rank(self) -> Mapping[int, list[int]]:
+        """The switches of each rank, ascending. Cost: O(switches)."""
+        switches: dict[int, list[int]] = defaultdict(list)
+        for switch, rank in sorted(self.rank.items()):
+            switches[rank].append(switch)
+        return switches
 
     @property
     def highest(self) -> int:
@@ -44,7 +48,7 @@ class Ranks:
 
 def rank_switches(plane: Plane) -> Ranks:
     """Return the ranks of a plane's switches. Cost: O(pairs of switches) per rank."""
-    around = pairs_both_ways(plane.switch_edges)
+    around = plane.switch_edges.pairs_both_ways
     ranks = np.zeros(max(plane.switches, default=0) + 1, np.intp)
     ranks[mark_leaves(plane)] = 1
     level = 1
@@ -64,13 +68,13 @@ def update_ranks(last: Ranks, plane: Plane) -> Ranks | None:
         plane: as it is now.
     """
     is_leaf = mark_leaves(plane)
-    if np.flatnonzero(is_leaf).tolist() != last.of_rank(1):
+    if np.flatnonzero(is_leaf).tolist() != last.by_rank[1]:
         return None
     return Ranks(last.rank, _find_hosts_on_spines(plane, is_leaf))
 
 
 def _find_hosts_on_spines(plane: Plane, is_leaf: Flags) -> tuple[tuple[int, int], ...]:
-    hosts, switches, _ = pairs_of(plane.host_edges)
+    hosts, switches, _ = plane.host_edges.pairs
     astray = ~is_leaf[switches]
     return tuple(zip(hosts[astray].tolist(), switches[astray].tolist(), strict=True))
 
@@ -82,9 +86,9 @@ def mark_leaves(plane: Plane) -> Flags:
     leaf). A switch with fewer is a leaf only if most of its cables lead to no leaf: the last
     leaf of a row, with one host and all its up-links, next to a spine with one stray host.
     """
-    around = pairs_both_ways(plane.switch_edges)
+    around = plane.switch_edges.pairs_both_ways
     size = max(plane.switches, default=0) + 1
-    num_hosts = np.bincount(edge_columns(plane.host_edges).b, minlength=size)
+    num_hosts = np.bincount(plane.host_edges.columns.b, minlength=size)
     num_links = around.count_to(np.ones(size, np.bool_))
     is_busy = (num_hosts >= num_links) | (2 * num_hosts >= _typical_num_hosts(num_hosts))
     is_leaf = (num_hosts > 0) & is_busy

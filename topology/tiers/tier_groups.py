@@ -17,7 +17,6 @@ import numpy as np
 
 from topology.model.fabric_columns import Flags, Index
 from topology.model.pair_counts import count_pairs
-from topology.planes.cables import edge_columns, pairs_both_ways
 from topology.planes.plane import Plane
 from topology.tiers.group_membership import (
     MIN_EVIDENCE_UNITS,
@@ -98,8 +97,8 @@ def group_switches(plane: Plane, ranks: Ranks) -> TierGroups:
 
 
 def _group_leaves(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
-    a, b, _, _ = edge_columns(plane.host_edges)
-    is_leaf = np.isin(b, ranks.of_rank(1))
+    a, b, _, _ = plane.host_edges.columns
+    is_leaf = np.isin(b, ranks.by_rank[1])
     weights = count_pairs(b[is_leaf], a[is_leaf]).by_left()
     alike, rest = _split_plain_groups(weights)
     joined = join_switches(rest, Side.BOTH)
@@ -139,14 +138,14 @@ def _split_plain_groups(weights: Weights) -> tuple[list[_CandidateGroup], Weight
 def _find_candidates(
     groups: Sequence[tuple[int, ...]], homes: UnitAssignment
 ) -> Iterator[_CandidateGroup]:
-    units = homes.units()
+    units = homes.units
     for at, switches in enumerate(groups):
         own = tuple(sorted(units.get(at, ())))
         yield _CandidateGroup(switches, own, min((homes.margin[unit] for unit in own), default=1.0))
 
 
 def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> None:
-    uppers, lowers, counts = pairs_both_ways(plane.switch_edges)
+    uppers, lowers, counts = plane.switch_edges.pairs_both_ways
     roots = _find_roots(draft, lowers)
     is_up = _mark_rank(ranks, rank, uppers) & (roots >= 0)
     weights = count_pairs(uppers[is_up], roots[is_up], counts[is_up]).by_left()
@@ -155,7 +154,7 @@ def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> No
     homes = assign_units(groups, rest)
     held = sorted([*alike, *_find_candidates(groups, homes)])
     peers = _count_peer_links(draft, plane, ranks, rank - 1)
-    draft.set_aside += [(rank, (at,)) for at in ranks.of_rank(rank) if at not in weights]
+    draft.set_aside += [(rank, (at,)) for at in ranks.by_rank[rank] if at not in weights]
     for switches, units, margin in held:
         num_links = _count_links(switches, weights)
         is_lone = rank > SPINE_RANK and len(held) == 1 and len(units) == 1
@@ -173,7 +172,7 @@ def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> No
 
 def _peer_links(plane: Plane, switches: Collection[int]) -> Weights:
     """Return the links between some switches, both ways."""
-    around = pairs_both_ways(plane.switch_edges)
+    around = plane.switch_edges.pairs_both_ways
     if not switches:
         return {}
     chosen = list(switches)
@@ -182,7 +181,7 @@ def _peer_links(plane: Plane, switches: Collection[int]) -> Weights:
 
 def _count_peer_links(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> Counter[int]:
     """Return for each root its links to other roots between switches of a rank."""
-    ones, others, counts = pairs_both_ways(plane.switch_edges)
+    ones, others, counts = plane.switch_edges.pairs_both_ways
     is_peer = _mark_rank(ranks, rank, ones) & _mark_rank(ranks, rank, others)
     roots, far = _find_roots(draft, ones[is_peer]), _find_roots(draft, others[is_peer])
     is_between = (roots >= 0) & (far >= 0) & (roots != far)
@@ -193,7 +192,7 @@ def _count_peer_links(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int)
 def _mark_rank(ranks: Ranks, rank: int, switches: Index) -> Flags:
     """Tell which switches have a rank."""
     is_of_rank = np.zeros(int(switches.max(initial=0)) + 1, np.bool_)
-    own = np.array(ranks.of_rank(rank), np.intp)
+    own = np.array(ranks.by_rank[rank], np.intp)
     is_of_rank[own[own < len(is_of_rank)]] = True
     return is_of_rank[switches]
 
@@ -237,7 +236,7 @@ def _join_peers(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
     So a dragonfly+ is leaf, group, all, and a full mesh of leaves is leaf and all.
     """
     around: dict[int, set[int]] = defaultdict(set)
-    low, high, _ = pairs_both_ways(plane.switch_edges)
+    low, high, _ = plane.switch_edges.pairs_both_ways
     ones, others = _find_roots(draft, low), _find_roots(draft, high)
     is_between = (ones >= 0) & (others >= 0) & (ones != others)
     ends = zip(*(column[is_between].tolist() for column in (low, high, ones, others)), strict=True)

@@ -8,7 +8,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from topology.model.pair_counts import count_pairs
-from topology.planes.cables import Edge, EdgeColumns, EdgeRows, pairs_both_ways, pairs_of
+from topology.planes.cables import Edge, EdgeRows
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 3)), max_size=30)
 
@@ -59,10 +59,10 @@ def test_it_gives_some_pairs_by_flags_and_by_places() -> None:
 def test_it_counts_cables_alike_whether_they_are_rows_or_arrays(
     rows: list[tuple[int, int, int]],
 ) -> None:
-    edges = [Edge(one, other, 0, 0) for one, other, _ in rows]
-    table = np.array(edges, np.intp).reshape(-1, 4)
-    lazy = EdgeRows(EdgeColumns(*table.T))
-    for count in (pairs_of, pairs_both_ways):
-        assert count(lazy).by_left() == count(edges).by_left()
-    both = Counter((edge.a, edge.b) for edge in edges) + Counter((e.b, e.a) for e in edges)
-    assert pairs_both_ways(edges).by_left() == nested(both)
+    edges = [Edge(low, high, 0, 0) for low, high, _ in rows]
+    columns = EdgeRows.of(edges)
+    assert list(columns) == edges
+    one_way = Counter((edge.a, edge.b) for edge in edges)
+    assert columns.pairs.by_left() == nested(one_way)
+    both = one_way + Counter((edge.b, edge.a) for edge in edges)
+    assert columns.pairs_both_ways.by_left() == nested(both)

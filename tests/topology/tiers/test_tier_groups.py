@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.planes.cables import Edge
+from topology.planes.cables import Edge, EdgeRows
 from topology.planes.plane import Plane
 from topology.planes.port_set import PortSet
 from topology.tiers.ranks import rank_switches
@@ -96,8 +96,8 @@ def plane_of(host_links: list[tuple[int, int]], switch_links: list[tuple[int, in
         name="compute",
         hosts=tuple(sorted({host for host, _ in host_links})),
         switches=tuple(sorted({at for _, at in host_links}.union(*switch_links))),
-        host_edges=tuple(Edge(host, switch, 0, 0) for host, switch in host_links),
-        switch_edges=tuple(Edge(one, other, 0, 0) for one, other in switch_links),
+        host_edges=EdgeRows.of(Edge(host, switch, 0, 0) for host, switch in host_links),
+        switch_edges=EdgeRows.of(Edge(one, other, 0, 0) for one, other in switch_links),
         ports=PortSet(np.zeros(0, np.bool_)),
     )
 
@@ -136,7 +136,7 @@ def test_it_ranks(
 
 def test_it_knows_the_switches_of_a_rank_and_the_highest() -> None:
     ranks = rank_switches(plane_of([*HOSTS, (120, 11)], UP))
-    assert (ranks.of_rank(2), ranks.highest) == ([11, 12], 2)
+    assert (ranks.by_rank[2], ranks.highest) == ([11, 12], 2)
     assert ranks.hosts_on_spines == ((120, 11),)
     assert rank_switches(plane_of([], [])).highest == 0
 
