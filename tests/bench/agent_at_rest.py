@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess  # noqa: TID251 - the process is what is measured
+import subprocess  # noqa: TID251 - the process is measured
 import sys
 import tempfile
 import time

@@ -12,7 +12,7 @@ import itertools
 import json
 import math
 import re
-import subprocess  # noqa: TID251 - the process is what is measured
+import subprocess  # noqa: TID251 - the process is measured
 import sys
 import tempfile
 import time
@@ -164,7 +164,7 @@ def measure_cluster(
     """Fill a server, start a replica, and change reports.
 
     Raises:
-        AssertionError: the HyperNodes are not what is cabled.
+        AssertionError: the HyperNodes do not match the cables.
     """
     spec = SyntheticSpec(FabricKind.RAIL, num_nodes, rails=RAILS, radix=RADIX, medium=medium)
     damaged = build_undamaged(build_wiring(spec))
@@ -248,7 +248,7 @@ def _change(
 
 
 def _altered(report: NeighborReport, *, is_down: bool) -> NeighborReport:
-    """Return a report whose first port is down and hears nobody, or as it was."""
+    """Return a report whose first port is down and has no neighbor, or the original report."""
     if not is_down:
         return report
     first, *others = report.spec.ports

@@ -1,6 +1,6 @@
 """A cluster of many made-up nodes and their agents' reports, written as fast as a server takes it.
 
-Each thread keeps one connection: how this is written is no part of what is measured.
+Each thread keeps one connection: the time of these writes is not measured.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def write_nodes(api: ApiServer, names: Sequence[str]) -> None:
     """Create nodes with what they offer."""
     nodes = [kube_node(name) for name in names]
     _write_all(api, (Ask("POST", NODES.path(), _JSON, node) for node in nodes))
-    # A server creates nodes as not ready, and without what only their status tells.
+    # A server creates nodes as not ready, and without the fields of their status.
     ready = {"spec": {"taints": None}}
     _write_all(api, (Ask("PATCH", NODES.path(name), _MERGE, ready) for name in names))
     paths = (f"{NODES.path(name)}/status" for name in names)
-    told = ({"status": node["status"]} for node in nodes)
+    statuses = ({"status": node["status"]} for node in nodes)
     _write_all(
-        api, (Ask("PATCH", path, _MERGE, body) for path, body in zip(paths, told, strict=True))
+        api, (Ask("PATCH", path, _MERGE, body) for path, body in zip(paths, statuses, strict=True))
     )
 
 

@@ -1,7 +1,7 @@
 """Admit gangs of the mix of Kueue's scheduler benchmark on 640 nodes: python -m tests.bench.gangs.
 
 The mix is that of Kueue's test/performance/scheduler/configs/tas: gangs of 4 to 32 pods that need
-or wish one rack or the block, or are spread evenly in slices; 1 block of 10 racks of 64 nodes of
+or prefer one rack or the block, or are spread evenly in slices; 1 block of 10 racks of 64 nodes of
 96 CPUs. A gang is placed on the snapshot that the one before left; where none fits, the gangs
 that run longest end first. Not like for like with Kueue's own figure (37 admissions/s), which
 holds its API server, quotas and the run times of the gangs besides. The reference is a plain best
@@ -55,7 +55,7 @@ class Class(NamedTuple):
     pods: int
     cpus: int
     """Of each pod."""
-    wish: dict[str, Any]
+    placement: dict[str, Any]
     is_balanced: bool = False
 
 
@@ -117,8 +117,8 @@ def draw_mix(num: int, seed: int = 0) -> list[Class]:
 def request_of(kind: Class, preset: Preset) -> PlacementRequest:
     """Return the request of a kind of gang; balanced ones have a preset of their own in Kueue."""
     name = Preset.KUEUE_BALANCED if kind.is_balanced and preset is Preset.KUEUE else preset
-    slices = [{"tier": "leaf", **layer} for layer in kind.wish.get("slices", [])]
-    group = {"name": "main", "count": kind.pods, "request": {"cpu": kind.cpus}} | kind.wish
+    slices = [{"tier": "leaf", **layer} for layer in kind.placement.get("slices", [])]
+    group = {"name": "main", "count": kind.pods, "request": {"cpu": kind.cpus}} | kind.placement
     if slices:
         group["slices"] = slices
     spec = {"preset": name.value, "groups": [group]}

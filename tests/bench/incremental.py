@@ -1,8 +1,8 @@
 """Measure one changed report against all claims at once: python -m tests.bench.incremental.
 
-Ethernet fabrics of 8 rails that hosts and switches report. A report tells another state, rate or
-text of a port, or a cable in another port; what is known afterwards is compared with what is
-learned from nothing for the first change of each kind, before the others are timed.
+Ethernet fabrics of 8 rails, reported by hosts and switches. A changed report has another state,
+rate or text of a port, or a cable in another port. For the first change of each kind, the result
+is compared with a full rebuild; then the others are timed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _now: Final = time.process_time
 
 
 class Figure(NamedTuple):
-    """One kind of change at one size, by how much was done anew."""
+    """One kind of change at one size, by how much was rebuilt."""
 
     num_hcas: int
     change: str

@@ -69,7 +69,7 @@ class Measured(NamedTuple):
     rounds: int
     steps: tuple[Step, ...]
     parse_peak_bytes: int | None
-    """Of a process that only parses; None where the system does not tell."""
+    """Peak of a process that only parses; None if the system does not report it."""
 
 
 class WrongResultError(Exception):

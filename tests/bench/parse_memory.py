@@ -6,7 +6,7 @@ interpreter and its modules take included.
 
 from __future__ import annotations
 
-import subprocess  # noqa: TID251 - the peak of a process of its own is what is measured
+import subprocess  # noqa: TID251 - measures the peak of a separate process
 import sys
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def measure_peak(sweep: Path) -> int | None:
-    """Return the peak in bytes; None where the system does not tell."""
+    """Return the peak in bytes; None if the system does not report it."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench.parse_memory", str(sweep)],
         cwd=ROOT,

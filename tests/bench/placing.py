@@ -60,7 +60,7 @@ BARS: Final[dict[tuple[str, int], float]] = {
     (FRESH, 100_000): 10e-3,
     (GROUPS, 1_000): 20e-3,
 }
-"""Median seconds by what is measured, and nodes."""
+"""Median seconds by measurement and number of nodes."""
 SIZES_OF_PODS: Final = (
     ((8, 4), (4, 2)),
     ((1, 2), (16, 4)),
@@ -96,7 +96,7 @@ def measure(nodes: int, calls: int) -> list[Figure]:
         _timed(COUNTED, nodes, _each(snapshot, asked)),
         _timed(WHOLE, nodes, _each(snapshot, [_whole(60 + at % 40) for at in range(calls)])),
         _timed(UNEVEN, nodes, _each(snapshot, [_workers(200 + at % 40) for at in range(calls)])),
-        _timed(EXPLAINED, nodes, _each(snapshot, asked, told=render_placement)),
+        _timed(EXPLAINED, nodes, _each(snapshot, asked, report=render_placement)),
         _timed(CHANGED, nodes, _started(snapshot, asked)),
         _timed(FRESH, nodes, _each(snapshot, [_fresh(number) for number in range(calls)])),
     ]
@@ -192,13 +192,13 @@ Timed = Iterable[tuple[float, bool]]
 def _placed(
     snapshot: Snapshot,
     request: PlacementRequest,
-    told: Callable[[Placement], object] | None = None,
+    report: Callable[[Placement], object] | None = None,
 ) -> tuple[float, bool]:
-    """Return how long a placement takes, what is told of it included."""
+    """Return how long a placement takes, its report included."""
     begun = _now()
     found = place(snapshot, request)
-    if told is not None:
-        told(found)
+    if report is not None:
+        report(found)
     took = _now() - begun
     if not found.is_feasible:
         raise WrongResultError("a gang that fits was not placed")
@@ -208,12 +208,12 @@ def _placed(
 def _each(
     snapshot: Snapshot,
     asked: Sequence[PlacementRequest],
-    told: Callable[[Placement], object] | None = None,
+    report: Callable[[Placement], object] | None = None,
 ) -> Timed:
     """Time each request on a snapshot that forgets answers, not what it counted."""
     for request in asked:
         snapshot.answers.clear()
-        yield _placed(snapshot, request, told)
+        yield _placed(snapshot, request, report)
 
 
 def _repeated(snapshot: Snapshot, asked: Sequence[PlacementRequest]) -> Timed:
@@ -296,7 +296,8 @@ def text(figures: Sequence[Figure]) -> str:
         (name, "-" if slope is None else f"{slope:.2f}", f"{MOST_GROWTH}")
         for name, slope in growth(figures).items()
     ]
-    return f"{render_table(heads, rows)}\n\n{render_table(('', 'GROWS AS NODES TO THE POWER OF', 'BAR'), slopes)}"
+    growth_heads = ("", "GROWS AS NODES TO THE POWER OF", "BAR")
+    return f"{render_table(heads, rows)}\n\n{render_table(growth_heads, slopes)}"
 
 
 @click.command()

@@ -1,6 +1,6 @@
 """Simulated switches: one process that answers GETBULK on a UDP port per switch.
 
-Answers are put together from cells encoded beforehand, so that what is timed is the walker and
+Answers are put together from cells encoded beforehand, so that the benchmark times the walker and
 not these agents.
 """
 
@@ -41,7 +41,7 @@ _BITS_OF_CAPABILITIES: Final = b"\x28\x00"
 
 
 def switch_tables(number: int, num_ports: int) -> list[WalkRow]:
-    """Return what a switch shows whose port P hears port P of switch `number` + P."""
+    """Return the rows of a switch; its port P receives from port P of switch `number` + P."""
     rows: list[WalkRow] = [
         ((*SYS_DESCR, 0), b"A simulated switch, version 1.0"),
         ((*SYS_UP_TIME, 0), 600_000),
@@ -206,19 +206,19 @@ def encode_value(value: Value) -> bytes:
     return encode(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, signed=True))
 
 
-async def _answer_for_ever(num_switches: int, num_ports: int, told: Connection) -> None:
+async def _answer_for_ever(num_switches: int, num_ports: int, pipe: Connection) -> None:
     loop = asyncio.get_running_loop()
     ports = []
     for number in range(num_switches):
         make = partial(SwitchAgent, switch_tables(number, num_ports))
         transport, _ = await loop.create_datagram_endpoint(make, local_addr=("127.0.0.1", 0))
         ports.append(transport.get_extra_info("sockname")[1])
-    told.send(ports)
+    pipe.send(ports)
     await asyncio.Event().wait()
 
 
-def _run(num_switches: int, num_ports: int, told: Connection) -> None:
-    asyncio.run(_answer_for_ever(num_switches, num_ports, told))
+def _run(num_switches: int, num_ports: int, pipe: Connection) -> None:
+    asyncio.run(_answer_for_ever(num_switches, num_ports, pipe))
 
 
 @contextmanager

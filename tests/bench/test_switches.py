@@ -11,7 +11,7 @@ from topology.sources.lldp_mib.tables import SYS_NAME, ColumnSpan, WalkRow
 
 
 class Mute:
-    """A session with a switch that tells its name alone."""
+    """A session with a switch that returns only its name."""
 
     async def fetch_rows(self, target: Target, span: ColumnSpan) -> AsyncIterator[WalkRow]:
         """Yield the name, where it is asked for."""

@@ -70,7 +70,7 @@ def make_node(api: ApiServer) -> dict[str, Any]:
 
 
 def on_node(api: ApiServer, account: str, node: str) -> Caller:
-    """Return who has the token that a kubelet mounts into a pod of this account on this node."""
+    """Return a caller with the token that a kubelet mounts into this account's pod on this node."""
     name = f"pod-{secrets.token_hex(4)}"
     pod = {
         "metadata": {"name": name},
@@ -86,7 +86,7 @@ def on_node(api: ApiServer, account: str, node: str) -> Caller:
 
 
 def on_no_node(api: ApiServer, account: str) -> Caller:
-    """Return who has a token of this account that is bound to nothing."""
+    """Return a caller with a token of this account that is bound to no pod."""
     return _caller(api, account, {"expirationSeconds": 3600})
 
 

@@ -1,4 +1,4 @@
-"""A person who follows a page of the docs, word for word, by Helm, kubectl and toponaut."""
+"""A reader that follows a page of the docs word for word with Helm, kubectl and toponaut."""
 
 import os
 import re

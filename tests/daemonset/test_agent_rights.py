@@ -41,7 +41,7 @@ def report(owner: Mapping[str, Any] | None = None, **owners: str) -> Object:
 
 @pytest.fixture
 def placed(cluster: ApiServer) -> Placed:
-    """An agent whose policy is in force."""
+    """An agent after its admission policy took effect."""
     node, other = make_node(cluster), make_node(cluster)
     agent = on_node(cluster, AGENT, node["metadata"]["name"])
     probe = REPORTS.path(other["metadata"]["name"])

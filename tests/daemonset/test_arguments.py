@@ -1,4 +1,4 @@
-"""What the chart tells the programs is what they take."""
+"""The programs accept the arguments that the chart passes."""
 
 from pathlib import Path
 

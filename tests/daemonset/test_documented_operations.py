@@ -41,7 +41,7 @@ def test_the_server_takes_the_fabrics_that_it_shows_whole(cluster: ApiServer) ->
 def test_the_server_takes_the_status_that_it_shows(cluster: ApiServer) -> None:
     (text,) = written(PAGE, "When a plan is held", "yaml")
     status = yaml.safe_load(text)["status"]
-    # What a server of ours always tells, and the page leaves out.
+    # Lines that a server of ours always prints, and that the page leaves out.
     for condition in status["conditions"]:
         condition["lastTransitionTime"] = status["held"]["since"]
     cluster.apply(f"{FABRICS.path('default')}?fieldManager=test&force=true", FABRIC | {"spec": {}})
@@ -79,7 +79,7 @@ def test_its_lines_approve_a_plan_and_carry_it_out(tmp_path: Path) -> None:
 
 
 def lose_half(scene: Scene) -> None:
-    """Take half of the hosts away, and all that told of them."""
+    """Remove half of the hosts, and all evidence of them."""
     gone = set(scene.hosts[len(scene.hosts) // 2 :])
     for name in gone:
         (scene.root / "store" / "neighborreports" / f"{name}.yaml").unlink()

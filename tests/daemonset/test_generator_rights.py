@@ -49,7 +49,7 @@ def fresh(prefix: str) -> str:
 
 @pytest.fixture
 def generator(cluster: ApiServer) -> Caller:
-    """The generator, whose policies are in force."""
+    """The generator after its admission policies took effect."""
     caller = on_node(cluster, GENERATOR, make_node(cluster)["metadata"]["name"])
     for path, body in (
         (HYPERNODES.path("probe"), hypernode({})),
@@ -175,8 +175,8 @@ def test_it_has_what_its_work_needs(generator: Caller) -> None:
         "type": "Normal",
         "regarding": {"apiVersion": FABRICS.api_version, "kind": "Fabric", "name": "default"},
     }
-    told = generator.ask("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event)
-    assert told.status == 201, told.message
+    answer = generator.ask("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event)
+    assert answer.status == 201, answer.message
     review = {"spec": {"token": "nobody's", "audiences": ["toponaut"]}}
     asked = generator.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
     assert (asked.status, asked.body["status"].get("authenticated", False)) == (201, False)

@@ -1,4 +1,4 @@
-"""What the images are made of, as far as a file tells; `make image` builds and starts them."""
+"""The content of the images, as far as their files show; `make image` builds and starts them."""
 
 import re
 

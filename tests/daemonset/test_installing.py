@@ -1,4 +1,4 @@
-"""Helm on a real API server: what is installed, upgraded, taken away, and what stays."""
+"""Helm on a real API server: install, upgrade and uninstall, and the objects that stay."""
 
 import re
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ METRIC = re.compile(r"\btoponaut(?:_[a-z_]+|:[a-z_:]+)")
 
 
 def exposed() -> set[str]:
-    """Return the names of all series that the programs tell."""
+    """Return the names of all series that the programs export."""
     found = set()
     for line in "".join(file.read_text() for file in METRICS).splitlines():
         name, kind = line.split(":")[0].split()

@@ -41,8 +41,8 @@ def running(*argv: object, log: Path) -> Iterator[None]:
         finally:
             program.terminate()
             program.wait(timeout=DEADLINE_S)
-    told = log.read_text()
-    assert not any(word in told.lower() for word in REFUSED), told
+    text = log.read_text()
+    assert not any(word in text.lower() for word in REFUSED), text
 
 
 def kubeconfig(api: ApiServer, caller: Caller, folder: Path) -> Path:

@@ -15,7 +15,7 @@ from topology.model.facts import PortName
 
 DEADLINE_S = 30
 AGENT = (sys.executable, "-m", "agent")
-# The cables of the lab are veth pairs, which no agent takes for ports unless told to.
+# The cables of the lab are veth pairs, which agents ignore unless configured otherwise.
 _CABLES = ("--interfaces", "eth*", "--interfaces", "swp*")
 
 
@@ -75,7 +75,7 @@ class Agents:
     def settle(self) -> None:
         """Wait until every agent has published what its daemon sees.
 
-        One whose daemon is silent has said so, and keeps what it knew.
+        An agent whose daemon is silent has reported that, and keeps its last facts.
         """
         wait_until(self._wrong, deadline_s=DEADLINE_S, what="reports follow the fabric")
 
@@ -103,14 +103,14 @@ class Agents:
         reports = {name: self._report(name) for name in self._devices}
         silent = self._fabric.silent & set(self._devices)
         deaf = {name for name, report in reports.items() if not _is_hearing(report)}
-        told = {
+        reported = {
             entry
             for name, report in reports.items()
             if name not in silent
             for entry in _neighbors(name, report)
         }
         expected = {seen for seen in self._fabric.expected() if seen.port.device in reports}
-        return (deaf ^ silent) or (told ^ expected)
+        return (deaf ^ silent) or (reported ^ expected)
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.yaml"
@@ -121,7 +121,7 @@ class Agents:
 
 
 def device_options(fabric: LldpFabric, device: str) -> tuple[str, ...]:
-    """Return what an agent is told about the device that it runs on."""
+    """Return the options of an agent for the device that it runs on."""
     kind = "switch" if device in fabric.switches else "host"
     where = ("--lldpd-socket", str(fabric.socket(device)))
     return ("--node-name", device, "--kind", kind, *where, *_CABLES)

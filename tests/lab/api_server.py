@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What a refused request was told."""
+        """The message of a refused request."""
         return str(self.body.get("message", ""))
 
 

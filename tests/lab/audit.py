@@ -1,4 +1,4 @@
-"""The API server's own record of who wrote what: one JSON line a request."""
+"""The API server's audit log: one JSON line per request, with its user and verb."""
 
 import json
 from collections.abc import Mapping

@@ -42,7 +42,7 @@ class Authority:
             x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
         )
         self.pem = made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
-        """For who is to trust it."""
+        """The certificate, for clients that trust it."""
 
     def issue(self, common: str) -> tuple[bytes, bytes]:
         """Return a new certificate for this name on loopback, and its key."""

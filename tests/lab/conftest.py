@@ -37,7 +37,7 @@ def lldp_fabric(lldp_wiring: Wiring) -> Iterator[LldpFabric]:
 
 @pytest.fixture(scope="package")
 def snmp_fabric(lldp_wiring: Wiring) -> Iterator[SnmpFabric]:
-    """The same wiring, whose switches answer SNMP besides."""
+    """The same wiring with switches that also answer SNMP."""
     require_tools(
         *("unshare", "nsenter", "ip", "lldpd", "lldpcli", "snmpd", "snmpbulkwalk"),
         is_root_needed=True,

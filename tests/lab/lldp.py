@@ -1,6 +1,6 @@
 """An LLDP fabric of real daemons: a network namespace per device, a veth pair per cable.
 
-`LldpFabric` follows what is done to it, so it always knows which neighbors ought to be seen, and
+`LldpFabric` tracks its own changes, so it always knows which neighbors must be visible, and
 can wait until the daemons see just those.
 """
 

@@ -87,7 +87,7 @@ class Sandbox:
         return done.stdout
 
     def kill(self, name: str, *, namespace: str, signal: str = "TERM") -> None:
-        """Send a signal to the processes of a network namespace whose name a pattern fits."""
+        """Send a signal to the processes of a network namespace whose names match a pattern."""
         self.run("sh", "-c", _KILL, "sh", namespace, name, signal)
 
     def start(self, *argv: str, namespace: str = "", log: Path) -> None:

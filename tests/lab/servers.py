@@ -78,7 +78,7 @@ class Generator:
         wait_until(wrong, deadline_s=DEADLINE_S, what="HyperNodes as cabled")
 
     def await_findings(self, is_wanted: Callable[[set[Said]], bool], *, what: str) -> None:
-        """Wait until it says just what is wrong."""
+        """Wait until the findings are exactly the expected ones."""
 
         def wrong() -> object:
             return None if is_wanted(self.findings()) else self._state()

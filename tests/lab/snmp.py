@@ -39,11 +39,13 @@ class SnmpFabric(LldpFabric):
     def __init__(
         self, sandbox: Sandbox, cables: Iterable[Cable], *, switches: frozenset[str], folder: Path
     ) -> None:
-        """Build and start everything, and wait until SNMP tells every neighbor, too."""
+        """Build and start everything, and wait until SNMP reports every neighbor, too."""
         ordered = enumerate(sorted(switches), 1)
         self.addresses = {switch: f"10.255.0.{number}" for number, switch in ordered}
         super().__init__(sandbox, cables, switches=switches, folder=folder)
-        wait_until(self._untold, deadline_s=DEADLINE_S, what="SNMP tells all neighbors")
+        wait_until(
+            self._missing_neighbors, deadline_s=DEADLINE_S, what="SNMP reports all neighbors"
+        )
 
     def json0(self, switch: str) -> bytes:
         """Return what lldpcli prints of a switch's neighbors."""
@@ -86,7 +88,11 @@ class SnmpFabric(LldpFabric):
             self._agentx(switch).unlink()
             self._start_snmpd(switch)
             # lldpd looks for it every 15 s.
-            wait_until(self._untold, deadline_s=2 * DEADLINE_S, what="SNMP tells all again")
+            wait_until(
+                self._missing_neighbors,
+                deadline_s=2 * DEADLINE_S,
+                what="SNMP reports all neighbors again",
+            )
 
     def _agentx(self, switch: str) -> Path:
         return self._folder / f"{switch}.ax"
@@ -104,13 +110,13 @@ class SnmpFabric(LldpFabric):
         )
         wait_until(lambda: not socket.exists(), deadline_s=DEADLINE_S, what=f"{switch}'s snmpd")
 
-    def _untold(self) -> object:
+    def _missing_neighbors(self) -> object:
         wanted = dict.fromkeys(self.switches, 0)
         for seen in self.expected():
             if seen.port.device in wanted:
                 wanted[seen.port.device] += 1
-        told = {switch: self._count(switch) for switch in self.switches}
-        return {switch: told[switch] for switch in told if told[switch] != wanted[switch]}
+        counts = {switch: self._count(switch) for switch in self.switches}
+        return {switch: count for switch, count in counts.items() if count != wanted[switch]}
 
     def _count(self, switch: str) -> int:
         """Return how many neighbors net-snmp's own walk shows."""

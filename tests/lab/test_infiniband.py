@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group
 
 
 def plant_sysfs(wiring: Wiring, host: str, root: Path) -> Path:
-    """Write the part of sysfs that tells a host's HCAs."""
+    """Write the part of sysfs that describes a host's HCAs."""
     (root / "class" / "net").mkdir(parents=True)
     for path, text in sysfs_files(build_undamaged(wiring), host).items():
         place = root / path

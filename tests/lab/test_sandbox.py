@@ -1,4 +1,4 @@
-"""A sandbox ends what it is told to, whatever else comes and goes in the namespace."""
+"""A sandbox ends the processes that match a pattern while others start and end beside them."""
 
 from pathlib import Path
 

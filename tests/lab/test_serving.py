@@ -39,7 +39,7 @@ def host_agents(snmp_fabric: SnmpFabric, lldp_wiring: Wiring, store: Path) -> It
 def running(
     snmp_fabric: SnmpFabric, host_agents: Agents, lldp_wiring: Wiring, store: Path
 ) -> Iterator[Generator]:
-    """The generator, which is told one leaf and finds the other switches itself."""
+    """The generator; its configuration names one leaf, and it discovers the other switches."""
     folder = store.parent
     secret = folder / "community"
     secret.write_text(COMMUNITY)
@@ -87,7 +87,9 @@ def test_it_keeps_the_hypernodes_when_a_cable_is_cut(
     port = leaf_end(lldp_wiring, host=0, nic=0)
     host = snmp_fabric.far_end(port).device
     with snmp_fabric.cutting(port):
-        running.await_findings(lambda said: ("missing-link", host) in said, what="the cut is told")
+        running.await_findings(
+            lambda said: ("missing-link", host) in said, what="a finding about the cut cable"
+        )
         assert running.files() == before
 
 
@@ -97,7 +99,8 @@ def test_it_keeps_the_hypernodes_when_the_lldpd_of_a_host_restarts(
     before = running.files()
     with snmp_fabric.stopping(lldp_wiring.hosts[2].name):
         running.await_findings(
-            lambda said: "one-sided-link" in {kind for kind, _ in said}, what="one side is told"
+            lambda said: "one-sided-link" in {kind for kind, _ in said},
+            what="a finding about the one-sided link",
         )
         assert running.files() == before
 
@@ -109,7 +112,7 @@ def test_it_keeps_the_hypernodes_when_the_lldpd_of_a_leaf_stops(
     before = running.files()
     leaf = min(snmp_fabric.switches)
     with snmp_fabric.stopping(leaf):
-        running.await_findings(bool, what="something is told")
+        running.await_findings(bool, what="any finding")
         assert running.files() == before
 
 
@@ -122,7 +125,8 @@ def test_it_takes_out_the_hosts_whose_cables_are_swapped_and_puts_them_back(
     with snmp_fabric.swapping(left, right):
         running.settle(but_for=(first, other))
         running.await_findings(
-            lambda said: "swapped-cable" in {kind for kind, _ in said}, what="the swap is told"
+            lambda said: "swapped-cable" in {kind for kind, _ in said},
+            what="a finding about the swap",
         )
 
 
@@ -134,7 +138,7 @@ def test_it_keeps_what_a_killed_agent_told(
     host = lldp_wiring.hosts[5].name
     with host_agents.killing(host):
         running.await_findings(
-            lambda said: said == {("stale-report", host)}, what="its age is told"
+            lambda said: said == {("stale-report", host)}, what="a finding about its age"
         )
         assert running.files() == before
 
@@ -152,6 +156,6 @@ def test_it_keeps_what_a_switch_told_whose_snmpd_was_killed(
     )
     with snmp_fabric.muting(switch):
         running.await_findings(
-            lambda said: said == {("stale-report", report)}, what="the failure is told"
+            lambda said: said == {("stale-report", report)}, what="a finding about the failure"
         )
         assert running.files() == before

@@ -40,7 +40,7 @@ class Walked(NamedTuple):
         return items
 
     def devices(self) -> dict[str, Device]:
-        """Return what was told of each switch, by its name."""
+        """Return the report of each switch by its name."""
         devices = [extract_device(parse_report(item)) for item in self.reports()]
         return {device.name: device for device in devices if device is not None}
 
@@ -50,7 +50,7 @@ class Walked(NamedTuple):
         return {row[0]: (row[1], float(row[-1])) for row in rows}
 
 
-# Exit codes are part of what is tested, so the shell reports them instead of failing.
+# Exit codes are tested too, so the shell reports them instead of failing.
 _RUN = 'out=$1; shift; "$@" >"$out/stdout" 2>"$out/stderr"; echo $?'
 
 

@@ -59,8 +59,8 @@ def test_it_keeps_the_hypernodes_when_a_cable_is_cut(
     before = running.files()
     cut = ib_wiring.cables[5]
     ib_fabric.unlink(cut.high)
-    told = {("missing-link", cut.low.device)}
-    running.await_findings(lambda said: said == told, what="the cut is told")
+    expected = {("missing-link", cut.low.device)}
+    running.await_findings(lambda said: said == expected, what="a finding about the cut cable")
     ib_fabric.relink(cut.high)
     running.settle()
     assert running.files() == before

@@ -7,10 +7,10 @@ POLL_S = 0.05
 
 
 def wait_until(condition: Callable[[], object], *, deadline_s: float, what: str) -> None:
-    """Return once `condition` gives something falsy: what is still wrong, to be shown if late.
+    """Return when `condition` returns a falsy value; a late one is shown in the error.
 
     Raises:
-        AssertionError: the deadline passed; says what was waited for and what is still wrong.
+        AssertionError: the deadline passed; the message has the condition and its last value.
     """
     end = time.monotonic() + deadline_s
     while wrong := condition():
