@@ -1,4 +1,4 @@
-"""Answer a placement request on a snapshot: the placement, or why there is none and what would do.
+"""Answer one placement request on a snapshot: a placement, or a reason with alternatives.
 
 Pure: the only clock is the one that the caller passes for the request's deadline.
 """
@@ -39,36 +39,36 @@ from generator.placement.solve.solver import solve, solve_greedily
 from generator.placement.solve.uniform_gang import place_uniform_gang
 
 SEARCH_STEPS = 1_000_000
-"""Budget of a search: about half a second."""
+"""Step budget of the exact search: about half a second."""
 MAX_UNBOUNDED_LEAVES = 8
-"""Up to so many domains of the lowest tier only a deadline ends a search."""
+"""Up to this many domains of the lowest tier, only a deadline ends the search."""
 GREEDY_STEPS = 200_000
-"""Budget of choices of pods per group, where each is placed without proof."""
+"""Step budget of a preset's walk, and of the greedy finder, over choices of pods per group."""
 EXACT_TIME_SHARE = 0.7
-"""Part of a deadline that the exact search may use; the rest is for placing without proof."""
+"""Share of a deadline for the exact search; the rest is for the greedy finder."""
 MAX_CACHED_ANSWERS = 64
-"""Answers that a snapshot remembers; then it begins anew, which needs no lock."""
+"""Answers that a snapshot caches; the cache is then cleared, which needs no lock."""
 EXPLANATION_STEPS = 500_000
-"""Budget of finding out why nothing fits, and what would do."""
+"""Step budget for the reason and the alternatives of an infeasible request."""
 
 
 class _QueryTime(NamedTuple):
-    """The time of one query."""
+    """The time limit of one query."""
 
     clock: Callable[[], float] | None
-    """None where there is no deadline."""
+    """None if there is no deadline."""
     started_at_s: float = 0.0
     deadline_s: float = 0.0
 
     @classmethod
     def start(cls, request: PlacementRequest, clock: Callable[[], float] | None) -> _QueryTime:
-        """Start it."""
+        """Start the clock of a query."""
         if clock is None or request.deadline_s is None:
             return cls(None)
         return cls(clock, clock(), request.deadline_s)
 
     def budget(self, steps: int, *, share: float = 1.0) -> Budget:
-        """Return a budget of so many steps that ends with this share of the time."""
+        """Return a budget of this many steps that also ends after this share of the time."""
         return Budget(steps, self.clock, self.started_at_s + share * self.deadline_s)
 
 
@@ -80,13 +80,13 @@ def place(
 ) -> Placement:
     """Return the best placement, or the reason why there is none.
 
-    What is proved is remembered with the snapshot, so that a gang that waits and asks again gets
-    its answer at once, and so does another that asks the same; O(request).
+    Proved answers are cached with the snapshot: a waiting gang that asks again, or another gang
+    with an equal request, is answered from the cache in O(request).
 
     Args:
         snapshot: the cluster.
-        request: what is asked for.
-        clock: seconds of a monotonic clock, to keep `deadline_s`; without it only the number of
+        request: the gang's request.
+        clock: seconds of a monotonic clock, for `deadline_s`; without a clock only the number of
             steps is bounded.
     """
     asked = _cache_key(snapshot, request)
@@ -102,7 +102,7 @@ def place(
 
 
 def _cache_key(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, ...]:
-    """Return all of a request that its answer depends on: a gang's name only where it is known."""
+    """Return all that the answer depends on: the gang's name only if the gang is known."""
     is_known = request.gang in snapshot.running or any(
         row.gang == request.gang for row in snapshot.nominated.values()
     )
@@ -141,13 +141,13 @@ def uniform_answer(
     pods: tuple[int, ...],
     view: Callable[[], Snapshot],
 ) -> Placement:
-    """Return the answer of a plain gang; the problem is stated when somebody asks why.
+    """Return the answer for a plain gang; the problem is built only when an explanation is read.
 
     Args:
-        snapshot: of the cluster at any time.
+        snapshot: any snapshot of the cluster.
         request: of a plain gang.
         pods: positions of its nodes, in index order.
-        view: returns the snapshot that explains the answer.
+        view: returns the snapshot for the explanation.
     """
     specs, tier = snapshot.specs, snapshot.levels.common_tier(pods[0], pods[-1])
     why = _UniformExplanation(view, request, pods)
@@ -163,7 +163,7 @@ def uniform_answer(
 
 
 class _UniformExplanation:
-    """What explains the answer of a plain gang."""
+    """Computes the explanation for the answer of a plain gang."""
 
     def __init__(
         self, view: Callable[[], Snapshot], request: PlacementRequest, pods: tuple[int, ...]
@@ -185,7 +185,7 @@ class _UniformExplanation:
 
 
 def _find_best(problem: Problem, time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
-    """Return the best placement, or some one where the budget ends; and whether that is proved."""
+    """Return the best placement, or any when the budget ends, and whether it is proved."""
     try:
         follow = place_by_buckets if problem.uses_buckets else place_by_walk
         found = follow(problem, time.budget(GREEDY_STEPS))
@@ -217,7 +217,7 @@ def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningG
 
 
 def _search_steps(snapshot: Snapshot) -> int:
-    """Return the budget of the exact search: none where the cluster is small."""
+    """Return the budget of the exact search: unlimited on a small cluster."""
     lowest = snapshot.levels.starts[min(1, snapshot.levels.root)]
     return sys.maxsize if len(lowest) <= MAX_UNBOUNDED_LEAVES else SEARCH_STEPS
 
@@ -259,7 +259,7 @@ def _explain_infeasible(problem: Problem, effort: Budget) -> Placement:
 
 
 def build_answer(problem: Problem, found: PlacementCandidate) -> Placement:
-    """Return a placement of a problem as the answer to its request."""
+    """Return the answer for a placement of a problem."""
     specs = problem.snapshot.specs
     assignment: dict[str, tuple[str | None, ...]] = {}
     for group, row in zip(problem.request.groups, found.positions, strict=True):

@@ -1,7 +1,7 @@
-"""Groups as they are written, nested and with leaders, taken apart into leaf groups and sets.
+"""Flatten the nested groups of a request into leaf groups and sets of groups.
 
-A set is what shares a bound: a parent group, or a leader with its workers. Sets come after the
-sets inside them, so that a list of sets can be worked through bottom-up.
+A set is several groups that share a bound: a parent group, or a leader with its workers. Inner sets
+come before outer sets, so that a list of sets can be processed bottom-up.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from generator.placement import wire
 from topology.model.errors import PlacementRequestError, show
 
 MAX_DEPTH = 16
-"""Levels of groups inside groups; deeper ones are refused, not followed."""
+"""Levels of nested groups; a deeper request is refused before it is followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceLayer:
-    """Consecutive pods of a group that belong together."""
+    """Consecutive pods of a group that stay together."""
 
     size: int
     tier: str | None
-    """Every slice lies in one domain of it; None: slices count in the objective only."""
+    """Each slice lies in one domain of this tier; None: slices only count in the objective."""
     has_short: bool
     """Whether the last slice may be incomplete."""
     is_spread: bool
     """Whether a domain of `tier` holds at most one slice."""
     is_indexed: bool
-    """Whether slice k must be exactly the pods from k × size on."""
+    """Whether slice k is exactly the pods with index k × size and following."""
     least: int = 0
-    """Whole slices below which the gang is not placed at all."""
+    """The fewest whole slices; with fewer the gang is not placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +40,29 @@ class GangGroup:
     name: str
     count: int
     least: int
-    """Pods below which the gang is not placed at all."""
+    """The fewest pods; with fewer the gang is not placed."""
     request: tuple[tuple[str, int], ...]
     """Per pod: (resource, quantity), sorted."""
     selector: tuple[tuple[str, tuple[str, ...]], ...]
-    """(label, values, one of which a node must carry), sorted."""
+    """(label, allowed values), sorted; a node must carry one of the values."""
     tolerations: frozenset[str]
     required: str | None
     preferred: tuple[str, ...]
     slices: tuple[SliceLayer, ...]
-    """Coarse to fine; the last one cuts the parts that the objective counts."""
+    """Coarse to fine; the last layer cuts the parts that the objective counts."""
     multiples: tuple[tuple[str, int], ...]
-    """(tier, pods per domain of it), sorted."""
+    """(tier, multiple of pods per domain of it), sorted."""
     wishes: tuple[tuple[str, str], ...] = ()
     """(label, value) that nodes should carry, sorted."""
     leader_of: str | None = None
-    """Name of its workers."""
+    """Name of the group of its workers."""
     is_optional: bool = False
-    """Whether it may stay away whole, because a group around it needs not all of its members."""
+    """Whether the whole group may be left out, because its parent needs only some members."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSet:
-    """Groups, and sets of them, that share a bound."""
+    """Groups, and sets of groups, that share a bound."""
 
     name: str
     groups: tuple[int, ...]
@@ -77,7 +77,7 @@ class GroupSet:
 
 @dataclass(frozen=True, slots=True)
 class FlatGroups:
-    """All leaf groups in order, and all sets, inner ones first."""
+    """All leaf groups in order, and all sets, inner sets first."""
 
     groups: tuple[GangGroup, ...]
     sets: tuple[GroupSet, ...]
@@ -91,11 +91,11 @@ class _GroupFlattener:
 
 
 def flatten_groups(rows: Sequence[wire.GroupRow]) -> FlatGroups:
-    """Take a tree of groups apart.
+    """Flatten a tree of groups.
 
     Raises:
         PlacementRequestError: names repeat, counts and minimums contradict each other, groups are
-            nested too deeply, or a leader leads nothing.
+            nested too deeply, or a leader has no workers.
     """
     builder = _GroupFlattener()
     _add_members(builder, rows, "groups", is_optional=False)
@@ -127,9 +127,9 @@ def _add_members(
 
 
 def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
-    """Refuse a group that no answer could tell apart, and a minimum that nothing could reach."""
+    """Refuse a repeated name, count beside children, deep nesting and a minimum out of reach."""
     if row.name in builder.names:
-        raise PlacementRequestError(f"{path}.name", f"two groups named {show(row.name)}")
+        raise PlacementRequestError(f"{path}.name", f"two groups are named {show(row.name)}")
     builder.names.add(row.name)
     if (row.count is None) == (not row.children):
         raise PlacementRequestError(f"{path}.count", "expected either count or children")
@@ -137,12 +137,12 @@ def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
         raise PlacementRequestError(f"{path}.children", f"expected at most {MAX_DEPTH} levels")
     whole = len(row.children) if row.count is None else row.count
     if (row.min or 0) > whole:
-        what = "the count" if row.count is not None else "the children"
-        problem = f"expected at most {what} {whole}, got {row.min}"
+        limit = "count" if row.count is not None else "number of children"
+        problem = f"expected at most {whole}, the {limit}, got {row.min}"
         raise PlacementRequestError(f"{path}.min", problem)
     for name in ("slices", "multiple_of", "node_selector", "node_preference", "leader_of"):
         if row.children and getattr(row, name):
-            problem = "expected on groups of pods, not on a group of groups"
+            problem = "only allowed on a group of pods, not on a group with children"
             raise PlacementRequestError(f"{path}.{name}", problem)
 
 
@@ -155,7 +155,7 @@ def _add_parent(
     led = sum(len(builder.sets[at].groups) - 1 for at in sets if _has_leader(builder, at))
     if led and least < len(row.children):
         raise PlacementRequestError(
-            f"{path}.min", "expected none beside leaders among the children"
+            f"{path}.min", "not allowed below the number of children if one of them is a leader"
         )
     found = GroupSet(
         row.name, tuple(groups), tuple(sets), least - led, row.required, tuple(row.preferred)
@@ -177,13 +177,13 @@ def _row_index(rows: Sequence[wire.GroupRow], builder: _GroupFlattener, group: i
 def _add_leader_set(
     builder: _GroupFlattener, leader: int, groups: list[int], sets: list[int], path: str
 ) -> None:
-    """Put a leader and its workers into a set of their own where the leader names a tier."""
+    """Put a leader and its workers into a set of their own if the leader has a required tier."""
     row = builder.groups[leader]
     if row.leader_of is None:
         return
     workers = [at for at in groups if builder.groups[at].name == row.leader_of and at != leader]
     if not workers:
-        problem = "expected the name of a group beside it that has no other leader"
+        problem = "expected the name of a sibling group without another leader"
         raise PlacementRequestError(f"{path}.leader_of", problem)
     if row.required is None:
         return

@@ -1,9 +1,9 @@
-"""Place a batch of gangs jointly: never worse than one after the other, better where that helps.
+"""Place a batch of gangs jointly: never worse than one after the other, and better where possible.
 
-One after the other comes first, by priority and then in the order given: who has a place then keeps
-one. Where gangs are in each other's way they are placed anew together (`rearranging`), for gangs
-that found no place and for less *span*: the domains in which gangs lie, each counting as eight of
-the tier below. Pure: the only clock is the caller's.
+The gangs are first placed one after the other, by priority and then in the given order. A gang that
+has a place then keeps a place. Where gangs compete for capacity, `local_search` places them again
+together, to place gangs that found no place and to reduce the *span*: the domains in which gangs
+lie, each counting as eight of the tier below. Pure: the only clock is the caller's.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from generator.placement.solve.candidate import PlacementCandidate
 from topology.model.errors import InvariantError
 
 BATCH_STEPS = 4000
-"""Budget of a batch, in gangs placed on tallies: a few tenths of a second."""
+"""Base budget of a batch, in trial placements of a gang: a few tenths of a second."""
 STEPS_PER_GANG = 10
-"""More of it per gang, so that a large batch has its share."""
+"""Additional budget per gang."""
 SEQUENTIAL_TIME_SHARE = 0.7
-"""Part of a batch's time in which its gangs are placed one after the other."""
+"""Share of a batch's deadline for placing its gangs one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ class BatchPlacement:
     """One per request, in the order of the requests."""
     make_snapshot: Callable[[], Snapshot]
     span: int
-    """Of all gangs that have a place."""
+    """Span of all placed gangs."""
     sequential_span: int
-    """The same, were they placed one after the other."""
+    """Span of all placed gangs when they are placed one after the other."""
     num_moved: int
-    """Gangs that are elsewhere than they were one after the other."""
+    """Gangs whose place differs from the one that they had in sequence."""
     is_proved: bool
-    """Whether every gang has a place and spans as little as if it were alone."""
+    """Whether every gang is placed and has the smallest span that it could have alone."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """Once all gangs run that have a place, and their victims do not; made when it is read."""
+        """The cluster with all placed gangs running and victims removed; computed when read."""
         return self.make_snapshot()
 
 
@@ -69,27 +69,27 @@ def place_batch(
     steps: int = BATCH_STEPS,
     keeps_tiers: bool = False,
 ) -> BatchPlacement:
-    """Return the best places found for gangs that are to run together.
+    """Return the best places found for gangs that run together.
 
-    A gang of lower priority never costs a higher one anything. Among equals the order given is the
-    queue. Only gangs under the preset `optimal` that evict nobody, and of which nothing runs yet,
-    are moved for others.
+    A gang of lower priority never makes a gang of higher priority worse. Among equal priorities,
+    the given order is the queue. Only gangs with the preset `optimal` that evict no pods, and of
+    which no pod runs yet, are moved for others.
 
     Args:
         snapshot: the cluster.
-        requests: of distinct gangs.
+        requests: requests of distinct gangs.
         clock: seconds of a monotonic clock, for the deadlines of the requests and of the batch.
-        deadline_s: of the batch, most of it in equal shares for the search of a place for each
-            gang in turn, the rest at least for planning them together.
-        steps: budget of planning jointly, beside what each gang adds to it.
-        keeps_tiers: let no gang lie at a higher tier than one after the other, though others of
-            its priority would gain more than it loses.
+        deadline_s: time limit of the batch: most of it is divided equally among the gangs for
+            placing them in sequence; at least the rest is for placing them jointly.
+        steps: budget of the joint placement, in addition to the budget per gang.
+        keeps_tiers: leave each gang at the tier that it had in sequence or a lower one, even if
+            others of its priority would gain more than it loses.
 
     Raises:
-        InvariantError: two requests name one gang.
+        InvariantError: two requests name the same gang.
     """
     if len({request.gang for request in requests}) < len(requests):
-        raise InvariantError("two requests of a batch name one gang")
+        raise InvariantError("two requests of a batch name the same gang")
     begun = clock() if clock is not None else 0.0
     queue = sorted(range(len(requests)), key=lambda at: -requests[at].priority)
     effort = Budget(steps + STEPS_PER_GANG * len(requests))
@@ -111,7 +111,7 @@ def place_batch(
 
 
 def _sequential_answer(turn: SequentialPlacement) -> BatchPlacement:
-    """Return the answer where everybody has the least span that there is."""
+    """Return the sequential answer, in which every gang has the smallest possible span."""
     each = sum(SPAN_FACTOR**tier for tier in range(turn.base_snapshot.levels.root - 1))
     span = each * len(turn.requests)
     return BatchPlacement(
@@ -122,7 +122,7 @@ def _sequential_answer(turn: SequentialPlacement) -> BatchPlacement:
 def _improve_jointly(
     turn: SequentialPlacement, effort: Budget, *, keeps_tiers: bool
 ) -> BatchPlacement:
-    """Return the answer after gangs have made way for each other."""
+    """Return the answer after the local search has moved gangs."""
     enrolled = BatchMembers(turn, keeps_tiers=keeps_tiers)
     before = [member.place for member in enrolled.members]
     LocalSearch(enrolled.members, enrolled.free_index, effort).run()
@@ -146,7 +146,7 @@ def _improve_jointly(
 def _apply_moves(
     turn: SequentialPlacement, places: Mapping[int, GangPlace], *, are_leaves: bool
 ) -> tuple[Snapshot, tuple[Placement, ...]]:
-    """Return the snapshot and the answers once gangs are in other places than in turn."""
+    """Return the snapshot and the answers after gangs move from their sequential places."""
     snapshot, found = turn.final_snapshot, list(turn.placements)
     tells_at_once = must_explain_now(snapshot, len(places))
     for at in places:
@@ -163,7 +163,7 @@ def _apply_moves(
 def _joint_answer(
     snapshot: Snapshot, request: PlacementRequest, place: GangPlace, *, are_leaves: bool
 ) -> Placement:
-    """Return a place that was found jointly as an answer; alone another might be better."""
+    """Return a jointly found place as an answer; not proved, as the gang alone may do better."""
     problem = build_problem(view_for(snapshot, request.gang, request.priority), request)
     pods = place.positions or positions_of_spots(
         problem, place.pods_per_spot, are_leaves=are_leaves

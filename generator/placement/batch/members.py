@@ -1,4 +1,4 @@
-"""A batch that was placed one after the other, as members that may be rearranged."""
+"""Turn the gangs of a sequentially placed batch into members that the local search may move."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
 
 NODE_TRIAL_COST = 3
-"""What gathering a group costs where nodes have to be told apart, in gangs gathered by leaves."""
+"""Cost of packing one group if spots are nodes, in groups packed by leaves."""
 NO_GANG = ""
-"""A name that no gang has: under it no running pods are a gang's own."""
+"""A name that no gang has, so that no running pods belong to it."""
 RETRYABLE_REASONS = frozenset({ReasonKind.NO_FIT, ReasonKind.NO_DOMAIN, ReasonKind.LIMIT})
-"""Reasons that other places of other gangs may take away."""
+"""Reasons that may no longer hold after other gangs move."""
 
 GroupPositions = tuple[tuple[int, ...], ...]
 """Per group positions of nodes."""
@@ -38,21 +38,21 @@ GroupPositions = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class _RequestClass:
-    """What gangs have in common whose requests differ by name only."""
+    """The common values of gangs whose requests differ by name only."""
 
     problem: Problem
-    """Met with the snapshot before the batch."""
+    """The request resolved against the snapshot before the batch."""
     final_shapes: tuple[PodShape, ...]
-    """Per group, met with the snapshot after the turn; none: the gang is searched."""
+    """Per group, in the snapshot after all gangs are placed; empty: the gang must be searched."""
     reserved: IntArray | None
-    """What others have reserved."""
+    """Quantities reserved for other gangs."""
 
 
 class BatchMembers:
-    """The members of one batch, and the tallies that they are on."""
+    """The members of one batch, and the index of free capacity that counts them."""
 
     def __init__(self, turn: SequentialPlacement, *, keeps_tiers: bool) -> None:
-        """Look at every gang; with `keeps_tiers` none may get a higher tier than in turn."""
+        """Build the members; with `keeps_tiers` no gang may move to a higher tier."""
         self._sequential, self._keeps_tiers = turn, keeps_tiers
         self._request_classes: dict[PlacementRequest, _RequestClass] = {}
         rows = list(zip(turn.requests, turn.placements, strict=True))
@@ -65,10 +65,10 @@ class BatchMembers:
             self._build_member(request, found, look, priorities.index(request.priority))
             for (request, found), look in zip(rows, looks, strict=True)
         ]
-        """One per gang, in the order of the turn."""
+        """One per gang, in sequential order."""
 
     def _is_fixed(self, request: PlacementRequest, found: Placement) -> bool:
-        """Return whether a gang is left where it is, or without a place."""
+        """Return whether a gang stays where it is, or without a place."""
         return (
             request.preset is not Preset.OPTIMAL
             or bool(request.strategies)
@@ -131,7 +131,7 @@ class BatchMembers:
             price = NODE_TRIAL_COST * len(views) if self.free_index.leaf_tier else 1
             return PackPlacer(tuple(map(PackItem, views, counts)), cap, price)
         if self.free_index.leaf_tier == 0:
-            return None  # a search wants nodes, and these tallies tell of leaves alone
+            return None  # a search needs nodes, and this index has leaves only
         worst = None if pods is None else measure(look.problem, pods, 0)
         nameless = request.with_gang(NO_GANG)
         return SearchPlacer(
@@ -150,7 +150,7 @@ def placed_positions(
 
 
 def _common_shape(looks: Sequence[_RequestClass]) -> PodShape | None:
-    """Return the shape of all gangs that may move, None where they differ or have bounds."""
+    """Return the shape of all gangs that may move; None if they differ or have bounds."""
     shapes = {look.final_shapes for look in looks}
     is_plain = len(shapes) == 1 and all(look.reserved is None for look in looks)
     only = next(iter(shapes), ())
@@ -164,9 +164,9 @@ def _tier_around(look: _RequestClass, pods: GroupPositions) -> int:
 
 
 def _min_span(look: _RequestClass, counts: Sequence[int]) -> int:
-    """Return a span that so many pods per group cannot be below before the batch.
+    """Return a lower bound on the span of these pods per group, on the cluster before the batch.
 
-    As if each group could have the largest units of each tier.
+    It assumes that each group gets the largest units of each tier.
     """
     least, weight = 0, 1
     for tier in range(1, look.problem.root):

@@ -1,7 +1,7 @@
-"""How a gang of a batch that is being planned is placed anew beside the others.
+"""Place one gang of a batch again, beside the other gangs.
 
-Pods without bounds among each other are gathered on tallies. All others are searched as if they
-were asked for alone, and never lose a tier or a wish that they had.
+Gangs whose only bound is their common tier are packed. All others are searched as if they were
+requested alone, and never lose a tier or a preference that they had.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.solver import solve
 
 SEARCH_STEPS = 20_000
-"""Budget of one search of the engine."""
+"""Step budget of one search by the engine."""
 SEARCH_TRIAL_COST = 100
-"""What such a search costs of a batch's budget, in gangs gathered on tallies."""
+"""Cost of such a search in a batch's budget, in packed gangs."""
 PROTECTED_KEYS = frozenset(
     {
         ObjectiveKey.PLACED,
@@ -40,42 +40,42 @@ PROTECTED_KEYS = frozenset(
         ObjectiveKey.NODE_MISSES,
     }
 )
-"""Keys in which no gang that is searched gets worse; domains are in the span of the batch."""
+"""Keys that a search must not make worse; domains are part of the batch's span instead."""
 
 
 class GangPlace(NamedTuple):
-    """Where a gang is."""
+    """The place of a gang."""
 
     positions: tuple[tuple[int, ...], ...] | None
-    """Per group the nodes of its placed pods, in index order; None: as `gathered` says."""
+    """Per group the nodes of its pods, in index order; None: `pods_per_spot` has the pods."""
     spot_uses: tuple[SpotUse, ...]
     span: int
     pods_per_spot: tuple[Mapping[int, int], ...] = ()
-    """Per group pods by spot."""
+    """Per group the pods per spot."""
 
 
 class GangPlacer(Protocol):
-    """Places one gang on what tallies have free."""
+    """Places one gang in the free capacity of an index."""
 
     @property
     def trial_cost(self) -> int:
-        """What it costs of the budget."""
+        """Cost of one trial in the budget."""
 
     def place(self, tallies: FreeIndex, rank: int) -> GangPlace | None:
-        """Return a place, or the one after `rank` others; None where there is none."""
+        """Return the best place, or the one after `rank` better ones; None if there is none."""
 
 
 def build_place(
     tallies: FreeIndex, needs: Sequence[PodNeed], pods: tuple[tuple[int, ...], ...]
 ) -> GangPlace:
-    """Return a place by the pods of every group and what each pod takes."""
+    """Return the place of pods, given the nodes per group and what each pod needs."""
     uses = tallies.count_uses(needs, pods)
     return GangPlace(pods, uses, tallies.span(use.spot for use in uses))
 
 
 @dataclass(frozen=True, slots=True)
 class PackPlacer:
-    """Groups of so many pods each, with no bound but the tier of them all."""
+    """Packs groups of equal pods whose only bound is their common tier."""
 
     items: tuple[PackItem, ...]
     """Per group, in the order of the request."""
@@ -84,7 +84,7 @@ class PackPlacer:
     trial_cost: int
 
     def place(self, tallies: FreeIndex, rank: int) -> GangPlace | None:
-        """Gather the pods in few domains."""
+        """Pack the pods into few domains."""
         gathered = self._pack(tallies, rank)
         if gathered is None:
             return None
@@ -105,22 +105,22 @@ class PackPlacer:
 
 @dataclass(frozen=True, slots=True)
 class SearchPlacer:
-    """Any other gang, by the engine's search."""
+    """Places any other gang by the engine's search."""
 
     snapshot: Snapshot
-    """Its free quantities are not looked at."""
+    """The cluster; its free quantities are replaced by those of the index."""
     request: PlacementRequest
-    """Under a name that nothing runs by."""
+    """Named so that no running pods belong to it."""
     reserved: IntArray | None
-    """What others have reserved of free quantities."""
+    """Quantities reserved for other gangs."""
     pod_needs: tuple[PodNeed, ...]
     """Per group."""
     current_objective: Objective | None
-    """Where the gang is now; None where it is not placed."""
+    """Objective of the gang's current place; None if it is not placed."""
     trial_cost: int = SEARCH_TRIAL_COST
 
     def place(self, tallies: FreeIndex, rank: int) -> GangPlace | None:
-        """Search; the best place alone is offered, whatever the rank."""
+        """Search for the best place; it is the only one offered, whatever the rank."""
         del rank
         free = np.array(tallies.free, dtype=np.int64).reshape(self.snapshot.free.shape)
         free = free if self.reserved is None else free - self.reserved
@@ -142,7 +142,7 @@ class SearchPlacer:
 
 
 def is_packable(problem: Problem) -> bool:
-    """Return whether nothing binds the pods of a gang but the tier of them all."""
+    """Return whether the only bound on the pods of a gang is their common tier."""
     request, snapshot = problem.request, problem.snapshot
     is_open = not (
         problem.running_positions
@@ -166,7 +166,7 @@ def is_packable(problem: Problem) -> bool:
 def positions_of_spots(
     problem: Problem, pods_per_spot: Sequence[Mapping[int, int]], *, are_leaves: bool
 ) -> tuple[tuple[int, ...], ...]:
-    """Return per group the nodes of pods on spots, sorted; in a leaf the fewest that hold them."""
+    """Return per group the nodes of pods on spots, sorted; in a leaf the fewest nodes."""
     if not are_leaves:
         return tuple(
             tuple(spot for spot in sorted(found) for _ in range(found[spot]))

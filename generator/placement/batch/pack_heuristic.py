@@ -1,8 +1,8 @@
-"""Where equal pods of one gang go in few domains, on tallies: fast, for batches that try much.
+"""Pack equal pods of one gang into few domains: a fast heuristic for batches that try many places.
 
-Tier by tier from the top: the fewest units that hold the pods, and among those sets the one
-with least room left over. A *rank* asks for another domain than the best, so that a search can
-try what is as good for this gang and better for the next.
+Tier by tier from the top, it chooses the fewest units that hold the pods, and among such sets the
+one with the fewest slots left. A *rank* skips the best domains, so that a search can try domains
+that are as good for this gang and better for the next.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from generator.placement.batch.free_index import FreeIndex, SpotUse
 from generator.placement.cluster.subset_sum import fill_in_order
 
 MAX_EXACT_BINS = 64
-"""Up to so many units the set with least left over is found; else the last one is the tightest."""
+"""Up to this many units the tightest set is found; with more, only its last unit is tight."""
 MAX_EXACT_PODS = 4096
-"""The same of pods."""
+"""The same limit for pods."""
 MAX_UNITS_COMPARED = 8
-"""Domains of a tier that are compared by what lies inside."""
+"""Domains of a tier whose contents are compared."""
 
 
 class PackItem(NamedTuple):
-    """Equal pods to be placed."""
+    """Equal pods that are to be placed."""
 
     view_index: int
     num_pods: int
@@ -31,10 +31,10 @@ class PackItem(NamedTuple):
 def pack(
     tallies: FreeIndex, row: PackItem, *, max_tier: int, rank: int = 0
 ) -> dict[int, int] | None:
-    """Return pods per spot, None where no unit of a tier up to `cap` holds them.
+    """Return pods per spot; None if no unit of a tier up to `max_tier` holds them.
 
-    The unit is of the lowest tier that has one; of those the one that needs fewest domains
-    inside, then the tightest, then the first. `rank` skips so many of them, down to the last.
+    The unit is in the lowest tier with such a unit: the one with the fewest domains used inside,
+    then the tightest, then the first. `rank` skips this many units, at most to the last.
     """
     for tier in range(max_tier + 1):
         units = _units_with_capacity(tallies, [row], tier)
@@ -46,10 +46,10 @@ def pack(
 def pack_mixed(
     tallies: FreeIndex, rows: Sequence[PackItem], *, max_tier: int, rank: int = 0
 ) -> tuple[dict[int, int], ...] | None:
-    """Return pods per spot of several kinds that share a domain, None where none was found.
+    """Return pods per spot of several items that share a domain; None if none is found.
 
-    The scarcest kind goes first, to leaves with room for the others too; these go beside it as
-    far as they can. Some of the tightest domains of each tier are tried.
+    The scarcest item goes first, into leaves that also hold the others, which are placed beside it
+    where possible. Some of the tightest domains of each tier are tried.
     """
     room = [tallies.views[row.view_index].slots_by_tier[-1][0] for row in rows]
     order = sorted(range(len(rows)), key=lambda at: (room[at], at))
@@ -63,7 +63,7 @@ def pack_mixed(
 
 
 def _units_with_capacity(tallies: FreeIndex, rows: Sequence[PackItem], tier: int) -> list[int]:
-    """Return the units of a tier that hold each kind of pods, those with least room first."""
+    """Return the units of a tier that hold each item, those with the fewest slots first."""
     views = [tallies.views[row.view_index].slots_by_tier[tier] for row in rows]
     first, pods = views[0], rows[0].num_pods
     units = [unit for unit, room in enumerate(first) if room >= pods]
@@ -75,7 +75,7 @@ def _units_with_capacity(tallies: FreeIndex, rows: Sequence[PackItem], tier: int
 def _pack_in_unit(
     tallies: FreeIndex, rows: Sequence[PackItem], tier: int, unit: int
 ) -> list[dict[int, int]] | None:
-    """Return where kinds of pods go in one unit, the first kind deciding the leaves."""
+    """Return the places of all items in one unit; the first item decides the leaves."""
     leaves: list[int] = []
     found: list[dict[int, int]] = []
     taken: list[SpotUse] = []
@@ -95,7 +95,7 @@ def _pack_in_unit(
 
 
 def _equivalent_pods(tallies: FreeIndex, rows: Sequence[PackItem], tier: int, unit: int) -> int:
-    """Return the pods of the first kind that take as much as all kinds do, if so many fit."""
+    """Return the pods of the first item that use as much as all items, if so many fit."""
     rooms = [tallies.views[row.view_index].slots_by_tier[tier][unit] for row in rows]
     others = sum(-(-row.num_pods * rooms[0] // room) for row, room in zip(rows, rooms, strict=True))
     return max(rows[0].num_pods, min(others, rooms[0]))
@@ -104,9 +104,9 @@ def _equivalent_pods(tallies: FreeIndex, rows: Sequence[PackItem], tier: int, un
 def _pack_in_leaves(
     tallies: FreeIndex, row: PackItem, domain: tuple[int, int], leaves: list[int], wanted: int
 ) -> dict[int, int] | None:
-    """Return pods per spot: in the leaves used so far, then in as few others as hold the rest.
+    """Return pods per spot: in the leaves used so far, then in the fewest others that are needed.
 
-    Others are chosen for `wanted` pods, and added to the leaves.
+    Other leaves are chosen for `wanted` pods, and added to `leaves`.
     """
     tier, unit = domain
     rooms, lowest = tallies.views[row.view_index].slots_by_tier, tallies.leaf_tier
@@ -126,7 +126,7 @@ def _pack_in_leaves(
 
 
 def _leaves_inside(tallies: FreeIndex, tier: int, unit: int) -> list[int]:
-    """Return the leaves in a unit of a tier above."""
+    """Return the leaves in a unit of a higher tier."""
     found = [unit]
     for above in range(tier, tallies.leaf_tier, -1):
         first = tallies.first_child[above]
@@ -144,7 +144,7 @@ def _spots_of_leaves(tallies: FreeIndex, leaves: Sequence[int]) -> list[int]:
 def _fill_fewest_spots(
     tallies: FreeIndex, row: PackItem, spots: Sequence[int], pods: int
 ) -> dict[int, int] | None:
-    """Return pods on the fewest of some spots, None where these do not hold them."""
+    """Return pods on the fewest of some spots; None if these do not hold them."""
     rooms = tallies.views[row.view_index].slots_by_tier[0]
     open_spots = [spot for spot in spots if rooms[spot]]
     if sum(rooms[spot] for spot in open_spots) < pods:
@@ -171,7 +171,7 @@ def _pack_in_best_unit(
 def _choose_leaves(
     tallies: FreeIndex, row: PackItem, tier: int, unit: int
 ) -> tuple[tuple[int, ...], list[int]]:
-    """Return (domains per tier, coarsest first; room; unit), and the leaves to use."""
+    """Return (domains per tier, coarsest first; slots; unit), and the leaves to use."""
     chosen, counts = [unit], []
     for above in range(tier, tallies.leaf_tier, -1):
         chosen = _fewest_children(tallies, row, above, chosen)
@@ -182,16 +182,17 @@ def _choose_leaves(
 def _fewest_children(
     tallies: FreeIndex, row: PackItem, tier: int, units: Sequence[int]
 ) -> list[int]:
-    """Return the fewest units below some of a tier that hold the pods."""
+    """Return the fewest children of some units that hold the pods."""
     first, rooms = tallies.first_child[tier], tallies.views[row.view_index].slots_by_tier[tier - 1]
     below = [at for unit in units for at in range(first[unit], first[unit + 1]) if rooms[at]]
     return [below[at] for at in fewest_bins([rooms[at] for at in below], row.num_pods)]
 
 
 def fewest_bins(rooms: Sequence[int], num_pods: int) -> list[int]:
-    """Return the indices of the fewest rooms that hold so many pods, which all together must.
+    """Return the indices of the fewest bins that hold the pods; all together must hold them.
 
-    Of such sets the one with least left over, exactly where rooms and pods are few; ascending.
+    Of such sets it is the one with the fewest slots left, exactly if bins and pods are few;
+    ascending.
     """
     order = sorted(range(len(rooms)), key=lambda at: (-rooms[at], at))
     count, total = 0, 0
@@ -209,9 +210,9 @@ def fewest_bins(rooms: Sequence[int], num_pods: int) -> list[int]:
 
 
 def _tightest_bins(rooms: Sequence[int], count: int, num_pods: int) -> list[int]:
-    """Return so many rooms with the least sum that holds the pods.
+    """Return the bins with the smallest sum that holds the pods.
 
-    `sums[k]` is the set of sums of k rooms, as the bits of an integer; O(rooms × count) of them.
+    `sums[k]` is the set of sums of k bins, as the bits of an integer; O(bins × count) of them.
     """
     layers = [[1] + [0] * count]
     for room in rooms:

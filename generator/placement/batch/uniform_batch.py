@@ -1,9 +1,9 @@
-"""Plain gangs of a batch, one after the other, on numbers that are changed in place.
+"""Place plain gangs of a batch one after the other, on counts that are updated in place.
 
-A gang that starts makes a new snapshot, which costs more than choosing its nodes does. Here each
-question that a batch asks often keeps one number per leaf, by which the best leaf is found at a
-glance; pods that are taken change the numbers of the leaves they lie in, and of no others. It
-answers as `plain` does on the snapshot that the gangs before have left.
+Starting a gang makes a new snapshot, which costs more than choosing its nodes. So each request that
+a batch repeats keeps one rank per leaf, from which the best leaf is found at once. Placing pods
+updates the ranks of their leaves only. The answers equal those of `solve.uniform_gang` on the
+snapshot that the earlier gangs leave.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from generator.placement.solve.uniform_gang import (
 )
 
 MIN_REPEATS = 4
-"""What fewer gangs of a batch ask is not worth numbers of its own."""
+"""A request that fewer gangs of a batch share gets no ranking."""
 MAX_RANKINGS = 32
-"""Each takes a number per leaf."""
+"""Each ranking takes one number per leaf."""
 NODE_COUNT_OFFSET = 1 << 62
-"""Added to a number of nodes, so that a leaf where one node holds all comes before all others."""
+"""Added to a number of nodes, so that leaves with one sufficient node rank before all others."""
 NO_FIT = int(np.iinfo(np.int64).max)
 
 
 class UniformBatch:
-    """What the gangs of a batch leave to those after them, as far as plain gangs ask."""
+    """The free capacity that placed gangs leave, as plain gangs need it."""
 
     def __init__(self, snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> None:
-        """Look at what is asked often, before any gang has a place."""
+        """Build rankings of the repeated requests, before any gang is placed."""
         self._snapshot = snapshot
         self._free_views: dict[Snapshot, _FreeView] = {}
-        # A gang with running or nominated pods sees another cluster than those that ask the same.
+        # A gang with running or nominated pods sees another cluster than equal requests do.
         apart = snapshot.running.keys() | {row.gang for row in snapshot.nominated.values()}
         keys = [None if one.gang in apart else one.cache_key for one in requests]
         examples = dict(zip(keys, requests, strict=True))
@@ -54,7 +54,7 @@ class UniformBatch:
             key: self._build_ranking(examples[key]) for key, num in often if num >= MIN_REPEATS
         }
         self._rankings = [None if key is None else found.get(key) for key in keys]
-        """One per request; None where the whole engine is asked."""
+        """One per request; None if the full engine must answer."""
 
     def _build_ranking(self, request: PlacementRequest) -> _LeafRanking | None:
         view = view_for(self._snapshot, request.gang, request.priority)
@@ -69,9 +69,9 @@ class UniformBatch:
         return _LeafRanking(kind, request, may_span=may_span(view, request, LEAF_TIER))
 
     def place(self, at: int) -> tuple[int, ...] | None:
-        """Take the best nodes for one of the requests, and return them in index order.
+        """Place one of the requests on the best nodes, and return them in index order.
 
-        None: nothing is taken, the whole engine is to be asked.
+        None: nothing is placed, and the full engine must answer.
         """
         question = self._rankings[at]
         pods = None if question is None else question.find_best()
@@ -83,14 +83,14 @@ class UniformBatch:
         return question.nodes_in_index_order(pods)
 
     def take_gang(self, gang: RunningGang) -> None:
-        """Take the pods of a gang that the whole engine has placed off what is left."""
+        """Subtract the pods of a gang that the full engine has placed."""
         for pods in gang.pods:
             at = self._snapshot.position_of[pods.node]
             for stock in self._free_views.values():
                 stock.take(at, pods.request.items(), pods.count)
 
     def apply_difference(self, before: Snapshot, after: Snapshot) -> None:
-        """Take or give back what makes the difference of two snapshots."""
+        """Apply the difference of two snapshots to the free capacity."""
         for at in np.flatnonzero((before.free != after.free).any(axis=0)).tolist():
             more = (after.free[:, at] - before.free[:, at]).tolist()
             for stock in self._free_views.values():
@@ -98,18 +98,18 @@ class UniformBatch:
 
 
 class _FreeView:
-    """What is free to gangs that see the same nominations."""
+    """Free capacity for gangs that see the same nominations."""
 
     def __init__(self, view: Snapshot) -> None:
         self.snapshot = view
         self.changed_nodes: list[int] = []
-        """Nodes, once per change."""
+        """Changed nodes, one entry per change."""
         self._nodes: dict[int, _FreeNode] = {}
         self._row_of_resource = {name: row for row, name in enumerate(view.resources)}
         self._shape_counts: dict[object, _ShapeCounts] = {}
 
     def shape_counts(self, shape: PodShape) -> _ShapeCounts:
-        """Return what nodes see of a kind of pods; shapes that differ in name alone share it."""
+        """Return the counts of a shape; equal shapes share them."""
         key = (frozenset(shape.request.items()), shape.allowed.tobytes(), shape.total_slots)
         known = self._shape_counts.get(key)
         if known is None:
@@ -117,7 +117,7 @@ class _FreeView:
         return known
 
     def node(self, at: int) -> _FreeNode:
-        """Return what is to be known of a node."""
+        """Return the state of a node."""
         known = self._nodes.get(at)
         if known is None:
             levels = self.snapshot.levels
@@ -126,7 +126,7 @@ class _FreeView:
         return known
 
     def take(self, at: int, request: Iterable[tuple[str, int]], num: int) -> None:
-        """Let so many pods start on a node."""
+        """Start pods on a node."""
         left = self.node(at).free
         for name, need in request:
             if name in self._row_of_resource:
@@ -134,13 +134,13 @@ class _FreeView:
         self.changed_nodes.append(at)
 
     def add(self, at: int, more: Sequence[int]) -> None:
-        """Let a node have so much more free, per resource."""
+        """Add free quantities, per resource, to a node."""
         left = self.node(at).free
         left[:] = [held + one for held, one in zip(left, more, strict=True)]
         self.changed_nodes.append(at)
 
     def pod_need(self, shape: PodShape) -> list[tuple[int, int]]:
-        """Return what a pod takes of which resource; nothing where nodes lack one of them."""
+        """Return (row, quantity) per resource of a pod; empty if nodes lack one of them."""
         needed = [(name, need) for name, need in shape.request.items() if need]
         if any(name not in self._row_of_resource for name, _ in needed):
             return []
@@ -148,16 +148,16 @@ class _FreeView:
 
 
 class _FreeNode(NamedTuple):
-    """A node of which pods took something."""
+    """A node whose free capacity has changed."""
 
     free: list[int]
-    """What is free, per resource."""
+    """Free quantity per resource."""
     units: tuple[int, ...]
-    """Its leaf, and the units around that."""
+    """Its leaf, and the units around the leaf."""
 
 
 class _LeafSlots:
-    """The nodes of a leaf as a kind of pods sees them."""
+    """The nodes of a leaf, and the pods of one shape that fit them."""
 
     __slots__ = ("slots", "sorted_slots", "start")
 
@@ -168,7 +168,7 @@ class _LeafSlots:
         self.sorted_slots = sorted(slots)
 
     def set_slots(self, at: int, slots: int) -> int:
-        """Let so many pods fit a node, and return how many that is more."""
+        """Set the pods that fit a node, and return the change."""
         before = self.slots[at - self.start]
         if slots == before:
             return 0
@@ -178,7 +178,7 @@ class _LeafSlots:
         return slots - before
 
     def rank(self, num_pods: int) -> int:
-        """Return what makes a leaf that holds so many pods better than another: less of it."""
+        """Return the rank of the leaf for this many pods: lower is better."""
         at = bisect_left(self.sorted_slots, num_pods)
         if at < len(self.sorted_slots):
             return self.sorted_slots[at]
@@ -191,22 +191,22 @@ class _LeafSlots:
 
 
 class _ShapeCounts:
-    """What nodes and domains see of a kind of pods, brought up to date when it is asked for."""
+    """Counts of one shape per node and unit, updated when they are read."""
 
     def __init__(self, stock: _FreeView, shape: PodShape) -> None:
         self.levels = stock.snapshot.levels
         self.shape = shape
         self.slots_by_tier = [row.copy() for row in shape.slots_by_tier[: self.levels.root]]
-        """Those of nodes stay as they were: their leaves know."""
+        """The counts of nodes are not updated here, but in their leaves."""
         self.changed_leaves: list[int] = []
-        """Leaves, once per change."""
+        """Changed leaves, one entry per change."""
         self._free_view, self._pod_need = stock, stock.pod_need(shape)
         self._slots_above_nodes = self.slots_by_tier[LEAF_TIER:]
         self._leaves: dict[int, _LeafSlots] = {}
         self._num_applied = len(stock.changed_nodes)
 
     def leaf(self, at: int) -> _LeafSlots:
-        """Return a leaf as it is now."""
+        """Return the current state of a leaf."""
         known = self._leaves.get(at)
         if known is None:
             start, stop = (
@@ -217,7 +217,7 @@ class _ShapeCounts:
         return known
 
     def refresh(self) -> None:
-        """Count the pods that fit the nodes that have changed."""
+        """Count the pods that fit the changed nodes."""
         changed, self._num_applied = (
             self._free_view.changed_nodes[self._num_applied :],
             len(self._free_view.changed_nodes),
@@ -235,7 +235,7 @@ class _ShapeCounts:
 
 
 class _LeafRanking:
-    """One number per leaf: which of them hold a gang best."""
+    """One rank per leaf: how well it holds a gang."""
 
     def __init__(self, kind: _ShapeCounts, request: PlacementRequest, *, may_span: bool) -> None:
         (self.group,) = request.groups
@@ -244,7 +244,7 @@ class _LeafRanking:
         self._num_applied = 0
 
     def find_best(self) -> dict[int, int] | None:
-        """Return the pods of a gang per node, these in tree order; None where no leaf holds it."""
+        """Return the pods of a gang per node, in tree order; None if no leaf holds it."""
         kind, count = self._shape_counts, self.group.count
         kind.refresh()
         for leaf in set(kind.changed_leaves[self._num_applied :]):
@@ -267,7 +267,7 @@ class _LeafRanking:
 
 
 def _distinct_leaves(leaves: Iterable[_LeafSlots]) -> Iterator[UnitSlots]:
-    """Yield leaves, of those with equal nodes the first one."""
+    """Yield leaves; of those with equal nodes, only the first."""
     met = set[tuple[int, ...]]()
     for leaf in leaves:
         slots = tuple(leaf.slots)
@@ -277,7 +277,7 @@ def _distinct_leaves(leaves: Iterable[_LeafSlots]) -> Iterator[UnitSlots]:
 
 
 def _rank_leaves(kind: _ShapeCounts, count: int) -> IntArray:
-    """Return the rank of every leaf as it was before the batch; O(nodes)."""
+    """Return the rank of every leaf before the batch; O(nodes)."""
     levels, shape = kind.levels, kind.shape
     enough = np.where(shape.slots >= count, shape.slots, NO_FIT)
     ranks: IntArray = np.minimum.reduceat(enough, levels.starts[LEAF_TIER])

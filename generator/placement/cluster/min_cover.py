@@ -1,7 +1,7 @@
-"""How few units of a tier, inside each unit of a wider one, hold so many pods.
+"""The fewest units of a tier, inside each unit of a wider tier, that hold a number of pods.
 
-Counted once per kind of pod and tier, then asked for any number of pods without a look at nodes;
-of a snapshot on which some nodes changed only the units around them are arranged anew.
+Built once per pod shape and tier, then answered for any number of pods without reading nodes. After
+some nodes of a snapshot change, only the units around them are updated.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from generator.placement.cluster.levels import IntArray, TreeLevels
 
 _RUN_START = np.ones(1, dtype=np.bool_)
 MAX_COUNTED_SLOTS = 64
-"""Pods per unit up to which units are counted by what they hold; else they are sorted by it."""
+"""Pods per unit up to which units are kept as a histogram; with more they are sorted."""
 
 
 class MinCover(Protocol):
-    """The units of one tier inside those of a wider one."""
+    """The units of one tier inside those of a wider tier."""
 
     def min_units(self, units: IntArray, num_pods: int) -> IntArray:
-        """Return per wider unit the fewest that hold so many pods, which all of them must."""
+        """Return per wider unit the fewest inner units that hold the pods; it must hold them."""
 
     def with_changes(self, before: IntArray, after: IntArray, at: IntArray) -> MinCover | None:
-        """Return it once some units, in order, hold other numbers; None: make it anew."""
+        """Return it after the slots of some units, given in order, change; None: rebuild it."""
 
 
 def build_min_cover(levels: TreeLevels, inner: int, tier: int, values: IntArray) -> MinCover:
-    """Arrange units of a tier inside those of a wider one.
+    """Group the units of a tier by the unit of a wider tier.
 
     Args:
         levels: the tree.
         inner: the tier.
-        tier: the wider one.
-        values: pods that each unit of the tier holds.
+        tier: the wider tier.
+        values: pods that each unit of the inner tier holds.
 
-    Cost: O(units), times their logarithm where they hold many pods.
+    Cost: O(units), times their logarithm if a unit holds many pods.
     """
     first = np.append(np.searchsorted(levels.starts[inner], levels.starts[tier]), len(values))
     around = levels.unit_of_node[tier]
@@ -54,16 +54,17 @@ def build_min_cover(levels: TreeLevels, inner: int, tier: int, values: IntArray)
 class _HistogramCover:
     """Units by the number of pods that they hold.
 
-    What the fullest k units hold together is concave in k: the least of `lines[r] + k * (top - r)`
-    over all r. So it is so many pods where no line is below them.
+    The pods in the largest k units are a concave function of k: the minimum of `lines[r] + k * (top
+    - r)` over all r, where `top` is `max_slots`. So k units hold a number of pods if no line is
+    below it.
     """
 
     first: IntArray
-    """Where the units inside each wider one begin, and where the last ones end."""
+    """Where the inner units of each wider unit start, then the end of the last."""
     max_slots: int
     """Most pods that one unit may hold."""
     lines: IntArray
-    """Shape (top + 1, wider units); row r less the one before: units that hold more than `top - r`.
+    """Shape (top + 1, wider units); row r minus row r - 1: units that hold more than `top - r`.
 
     The last row: pods in all units.
     """
@@ -93,24 +94,24 @@ class _HistogramCover:
 
 
 def _histogram_lines(counts: IntArray) -> IntArray:
-    """Return the lines of units counted by what they hold, from nothing on.
+    """Return the lines of units that are counted by their slots, from 0 slots on.
 
-    One unit that holds `many` adds `r - (top - many)` to line r, where that is above 0.
+    One unit with `slots` adds `r - (top - slots)` to line r, if that is above 0.
     """
-    lines = np.zeros(counts.shape, dtype=np.int64)  # whose rows, which are compared, are in a row
+    lines = np.zeros(counts.shape, dtype=np.int64)  # contiguous rows: min_units compares rows
     counts[:0:-1].cumsum(axis=0).cumsum(axis=0, out=lines[1:])
     return lines
 
 
 @dataclass(frozen=True, eq=False)
 class _SortedCover:
-    """Units sorted by the number of pods that they hold, the fullest of each wider one first."""
+    """Units sorted by the number of pods that they hold, the largest of each wider unit first."""
 
     first: IntArray
-    """Where the units inside each wider one begin, and where the last ones end."""
+    """Where the inner units of each wider unit start, then the end of the last."""
     sorted_slots: IntArray
     prefix_sums: IntArray
-    """Pods in units up to each."""
+    """Pods in all units up to and including each."""
 
     @classmethod
     def build(cls, first: IntArray, run: IntArray, values: IntArray) -> _SortedCover:

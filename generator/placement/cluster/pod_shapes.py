@@ -1,7 +1,7 @@
-"""What a node sees of the pods of a request: request, selector, tolerations, wishes.
+"""Pod shapes of a request: resources, selector, tolerations and preferred labels.
 
-Groups whose pods look alike share a shape. A group that is counted by itself, because of rules on
-its pods per domain or of its traffic, has a shape of its own.
+Groups whose pods look the same to a node share a shape. A group has its own shape if rules on its
+pods per domain, or its traffic, require that it is counted separately.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from generator.placement.request import PlacementRequest
 def build_shapes(
     snapshot: Snapshot, request: PlacementRequest
 ) -> tuple[tuple[PodShape, ...], tuple[int, ...]]:
-    """Return the distinct shapes in fixed order, and the index of each group's shape.
+    """Return the distinct shapes in a fixed order, and the index of each group's shape.
 
-    Shapes that the snapshot knows are taken, those that it knew before some nodes changed are
-    counted there. Cost: O(tiers × nodes) to copy, O(resources × nodes) for what is new.
+    Cached shapes of the snapshot are reused. A shape from before some nodes changed is counted
+    again on those nodes only. Cost: O(tiers × nodes) to copy, O(resources × nodes) for a new shape.
     """
     if len(request.groups) == 1:
         (group,) = request.groups
@@ -48,7 +48,7 @@ def build_shapes(
 def _cached_shape(
     snapshot: Snapshot, group: GangGroup, key: tuple[object, ...], job: tuple[int, bool]
 ) -> PodShape:
-    """Return the shape of a group: all of its key, and pods and use of tiers of the job, decide."""
+    """Return the shape of a group by its key, the job's pods and the job's use of tiers."""
     most, uses = job
     kind = (key, uses, None if any(need for _, need in group.request) else most)
     known = snapshot.slot_cache.get(kind)
@@ -67,7 +67,7 @@ def _cached_shape(
 
 
 def _groups_with_own_shape(request: PlacementRequest, *, is_growth: bool) -> frozenset[int]:
-    """Return the groups whose pods must be told apart from those of others."""
+    """Return the groups whose pods must be counted separately from those of other groups."""
     named = {name for first, second, _ in pair_weights(request) for name in (first, second)}
     return frozenset(
         at
@@ -77,14 +77,14 @@ def _groups_with_own_shape(request: PlacementRequest, *, is_growth: bool) -> fro
 
 
 def _has_unit_rules(group: GangGroup, *, is_growth: bool) -> bool:
-    """Return whether slices bind the pods per unit, beyond what the tiers of parts say."""
+    """Return whether slices bound the pods per unit, beyond what the tiers of parts require."""
     bound = [layer for layer in group.slices if layer.tier is not None]
     coarse = [layer for layer in group.slices[:-1] if layer.tier is not None]
     return bool(coarse) or any(layer.is_spread for layer in bound) or (is_growth and bool(bound))
 
 
 def pair_weights(request: PlacementRequest) -> tuple[tuple[str, str, int], ...]:
-    """Return traffic and affinity as (group, group, weight): attraction is 1, repulsion -1."""
+    """Return traffic and affinity as (group, group, weight); attraction is 1, repulsion -1."""
     rows = list(request.traffic)
     for weight, name_sets in ((1, request.roles.attract), (-1, request.roles.repel)):
         for names in name_sets:

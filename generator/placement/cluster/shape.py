@@ -1,4 +1,4 @@
-"""How many pods of one shape fit each node, and every domain with it."""
+"""The pods of one shape that fit each node, and each unit of every tier."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from generator.placement.cluster.units import UnitIndex
 
 @dataclass(frozen=True, eq=False)
 class PodShape:
-    """What a node sees of a pod, and every domain with it."""
+    """Pods of one shape: their resources, and how many fit each node and unit."""
 
     request: Mapping[str, int]
     allowed: BoolArray
-    """Per node: whether selector, taints, cordon and tree admit it."""
+    """Per node: whether selector, taints, cordon and tree allow it."""
     slots_by_tier: tuple[IntArray, ...]
-    """Per tier and unit: pods of this shape that fit, each alone on its node; 0 if not allowed."""
+    """Per tier and unit: pods of this shape alone that fit its nodes; 0 if not allowed."""
     missing_labels: IntArray | None
-    """Per node: wished labels that it lacks; None where nothing is wished."""
+    """Per node: preferred labels that it lacks; None if no label is preferred."""
     _min_covers: dict[tuple[int, int], MinCover] = field(default_factory=dict, repr=False)
-    """By tier and wider tier; a memo."""
+    """By inner tier and wider tier; a cache."""
     _unit_indexes: dict[int, UnitIndex] = field(default_factory=dict, repr=False)
-    """By tier; a memo."""
+    """By tier; a cache."""
 
     @property
     def slots(self) -> IntArray:
@@ -45,7 +45,7 @@ class PodShape:
         return int(self.slots_by_tier[-1].sum())
 
     def min_cover(self, levels: TreeLevels, inner: int, tier: int) -> MinCover:
-        """Return how few units of a tier inside those of a wider one hold so many pods."""
+        """Return the cover of units of a tier inside those of a wider tier; cached."""
         known = self._min_covers.get((inner, tier))
         if known is None:
             known = build_min_cover(levels, inner, tier, self.slots_by_tier[inner])
@@ -53,14 +53,14 @@ class PodShape:
         return known
 
     def unit_index(self, levels: TreeLevels, tier: int) -> UnitIndex | None:
-        """Return the units of a tier by what they hold; None where they are not looked at so."""
+        """Return the index of the units of a tier; None if the tier is too large for an index."""
         known = self._unit_indexes.get(tier) or UnitIndex.build(levels, self.slots_by_tier, tier)
         if known is not None:
             self._unit_indexes[tier] = known
         return known
 
     def with_slots(self, levels: TreeLevels, at: IntArray, fits: IntArray) -> PodShape:
-        """Return the shape once so many pods fit some nodes, named in order.
+        """Return the shape after the slots of some nodes, given in order, change.
 
         Cost: O(tiers × nodes) to copy.
         """

@@ -1,7 +1,7 @@
-"""What was counted on a snapshot per kind of pod, so that a changed one counts only what changed.
+"""A cache of pod shapes per snapshot; a changed snapshot counts only the changed nodes again.
 
-Memos, never a state: a row that is lost is counted again. Written without a lock; two threads that
-count the same at once write the same.
+It holds no state of its own: a lost row is counted again. It is written without a lock; two threads
+that count the same shape at once write equal rows.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from typing import NamedTuple
 from generator.placement.cluster.shape import PodShape
 
 MAX_SHAPES = 64
-"""Kinds of pods; then it begins anew."""
+"""Cached shapes; the cache is then cleared."""
 STALE_DIVISOR = 8
-"""A row is let go once this part of the nodes, one in so many, has changed since.
+"""A row is dropped after 1/8 of the nodes have changed since it was counted.
 
-A node counts as often as it has changed.
+A node counts once per change.
 """
 
 StaleNodes = frozenset[int]
-"""Positions of nodes that have changed since something was counted."""
+"""Positions of nodes that have changed since a shape was counted."""
 
 
 class _CachedShape(NamedTuple):
-    """A shape, and what has changed since it was counted."""
+    """A shape, and the nodes that changed since it was counted."""
 
     shape: PodShape
     stale: tuple[StaleNodes, ...]
-    """Change by change: put together when the shape is asked for, not at every change."""
+    """One entry per change; they are joined when the shape is read, not at every change."""
     num_stale: int
 
 
 class SlotCache:
-    """Shapes by kind of pod, each with what has changed since."""
+    """Shapes by key, each with the nodes that changed since it was counted."""
 
     def __init__(self, base: SlotCache | None = None, apart: StaleNodes = frozenset()) -> None:
-        """Begin empty, or as a view of another that differs from it at some positions."""
+        """Begin empty, or as a view of another cache that differs at some positions."""
         self._rows: dict[Hashable, _CachedShape] = {}
         self._base, self._changed_nodes = base, apart
 
     def get(self, kind: Hashable) -> tuple[PodShape, StaleNodes] | None:
-        """Return a shape and the positions at which it is to be counted again; None: all."""
+        """Return a shape, and the positions to count again; None: the shape is not cached."""
         found = self._rows.get(kind)
         if found is not None:
             return found.shape, frozenset().union(*found.stale)
@@ -49,11 +49,11 @@ class SlotCache:
         return None if base is None else (base[0], base[1] | self._changed_nodes)
 
     def keys(self) -> Iterator[Hashable]:
-        """Yield the kinds of pods that it knows itself."""
+        """Yield the keys of the rows of this cache, not those of its base."""
         yield from self._rows.copy()
 
     def store(self, kind: Hashable, shape: PodShape) -> None:
-        """Remember what is true of the snapshot, and all but true of the one it is a view of."""
+        """Store a shape here, and in the base as stale at the positions that differ."""
         self._store_row(kind, _CachedShape(shape, (), 0))
         if self._base is not None:
             apart = (self._changed_nodes,) if self._changed_nodes else ()
@@ -65,7 +65,7 @@ class SlotCache:
         self._rows[kind] = row
 
     def after_change(self, touched: StaleNodes, num_nodes: int) -> SlotCache:
-        """Return what is left of it once some nodes have changed; O(kinds)."""
+        """Return the cache after some nodes changed, without rows that are too stale; O(shapes)."""
         found, num_touched = SlotCache(self._base, self._changed_nodes | touched), len(touched)
         most = num_nodes // STALE_DIVISOR - num_touched
         found._rows = {

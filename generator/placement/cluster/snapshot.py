@@ -1,8 +1,8 @@
-"""What a cluster has room for: nodes, what runs on them, and the snapshot the engine works on.
+"""The snapshot of a cluster: nodes, free capacity, running gangs and nominations.
 
-A snapshot is immutable and dense: one row of free quantities per resource, nodes in tree order,
-nodes outside the tree after them. `with_running` and `without_running` return a new one, which
-takes over what was counted: only changed nodes are counted again.
+A snapshot is immutable and dense: one row of free quantities per resource; nodes in tree order,
+then nodes outside the tree. `with_running` and `without_running` return a new snapshot that keeps
+cached counts: only changed nodes are counted again.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 SOFT_TAINT = ":PreferNoSchedule"
 MAX_VIEWS = 16
-"""Views of a snapshot that it remembers; then it begins anew, which needs no lock."""
+"""Views that a snapshot caches; the cache is then cleared, which needs no lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node as its cluster knows it."""
+    """A node as its cluster describes it."""
 
     name: str
     capacity: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
     free: Mapping[str, int] | None = None
-    """Capacity less all that is not listed as running; None means the capacity."""
+    """Capacity minus all pods that are not listed as running; None means the capacity."""
     labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
     taints: tuple[str, ...] = ()
-    """`key=value:Effect`; the effect PreferNoSchedule excludes nobody."""
+    """`key=value:Effect`; the effect PreferNoSchedule excludes no pod."""
     schedulable: bool = True
 
     @property
     def initial_free(self) -> Mapping[str, int]:
-        """Free quantities before running gangs are taken off."""
+        """Free quantities before running gangs are subtracted."""
         return self.capacity if self.free is None else self.free
 
 
@@ -53,21 +53,21 @@ class RunningPods:
     request: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
     count: int = 1
     group: str | None = None
-    """None: of the gang's only group."""
+    """Name of their group; None: the gang's only group."""
     indices: tuple[int, ...] = ()
-    """Index of each pod in its group; empty where they tell none."""
+    """Index of each pod in its group; empty if the indices are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningGang:
-    """A gang that runs; its pods are taken off what is free."""
+    """A gang that runs; its pods are subtracted from the free capacity."""
 
     gang: str
     pods: tuple[RunningPods, ...]
     priority: int = 0
     preemptible: bool = True
     min_pods: int | None = None
-    """Pods it must keep, else all of it is broken; None: pods stand alone."""
+    """Pods that it must keep; with fewer the whole gang is evicted. None: pods are independent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,35 +77,35 @@ class Snapshot:
     tree: TopologyTree
     levels: TreeLevels
     specs: tuple[NodeSpec, ...]
-    """One per node: those of the tree in tree order, then the others in natural order."""
+    """One per node: tree nodes in tree order, then the others in natural order."""
     resources: tuple[str, ...]
-    """Sorted names; row r of `free` is of `resources[r]`."""
+    """Sorted names; row r of `free` belongs to `resources[r]`."""
     free: IntArray
-    """Shape (resources, nodes); below 0 where a node is overfull."""
+    """Shape (resources, nodes); below 0 if a node is overcommitted."""
     running: Mapping[str, RunningGang]
-    """By gang."""
+    """By gang name."""
     nominated: Mapping[str, RunningGang]
-    """Capacity reserved for gangs whose pods do not run yet, by any key; not taken off `free`."""
+    """Reserved for gangs whose pods do not run yet, by any key; not subtracted from `free`."""
     position_of: Mapping[str, int]
-    """Column of a node."""
+    """Column of a node by name."""
     schedulable: BoolArray
-    """Per node."""
+    """Per node: whether it is not cordoned."""
     taint_sets: tuple[frozenset[str], ...]
-    """The distinct sets of hard taints, each as `key=value`."""
+    """The distinct sets of hard taints, each taint as `key=value`."""
     taint_set_of: IntArray
     """Per node: index into `taint_sets`."""
     _labels: dict[str, tuple[IntArray, dict[str, int]]] = field(default_factory=dict, repr=False)
-    """Label columns read so far; a memo of `specs`, never a state."""
+    """Label columns read so far; a cache of `specs`."""
     _capacities: dict[str, IntArray] = field(default_factory=dict, repr=False)
-    """Capacities of nodes per resource read so far; a memo of `specs`."""
+    """Capacities of nodes per resource read so far; a cache of `specs`."""
     name_ranks: dict[int, IntArray] = field(default_factory=dict, repr=False)
-    """Ranks of units by name per tier, read so far; a memo of `levels`."""
+    """Ranks of units by name per tier, read so far; a cache of `levels`."""
     slot_cache: SlotCache = field(default_factory=SlotCache, repr=False)
-    """Pods that fit, per kind of pod; a memo of all but `running` and `nominated`."""
+    """Shapes counted so far; a cache of everything but `running` and `nominated`."""
     answers: dict[object, object] = field(default_factory=dict, init=False, repr=False)
-    """Proved answers by request; a memo of the whole, which no changed snapshot takes over."""
+    """Proved answers by request; a cache of the whole snapshot, not copied to changed ones."""
     views: dict[tuple[str, ...], Snapshot] = field(default_factory=dict, init=False, repr=False)
-    """What gangs see of it, by the nominations that bind them; a memo."""
+    """Views of the snapshot by the nominations that bind a gang; a cache."""
 
     @property
     def num_nodes(self) -> int:
@@ -114,18 +114,18 @@ class Snapshot:
 
     @property
     def num_tree_nodes(self) -> int:
-        """Nodes before this position are in the tree."""
+        """Number of tree nodes; nodes before this position are in the tree."""
         return len(self.tree.nodes)
 
     def count_slots(
         self, request: Mapping[str, int], *, unbounded: int, nodes: IntArray | slice = slice(None)
     ) -> IntArray:
-        """Return how many such pods fit each node; `most` where they ask for nothing.
+        """Return how many such pods fit each node; `unbounded` if they request no resource.
 
         Args:
-            request: what each pod asks for.
-            most: what counts as no bound.
-            at: positions that are looked at; all of them by default.
+            request: resources of each pod.
+            unbounded: the count for pods that request nothing.
+            nodes: positions to count; all by default.
 
         Cost: O(resources × nodes).
         """
@@ -143,7 +143,7 @@ class Snapshot:
         return np.maximum(found, 0)
 
     def quantities(self, resource: str, *, counts_free: bool) -> IntArray:
-        """Return how much of a resource each node has free, or in all."""
+        """Return how much of a resource each node has free, or has in total."""
         if counts_free:
             if resource not in self.resources:
                 return np.zeros(self.num_nodes, dtype=np.int64)
@@ -170,7 +170,7 @@ class Snapshot:
         return np.isin(codes_of, wanted)
 
     def has_tolerated_taints(self, tolerations: frozenset[str]) -> BoolArray:
-        """Return which nodes have no hard taint beyond those tolerated as `key` or `key=value`."""
+        """Return which nodes have only hard taints that are tolerated as `key` or `key=value`."""
         allowed = [
             all({mark, mark.split("=")[0]} & tolerations for mark in marks)
             for marks in self.taint_sets
@@ -184,10 +184,10 @@ def build_snapshot(
     running: Sequence[RunningGang] = (),
     nominated: Sequence[RunningGang] = (),
 ) -> Snapshot:
-    """Arrange nodes and subtract what runs; the order of the inputs does not matter.
+    """Order the nodes and subtract running pods; the order of the inputs does not matter.
 
-    A node of the tree that `nodes` lacks has one slot. Pods on nodes that nobody knows are
-    kept as running, they take nothing. Cost: O(nodes × resources + pods).
+    A tree node that `nodes` lacks has one slot. Pods on unknown nodes stay in `running` and take no
+    capacity. Cost: O(nodes × resources + pods).
     """
     outside = sorted(nodes.keys() - set(tree.nodes), key=natural_key)
     specs = tuple(nodes.get(name) or NodeSpec(name) for name in (*tree.nodes, *outside))
@@ -215,26 +215,26 @@ def build_snapshot(
 
 
 def with_running(snapshot: Snapshot, *gangs: RunningGang) -> Snapshot:
-    """Return the snapshot once gangs, or more pods of some, run; O(resources × nodes + pods)."""
+    """Return the snapshot with more running gangs or pods; O(resources × nodes + pods)."""
     return _change_running(snapshot, gangs, sign=-1)
 
 
 def without_running(snapshot: Snapshot, gang: str) -> Snapshot:
-    """Return the snapshot after a gang has gone; the same where it does not run."""
+    """Return the snapshot without a running gang; the same snapshot if it does not run."""
     gone = snapshot.running.get(gang)
     return snapshot if gone is None else _change_running(snapshot, (gone,), sign=1)
 
 
 def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
-    """Return the snapshot with other nominations than it has; nothing is counted anew."""
+    """Return the snapshot with these nominations; cached counts are kept."""
     return _replace_fields(snapshot, nominated=MappingProxyType(dict(nominated)))
 
 
 def view_for(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
-    """Return the snapshot as a gang sees it: nominations of others bind it up to its priority.
+    """Return the snapshot that a gang sees: without the capacity nominated for other gangs.
 
-    Those of lower priority do not, nor do its own. It is a value apart that knows no answers, so
-    that an answer may keep it.
+    Nominations of lower priority, and the gang's own, do not count. The view is a separate value
+    without cached answers, so that an answer may keep a reference to it.
     """
     binding = {
         name: row
@@ -262,7 +262,7 @@ def _with_nominations_running(snapshot: Snapshot, gangs: Iterable[RunningGang]) 
 
 
 def _replace_fields(snapshot: Snapshot, **changes: object) -> Snapshot:
-    """Return a snapshot with other values that knows no answers; a tenth of replace()'s time."""
+    """Return a copy with other values and no cached answers; a tenth of replace()'s time."""
     found = object.__new__(Snapshot)
     found.__dict__.update(snapshot.__dict__, answers={}, views={}, **changes)
     return found
@@ -274,9 +274,9 @@ _node_name = attrgetter("node")
 def _free_after(
     snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int
 ) -> tuple[IntArray, frozenset[int]]:
-    """Return free quantities with what the pods of gangs ask for added, times the sign; and where.
+    """Return the free quantities after adding `sign` times the gangs' pods, and the changed nodes.
 
-    Cost: O(resources × nodes) to copy them, O(pods) to change them.
+    Cost: O(resources × nodes) to copy, O(pods) to change.
     """
     free, touched = snapshot.free.copy(), set[int]()
     row_of = {name: row for row, name in enumerate(snapshot.resources)}
@@ -311,7 +311,7 @@ def _change_running(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: i
 
 
 def _mutable_copy(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
-    """Return a copy to be changed; that of a mapping's proxy is a tenth of the work of dict()."""
+    """Return a mutable copy; copying a mapping proxy takes a tenth of the time of dict()."""
     return running.copy() if isinstance(running, MappingProxyType) else dict(running)
 
 

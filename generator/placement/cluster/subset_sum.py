@@ -1,4 +1,4 @@
-"""Which nodes of a leaf hold so many pods: the fewest, with as little left in them as can be."""
+"""Choose the fewest nodes of a leaf that hold a number of pods, with the least capacity left."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Hashable, Sequence
 from operator import itemgetter
 
 MAX_SUM_BITS = 1 << 26
-"""Sums that are looked at: a bit each, 8 MiB in all, some milliseconds."""
+"""Most sums that are compared: one bit each, 8 MiB in all, some milliseconds."""
 
 
 EqualBins = Sequence[tuple[int, Sequence[int]]]
-"""Pods that fit each of those that are alike, and their indices in order; the fullest first."""
+"""(pods that fit each bin, indices in order) per class of equal bins; the largest first."""
 
 
 def group_equal_bins(rooms: Sequence[int], kinds: Sequence[Hashable]) -> EqualBins:
-    """Return which are alike.
+    """Return the classes of equal bins.
 
     Args:
-        rooms: pods that fit each.
-        kinds: equal for those that are alike, which have equal rooms.
+        rooms: pods that fit each bin.
+        kinds: class of each bin; bins of a class hold equal pods.
     """
     found: dict[Hashable, tuple[int, list[int]]] = {}
     for at, (room, kind) in enumerate(zip(rooms, kinds, strict=True)):
@@ -29,16 +29,16 @@ def group_equal_bins(rooms: Sequence[int], kinds: Sequence[Hashable]) -> EqualBi
 def choose_fewest_nodes(
     slots: Sequence[int], rows: EqualBins, num_pods: int, *, is_tight: bool
 ) -> list[int] | None:
-    """Return the fewest nodes that hold so many pods, which all of them do; in order.
+    """Return the fewest nodes that hold the pods, in order; all nodes together must hold them.
 
-    If `is_tight`, no other ones as few leave less free. Among equals the first ones are taken, so
-    that of nodes with equal slots no more than the fewest need a look. Sums of slots are bits;
-    None where they are too many.
+    If `is_tight`, no other set of as few nodes leaves fewer slots free. Among equal sets the first
+    nodes are chosen, so that of nodes with equal slots only as many as needed are compared. Sums of
+    slots are bits of an integer; None if there are too many.
 
     Args:
         slots: per node.
-        rows: nodes with equal slots.
-        num_pods: that they are to hold.
+        rows: classes of nodes with equal slots.
+        num_pods: the pods to hold.
         is_tight: see above.
     """
     kept, count = fewest_bins_candidates(rows, num_pods)
@@ -64,7 +64,7 @@ def choose_fewest_nodes(
 
 
 def fill_in_order(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
-    """Return pods per chosen index, in its order: each room is full before the next is used."""
+    """Return pods per chosen bin, in order: each bin is filled before the next is used."""
     found: dict[int, int] = {}
     for at in chosen:
         found[at] = min(rooms[at], num_pods)
@@ -73,11 +73,11 @@ def fill_in_order(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) ->
 
 
 def fewest_bins_candidates(rows: EqualBins, num_pods: int) -> tuple[list[int], int]:
-    """Return which may be among the fewest that hold so many pods, and how few these are.
+    """Return the bins that may be among the fewest that hold the pods, and the fewest number.
 
-    All of them do. Of those that are alike the first ones are returned, as many as may be needed.
-    The fullest hold some pods too many: each that holds less than the least of them costs the
-    difference.
+    All bins together must hold the pods. Of equal bins the first ones are returned, as many as may
+    be needed. The largest bins hold some pods too many; a bin that holds less than the smallest of
+    them uses up the difference.
     """
     count = last = 0
     missing = num_pods
@@ -95,9 +95,9 @@ def fewest_bins_candidates(rows: EqualBins, num_pods: int) -> tuple[list[int], i
 
 
 def _reachable_sums(slots: Sequence[int], most: int, width: int) -> list[int]:
-    """Return per number of last nodes, from none on, what some of them hold.
+    """Return per number of trailing nodes, from none on, the sums that subsets of them reach.
 
-    Bit `num * width + total` tells whether `num` of them, up to `most`, hold so many pods.
+    Bit `num * width + total` is set if some `num` of them, up to `most`, hold `total` pods.
     """
     mask = (1 << (most + 1) * width) - 1
     sums = [1]

@@ -1,4 +1,4 @@
-"""Tiers by name and by height."""
+"""Look up the height of a tier by its name."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Units of a tier as a kind of pods sees them: which of them hold a gang best.
+"""An index of the units of a tier by the pods that fit their children; finds the tightest units.
 
-Leaves whose nodes hold the same numbers of pods, in whatever order, hold every gang alike, and so
-do units of any other tier whose children do. So a gang's unit is looked for among kinds of units,
-of which even a large cluster has few, then among the units of that kind, once for all gangs. Of a
-snapshot on which some nodes have changed only the units around them are looked at anew.
+Leaves whose nodes hold the same numbers of pods, in any order, are equivalent for every gang. So
+are units of another tier whose children hold the same. The unit for a gang is therefore searched
+among classes of units, which are few even in a large cluster, and then among the units of one
+class. After some nodes of a snapshot change, only the units around them are updated.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from generator.placement.cluster.subset_sum import EqualBins, group_equal_bins
 LEAF_TIER = 1
 """Height of the lowest tier of domains."""
 MAX_CELLS = 1 << 22
-"""Units times children of the widest one, up to which units are sorted by kind."""
+"""Most cells, units times children of the widest unit, of an index."""
 MAX_SLOTS = int(np.iinfo(np.int32).max)
-"""Pods per unit up to which they are."""
+"""Most pods per unit in an index."""
 MAX_CACHED = 1024
-"""Kinds of units whose tightest ones are remembered, and numbers of pods; then it begins anew."""
+"""Cached results per index; the cache is then cleared."""
 MAX_ADDED_CLASSES = 64
-"""Kinds that changes may add before units are sorted by kind anew, beside as many as there were.
+"""Classes that changes may add, beside as many as there were, before the index is rebuilt.
 
-A unit that has changed is a kind of its own, which may be there already.
+A changed unit gets a class of its own, even if an equal class exists.
 """
 
 
 class UnitSlots(NamedTuple):
-    """One unit."""
+    """One unit and the pods that fit its children."""
 
     first_child: int
-    """Its first child."""
+    """Index of its first child."""
     child_slots: tuple[int, ...]
     """Per child: pods that fit."""
     equal_children: EqualBins
-    """Children that hold as many."""
+    """Classes of children that hold equal pods."""
 
     @classmethod
     def build(cls, first: int, rooms: Sequence[int]) -> Self:
-        """Return a unit of which so many pods fit each child."""
+        """Return a unit with these slots per child."""
         return cls(first, tuple(rooms), group_equal_bins(rooms, rooms))
 
 
 def tightest_units(
     levels: TreeLevels, rooms: Sequence[IntArray], tier: int, units: IntArray
 ) -> IntArray:
-    """Return the units of a tier with least room in them, then in those around, nearest first."""
+    """Return the units with the fewest slots, then with the fewest around, nearest tier first."""
     units = units_with_min(units, rooms[tier][units])
     for outer in range(tier + 1, levels.root):
         if len(units) > 1:
@@ -63,45 +63,45 @@ def tightest_units(
 
 
 class _UnitClasses(NamedTuple):
-    """Units by what their children hold, those with less room in all before those with more."""
+    """Classes of units by the slots of their children, those with fewer slots in total first."""
 
     class_of_unit: IntArray
-    """Per unit: its kind."""
+    """Per unit: its class."""
     slots: IntArray
-    """Per kind: pods that fit a unit, ascending."""
+    """Per class: pods that fit a unit, ascending."""
     prefix_sums: IntArray
-    """Shape (children of the widest unit, kinds): pods in the fullest child, the two fullest, on.
+    """Shape (children of the widest unit, classes): pods in the largest child, in two, and so on.
 
-    All 0 where the last unit of a kind has changed.
+    All 0 if the last unit of a class has changed.
     """
     num_sorted_classes: int
-    """Kinds at the last time that all units were sorted."""
+    """Number of classes when all units were last sorted."""
 
 
 class UnitIndex:
-    """All units of a tier at one moment.
+    """The index of the units of a tier in one snapshot.
 
-    What is remembered needs no lock, as another thread may write the same.
+    Its caches need no lock: another thread may only write equal entries.
     """
 
     def __init__(
         self, levels: TreeLevels, rooms: Sequence[IntArray], tier: int, kinds: _UnitClasses
     ) -> None:
-        """Look at units that are sorted by kind."""
+        """Build the index from classified units."""
         self._levels, self._slots_by_tier, self._tier, self._classes = levels, rooms, tier, kinds
         self._tightest_children: dict[int, int] = {}
         self._tightest_by_classes: dict[tuple[int, bytes], tuple[UnitSlots, ...]] = {}
 
     @classmethod
     def build(cls, levels: TreeLevels, rooms: Sequence[IntArray], tier: int) -> Self | None:
-        """Sort them by kind; None where they are too many, or hold too much.
+        """Classify the units of a tier; None if they are too many, or hold too many pods.
 
         Args:
             levels: the tree.
             rooms: per tier and unit: pods that fit.
             tier: above the nodes, below the root.
 
-        Cost: O(units × children of the widest one).
+        Cost: O(units × children of the widest unit).
         """
         first = levels.first_child[tier]
         width = int((first[1:] - first[:-1]).max(initial=0))
@@ -120,7 +120,7 @@ class UnitIndex:
         return cls(levels, rooms, tier, kinds)
 
     def with_slots(self, rooms: Sequence[IntArray], at: IntArray) -> UnitIndex | None:
-        """Return them once other numbers of pods fit some nodes; None: sort them anew."""
+        """Return the index after the slots of some nodes change; None: rebuild it."""
         before, levels, tier = self._classes, self._levels, self._tier
         units = np.array(sorted(set(levels.unit_of_node[tier][at].tolist())))
         units = units[rooms[tier][units].argsort(kind="stable")]
@@ -147,7 +147,7 @@ class UnitIndex:
 
     @property
     def class_of_unit(self) -> IntArray:
-        """Per unit a number: the same where children hold the same, in whatever order."""
+        """Per unit: a class; the children of two units of one class hold the same, in any order."""
         return self._classes.class_of_unit
 
     @cached_property
@@ -157,9 +157,9 @@ class UnitIndex:
         return len(rooms[rooms > 0]) <= 1
 
     def tightest_child(self, num_pods: int) -> int | None:
-        """Return the child that holds so many pods and hardly more, in the tightest unit with such.
+        """Return the tightest child that holds the pods, in the tightest unit with such a child.
 
-        None where no child holds so many.
+        None if no child holds them.
         """
         if self._max_prefix_sums[0] < num_pods:
             return None
@@ -176,9 +176,9 @@ class UnitIndex:
         return known
 
     def tightest_units(self, num_pods: int) -> tuple[UnitSlots, ...]:
-        """Return the tightest of the units that hold so many pods in the fewest children.
+        """Return the tightest units that hold the pods in the fewest children.
 
-        The first one of each kind, in tree order; none where no unit holds so many.
+        The first unit of each class, in tree order; empty if no unit holds the pods.
         """
         row = bisect_left(self._max_prefix_sums, num_pods)
         if row == len(self._max_prefix_sums):
@@ -196,23 +196,23 @@ class UnitIndex:
 
     @cached_property
     def _max_prefix_sums(self) -> list[int]:
-        """Pods in the fullest child of any unit, in the two fullest, on; ascending."""
+        """Most pods of any unit in its largest child, its two largest, and so on; ascending."""
         found: list[int] = self._classes.prefix_sums.max(axis=1).tolist()
         return found
 
     @cached_property
     def _class_ends(self) -> list[int]:
-        """Per kind: where those with as much room end."""
+        """Per class: the end of the classes with equal slots."""
         room = self._classes.slots
         found: list[int] = room.searchsorted(room, side="right").tolist()
         return found
 
     def _child_slots_by_class(self) -> IntArray:
-        """Return pods per child, the fullest first, a column per kind."""
+        """Return pods per child, the largest first, one column per class."""
         return np.diff(self._classes.prefix_sums, axis=0, prepend=0)
 
     def _tightest_of_classes(self, kinds: IntArray) -> tuple[UnitSlots, ...]:
-        """Return the tightest units of some kinds, the first one of each kind, in tree order."""
+        """Return the tightest units of some classes, the first of each class, in tree order."""
         of_unit = self._classes.class_of_unit
         units = (of_unit == kinds[0]) if len(kinds) == 1 else np.isin(of_unit, kinds)
         units = tightest_units(self._levels, self._slots_by_tier, self._tier, units.nonzero()[0])
@@ -228,7 +228,7 @@ class UnitIndex:
 
 
 def _sorted_child_slots(first: IntArray, rooms: IntArray, units: IntArray, width: int) -> IntArray:
-    """Return a row per unit: pods that fit its children, the fullest first, then 0."""
+    """Return a row per unit: pods that fit its children, the largest first, padded with 0."""
     at = first[units][:, np.newaxis] + np.arange(width)
     held = rooms.take(at, mode="clip").astype(np.int32)
     held[at >= first[units + 1][:, np.newaxis]] = 0
@@ -237,12 +237,12 @@ def _sorted_child_slots(first: IntArray, rooms: IntArray, units: IntArray, width
 
 
 def _prefix_sums(ranked: IntArray) -> IntArray:
-    """Return the sums over the fullest children, a column per row."""
+    """Return the sums over the largest children, one column per row."""
     return ranked.T.cumsum(axis=0, dtype=np.int32)
 
 
 def _insert_columns(rows: IntArray, at: IntArray, more: IntArray) -> IntArray:
-    """Return an array with more along its last axis, each before one that was there; in order."""
+    """Insert columns along the last axis, each before the column at its position; in order."""
     begins = [0, *at.tolist()]
     parts = [
         part

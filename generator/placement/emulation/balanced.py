@@ -1,9 +1,9 @@
-"""Even shares over few domains, for a group that prefers a tier: Kueue's balanced placement.
+"""Even shares over few domains for a group that prefers a tier: Kueue's balanced placement.
 
-Inside each domain above the preferred tier the pods could be shared among so many smaller domains
-that each takes at least T of them; the largest T wins, then the fewest domains. What holds less
-than T is left out, of the rest the fewest and smallest are taken, and all get T before any gets
-more. Everything is counted in whole slices.
+Each domain above the preferred tier could share the pods among smaller domains of which each takes
+at least T. The largest T wins, then the fewest domains. Domains that hold less than T are left out.
+Of the others, the fewest and smallest are chosen, and all get T before any gets more. Everything is
+counted in whole slices.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from generator.placement.solve.budget import Budget
 
 
 class DomainShare(NamedTuple):
-    """What one domain takes."""
+    """The share of one domain."""
 
     tier: int
     unit: int
     num_pods: int
     has_leader: bool
-    """Whether the leader goes there."""
+    """Whether the leader is placed there."""
 
 
 class _SharePlan(NamedTuple):
@@ -35,21 +35,21 @@ class _SharePlan(NamedTuple):
     threshold: int
     num_domains: int
     units: IntArray
-    """Domains of the shared tier that hold enough."""
+    """Domains of the shared tier that hold the threshold."""
 
 
 class _Selection(NamedTuple):
-    """Domains taken so far."""
+    """The domains chosen so far."""
 
     num_domains: int
     has_leader: bool
     num_slices: int
-    """Slices that fit them, beside the leader where he is among them."""
+    """Slices that fit them, beside the leader if it is placed there."""
     num_slices_without_leader: int
-    """The same without a leader."""
+    """Slices that fit them without a leader."""
 
     def with_domain(self, holds: int, size: int, *, has_leader: bool = False) -> _Selection:
-        """Return the state with one more domain."""
+        """Return the selection with one more domain."""
         return _Selection(
             self.num_domains + 1,
             self.has_leader or has_leader,
@@ -62,7 +62,7 @@ class BalancedShares:
     """The even shares of one group."""
 
     def __init__(self, rooms: GroupCapacity, preferred: int, num_pods: int, effort: Budget) -> None:
-        """Count slices; nothing is chosen yet."""
+        """Prepare the counts of slices; nothing is chosen yet."""
         self._capacity, self._budget = rooms, effort
         self._preferred_tier, self._slice_size = preferred, rooms.slice_size
         self._needed_slices = num_pods // self._slice_size
@@ -73,10 +73,10 @@ class BalancedShares:
         ]
 
     def find_shares(self) -> list[DomainShare] | None:
-        """Return even shares, None where there are none.
+        """Return even shares; None if there are none.
 
         Raises:
-            EffortSpent: the budget ended.
+            BudgetExhausted: the budget ended.
         """
         above = min(self._preferred_tier + 1, self._levels.root)
         choices = [
@@ -98,13 +98,13 @@ class BalancedShares:
         return None if chosen is None else self._distribute(chosen, choice.threshold)
 
     def _count_slices(self, tier: int, unit: int) -> tuple[int, int]:
-        """Return whole slices in a unit, and beside the leader; -1 where he does not fit."""
+        """Return the whole slices of a unit, alone and beside the leader; -1 if no leader fits."""
         led = int(self._capacity.slots_beside_leader[tier][unit])
         beside = -1 if led < 0 else led // self._slice_size
         return int(self._capacity.usable_slots[tier][unit]) // self._slice_size, beside
 
     def _plan_domain(self, above: int, unit: int) -> _SharePlan | None:
-        """Return how a domain above the preferred tier would share, None where it cannot."""
+        """Return how a domain above the preferred tier would share the pods; None if it cannot."""
         units = units_inside(self._capacity.problem, above, unit, self._shared_tier)
         rows = [self._count_slices(self._shared_tier, at) for at in units]
         first, last = self._count_largest(rows)
@@ -120,7 +120,7 @@ class BalancedShares:
         return _SharePlan(threshold, num_domains, kept) if num_domains else None
 
     def _count_largest(self, rows: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        """Return how many of the largest domains hold everything, and what the last one holds."""
+        """Return how many of the largest domains hold all slices, and the last one's slices."""
         order = sorted(range(len(rows)), key=lambda at: -rows[at][0])
         if self._capacity.has_leader:
             capable = [at for at in order if rows[at][1] >= 0]
@@ -142,7 +142,7 @@ class BalancedShares:
         return self._levels.unit_of_node[self._preferred_tier][starts]
 
     def _count_slices_by_preferred(self, units: IntArray) -> dict[int, tuple[int, int]]:
-        """Return what each domain of the preferred tier holds in these units."""
+        """Return the slices that each domain of the preferred tier holds in these units."""
         found: dict[int, tuple[int, int]] = {}
         for unit, over in zip(units, self._preferred_domain_of(units), strict=True):
             whole, beside = self._count_slices(self._shared_tier, int(unit))
@@ -155,9 +155,9 @@ class BalancedShares:
     def _select_fewest(
         self, tier: int, counts: dict[int, tuple[int, int]], *, prefers_even: bool
     ) -> list[int] | None:
-        """Return the fewest, then smallest units that hold everything; the leader's comes first.
+        """Return the fewest, then smallest units that hold all slices; the leader's unit is first.
 
-        Among equals those come first whose own parts are most alike, or else by name.
+        Among equals, units whose own parts are most alike come first, or else units in name order.
         """
         order = sorted(
             counts,
@@ -193,7 +193,7 @@ class BalancedShares:
         )
 
     def _negated_entropy(self, tier: int, unit: int) -> float:
-        """Return the negated entropy of what the parts of a unit hold."""
+        """Return the negated entropy of the pods that the parts of a unit hold."""
         if tier == 0:
             return 0.0
         span = self._levels.children(tier, unit)
@@ -202,7 +202,7 @@ class BalancedShares:
         return round(sum(float(part) * log2(float(part)) for part in parts), 9)
 
     def _distribute(self, units: Sequence[int], threshold: int) -> list[DomainShare] | None:
-        """Return the threshold for each unit, and the rest to the largest ones first."""
+        """Give each unit the threshold, and the rest to the largest units first."""
         most = {unit: self._count_slices(self._shared_tier, unit)[0] for unit in units}
         leader = units[0] if self._capacity.has_leader else None
         if leader is not None:

@@ -1,4 +1,4 @@
-"""How the pods of one group are shared among the nodes of a domain, as a preset's walk says."""
+"""Share the pods of one group among the nodes of a domain, in the order of a preset's walk."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from generator.placement.problem.domain_capacity import GroupCapacity, units_ins
 from generator.placement.walk_rules import DomainSort, FlatFill, PlacementWalk
 
 PodsPerNode = dict[int, int]
-"""Pods per position."""
+"""Number of pods per node position."""
 
 
 class DomainFiller:
-    """Fills one domain after the other; counts are those of `rooms`, which it uses up."""
+    """Fills domains one after the other, and subtracts from the counts of `rooms`."""
 
     def __init__(self, walk: PlacementWalk, rooms: GroupCapacity, asked: int) -> None:
-        """Keep the arguments; `asked` is the finest tier that the group names."""
+        """Store the arguments; `asked` is the finest tier that the group names."""
         self._walk, self._capacity = walk, rooms
         self._levels = rooms.problem.snapshot.levels
         self._flat_fill_tier = {
@@ -27,10 +27,10 @@ class DomainFiller:
             FlatFill.FINEST_NAMED: asked,
         }[walk.flat_fill]
         self.leader_position: int | None = None
-        """Where the leader went."""
+        """Node of the leader, once it is placed."""
 
     def fill(self, tier: int, unit: int, num_pods: int) -> PodsPerNode:
-        """Return pods per node of so many in a unit that has room for them."""
+        """Return pods per node for pods in a unit that holds them."""
         if not self._walk.is_slice_by_slice or self._capacity.slice_size == 1:
             return self._fill_unit(tier, unit, num_pods, has_leader=self._capacity.has_leader)
         pods: PodsPerNode = {}
@@ -40,7 +40,7 @@ class DomainFiller:
         return pods
 
     def scatter(self, num_pods: int) -> PodsPerNode:
-        """Return pods per node of a group without any tier: on all nodes, in their own order."""
+        """Return pods per node for a group without any tier: over all nodes, in their own order."""
         units = np.arange(len(self._capacity.usable_slots[0]), dtype=np.int64)
         order = self._capacity.sorted_units(units, 0, self._walk.untiered_node_order, num_pods)
         whole = order[self._capacity.slots_beside_leader[0][order] >= num_pods]
@@ -48,7 +48,7 @@ class DomainFiller:
         return self._fill_nodes(nodes, num_pods, has_leader=self._capacity.has_leader)
 
     def _fill_slice(self, tier: int, unit: int) -> PodsPerNode:
-        """Place one slice in the domain that suits it best, and take it off the counts."""
+        """Place one slice in the best domain for it, and subtract it from the counts."""
         size, rooms = self._capacity.slice_size, self._capacity
         at = self._capacity.slice_tier
         units = units_inside(self._capacity.problem, tier, unit, at)
@@ -95,9 +95,9 @@ class DomainFiller:
     def _place_leader(
         self, tier: int, units: IntArray, num_pods: int
     ) -> tuple[IntArray, int, PodsPerNode]:
-        """Place the leader and what goes with it; return the other units, pods placed, and where.
+        """Place the leader and the pods beside it; return the other units, pods placed, and where.
 
-        Workers that fit one unit whole stay together there, whether the leader joins them or not.
+        Workers that fit one unit together stay there, whether the leader fits beside them or not.
         """
         rooms, order = self._capacity, self._walk.best_fit_order or self._walk.fill_order
         capable = units[rooms.slots_beside_leader[tier][units] >= 0]
@@ -118,14 +118,14 @@ class DomainFiller:
         return int(self._capacity.sorted_units(units, tier, order, 0)[0])
 
     def _next_unit(self, tier: int, left: IntArray, num_pods: int) -> int:
-        """Return the next unit to fill: the first, or the best of those that hold all the rest."""
+        """Return the next unit to fill: the first, or the best that holds all remaining pods."""
         if not self._walk.best_fit_order or self._capacity.usable_slots[tier][left[0]] < num_pods:
             return int(left[0])
         whole = left[self._capacity.usable_slots[tier][left] >= num_pods]
         return self._first_unit(tier, whole, self._walk.best_fit_order)
 
     def _fill_nodes(self, nodes: IntArray, num_pods: int, *, has_leader: bool) -> PodsPerNode:
-        """Fill nodes in order, the leader's first."""
+        """Fill nodes in order, the leader's node first."""
         pods: PodsPerNode = {}
         if has_leader:
             self.leader_position, share = self._choose_leader_node(nodes, num_pods)
@@ -141,7 +141,7 @@ class DomainFiller:
         return pods
 
     def _choose_leader_node(self, nodes: IntArray, num_pods: int) -> tuple[int, int]:
-        """Return where the leader goes, with all pods if a node holds them; and how many."""
+        """Return the leader's node, and the pods beside it: all of them if a node holds them."""
         led = self._capacity.slots_beside_leader[0]
         capable = nodes[led[nodes] >= 0]
         whole = capable[led[capable] >= num_pods]

@@ -1,4 +1,4 @@
-"""The request as walks see it: what shares a domain, inside what shares a wider one."""
+"""The groups and sets of a request as nested scopes, each of which shares one domain."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from generator.placement.problem.problem import Problem
 
 
 class Scope(NamedTuple):
-    """What shares the domain that is looked for."""
+    """Groups that share one domain, which is inside the domain of the outer scope."""
 
     groups: tuple[int, ...]
-    """Leaf groups in order; of a leader with its workers the leader comes first."""
+    """Leaf groups in order; a leader comes before its workers."""
     members: tuple[Scope, ...]
-    """Scopes inside; none: a group, or a leader with its workers."""
+    """Inner scopes; empty for a group, or for a leader with its workers."""
     required: int | None
     preferred: tuple[int, ...]
 
@@ -29,7 +29,7 @@ class ScopeBuilder:
     """Builds the scopes of one problem."""
 
     def __init__(self, problem: Problem) -> None:
-        """Find the leaders of single pods; others are groups like any."""
+        """Find leader groups of one pod; other leaders are ordinary groups."""
         self._snapshot, self._request = problem.snapshot, problem.request
         names = {group.name: at for at, group in enumerate(self._request.groups)}
         self._leader_of = {
@@ -39,7 +39,7 @@ class ScopeBuilder:
         }
 
     def job_scope(self) -> Scope:
-        """Return the scope of the whole job; an only group's tiers are the job's."""
+        """Return the scope of the whole job; the tiers of a single group belong to the job."""
         request = self._request
         members = self._member_scopes(
             self._outermost(len(request.groups), [row.groups for row in request.sets]),
@@ -72,7 +72,7 @@ class ScopeBuilder:
     def _enclosing_scope(
         self, members: tuple[Scope, ...], required: str | None, preferred: Sequence[str]
     ) -> Scope:
-        """Return a scope of members; one of an only group is that group's, with both bounds."""
+        """Return the scope around members; a single group's own scope, with both bounds."""
         tier, wishes = self._tier_bounds(required, preferred)
         if len(members) == 1 and not members[0].members:
             only = members[0]

@@ -1,7 +1,8 @@
-"""Buckets of pods whose roles attract each other: how task-topology groups and orders them.
+"""Buckets of pods whose roles attract each other, as Volcano's task-topology plugin builds them.
 
-Pods join one after the other: to the bucket that attracts them most, or a new one where all repel
-them. Sizes are those at the end of this; what is placed later does not change the order.
+Pods join one after the other: the bucket that attracts them most, or a new bucket if all repel
+them. Buckets are then ordered by their final size; pods that are placed later do not change the
+order.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from generator.placement.request import RoleAffinity
 
 
 class AffinityKind(IntEnum):
-    """What a role is to others, by the strongest set that names it."""
+    """How a role relates to other roles, by the strongest set that names it."""
 
     NONE = 0
     REPELS_OTHERS = 1
@@ -35,20 +36,20 @@ class TaskPod(NamedTuple):
 
 @dataclass
 class Bucket:
-    """Pods that want to share a node."""
+    """Pods that attract each other to one node."""
 
     node: int | None = None
-    """Position of the running pods that opened it."""
+    """Node position of the running pods that opened the bucket."""
     pods_per_group: Counter[int] = field(default_factory=Counter)
     """Pods per group, running ones included."""
     pods: list[TaskPod] = field(default_factory=list)
-    """New ones, in the order they joined."""
+    """New pods, in the order in which they joined."""
     load: int = 0
-    """What the new pods ask for, all quantities summed."""
+    """Requested quantities of the new pods, summed over all resources."""
 
 
 class AffinityIndex:
-    """How groups attract and repel each other, by index."""
+    """How groups attract and repel each other, by group index."""
 
     def __init__(self, problem: Problem) -> None:
         """Read the roles of a request."""
@@ -63,7 +64,7 @@ class AffinityIndex:
         self.names = [group.name for group in groups]
 
     def net_attraction(self, group: int, names: Counter[int]) -> int:
-        """Return how many of these pods attract a pod of a group, less those that repel it."""
+        """Return how many of these pods attract a pod of a group, minus those that repel it."""
         return sum(
             count * (((group, other) in self.attracts) - ((group, other) in self.repels))
             for other, count in names.items()
@@ -74,7 +75,7 @@ class AffinityIndex:
         return sum(count for other, count in names.items() if (group, other) in self.repels)
 
     def sort_key(self, pod: TaskPod) -> tuple[object, ...]:
-        """Return what pods are sorted by."""
+        """Return the sort key of a pod."""
         return (
             self.rank[pod.group],
             -self.kinds[pod.group],
@@ -86,7 +87,7 @@ class AffinityIndex:
 def build_buckets(
     problem: Problem, counts: tuple[int, ...], affinity: AffinityIndex
 ) -> list[Bucket]:
-    """Return the buckets of so many pods per group, oldest first."""
+    """Return the buckets for these pods per group, oldest first."""
     buckets = _running_buckets(problem)
     loads = [sum(quantity for _, quantity in group.request) for group in problem.request.groups]
     pods = [
@@ -139,7 +140,7 @@ def _running_buckets(problem: Problem) -> list[Bucket]:
 
 
 def _group_pairs(sets: tuple[tuple[str, ...], ...], index: dict[str, int]) -> set[tuple[int, int]]:
-    """Return all ordered pairs of a list of sets; a set of one pairs a role with itself."""
+    """Return all ordered pairs of each set; a set of one role pairs it with itself."""
     return {
         (index[first], index[second])
         for names in sets

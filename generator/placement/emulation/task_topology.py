@@ -1,7 +1,7 @@
 """Placement by buckets, as Volcano's task-topology plugin does it: pod by pod, best node first.
 
-A score wishes and never forbids. What it depends on, the pods on every node, is counted from what
-is placed, so nothing has to be undone.
+A score is a preference and never excludes a node. Scores depend on the pods per node, which are
+counted as pods are placed, so that nothing has to be undone.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ MAX_SHOWN_PODS = 100
 
 
 def place_by_buckets(problem: Problem, effort: Budget) -> PlacementCandidate | None:
-    """Return the placement by buckets, None where it finds none that keeps all rules.
+    """Return the placement by buckets; None if none is found that satisfies all rules.
 
     Raises:
-        EffortSpent: there are too many choices of pods per group.
+        BudgetExhausted: there are too many choices of pods per group.
     """
     for counts in pod_count_choices(problem, effort):
         run = _BucketAttempt(problem, counts)
@@ -49,7 +49,7 @@ def place_by_buckets(problem: Problem, effort: Budget) -> PlacementCandidate | N
 
 
 class _BucketAttempt:
-    """One attempt with so many pods per group."""
+    """One attempt with these pods per group."""
 
     def __init__(self, problem: Problem, counts: tuple[int, ...]) -> None:
         self._problem, self._counts = problem, counts
@@ -69,7 +69,7 @@ class _BucketAttempt:
         self._scores: dict[str, dict[str, float]] = {}
 
     def place(self) -> list[list[int]] | None:
-        """Return the positions per group in index order, None where a pod finds no room."""
+        """Return the positions per group in index order; None if a pod does not fit."""
         pods: list[list[int]] = [[-1] * count for count in self._counts]
         waiting = {id(bucket): list(bucket.pods) for bucket in self._buckets}
         for pod, bucket in self._order:
@@ -91,7 +91,7 @@ class _BucketAttempt:
         return pods
 
     def _score(self, pod: TaskPod, bucket: Bucket | None, unbound: list[TaskPod], at: int) -> int:
-        """Return the score of a node that has room for the pod."""
+        """Return the score of a node that has a free slot for the pod."""
         if bucket is None:
             return 0
         repelled = self._affinity.num_repelling(pod.group, self._pods_on_node.get(at, Counter()))
@@ -102,7 +102,7 @@ class _BucketAttempt:
         )
 
     def _num_fitting(self, pods: list[TaskPod], at: int) -> int:
-        """Return how many of these pods a node holds when the largest are left out first."""
+        """Return how many of these pods fit a node together if the largest are left out first."""
         snapshot, groups = self._problem.snapshot, self._problem.request.groups
         free = self._free_slots.free_quantities(at)
         requests = sorted((dict(groups[pod.group].request) for pod in pods), key=_total_request)
@@ -120,7 +120,7 @@ class _BucketAttempt:
         return 0
 
     def _record_scores(self, pod: TaskPod, scores: Mapping[int, int]) -> None:
-        """Remember the scores of all nodes in the tree; those without room have 0."""
+        """Store the scores of all nodes; nodes without a free slot have 0."""
         if sum(self._counts) > MAX_SHOWN_PODS:
             return
         specs = self._problem.snapshot.specs

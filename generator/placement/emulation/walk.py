@@ -1,8 +1,9 @@
-"""Placement as a peer system goes about it: domains in its order, each filled in its order.
+"""Placement by a walk, as another scheduler does it: try domains in order, fill each in order.
 
-Which order that is, is data (`presets.Walk`). Groups are placed one after the other inside the
-first domain of the job that takes them all; a group in there is placed by the tiers that it names
-itself. What a walk finds keeps every rule; where it finds nothing the exact search decides.
+The order is data (`walk_rules.PlacementWalk`). Groups are placed one after the other inside the
+first domain of the job that holds them all. Inside it, a group is placed by the tiers that it names
+itself. The result of a walk satisfies every rule. If the walk finds nothing, the exact search
+decides.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PositionsPerGroup = list[list[int]]
 
 
 MAX_SHOWN_DOMAINS = 100
-"""Domains tried that are part of the answer."""
+"""Most tried domains that the answer shows."""
 
 
 class UnitRef(NamedTuple):
@@ -47,10 +48,10 @@ class UnitRef(NamedTuple):
 
 
 def place_by_walk(problem: Problem, effort: Budget) -> PlacementCandidate | None:
-    """Return what the preset's walk places, None where it finds nothing that keeps all rules.
+    """Return the placement of the preset's walk; None if none is found that satisfies all rules.
 
     Raises:
-        EffortSpent: there are too many choices of pods per group.
+        BudgetExhausted: there are too many choices of pods per group.
     """
     walk = PRESETS[problem.request.preset].walk
     if walk is None or not _is_walkable(problem):
@@ -67,7 +68,7 @@ def place_by_walk(problem: Problem, effort: Budget) -> PlacementCandidate | None
 
 
 def describe_candidates(problem: Problem) -> Mapping[str, Any]:
-    """Return what the preset's walk tries for a gang that fits nowhere, as the answer shows it."""
+    """Return the domains that the walk tries for an infeasible gang, as the answer shows them."""
     walk = PRESETS[problem.request.preset].walk
     if walk is None or not _is_walkable(problem):
         return NO_DETAILS
@@ -79,7 +80,7 @@ def _candidate_details(walker: Walker) -> Mapping[str, Any]:
 
 
 def _is_walkable(problem: Problem) -> bool:
-    """Return whether pods can be counted per domain without looking at slices one by one."""
+    """Return whether pods can be counted per domain without tracking single slices."""
     layers = [layer for group in problem.request.groups for layer in group.slices]
     is_plain = not any(layer.has_short or layer.is_indexed for layer in layers)
     grows_in_slices = bool(problem.running_positions) and any(layer.tier for layer in layers)
@@ -91,7 +92,7 @@ class Walker:
     """The walk of one problem."""
 
     def __init__(self, problem: Problem, walk: PlacementWalk) -> None:
-        """Arrange groups as scopes; nothing is placed yet."""
+        """Build the scopes of the groups; nothing is placed yet."""
         self._problem, self._walk = problem, walk
         self._levels = problem.snapshot.levels
         self._scope = ScopeBuilder(problem).job_scope()
@@ -103,7 +104,7 @@ class Walker:
         return [n for n in self._problem.request.options.preferred_nodes if n in position]
 
     def candidate_names(self) -> list[str]:
-        """Return the names of the domains that are tried for the job, in that order."""
+        """Return the names of the domains that are tried for the job, in order."""
         groups = self._problem.request.groups
         is_least = self._walk.starts_with_minimum
         counts = [group.least or 1 if is_least else group.count for group in groups]
@@ -121,7 +122,7 @@ class Walker:
         return None
 
     def _place_evenly(self, counts: Sequence[int], effort: Budget) -> PositionsPerGroup | None:
-        """Return the pods of an only group in even shares over its preferred tier."""
+        """Return the pods of a single group in even shares over its preferred tier."""
         scope = self._scope
         if scope.members or scope.required is not None or not scope.preferred:
             return None
@@ -138,7 +139,7 @@ class Walker:
         return pods if is_whole and satisfies_rules(self._problem, pods) else None
 
     def place_minimum(self) -> PositionsPerGroup | None:
-        """Return the placement of the fewest pods that will do, grown by as many as fit beside."""
+        """Place the minimum number of pods, then add as many as fit."""
         groups = self._problem.request.groups
         whole = tuple(group.count for group in groups)
         steps = [pod_count_step(self._problem, at) for at in range(len(groups))]
@@ -157,7 +158,7 @@ class Walker:
     def _place_counts(
         self, counts: Sequence[int], grown_counts: Sequence[int] | None = None
     ) -> PositionsPerGroup | None:
-        """Return so many pods per group in the first domain that takes them."""
+        """Return a placement of these pods per group in the first domain that holds them."""
         root = UnitRef(self._levels.root, 0)
         for place in self._candidate_domains(self._scope, counts, FreeSlots(self._problem), root):
             left, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
@@ -176,7 +177,7 @@ class Walker:
         left: FreeSlots,
         goal: tuple[UnitRef, PositionsPerGroup],
     ) -> bool:
-        """Put the members of a scope into a domain, one after the other."""
+        """Place the members of a scope in a domain, one after the other."""
         if not scope.members:
             return self._place_group(scope, counts, left, goal)
         for member in scope.members:
@@ -193,7 +194,7 @@ class Walker:
         left: FreeSlots,
         goal: tuple[UnitRef, PositionsPerGroup],
     ) -> bool:
-        """Put one member into the first domain, inside the outer one, that takes it."""
+        """Place one member in the first inner domain that holds it."""
         place, pods = goal
         if not (scope.required is not None or scope.preferred or scope.members):
             return self._place_group(scope, counts, left, goal)
@@ -250,7 +251,7 @@ class Walker:
         return GroupCapacity(self._problem, group, rooms, led)
 
     def _slots_beside_leader(self, leader: int, group: int, left: FreeSlots) -> IntArray:
-        """Return the pods that fit each node beside the leader, `NONE_FITS` where he does not."""
+        """Return the pods that fit each node beside the leader, `NONE_FITS` if no leader fits."""
         shape, kind = self._problem.shape_of[leader], self._problem.shape_of[group]
         found = np.full(len(left.slots[shape]), NONE_FITS, dtype=np.int64)
         for at in np.flatnonzero(left.slots[shape]):
@@ -258,7 +259,7 @@ class Walker:
         return found
 
     def _finest_named_tier(self, scope: Scope) -> int:
-        """Return the finest tier that a scope, or else the job, names; the cluster without any."""
+        """Return the finest tier that a scope, or else the job, names; without any the cluster."""
         return min(scope.named_tiers or self._scope.named_tiers or [self._levels.root])
 
     def _candidate_domains(
@@ -288,7 +289,7 @@ class Walker:
     def _has_capacity(
         self, scope: Scope, counts: Sequence[int], left: FreeSlots, tier: int
     ) -> IntArray:
-        """Return which units of a tier hold the pods of every group, each for itself."""
+        """Return which units of a tier hold the pods of each group, counted separately."""
         if not scope.members and self._walk.checks_total_capacity:
             return self._has_total_capacity(scope.groups[-1], counts[scope.groups[-1]], tier)
         if not scope.members:
@@ -299,7 +300,7 @@ class Walker:
         return np.asarray(np.logical_and.reduce(rows))
 
     def _has_total_capacity(self, group: int, num_pods: int, tier: int) -> IntArray:
-        """Return which units of a tier have the capacity for so many pods, were it one node."""
+        """Return which units of a tier have enough total capacity for the pods."""
         snapshot, shape = (
             self._problem.snapshot,
             self._problem.shapes[self._problem.shape_of[group]],
@@ -312,7 +313,7 @@ class Walker:
         return np.asarray(enough)
 
     def _candidate_tiers(self, scope: Scope, outer: int) -> list[int]:
-        """Return the tiers whose domains are tried, the finest first, none above the outer one."""
+        """Return the tiers whose domains are tried, finest first, up to the outer tier."""
         is_job = scope == self._scope
         cap = self._problem.job_cap if is_job else outer
         highest = min(outer, cap if scope.required is None else scope.required)
@@ -326,7 +327,7 @@ class Walker:
         )
 
     def _near_running(self, scope: Scope, tier: int, units: IntArray) -> IntArray:
-        """Keep the units that leave a required tier together with what runs already."""
+        """Return the units that stay inside a required tier together with the running pods."""
         top = self._levels.root
         own = [at for group in scope.groups for at in self._problem.running_positions_of[group]]
         own = list(self._problem.running_positions) if scope == self._scope else own
@@ -350,7 +351,7 @@ class Walker:
     def _grow(
         self, counts: Sequence[int], left: FreeSlots, goal: tuple[UnitRef, PositionsPerGroup]
     ) -> None:
-        """Add pods up to the counts: inside the domain, then, if the walk allows, around it."""
+        """Add pods up to the counts: inside the domain, then around it if the walk allows that."""
         place, pods = goal
         places = [place]
         if self._walk.may_leave_domain:
@@ -360,7 +361,7 @@ class Walker:
                 self._add_pods(group, count - len(pods[group]), left, (around, pods))
 
     def _ancestors(self, place: UnitRef) -> Iterator[UnitRef]:
-        """Yield the units above one that the job may spread to."""
+        """Yield the units around one to which the job may spread."""
         start = int(self._levels.starts[place.tier][place.unit])
         required = self._scope.required
         highest = self._problem.job_cap if required is None else required
@@ -370,7 +371,7 @@ class Walker:
     def _add_pods(
         self, group: int, more: int, left: FreeSlots, goal: tuple[UnitRef, PositionsPerGroup]
     ) -> None:
-        """Add as many pods of a group as fit a domain beside what keeps its rules."""
+        """Add as many pods of a group as fit a domain and satisfy its rules."""
         place, pods = goal
         scope = Scope((group,), (), None, ())
         room = int(self._capacity_of(scope, left).usable_slots[place.tier][place.unit])

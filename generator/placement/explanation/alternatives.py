@@ -1,4 +1,4 @@
-"""What would do where nothing fits: small changes of the request, each one solved to be sure."""
+"""Find small changes that make an infeasible request feasible; each is verified by solving it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from generator.placement.solve.pod_counts import highest_job_tier
 from generator.placement.solve.solver import solve
 
 PLACED_MARK = "{placed}"
-"""Stands in the text of a change for the pods that its solution places."""
+"""Placeholder in the text of a change: the number of pods that its solution places."""
 
 
 def find_alternatives(problem: Problem, effort: Budget) -> tuple[Alternative, ...]:
-    """Return the changes after which the request fits: the nearest of each kind, in fixed order.
+    """Return changes that make the request feasible: the smallest of each kind, in fixed order.
 
-    What the budget leaves no room to verify is left out.
+    Changes that the budget cannot verify are left out.
     """
     found: list[Alternative] = []
     try:
@@ -38,7 +38,7 @@ def find_alternatives(problem: Problem, effort: Budget) -> tuple[Alternative, ..
 def _feasible_changes(
     changes: Iterator[tuple[str, Problem]], effort: Budget
 ) -> Iterator[Alternative]:
-    """Yield the changes after which the request fits."""
+    """Yield the changes that make the request feasible."""
     for text, problem in changes:
         solution = solve(problem, effort)
         if solution is not None:
@@ -46,7 +46,7 @@ def _feasible_changes(
 
 
 def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
-    """Yield kinds of changes, each with its steps from small to large."""
+    """Yield the kinds of changes, each as its steps from small to large."""
     yield _with_wider_tiers(problem)
     if problem.domain_limits:
         yield iter([("without max_domains", replace(problem, domain_limits=()))])
@@ -56,7 +56,7 @@ def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
 
 
 def _without_minimums(problem: Problem) -> Iterator[tuple[str, Problem]]:
-    """Yield the problem with all minimums let go: its solution has the most pods that fit."""
+    """Yield the problem without any minimum: its solution places the most pods that fit."""
     request = problem.request
     needed = max(request.least, sum(group.least for group in request.groups))
     groups = tuple(replace(group, least=0) for group in request.groups)
@@ -65,7 +65,7 @@ def _without_minimums(problem: Problem) -> Iterator[tuple[str, Problem]]:
 
 
 def _with_wider_tiers(problem: Problem) -> Iterator[tuple[str, Problem]]:
-    """Yield the problem with one higher tier allowed after the other."""
+    """Yield the problem once per higher tier, with that tier as the required one."""
     snapshot, at = problem.snapshot, highest_job_tier(problem)
     tiers, request = snapshot.levels.tiers, _without_tier_bounds(problem.request)
     for tier in tiers[at + 1 :]:
@@ -75,7 +75,7 @@ def _with_wider_tiers(problem: Problem) -> Iterator[tuple[str, Problem]]:
 
 
 def _without_tier_bounds(request: PlacementRequest) -> PlacementRequest:
-    """Return a request without bounds on the job; an only group's required tier is one."""
+    """Return a request without tier bounds on the job; a single group's required tier is one."""
     groups = request.groups
     if len(groups) == 1:
         groups = (replace(groups[0], required=None),)

@@ -1,7 +1,7 @@
-"""Why a request has no placement, decided in the order of `ReasonKind`.
+"""Find out why a request has no placement, in the order of `ReasonKind`.
 
-Refusals lie in the request and the tree, a conflict in the running pods; the others are found by
-solving the problem again without one of its bounds.
+A refusal follows from the request and the tree, and a conflict from the running pods. The other
+reasons are found by solving the problem again without one of its bounds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from generator.placement.solve.solver import solve
 
 
 def find_refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:
-    """Return why a request cannot be asked of this tree at all."""
+    """Return why this tree cannot satisfy the request at all; None if it might."""
     for tier in request.tiers:
         try:
             tier_index(snapshot, tier)
@@ -38,7 +38,7 @@ def find_refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None
 
 
 def _slice_reason(snapshot: Snapshot, group: GangGroup, *, is_growth: bool) -> Reason | None:
-    """Return what is wrong with the slices of a group: sizes that do not divide, tiers too high."""
+    """Return the fault in the slices of a group: sizes that do not divide, or a tier too high."""
     whole = group.count
     for layer in group.slices:
         divides = is_growth or layer.has_short or whole % max(layer.size, 1) == 0
@@ -56,7 +56,7 @@ def _slice_reason(snapshot: Snapshot, group: GangGroup, *, is_growth: bool) -> R
 
 
 def no_domain_reason(problem: Problem) -> Reason | None:
-    """Return the tier that the job is bound to and that no node has a domain of."""
+    """Return the required tier that no node has a domain of; None if there is none."""
     for tier in _bound_tiers(problem.request):
         if not _has_domain(problem.snapshot, tier_index(problem.snapshot, tier)):
             return Reason(ReasonKind.NO_DOMAIN, tier=tier)
@@ -64,7 +64,7 @@ def no_domain_reason(problem: Problem) -> Reason | None:
 
 
 def _conflict_reason(problem: Problem) -> Reason | None:
-    """Return the required tier that the gang's own running pods break already."""
+    """Return the required tier that the gang's running pods already violate."""
     if problem.stray_tier is not None:
         return Reason(ReasonKind.CONFLICT, tier=problem.stray_tier)
     levels, request = problem.snapshot.levels, problem.request
@@ -89,10 +89,10 @@ def _conflict_reason(problem: Problem) -> Reason | None:
 
 
 def find_reason(problem: Problem, effort: Budget) -> Reason:
-    """Return why a problem without a solution has none.
+    """Return why a problem has no solution.
 
     Raises:
-        EffortSpent: the budget ended first.
+        BudgetExhausted: the budget ended first.
     """
     reason = no_domain_reason(problem) or _conflict_reason(problem)
     if reason is not None:
@@ -108,7 +108,7 @@ def find_reason(problem: Problem, effort: Budget) -> Reason:
 
 
 def without_exclusions(problem: Problem) -> Problem:
-    """Return the problem as if every node of the tree were open to every pod."""
+    """Return the problem with every node of the tree open to every pod."""
     snapshot = problem.snapshot
     is_open = replace(
         snapshot,
@@ -122,7 +122,7 @@ def without_exclusions(problem: Problem) -> Problem:
 
 
 def count_excluded_nodes(problem: Problem) -> dict[str, int]:
-    """Return how many nodes each cause excludes for some group; causes without any are left out.
+    """Return the number of nodes that each cause excludes for some group; zero counts are left out.
 
     A node is counted once, under the first cause: unschedulable, taint, selector.
     """
@@ -169,7 +169,7 @@ def _coarsest_layer(group: GangGroup) -> SliceLayer | None:
 
 
 def _bound_tier(problem: Problem) -> str | None:
-    """Return the tier that an only group's slices, or the job, must keep."""
+    """Return the tier that a single group's slices, or the job, must stay within."""
     groups = problem.request.groups
     layer = _coarsest_layer(groups[0]) if len(groups) == 1 else None
     if layer is not None:

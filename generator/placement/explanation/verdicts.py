@@ -1,7 +1,8 @@
-"""What became of each domain: chosen, worse than the chosen one, or short of room, and by how much.
+"""Say for each domain whether it was chosen, rejected or too small, and how many slots are missing.
 
-Two tiers are shown: that of the chosen domain, and the one below it, which says why the job is
-not any closer. At most `SHOWN` domains of each, the nearest misses first; one line counts the rest.
+Two tiers are shown: the tier of the chosen domain, and the tier below it, which shows why the job
+is not placed closer. At most `MAX_SHOWN_DOMAINS` domains of each tier are listed, the nearest
+misses first; one line counts the rest.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ MAX_SHOWN_DOMAINS = 16
 def judge_domains(
     problem: Problem, tier: int, found: PlacementCandidate | None
 ) -> tuple[DomainVerdict, ...]:
-    """Return the verdicts of the domains of a tier, and of the tier below it.
+    """Return the verdicts for the domains of a tier, and of the tier below it.
 
     Args:
-        problem: what was asked for.
-        tier: that of the chosen domain; the highest allowed one where there is none.
-        found: the placement, None where there is none.
+        problem: the request and the cluster.
+        tier: the tier of the chosen domain, or the highest allowed tier if there is none.
+        found: the placement; None if there is none.
     """
     chosen = -1
     num_pods = sum(group.least for group in problem.request.groups)

@@ -1,4 +1,4 @@
-"""Whether a placement keeps every rule of its request; room and selectors are not looked at."""
+"""Check whether a placement satisfies every rule of its request; capacity is not checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from generator.placement.problem.slices import slices_with_positions
 
 
 def satisfies_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
-    """Return whether limits, rules on domains and required tiers hold; O(pods × rules)."""
+    """Return whether limits, rules per unit, slices and required tiers hold; O(pods × rules)."""
     levels = problem.snapshot.levels
     placed = [at for row in pods for at in row]
     if problem.stray_tier is not None:
@@ -37,7 +37,7 @@ def satisfies_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
 
 
 def _satisfies_slices(problem: Problem, group: int, row: list[int]) -> bool:
-    """Return whether no slice of the last layer is torn; rules tell of the others."""
+    """Return whether no slice of the last layer is split; unit rules cover the other layers."""
     layers, levels = problem.request.groups[group].slices, problem.snapshot.levels
     pieces = problem.indexed_slices(group, len(row))
     if any(

@@ -1,4 +1,4 @@
-"""How many pods of one group every domain holds, and in which order a preset sorts domains."""
+"""Count the pods of one group that each domain holds, and sort domains as a preset does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONE_FITS = -1
 
 
 class GroupCapacity:
-    """Counts per tier and unit for one group, as the leftover stands."""
+    """Slots per tier and unit for one group; `take` updates them as pods are placed."""
 
     def __init__(
         self,
@@ -26,13 +26,13 @@ class GroupCapacity:
         rooms: Sequence[IntArray],
         leader: IntArray | None = None,
     ) -> None:
-        """Count whole pods per node and roll them up.
+        """Count pods per node and sum them up the tiers.
 
         Args:
-            problem: what is asked for.
+            problem: the request and the cluster.
             group: index of the group.
-            rooms: pods of it that fit, per tier and unit; or those of nodes alone.
-            leader: of a group with a leader, pods of it that fit each node beside one leader,
+            rooms: pods of the group that fit, per tier and unit, or per node only.
+            leader: for a group with a leader: its pods that fit each node beside one leader,
                 `NONE_FITS` where no leader fits.
         """
         self.problem, self.group = problem, group
@@ -54,7 +54,7 @@ class GroupCapacity:
         self._is_shared = True
 
     def _round_down(self, counts: IntArray, tier: int) -> IntArray:
-        """Return counts cut down to what multiples and slices of a tier allow."""
+        """Return counts rounded down to what multiples and slices of a tier allow."""
         for at, multiple, most in self._unit_multiples:
             if at == tier:
                 counts = counts // multiple * multiple
@@ -62,7 +62,7 @@ class GroupCapacity:
         return counts
 
     def _count_beside_leader(self, leader: IntArray) -> list[IntArray]:
-        """Return what fits beside the leader, who goes where it costs the fewest pods."""
+        """Return the pods that fit beside the leader, which is placed where it costs the fewest."""
         levels = self.problem.snapshot.levels
         found = [np.where(leader < 0, NONE_FITS, self._round_down(np.maximum(leader, 0), 0))]
         far = np.iinfo(np.int64).max // 2
@@ -75,7 +75,7 @@ class GroupCapacity:
         return found
 
     def take(self, at: int, count: int) -> None:
-        """Take pods off a node, and off all domains around it."""
+        """Subtract pods from a node and from all units around it."""
         levels = self.problem.snapshot.levels
         if self._is_shared:
             self.slots_by_tier = [row.copy() for row in self.slots_by_tier]
@@ -94,25 +94,25 @@ class GroupCapacity:
         return np.array([self.usable_slots[tier - 1][span.start : span.stop].sum()])
 
     def units_with_most_preferred(self, tier: int, units: IntArray) -> IntArray:
-        """Keep the units of a tier with most room on wished nodes."""
+        """Return the units of a tier with the most preferred labels on nodes with a free slot."""
         values = self._negated_preferred_slots(tier)[units]
         best: IntArray = units[values == values.min(initial=0)]
         return best
 
     @property
     def slice_size(self) -> int:
-        """Pods of a slice that shares a domain, 1 without one."""
+        """Pods of a slice that shares a domain; 1 if there are no such slices."""
         return max((multiple for _, multiple, _ in self._unit_multiples), default=1)
 
     @property
     def slice_tier(self) -> int:
-        """Highest tier that has a rule on pods per domain, 0 without one."""
+        """Highest tier that has a rule on pods per domain; 0 if there is none."""
         return max((tier for tier, _, _ in self._unit_multiples), default=0)
 
     def sorted_units(
         self, units: IntArray, tier: int, order: Sequence[DomainSort], num_pods: int
     ) -> IntArray:
-        """Return units of a tier in an order; O(units × tiers)."""
+        """Return units of a tier, sorted; O(units × tiers)."""
         columns = [
             column for sort in order for column in self._sort_columns(units, tier, sort, num_pods)
         ]
@@ -121,7 +121,7 @@ class GroupCapacity:
     def _sort_columns(
         self, units: IntArray, tier: int, sort: DomainSort, num_pods: int
     ) -> list[IntArray]:
-        """Return what units are compared by, the most important column first."""
+        """Return the columns by which units are compared, the most important first."""
         levels = self.problem.snapshot.levels
         own = self._sort_values(tier, sort.key, num_pods)
         rows = [[column[units] for column in own]]
@@ -137,7 +137,7 @@ class GroupCapacity:
         return [column for row in rows for column in row]
 
     def _sort_values(self, tier: int, by: SortKey, num_pods: int) -> list[IntArray]:
-        """Return what all units of a tier are compared by, smaller first."""
+        """Return the values by which all units of a tier are compared, smaller first."""
         if by is SortKey.TIGHT:
             return [self.slots_beside_leader[tier], self.slots_by_tier[tier]]
         if by is SortKey.ROOMY:
@@ -162,7 +162,7 @@ class GroupCapacity:
         return index if by is SortKey.TREE_ORDER else -index
 
     def _negated_preferred_slots(self, tier: int) -> IntArray:
-        """Return the negated room on nodes that carry all wished labels."""
+        """Return per unit the negated count of preferred labels on nodes with a free slot."""
         shape = self.problem.shapes[self.problem.shape_of[self.group]]
         if shape.missing_labels is None:
             return np.zeros(len(self.usable_slots[tier]), dtype=np.int64)
@@ -176,7 +176,7 @@ class GroupCapacity:
 
 
 def _unit_multiples(problem: Problem, group: int) -> list[tuple[int, int, int | None]]:
-    """Return (tier, multiple, most) of all rules on the pods of a group per domain."""
+    """Return (tier, multiple, maximum) of all rules on the pods of a group per domain."""
     found = [
         (rule.tier, rule.multiple, rule.max_pods)
         for rule in problem.unit_rules
@@ -189,7 +189,7 @@ def _unit_multiples(problem: Problem, group: int) -> list[tuple[int, int, int | 
 
 
 def units_inside(problem: Problem, tier: int, unit: int, below: int) -> IntArray:
-    """Return the units of a lower tier in a unit."""
+    """Return the units of a lower tier inside a unit."""
     levels = problem.snapshot.levels
     low, high = levels.starts[tier][unit], levels.stops[tier][unit]
     return np.arange(
@@ -198,9 +198,9 @@ def units_inside(problem: Problem, tier: int, unit: int, below: int) -> IntArray
 
 
 def name_ranks(problem: Problem, tier: int) -> IntArray:
-    """Return the rank of every unit when names are compared as text, from the top tier down.
+    """Return the rank of each unit when names are compared as text, from the top tier down.
 
-    Cost: O(units × log) once per tree.
+    Cost: O(units × log units), once per tree and tier.
     """
     levels, snapshot = problem.snapshot.levels, problem.snapshot
     if tier in snapshot.name_ranks:
@@ -225,7 +225,7 @@ def name_ranks(problem: Problem, tier: int) -> IntArray:
 
 
 def _domain_name(problem: Problem, tier: int, unit: int) -> str:
-    """Return the name of a domain, or of the first node where a unit is none."""
+    """Return the name of a domain, or of the first node if the unit is no domain."""
     levels, snapshot = problem.snapshot.levels, problem.snapshot
     domain = int(levels.domain_of_unit[tier][unit])
     if domain >= 0:

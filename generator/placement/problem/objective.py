@@ -1,6 +1,6 @@
-"""The one objective vector: what each key of a placement measures, and how presets compare it.
+"""Measure a placement by the keys of the objective vector, and order the keys as a preset does.
 
-Measured on the placement itself, not taken from the search that found it. Docs: docs/adr.
+The placement itself is measured, independently of the search that found it. See docs/adr.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Objective:
     """A measured placement; a key with several tiers has one value per tier."""
 
     values: Mapping[ObjectiveKey, tuple[int, ...]]
-    """All keys, whatever the preset compares."""
+    """All keys, including those that the preset does not compare."""
 
     def vector(self, order: Iterable[ObjectiveTerm]) -> tuple[int, ...]:
-        """Return the numbers that are compared: smaller is better, first difference wins."""
+        """Return the numbers to compare: smaller is better, and the first difference decides."""
         return tuple(
             -value if term.direction is Direction.MORE else value
             for term in order
@@ -41,15 +41,15 @@ def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> O
     """Return the objective of a placement.
 
     Args:
-        problem: what was asked for.
+        problem: the request and the cluster.
         pods: per group the positions of its placed pods, in index order.
-        strategy: index of the strategy that it keeps.
+        strategy: index of the strategy that the placement satisfies.
     """
     return Objective(_LazyMeasures(problem, pods, strategy))
 
 
 class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
-    """The values of one placement, each measured when it is first asked for."""
+    """The values of one placement, each measured when it is first read."""
 
     def __init__(self, problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> None:
         self.problem, self.pods = problem, pods
@@ -88,13 +88,13 @@ class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
 
     @cached_property
     def job_unit(self) -> int:
-        """The job's domain, a unit of its tier."""
+        """The job's domain: a unit of its tier."""
         first = next(row[0] for row in self.pods if row)
         return int(self.problem.snapshot.levels.unit_of_node[self.job_tier][first])
 
     @cached_property
     def histogram(self) -> Counter[int]:
-        """Parts by tier."""
+        """Number of parts per tier."""
         return Counter(histogram_tiers(self.problem, self.pods))
 
     @cached_property
@@ -107,16 +107,16 @@ class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
 
     @cached_property
     def node_slots_left(self) -> IntArray:
-        """Slots of the largest shape left per node."""
+        """Per node: slots of the scarcest shape that stay free."""
         return slots_left(self.problem, self.pods)
 
     @cached_property
     def eviction(self) -> EvictionResult | None:
-        """What is evicted."""
+        """The eviction; None if nothing may be evicted."""
         return eviction_of(self.problem, self.pods)
 
     def slots_left_in(self, tier: int, unit: int) -> int:
-        """Return the slots left in a unit."""
+        """Return the slots that stay free in a unit."""
         levels = self.problem.snapshot.levels
         return int(self.node_slots_left[levels.starts[tier][unit] : levels.stops[tier][unit]].sum())
 
@@ -185,14 +185,14 @@ _MEASURES: Mapping[ObjectiveKey, Callable[[_LazyMeasures], tuple[int, ...]]] = M
 
 
 def eviction_of(problem: Problem, pods: Sequence[Sequence[int]]) -> EvictionResult | None:
-    """Return what a placement evicts, None where nothing may be evicted."""
+    """Return what a placement evicts; None if nothing may be evicted."""
     if problem.evictable is None:
         return None
     return evict_for(problem.snapshot, problem.evictable, _resources_used(problem, pods))
 
 
 def _resources_used(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
-    """Return what the placed pods take of each of their nodes."""
+    """Return the resources that the placed pods use, per node."""
     taken: dict[int, Counter[str]] = {}
     for index, row in enumerate(pods):
         request = problem.shapes[problem.shape_of[index]].request
@@ -210,7 +210,7 @@ def _pods_per_weight(problem: Problem, placed: IntArray) -> tuple[int, ...]:
 
 
 def _node_misses(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
-    """Return the wished labels that nodes lack, over all placed pods."""
+    """Return the preferred labels that nodes lack, summed over all placed pods."""
     rows = zip(pods, (problem.shapes[shape] for shape in problem.shape_of), strict=True)
     return sum(
         int(shape.missing_labels[list(row)].sum())
@@ -220,9 +220,10 @@ def _node_misses(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
 
 
 def _traffic(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
-    """Return weight × tier over all pairs of pods whose groups talk, or repel each other.
+    """Return weight × tier over all pairs of pods whose groups communicate or repel each other.
 
-    Counted as the pairs that each tier parts: a pair at tier t is apart at the t tiers below.
+    Counted as the pairs that each tier separates: a pair at tier t is separate at the t tiers
+    below.
     """
     levels = problem.snapshot.levels
     rows = zip(problem.shape_of, pods, strict=True)
@@ -249,7 +250,7 @@ def _pairs_together(
 
 
 def part_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
-    """Return the tier of every part; running pods count in whole groups, and by index."""
+    """Return the tier of each part; running pods count in whole groups and in indexed slices."""
     levels = problem.snapshot.levels
     found = []
     for index, row in enumerate(pods):
@@ -262,7 +263,7 @@ def part_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
 
 
 def histogram_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
-    """Return what each part counts as: its tier, but not below the one that its slice must keep."""
+    """Return the tier that each part counts as: its own, but at least the tier of its slices."""
     floors = (
         problem.slice_tier_of(index)
         for index, row in enumerate(pods)
@@ -272,7 +273,7 @@ def histogram_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int
 
 
 def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> IntArray:
-    """Return per node the slots of the largest shape that are left beside the placed pods."""
+    """Return per node the slots of the scarcest shape that the placed pods leave free."""
     shape = problem.shapes[problem.scarcest_shape]
     left = shape.slots.copy()
     if len(problem.shapes) == 1:
@@ -284,7 +285,7 @@ def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> IntArray:
 
 
 def slots_after_use(problem: Problem, shape: PodShape, at: int, used: Mapping[str, int]) -> int:
-    """Return how many pods of a shape fit a node once so much of it is used."""
+    """Return how many pods of a shape fit a node after these resources are used."""
     snapshot = problem.snapshot
     if not shape.allowed[at]:
         return 0
@@ -307,7 +308,7 @@ def _num_near_running(problem: Problem, placed: IntArray, tier: int) -> int:
 
 
 def _preferred_misses(problem: Problem, pods: Sequence[Sequence[int]], job: int) -> int:
-    """Return how many wished tiers are not kept, of the job, of sets and of several groups."""
+    """Return how many preferred tiers are missed, over the job, sets and groups."""
     misses = sum(job > wish for wish in problem.preferred)
     tiers = iter(part_tiers(problem, pods))
     for index, row in enumerate(pods):
@@ -324,7 +325,7 @@ def _preferred_misses(problem: Problem, pods: Sequence[Sequence[int]], job: int)
 
 
 def _irrelevant_keys(problem: Problem, objective: Objective) -> frozenset[ObjectiveKey]:
-    """Return keys that measure what the request does not speak of, or what did not happen."""
+    """Return the keys for features that the request does not use."""
     unasked = set()
     if not any(objective.values[ObjectiveKey.ISLANDS]):
         unasked.add(ObjectiveKey.ISLANDS)
@@ -340,7 +341,7 @@ def _irrelevant_keys(problem: Problem, objective: Objective) -> frozenset[Object
 
 
 def render_objective(problem: Problem, objective: Objective) -> dict[str, object]:
-    """Return the keys that the preset compares, in its order, tiers by name."""
+    """Return the keys that the preset compares, in its order, with tiers by name."""
     tiers = problem.snapshot.levels.tiers
     found: dict[str, object] = {}
     unasked = _irrelevant_keys(problem, objective)

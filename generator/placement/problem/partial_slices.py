@@ -1,7 +1,8 @@
-"""Roughly: the new pods of a group whose running ones have begun slices.
+"""Complete the slices that a group's running pods have begun; a heuristic for greedy placement.
 
-What is begun is completed first, where the least is lacking; then whole slices go to domains of
-their tier, all that are left to the tightest one that holds them, else as many as fit the widest.
+Begun slices are completed first, those with the fewest missing pods before others. Whole slices
+follow: the tightest domain of their tier that holds all remaining ones, or else as many as fit into
+the largest domain.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from generator.placement.problem.problem import Problem
 
 
 class PartialSlices(NamedTuple):
-    """A layer of slices by domain, of which some may be incomplete."""
+    """A layer of slices in domains of a tier, some of which may be incomplete."""
 
     tier: int
     size: int
@@ -26,7 +27,7 @@ class PartialSlices(NamedTuple):
 
 
 def find_partial_slices(problem: Problem, group: int) -> PartialSlices | None:
-    """Return the only layer of a group of which pods run; None where another order will do."""
+    """Return the layer, if it is the group's only one and pods run; None: no special order."""
     layers = problem.request.groups[group].slices
     if len(layers) != 1 or layers[0].tier is None or layers[0].is_indexed:
         return None
@@ -43,13 +44,13 @@ def find_partial_slices(problem: Problem, group: int) -> PartialSlices | None:
 def complete_slices(
     layer: PartialSlices, units: IntArray, num_pods: int, room_of: Callable[[IntArray], IntArray]
 ) -> Iterator[tuple[int, int]]:
-    """Yield (unit, pods put there) until all are; fewer where they do not fit.
+    """Yield (unit, pods to place there) until all are placed; fewer if they do not fit.
 
     Args:
-        layer: of the slices.
-        units: of its tier that may be used.
-        num_pods: that are new.
-        room_of: pods that units hold still, asked again after each portion.
+        layer: the layer of slices.
+        units: units of its tier that may be used.
+        num_pods: the number of new pods.
+        room_of: returns the pods that units still hold; called again after each portion.
     """
     lacking = layer.size - layer.excess_pods[units]
     for unit, lacks in sorted(

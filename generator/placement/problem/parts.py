@@ -1,7 +1,7 @@
-"""What the search counts instead of naming: part types, and the parts of one choice of pods.
+"""Part types and parts: the units that the search counts.
 
-A *part* is what the objective gives a tier to: a group, or one slice of its last layer. A set of
-groups that shares a bound is a part made of parts. Parts of one type are interchangeable.
+A *part* is what the objective assigns a tier to: a group, or one slice of its last layer. A set of
+groups that shares a bound is a part that contains parts. Parts of one type are interchangeable.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import NamedTuple
 
 
 class PartType(NamedTuple):
-    """Parts that cannot be told apart."""
+    """A class of interchangeable parts."""
 
     shape: int
-    """-1 of a set."""
+    """Index of the pod shape; -1 for a set."""
     size: int
-    """Pods, those of inner parts included."""
+    """Pods, including those of inner parts."""
     max_tier: int
     """Highest tier at which such a part may lie."""
     running_span: tuple[int, int] | None
     """First and last position of the running pods that belong to it."""
     preferred: tuple[int, ...]
-    """Tiers wished for it."""
+    """Preferred tiers."""
     histogram_floor: int
-    """Lowest tier that counts for it in the histogram."""
+    """Lowest tier that the part counts as in the histogram."""
     owner: int
-    """Index of the group where parts of several are told apart, else -1."""
+    """Index of the owning group or set if its running pods make the part distinct, else -1."""
     members: tuple[tuple[PartType, int], ...] = ()
-    """Of a set: types of its parts, and how many of each."""
+    """For a set: the types of its parts, and the number of each."""
 
 
 class RequestPart(NamedTuple):
@@ -38,7 +38,7 @@ class RequestPart(NamedTuple):
 
     part_type: PartType
     group: int
-    """Index of its group, -1 of a set."""
+    """Index of its group; -1 for a set."""
     members: tuple[RequestPart, ...] = ()
 
 
@@ -48,7 +48,7 @@ class PlacedPart:
 
     part_type: PartType
     nodes: list[int]
-    """Positions of its pods, sorted; empty of a set."""
+    """Positions of its pods, sorted; empty for a set."""
     members: tuple[PlacedPart, ...] = ()
 
     def positions(self) -> list[int]:
@@ -65,7 +65,7 @@ def build_set_type(
     preferred: tuple[int, ...],
     owner: int,
 ) -> PartType:
-    """Return the type of a set of parts; equal sets have equal types whatever their order."""
+    """Return the type of a set of parts; equal sets have equal types in any order."""
     counted = Counter(member.part_type for member in members)
     return PartType(
         shape=-1,
@@ -80,7 +80,7 @@ def build_set_type(
 
 
 def type_sort_key(kind: PartType) -> tuple[object, ...]:
-    """Return what types are sorted by; inner types of equal sets compare equal."""
+    """Return the sort key of a type; inner types of equal sets have equal keys."""
     return (
         kind.shape,
         kind.size,
@@ -94,7 +94,7 @@ def type_sort_key(kind: PartType) -> tuple[object, ...]:
 
 
 def all_types(kinds: Iterable[PartType]) -> list[PartType]:
-    """Return types and those inside them once each, inner ones first, else in order."""
+    """Return the types and their inner types, once each, inner types first."""
     found: dict[PartType, None] = {}
     for kind in kinds:
         for inner in all_types(member for member, _ in kind.members):
@@ -106,7 +106,7 @@ def all_types(kinds: Iterable[PartType]) -> list[PartType]:
 def assign_parts(
     num_groups: int, parts: Sequence[RequestPart], found: Iterable[PlacedPart]
 ) -> tuple[tuple[int, ...], ...]:
-    """Hand placed parts to groups: in tree order, whole slices before a short one."""
+    """Assign placed parts to groups: in tree order, whole slices before a short one."""
     pods: list[list[int]] = [[] for _ in range(num_groups)]
     _assign(pods, parts, found)
     return tuple(tuple(row) for row in pods)

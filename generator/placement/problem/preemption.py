@@ -1,8 +1,9 @@
-"""Who gives way to a gang that fits nowhere else: what may be evicted, and the least per node.
+"""Choose which running pods to evict for a gang that does not fit otherwise.
 
-A gang is evicted node by node; one that would keep fewer pods than its minimum is broken whole. The
-least victims of a node are exact, and so is their sum; how several nodes share a broken gang is
-counted once more at the end, which is why such answers are not proved.
+Pods are evicted node by node. If a gang would keep fewer pods than its minimum, the whole gang is
+evicted. The cheapest victims of a node are exact for up to `MAX_EXACT_GANGS` gangs, and so is their
+sum. A gang that is evicted as a whole from several nodes is counted once at the end only, so such
+answers are not proved.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from generator.placement.cluster.snapshot import RunningGang, Snapshot, without_
 from generator.placement.request import EvictionPolicy, PlacementRequest
 
 MAX_EXACT_GANGS = 10
-"""Gangs on one node up to which every choice of them is tried."""
+"""Gangs on one node up to which every combination is tried."""
 
 
 class Victim(NamedTuple):
@@ -26,26 +27,26 @@ class Victim(NamedTuple):
     gang: str
     priority: int
     pods: int
-    """Pods that go, the whole gang where it would fall below its minimum."""
+    """Pods evicted: the whole gang if it would fall below its minimum."""
     request: tuple[tuple[str, int], ...]
-    """What goes free on the node."""
+    """Resources that become free on the node."""
 
 
 @dataclass(frozen=True, eq=False)
 class EvictablePods:
-    """What may be evicted of a snapshot for one request."""
+    """What may be evicted from a snapshot for one request."""
 
     policy: EvictionPolicy
     gangs: Mapping[str, RunningGang]
     victims_by_node: Mapping[int, tuple[Victim, ...]]
-    """By position, in order of gang names."""
+    """By node position, in order of gang names."""
     free_by_node: Mapping[int, Mapping[str, int]]
-    """What those nodes have free without any eviction."""
+    """Free quantities of those nodes before any eviction."""
     priorities: tuple[int, ...]
-    """Of all victims, the highest first."""
+    """Priorities of all victims, the highest first."""
 
     def cheapest_victims(self, at: int, need: Mapping[str, int]) -> tuple[Victim, ...]:
-        """Return the least victims that leave a node enough free; none where it has it already."""
+        """Return the cheapest victims that free enough of a node; empty if enough is free."""
         idle = self.free_by_node.get(at)
         if idle is None:
             return ()
@@ -66,7 +67,7 @@ class EvictablePods:
         return min(fitting, key=self.victim_cost)
 
     def victim_cost(self, victims: Iterable[Victim]) -> tuple[int, ...]:
-        """Return what is compared between victims: fewer pods, or pods of lower priority, first."""
+        """Return the sort key of victims: fewer pods, or pods of lower priority, come first."""
         pods = Counter[int]()
         for victim in victims:
             pods[victim.priority] += victim.pods
@@ -77,7 +78,7 @@ class EvictablePods:
     def _reprieve_victims(
         self, victims: Sequence[Victim], missing: Mapping[str, int]
     ) -> tuple[Victim, ...]:
-        """Return victims of which none could stay: the highest priority stays first."""
+        """Return a minimal set of victims; gangs of the highest priority are spared first."""
         left = list(victims)
         for victim in sorted(victims, key=lambda row: (-row.priority, -row.pods, row.gang)):
             others = [row for row in left if row != victim]
@@ -94,7 +95,7 @@ def _free_enough(victims: Iterable[Victim], missing: Mapping[str, int]) -> bool:
 
 
 def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePods | None:
-    """Return what a request may evict, None where that is nothing; O(running pods)."""
+    """Return what a request may evict; None if nothing; O(running pods)."""
     if request.eviction is EvictionPolicy.NEVER:
         return None
     gangs = {
@@ -139,7 +140,7 @@ def _victims_of_gang(snapshot: Snapshot, gang: RunningGang) -> Iterable[tuple[in
 
 
 def without_evictable(snapshot: Snapshot, evictable: EvictablePods) -> Snapshot:
-    """Return the snapshot with everything evictable gone."""
+    """Return the snapshot without any evictable gang."""
     for gang in evictable.gangs:
         snapshot = without_running(snapshot, gang)
     return snapshot
@@ -151,11 +152,11 @@ class EvictionResult(NamedTuple):
     pairs: frozenset[tuple[str, str]]
     """(gang, node)."""
     pods_by_priority: tuple[int, ...]
-    """Per priority of all that may be evicted, the highest first."""
+    """Per priority of all evictable gangs, the highest first."""
     num_gangs: int
 
     def victim_names(self, evictable: EvictablePods) -> tuple[str, ...]:
-        """Return `gang` where all of it goes, else `gang@node`; sorted."""
+        """Return `gang` if all its pods are evicted, else `gang@node`; sorted."""
         found: list[str] = []
         for gang in sorted({gang for gang, _ in self.pairs}):
             nodes = {node for name, node in self.pairs if name == gang}
@@ -167,7 +168,7 @@ class EvictionResult(NamedTuple):
 def evict_for(
     snapshot: Snapshot, evictable: EvictablePods, needs: Mapping[int, Mapping[str, int]]
 ) -> EvictionResult:
-    """Return who goes when so much is placed per position; gangs below their minimum go whole."""
+    """Return the eviction for these resources per position; gangs below their minimum go whole."""
     nodes: dict[str, set[str]] = {}
     for at, need in needs.items():
         for victim in evictable.cheapest_victims(at, need):

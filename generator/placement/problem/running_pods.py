@@ -1,4 +1,4 @@
-"""Where pods of the gang run already, and what they break by that."""
+"""Find the running pods of a gang, and slices that they make impossible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from generator.placement.request import PlacementRequest
 def find_running_positions(
     snapshot: Snapshot, request: PlacementRequest
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[IndexedPods, ...]]:
-    """Return where pods of the gang run: all of them, those of each group, and with indices."""
+    """Return the positions of the gang's running pods: all, per group, and with their indices."""
     num_groups = len(request.groups)
     nothing: tuple[tuple[()], ...] = ((),) * num_groups
     ignores = PRESETS[request.preset].ignores_running_without_tiers and not request.uses_tiers
@@ -35,7 +35,7 @@ def find_running_positions(
 def find_stray_tier(
     snapshot: Snapshot, request: PlacementRequest, own_of: Sequence[Sequence[int]]
 ) -> str | None:
-    """Return a tier that slices must keep, and that a running pod of the group has no domain of."""
+    """Return a tier that slices require and a running pod of the group has no domain of."""
     levels = snapshot.levels
     for group, own in zip(request.groups, own_of, strict=True):
         for layer in group.slices:

@@ -1,7 +1,7 @@
-"""Slices by index: where some pods of a group run already, which slice each new one belongs to.
+"""Cut the new pods of a group into slices by index, beside its running pods.
 
-Pods have the indices 0, 1, 2 … in their group. New ones have those that no running pod of it has,
-the lowest first. Running pods that tell no index are in no slice.
+Pods have the indices 0, 1, 2 … in their group. New pods take the lowest indices that no running pod
+has. Running pods with unknown index are in no slice.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import NamedTuple
 from generator.placement.groups import SliceLayer
 
 IndexedPods = tuple[tuple[int, int], ...]
-"""(index, position of its node) per running pod of a group that tells its index."""
+"""(index, position of its node) per running pod whose index is known."""
 
 
 class SlicePods(NamedTuple):
-    """The new pods of one slice, cut further by the layers inside."""
+    """The new pods of one slice, cut further by the inner layers."""
 
     size: int
-    """New pods."""
+    """Number of new pods."""
     tier: str | None
-    """Which the slice must keep by index; None: none, or rules on domains say it all."""
+    """Tier that the indexed slice must stay within; None: no tier, or unit rules cover it."""
     running_positions: tuple[int, ...]
     """Positions of the running pods of the slice, sorted."""
     inner_slices: tuple[SlicePods, ...]
-    """Of the layer inside; empty in the last one."""
+    """Slices of the next layer; empty in the last layer."""
 
     @property
     def running_span(self) -> tuple[int, int] | None:
@@ -41,10 +41,10 @@ class SlicePods(NamedTuple):
 def cut_slices(
     layers: Sequence[SliceLayer], ranked: IndexedPods, num_pods: int
 ) -> tuple[SlicePods, ...]:
-    """Cut so many new pods of a group into slices, in the order of their indices.
+    """Cut this many new pods of a group into slices, in order of their indices.
 
-    Layers that are not indexed cut nothing by themselves, but the last one, which cuts the parts
-    that the objective counts. Cost: O(layers × pods).
+    Layers that are not indexed do not cut, except the last one, which cuts the parts that the
+    objective counts. Cost: O(layers × pods).
     """
     taken = {index for index, _ in ranked}
     free = (index for index in count() if index not in taken)
@@ -53,13 +53,13 @@ def cut_slices(
 
 
 def innermost_slices(pieces: Sequence[SlicePods]) -> Iterator[SlicePods]:
-    """Yield the pieces of the last layer in order."""
+    """Yield the slices of the last layer in order."""
     for piece in pieces:
         yield from innermost_slices(piece.inner_slices) if piece.inner_slices else (piece,)
 
 
 def all_slices(pieces: Sequence[SlicePods]) -> Iterator[SlicePods]:
-    """Yield the pieces of every layer, outer ones first."""
+    """Yield the slices of every layer, outer slices first."""
     for piece in pieces:
         yield piece
         yield from all_slices(piece.inner_slices)
@@ -68,7 +68,7 @@ def all_slices(pieces: Sequence[SlicePods]) -> Iterator[SlicePods]:
 def slices_with_positions(
     pieces: Sequence[SlicePods], row: Sequence[int]
 ) -> Iterator[tuple[SlicePods, list[int]]]:
-    """Yield every piece of every layer with the positions of its new pods and its running ones."""
+    """Yield every slice with the positions of its new and its running pods."""
     start = 0
     for piece in pieces:
         inside = row[start : start + piece.size]
@@ -98,7 +98,7 @@ def _cut_layers(
 
 
 def _indices_by_slice(layer: SliceLayer, indices: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """Return (number of the slice, its indices); in order where the layer is not by index."""
+    """Return (number of the slice, its indices); without an index, pods are cut in order."""
     found: dict[int, list[int]] = {}
     for at, index in enumerate(indices):
         found.setdefault((index if layer.is_indexed else at) // layer.size, []).append(index)

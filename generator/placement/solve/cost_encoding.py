@@ -1,8 +1,8 @@
-"""The additive part of a preset's vector as one integer, so that a search adds and compares it.
+"""Encode the additive keys of a preset's objective as one integer, to add and compare costs.
 
-Every key and tier that grows with what is used has a digit, in the order of the preset; digits are
-wide enough never to run over. Keys that the search settles beforehand (pods, strategy, tier of the
-job) have none.
+Every additive key and tier has a digit, in the order of the preset. Digits are wide enough that
+they never overflow. Keys that the search decides beforehand (pods, strategy, tier of the job) have
+no digit.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SINGLE_VALUE_KEYS = frozenset(
         ObjectiveKey.NAMES,
     }
 )
-"""Additive keys of one value."""
+"""Additive keys with one value."""
 
 
 class CostEncoding:
-    """The additive part of a preset's vector, packed: one base-2^b digit per key and tier."""
+    """The additive keys of a preset as one integer: one base-2^b digit per key and tier."""
 
     def __init__(self, problem: Problem, num_pods: int) -> None:
-        """Lay out the digits for a job of so many pods."""
+        """Lay out the digits for a job of this many pods."""
         self._problem = problem
         levels = problem.snapshot.levels
         largest = problem.shapes[problem.scarcest_shape]
@@ -69,7 +69,7 @@ class CostEncoding:
         return self._digits.get((key, tier), 0)
 
     def resources_used(self, counts: tuple[int, ...]) -> Counter[str]:
-        """Return what so many pods per shape use."""
+        """Return the resources that these pods per shape use."""
         need: Counter[str] = Counter()
         for shape, count in zip(self._problem.shapes, counts, strict=True):
             for name, quantity in shape.request.items():
@@ -77,7 +77,7 @@ class CostEncoding:
         return need
 
     def node_cost(self, at: int, counts: tuple[int, ...]) -> int:
-        """Return what pods on a node cost: the slots of the largest shape that they take."""
+        """Return the cost of pods on a node: mainly the slots of the scarcest shape they use."""
         largest = self._problem.shapes[self._problem.scarcest_shape]
         before = int(largest.slots[at])
         if not any(counts):
@@ -101,7 +101,7 @@ class CostEncoding:
         return cost + self._victims_cost(at, counts)
 
     def _victims_cost(self, at: int, counts: tuple[int, ...]) -> int:
-        """Return what those cost who make room for pods on a node."""
+        """Return the cost of the victims that pods on a node require."""
         eviction = self._problem.evictable
         if eviction is None:
             return 0
@@ -117,7 +117,7 @@ class CostEncoding:
         )
 
     def part_cost(self, tier: int, kind: PartType) -> int:
-        """Return what completing a part at a tier costs."""
+        """Return the cost of completing a part at a tier."""
         misses = sum(tier > wish for wish in kind.preferred)
         if kind.members:
             return misses * self._digit_of(ObjectiveKey.PREFERRED_MISSES, 0)
@@ -126,7 +126,7 @@ class CostEncoding:
         ) + misses * self._digit_of(ObjectiveKey.PREFERRED_MISSES, 0)
 
     def unit_cost(self, tier: int, unit: int, pods: Sequence[int]) -> int:
-        """Return what so many pods per shape in a unit cost as such."""
+        """Return the cost of these pods per shape in a unit, apart from what is inside it."""
         num_pods = sum(pods)
         if num_pods == 0 or tier == self._problem.root:
             return 0
@@ -144,7 +144,7 @@ class CostEncoding:
         return cost
 
     def slots_cost(self, tier: int, unit: int) -> int:
-        """Return what the room of a unit costs once pods are in it."""
+        """Return the cost of a unit's slots once it is used."""
         room = int(self._slots_before[tier][unit])
         return room * sum(self._slot_digits(tier))
 
@@ -158,11 +158,11 @@ class CostEncoding:
         return tier == self._problem.root - 1 and self._problem.spares_islands
 
     def cheapest_domain(self, tier: int, units: IntArray) -> tuple[int, int]:
-        """Return the least cost of taking one of some units as the job's domain, and that unit.
+        """Return the lowest cost of using one of some units as the job's domain, and that unit.
 
-        What their room costs counts, what is inside them does not. Among equals the first. Costs
-        are comparable between units of a tier. Cost: O(units) per digit, of which the highest
-        mostly decide.
+        The cost includes the slots of the units, and not what is inside them. Of equal units the
+        first is returned. Costs are comparable between units of a tier. Cost: O(units) per digit;
+        the highest digits usually decide.
         """
         terms = [row for row in self._domain_terms(tier, units) if row[0]]
         left = np.arange(len(units))
@@ -172,9 +172,9 @@ class CostEncoding:
         return sum(digit * int(column[at]) for digit, column in terms), int(units[at])
 
     def _domain_terms(self, tier: int, units: IntArray) -> Iterator[tuple[int, IntArray]]:
-        """Yield what units cost as the job's domain: by digit, the value of each of them.
+        """Yield the cost of units as the job's domain: per digit, the value of each unit.
 
-        The units above it are used too, each once, whatever lies inside.
+        The units around it count as used too, once each, whatever is inside.
         """
         levels, inside = self._problem.snapshot.levels, self._slots_before[tier][units]
         starts = levels.starts[tier][units]
@@ -193,7 +193,7 @@ class CostEncoding:
 
 
 def _tiers_of(problem: Problem, key: ObjectiveKey) -> Iterable[int]:
-    """Return the tiers of a key, in the order in which they are compared; none if not additive."""
+    """Return the tiers of a key in the order of comparison; empty if the key is not additive."""
     root, eviction, weights = problem.root, problem.evictable, problem.node_weights
     several = {
         ObjectiveKey.EXISTING: reversed(range(root)),
@@ -210,7 +210,7 @@ def _tiers_of(problem: Problem, key: ObjectiveKey) -> Iterable[int]:
 
 
 def _digit_width(problem: Problem, num_pods: int) -> int:
-    """Return the width of a digit that holds what pairs, sorted columns and wishes add up to."""
+    """Return the digit width that holds the sums of pairs, sort columns and preferred labels."""
     traffic = (
         sum(abs(weight) for _, _, weight in problem.traffic_pairs)
         * num_pods**2

@@ -1,8 +1,9 @@
-"""How many pods each unit of a domain takes, so that few units are used and little is left in them.
+"""Share the pods of a job among the units of one domain: few units, with few slots left in them.
 
-Exact: pods are shared out among the children of a unit by minimising over all shares, costs being
-vectors packed into integers. Among equals earlier children take more. Where that is more work
-than the budget allows, children are filled fullest first and the answer is not proved.
+Exact: a dynamic program over the children of a unit minimises over all shares. Costs are vectors,
+packed into integers. Of equal shares, the one with more pods in earlier children is chosen. If the
+work exceeds the budget, the children with the most slots are filled first, and the answer is not
+proved.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from generator.placement.solve.bounds import Bounds, NodeBounds
 from generator.placement.solve.budget import Budget, BudgetExhausted
 
 WORD_BITS = 60
-"""Costs of more bits are Python integers in an object array: as exact, and slower."""
+"""Wider costs are Python integers in an object array: equally exact, but slower."""
 OBJECT_SLOWDOWN = 50
-"""How much longer numpy takes over Python integers than over words, measured."""
+"""Slowdown of numpy on Python integers against machine words, measured."""
 MAX_CELLS = 1 << 20
-"""Sums that are looked at together."""
+"""Sums that are compared in one block."""
 ADDITIONS_PER_STEP = 100
-"""Elements that numpy adds and compares in the time of one step of the search."""
+"""Elements that numpy adds and compares in the time of one search step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +45,18 @@ class DomainFill:
 
 
 class FillContext:
-    """What all domains of a tier share: bounds, and how what lies inside is compared."""
+    """The context that all domains of a tier share: bounds, budget and the keys to compare."""
 
     def __init__(
         self, levels: TreeLevels, bounds: Bounds, effort: Budget, *, keys: Collection[ObjectiveKey]
     ) -> None:
-        """Keep the arguments; `keys` are those that are compared."""
+        """Store the arguments; `keys` are the keys that are compared."""
         self.levels, self.bounds, self.budget = levels, bounds, effort
         self.counts_fragmentation = ObjectiveKey.FRAGMENTATION in keys
         self.counts_islands = ObjectiveKey.ISLANDS in keys
 
     def used_and_left(self, tier: int, pods: dict[int, int]) -> tuple[list[int], list[int]]:
-        """Return per tier below one the units that some pods use, and the slots left in them."""
+        """Return, per tier below one, the units that some pods use and the slots left in them."""
         num_pods = sum(pods.values())
         used, left = [len(pods)], [int(self.bounds.slots[0][list(pods)].sum()) - num_pods]
         for inner in range(1, tier):
@@ -77,7 +78,7 @@ def fill_domain(filling: FillContext, tier: int, unit: int, num_pods: int) -> Do
 
 
 def content_key(levels: TreeLevels, slots: IntArray, tier: int, unit: int) -> bytes:
-    """Return all of a unit that decides what lies best in it: its parts and their slots."""
+    """Return all of a unit that decides the best shares inside: its inner units and their slots."""
     start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
     rows = [slots[start:stop].tobytes()]
     for inner in range(1, tier):
@@ -88,7 +89,7 @@ def content_key(levels: TreeLevels, slots: IntArray, tier: int, unit: int) -> by
 
 
 class _DomainTables:
-    """The tables of one domain: per unit the least cost of every number of pods."""
+    """The tables of one domain: per unit the lowest cost of every number of pods."""
 
     def __init__(self, filling: FillContext, tier: int, unit: int, num_pods: int) -> None:
         self._levels, self._bounds = filling.levels, filling.bounds
@@ -117,7 +118,7 @@ class _DomainTables:
         self._classes: dict[tuple[int, int], bytes] = {}
 
     def pods_per_node(self, tier: int, unit: int, num_pods: int) -> dict[int, int]:
-        """Return pods per node of so many pods in a unit; units without any are left out."""
+        """Return pods per node for pods in a unit; nodes without pods are left out."""
         if num_pods == 0:
             return {}
         if tier == 1:
@@ -146,8 +147,9 @@ class _DomainTables:
     def _useful_children(self, tier: int, unit: int, highs: Sequence[int]) -> tuple[list[int], int]:
         """Return the children that may be among the fewest that hold all pods of the job.
 
-        And the least that each of these then holds. What is used least decides first: the fewest
-        children, hence no more than so many that are alike, the first ones.
+        Also return the fewest pods that each of them holds if used. The number of used children is
+        compared first, so the fewest children are used; of equal children, only the first ones
+        matter.
         """
         children = self._levels.children(tier, unit)
         kinds = [self._class_of(tier - 1, child) for child in children]
@@ -156,7 +158,7 @@ class _DomainTables:
         return [children[at] for at in kept], least
 
     def _suffix_costs(self, tier: int, unit: int) -> list[IntArray]:
-        """Return per child the least cost of x pods in it and all later ones."""
+        """Return per child the lowest cost of x pods in it and all later children."""
         kind = self._class_of(tier, unit)
         if kind not in self._sums:
             children = self._levels.children(tier, unit)
@@ -164,14 +166,14 @@ class _DomainTables:
         return self._sums[kind]
 
     def _suffix_costs_of(self, tier: int, units: Sequence[int], least: int) -> list[IntArray]:
-        """Return the same of some units, that hold at least so many pods if they hold any."""
+        """Return the same for these units, which hold at least `least` pods if they hold any."""
         sums: list[IntArray] = [np.zeros(1, dtype=self._dtype)]
         for unit in reversed(units):
             sums.append(self._combine(self._unit_cost(tier, unit), sums[-1], least))
         return sums[::-1]
 
     def _class_of(self, tier: int, unit: int) -> bytes:
-        """Return what units with equal tables have in common."""
+        """Return a key that is equal for units with equal tables."""
         known = self._classes.get((tier, unit))
         if known is None:
             slots = self._bounds.slots[0]
@@ -184,12 +186,12 @@ class _DomainTables:
         return known
 
     def _combine(self, one: IntArray, rest: IntArray, least: int) -> IntArray:
-        """Return the least cost of x pods in two, for every x up to all pods.
+        """Return the lowest cost of x pods in both, for every x up to all pods.
 
         Args:
-            one: the cost of a unit.
-            rest: that of all others.
-            least: pods that the one holds if it holds any.
+            one: the costs of a unit.
+            rest: the costs of all other units.
+            least: fewest pods of the unit if it holds any.
         """
         length = min(len(one) + len(rest) - 1, self._num_pods + 1)
         sums: IntArray = np.full(length, self._infinite_cost, dtype=self._dtype)
@@ -205,7 +207,7 @@ class _DomainTables:
         return np.minimum(sums, self._infinite_cost)
 
     def _unit_cost(self, tier: int, unit: int) -> IntArray:
-        """Return the least cost of x pods in a unit, for every x that it may hold."""
+        """Return the lowest cost of x pods in a unit, for every x that it may hold."""
         kind = self._class_of(tier, unit)
         if kind not in self._costs:
             most = min(int(self._bounds.high[tier][unit]), self._num_pods)
@@ -227,7 +229,7 @@ class _DomainTables:
         return self._costs[kind]
 
     def _nodes_cost(self, unit: int, most: int) -> IntArray:
-        """Return the least cost of x pods on the nodes of a tier-1 unit, its own cost excluded."""
+        """Return the lowest cost of x pods on the nodes of a tier-1 unit, without its own cost."""
         nodes = NodeBounds.build(self._levels.children(1, unit), self._bounds)
         cost: IntArray = np.full(most + 1, self._infinite_cost, dtype=self._dtype)
         fixed = sum(self._node_cost(int(slots)) for slots in nodes.slots[nodes.is_forced])
@@ -242,9 +244,10 @@ class _DomainTables:
         return self._unit_costs[0] + self._slot_costs[0] * slots
 
     def _cover_costs(self, values: IntArray, slots: IntArray, most: int) -> IntArray:
-        """Return the least cost to hold y pods, 0 to `most`.
+        """Return the lowest cost to hold y pods, for y from 0 to `most`.
 
-        Equal nodes are added by halves: some of one, two, four and so on are any number of them.
+        Equal nodes are added in groups of one, two, four and so on: some of these make up any
+        number.
         """
         table = self._empty_table(most)
         for (value, room), num in Counter(
@@ -261,7 +264,7 @@ class _DomainTables:
     def _choices_per_node(
         self, values: IntArray, slots: IntArray, most: int
     ) -> list[NDArray[np.uint8]]:
-        """Return per node, as bits, whether it holds some of y pods in it and all later ones."""
+        """Return per node, as bits per y, whether it is used for y pods in it and later nodes."""
         table, found = self._empty_table(most), list[NDArray[np.uint8]]()
         for value, room in zip(values[::-1].tolist(), slots[::-1].tolist(), strict=True):
             with_it = self._shift(table, value, self._node_cost(room))
@@ -276,7 +279,7 @@ class _DomainTables:
         return table
 
     def _shift(self, table: IntArray, num_pods: int, cost: int) -> IntArray:
-        """Return the cost to hold y pods if nodes that hold so many of them are used as well."""
+        """Return the cost to hold y pods if nodes for `num_pods` of them are added."""
         self._budget.spend(1 + len(table) // self._cells_per_step)
         found = np.full_like(table, cost)
         found[0] = self._infinite_cost
@@ -284,7 +287,7 @@ class _DomainTables:
         return found
 
     def _pods_per_leaf_node(self, unit: int, num_pods: int) -> dict[int, int]:
-        """Return pods per node of a tier-1 unit: forced nodes first, then the fewest others."""
+        """Return pods per node of a tier-1 unit: required nodes first, then the fewest others."""
         span, high = self._levels.children(1, unit), self._bounds.high[0]
         if self._bounds.low[0] is None and high is self._bounds.slots[0]:
             self._budget.spend(1)
@@ -307,7 +310,7 @@ class _DomainTables:
         return {at: count for at, count in pods.items() if count}
 
     def _choose_nodes(self, nodes: NodeBounds, num_pods: int) -> IntArray:
-        """Return the indices of further nodes that hold so many pods at the least cost."""
+        """Return the indices of further nodes that hold the pods at the lowest cost."""
         free = np.flatnonzero(~nodes.is_forced)
         values, slots = nodes.high[free], nodes.slots[free]
         if is_constant(values) and is_constant(slots):
@@ -332,10 +335,10 @@ class _DomainTables:
 
 
 def _min_plus_convolution(one: IntArray, rest: IntArray, never: int) -> IntArray:
-    """Return the least `one[x] + rest[y - x]` for every y.
+    """Return the minimum of `one[x] + rest[y - x]` for every y.
 
-    Row x of an array holds `one[x] + rest`, and then a cell that is none: read as rows that are one
-    cell shorter, each row is moved x cells to the right.
+    Row x of an array holds `one[x] + rest`, followed by one empty cell. Read as rows that are one
+    cell shorter, each row is shifted x cells to the right.
     """
     best: IntArray = np.full(len(one) + len(rest) - 1, never, dtype=one.dtype)
     num_rows = max(MAX_CELLS // len(best), 1)
@@ -351,12 +354,12 @@ def _min_plus_convolution(one: IntArray, rest: IntArray, never: int) -> IntArray
 
 
 def is_constant(values: IntArray) -> bool:
-    """Return whether there are values, and all the same."""
+    """Return whether there are values, and all are equal."""
     return bool(len(values)) and bool((values == values[0]).all())
 
 
 def _fill_nodes(pods: dict[int, int], nodes: IntArray, highs: IntArray, num_pods: int) -> int:
-    """Fill nodes in order; return the pods left over."""
+    """Fill nodes in order; return the pods that are left over."""
     for at, high in zip(nodes.tolist(), highs.tolist(), strict=True):
         more = min(high - pods[at], num_pods)
         pods[at] += more
@@ -365,7 +368,7 @@ def _fill_nodes(pods: dict[int, int], nodes: IntArray, highs: IntArray, num_pods
 
 
 def _fullest_first(filling: FillContext, tier: int, unit: int, num_pods: int) -> dict[int, int]:
-    """Return pods per node: least first, then the fullest children, the last one a tight fit."""
+    """Return pods per node: minimums, then children with most slots, the last a tight fit."""
     if tier == 0:
         return {unit: num_pods} if num_pods else {}
     span = filling.levels.children(tier, unit)

@@ -1,7 +1,7 @@
-"""A good placement where the exact search would take too long: one part after the other.
+"""A greedy finder for problems that the exact search cannot solve in time: one part at a time.
 
-Largest parts with the tightest bounds first, each into the fullest unit of the lowest tier that
-holds it. Never proved; every rule is checked before it is handed out.
+The largest parts with the lowest tiers come first, each into the tightest unit of the lowest tier
+that holds it. The result is never proved; every rule is checked before it is returned.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from generator.placement.problem.problem import Problem
 from generator.placement.solve.part_placement import PartPlacement
 
 MAX_DOMAINS_TRIED = 8
-"""Domains tried per tier, the fullest first."""
+"""Domains tried per tier, those with the fewest slots first."""
 
 
 class GreedyFinder:
-    """Finds some placement of one choice of pods per group."""
+    """Finds a placement for one choice of pods per group."""
 
     def __init__(self, problem: Problem, parts: Sequence[RequestPart]) -> None:
-        """Take the parts of the job, those of sets inside their set."""
+        """Store the parts of the job; inner parts are inside their set."""
         self._problem = problem
         self._parts = _hardest_first(parts)
 
@@ -53,7 +53,7 @@ def _hardest_first(parts: Sequence[RequestPart]) -> list[RequestPart]:
 
 
 class _GreedyDomain:
-    """What is left of one domain while parts are put into it."""
+    """The free slots of one domain while parts are placed in it."""
 
     def __init__(self, problem: Problem, tier: int, unit: int) -> None:
         levels = problem.snapshot.levels
@@ -67,7 +67,7 @@ class _GreedyDomain:
     def place_job(
         self, parts: Sequence[RequestPart], tier: int, unit: int
     ) -> list[PlacedPart] | None:
-        """Put all parts of the job into a unit: those first that go on with what is begun."""
+        """Place all parts of the job in a unit; groups with begun slices come first."""
         placed: list[PlacedPart] = []
         groups = {part.group for part in parts if part.group >= 0}
         for group in sorted(groups):
@@ -86,7 +86,7 @@ class _GreedyDomain:
     def _complete_partial_slices(
         self, layer: PartialSlices, parts: list[RequestPart], tier: int, unit: int
     ) -> list[PlacedPart] | None:
-        """Put the pods of a group beside those that run, and cut them into parts in tree order."""
+        """Place a group's pods beside its running ones, and cut them into parts in tree order."""
         first, starts = self._unit_starts(layer.tier, tier, unit)
         stops = np.append(starts[1:], self._stop - self._start)
         kind = parts[0].part_type
@@ -113,7 +113,7 @@ class _GreedyDomain:
     def place_parts(
         self, parts: Sequence[RequestPart], tier: int, unit: int
     ) -> list[PlacedPart] | None:
-        """Put parts into a unit, None where one of them finds no room."""
+        """Place parts in a unit; None if one of them does not fit."""
         placed: list[PlacedPart] = []
         for part in parts:
             found = (
@@ -127,7 +127,7 @@ class _GreedyDomain:
         return placed
 
     def _place_set(self, part: RequestPart, tier: int, unit: int) -> PlacedPart | None:
-        """Put a set into the fullest unit of the lowest tier that holds all of it."""
+        """Place a set in the tightest unit of the lowest tier that holds all of it."""
         members = _hardest_first(part.members)
         stop = int(self._levels.stops[tier][unit]) - self._start
         for at in range(min(part.part_type.max_tier, tier) + 1):
@@ -157,7 +157,7 @@ class _GreedyDomain:
         return fits
 
     def _place_part(self, part: RequestPart, tier: int, unit: int) -> PlacedPart | None:
-        """Put a part into the fullest unit of the lowest tier that holds it."""
+        """Place a part in the tightest unit of the lowest tier that holds it."""
         kind = part.part_type
         stop = int(self._levels.stops[tier][unit]) - self._start
         slots = self._slots(kind.shape)[:stop]
@@ -173,7 +173,7 @@ class _GreedyDomain:
         return None
 
     def _fullest_first(self, slots: IntArray, start: int, stop: int) -> IntArray:
-        """Return the nodes of a range, those of the fullest units of every tier together."""
+        """Return the nodes of a range, grouped by unit, units with more slots first per tier."""
         keys = []
         for unit_of in self._levels.unit_of_node:
             units = unit_of[self._start + start : self._start + stop]

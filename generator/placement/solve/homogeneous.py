@@ -1,11 +1,11 @@
-"""Exact placement of homogeneous jobs by counting: one shape, equal parts, nothing of it running.
+"""Exact placement of homogeneous jobs by counting: one shape, equal parts, no running pods.
 
-Where K parts of s pods meet a unit with `slots` free, `slots // s` of them can lie inside, and
-sums of that over a tier tell how many parts can be that close: no search is needed for
-feasibility, tiers and histogram (`Counts`). The histogram is best exactly when every unit of the
-tiers below the worst part holds all the whole parts it can, which bounds the pods of each unit from
-below; `filling` then minimises what is left. Cost: O(tiers² × units) on arrays, no loop over
-nodes but those of the domains tried.
+If K parts of s pods are placed in a unit with `slots` free, `slots // s` of them fit inside. Sums
+of that over a tier give how many parts can be that close, so feasibility, tiers and histogram need
+no search. The histogram is best exactly if every unit of the tiers below the worst part holds all
+whole parts that it can, which bounds the pods of each unit from below. `domain_dp` then minimises
+the slots left. Cost: O(tiers² × units) on arrays; the only loops over nodes are those of the
+domains tried.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from generator.placement.solve.domain_dp import DomainFill, FillContext, content
 from generator.placement.solve.part_placement import PartPlacement
 
 SortColumn = Callable[[IntArray], IntArray]
-"""Returns what some units of one tier are compared by."""
+"""Returns the values by which some units of one tier are compared."""
 
 
 def is_homogeneous(problem: Problem, kinds: Collection[PartType]) -> bool:
-    """Return whether counting decides a problem exactly."""
+    """Return whether counting solves a problem exactly."""
     bounds = (
         problem.running_positions,
         problem.unit_rules,
@@ -57,10 +57,10 @@ def is_homogeneous(problem: Problem, kinds: Collection[PartType]) -> bool:
 
 
 class HomogeneousFinder:
-    """The counts of one homogeneous job, and the choice among domains."""
+    """Counts the parts of one homogeneous job per unit, and chooses among domains."""
 
     def __init__(self, problem: Problem, kind: PartType, wanted: int, effort: Budget) -> None:
-        """Take so many parts of a type; nothing is counted yet."""
+        """Store the number of parts and their type; nothing is counted yet."""
         self._problem, self._part_type, self._num_parts, self._budget = (
             problem,
             kind,
@@ -98,7 +98,7 @@ class HomogeneousFinder:
     def _num_parts_within(
         self, inner: int, tier: int, units: IntArray | slice = slice(None)
     ) -> IntArray:
-        """Return how many parts can each lie in one unit of an inner tier, per unit of a tier."""
+        """Return per unit of a tier how many parts fit, each inside one unit of an inner tier."""
         if inner == tier:
             return self._shape.slots_by_tier[tier][units] // self._part_type.size
         first = np.searchsorted(self._levels.starts[inner], self._levels.starts[tier])
@@ -106,7 +106,7 @@ class HomogeneousFinder:
         return np.asarray(np.add.reduceat(whole, first)[units])
 
     def _units_with_best_histogram(self, tier: int, units: IntArray) -> IntArray:
-        """Keep the units with the best histogram: most parts near, widest tier first."""
+        """Return the units with the best histogram: most parts close, widest tier first."""
         for inner in reversed(range(self._floor, tier)):
             if len(units) == 1 or not self._has_whole_part(inner):
                 break
@@ -124,7 +124,7 @@ class HomogeneousFinder:
         )
 
     def _build_bounds(self, worst: int, tier: int) -> Bounds:
-        """Return least and most pods per unit, such that the histogram is the best one."""
+        """Return the fewest and most pods per unit under which the histogram is the best one."""
         size, rooms = self._part_type.size, self._shape.slots_by_tier
         lows: list[IntArray | None] = []
         highs: list[IntArray] = []
@@ -136,9 +136,9 @@ class HomogeneousFinder:
         return Bounds(tuple(lows), tuple(highs), rooms, worst, size)
 
     def _find_best_fill(self, tier: int, units: IntArray, filling: FillContext) -> DomainFill:
-        """Return the best filling, trying units in the order of a bound on their vector.
+        """Return the best fill; units are tried in the order of a lower bound on their vector.
 
-        Of units that are alike inside only the first is filled.
+        Of units with equal contents only the first is filled.
         """
         rivals = sort_lazily(
             self._sort_columns(tier, self._inner_lower_bounds(tier, filling.bounds)), units
@@ -167,7 +167,7 @@ class HomogeneousFinder:
         )
 
     def _fill_vector(self, tier: int, unit: int, used: list[int], left: list[int]) -> list[int]:
-        """Return what the preset compares of a unit of which so much is used and left inside."""
+        """Return the values that the preset compares, given the used units and slots left."""
         levels, rooms = self._levels, self._shape.slots_by_tier
         start = levels.starts[tier][unit]
         around = [int(rooms[at][levels.unit_of_node[at][start]]) for at in range(tier, levels.root)]
@@ -186,7 +186,7 @@ class HomogeneousFinder:
     def _inner_lower_bounds(
         self, tier: int, bounds: Bounds
     ) -> dict[ObjectiveKey, list[SortColumn]]:
-        """Return what nothing inside a unit of a tier can be below."""
+        """Return lower bounds on the values inside the units of a tier."""
         inner = reversed(range(tier))
         return {
             ObjectiveKey.DOMAINS: [
@@ -196,7 +196,7 @@ class HomogeneousFinder:
         }
 
     def _content_key(self, tier: int, unit: int) -> bytes:
-        """Return what units have in common of which pods use as much, and leave as much, inside."""
+        """Return a key that is equal for units in which pods use and leave the same."""
         leaves = self._shape.unit_index(self._levels, LEAF_TIER) if tier == LEAF_TIER + 1 else None
         if leaves is None:
             return content_key(self._levels, self._shape.slots, tier, unit)
@@ -206,7 +206,7 @@ class HomogeneousFinder:
     def _sort_columns(
         self, tier: int, inside: Mapping[ObjectiveKey, list[SortColumn]]
     ) -> list[SortColumn]:
-        """Return what the preset compares among units of a tier with one histogram.
+        """Return the columns by which the preset compares units of a tier with equal histograms.
 
         `inside` holds the columns of domains and fragmentation below the tier.
         """
@@ -229,7 +229,7 @@ class HomogeneousFinder:
         ]
 
     def _min_units(self, bounds: Bounds, inner: int, tier: int, units: IntArray) -> IntArray:
-        """Return the fewest units of an inner tier that can be used in units of a tier."""
+        """Return the fewest units of an inner tier that must be used in units of a tier."""
         if inner < bounds.worst_tier:
             covering = self._shape.min_cover(self._levels, inner, tier)
         else:
@@ -248,16 +248,17 @@ class HomogeneousFinder:
 
 
 class _RankedFill(NamedTuple):
-    """A filled unit, and the numbers that it is compared by."""
+    """A filled unit, and the values by which it is compared."""
 
     vector: list[int]
     fill: DomainFill
 
 
 def sort_lazily(columns: Sequence[SortColumn], units: IntArray) -> Iterator[tuple[int, list[int]]]:
-    """Yield units by their columns, compared left to right, with the values that told them apart.
+    """Yield units sorted by columns, with the values of the columns that were needed.
 
-    A column is worked out only for units that tie on all before it. Cost: O(units) for the first.
+    A column is computed only for units that are equal in all columns before it. Cost: O(units) for
+    the first.
     """
     if len(units) == 1 or not columns:
         yield from ((unit, []) for unit in units.tolist())

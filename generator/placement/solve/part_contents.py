@@ -1,4 +1,4 @@
-"""What parts hold, in the counts of the search: parts in sets, and pods of every shape."""
+"""The contents of parts, in the counts of the search: inner parts, and pods per shape."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from generator.placement.problem.parts import PartType
 
 
 class PartContents:
-    """The parts of one job by type; inner types come before those that hold them."""
+    """The parts of one job by type; inner types come before the types that contain them."""
 
     def __init__(self, types: Sequence[PartType], wanted: Sequence[int], num_shapes: int) -> None:
-        """Count what each type holds.
+        """Count the contents of each type.
 
         Args:
-            types: all of them, inner ones first.
-            wanted: how many parts of each stand outside sets.
-            num_shapes: length of counts per shape.
+            types: all part types, inner types first.
+            wanted: number of parts of each type outside sets.
+            num_shapes: number of pod shapes.
         """
         self._types, self._wanted = types, wanted
         index = {kind: at for at, kind in enumerate(types)}
@@ -34,7 +34,7 @@ class PartContents:
         self.job_pods = self.pods_per_shape(tuple(wanted), (0,) * num_shapes)
 
     def pods_per_shape(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
-        """Return the pods per shape in complete parts and beside them; counted once each."""
+        """Return the pods per shape in complete parts and loose; cached."""
         known = self._known_counts.get((done, loose))
         if known is None:
             known = self._known_counts[done, loose] = self._count_pods(done, loose)
@@ -48,10 +48,10 @@ class PartContents:
         return total
 
     def max_above(self, done: Sequence[int], above: int) -> tuple[list[int], list[int]]:
-        """Return most parts per type, and most loose pods per shape, that may go above a tier.
+        """Return the most parts per type and loose pods per shape that may leave a unit upwards.
 
-        Parts go up as long as a set that may lie there, or the job itself, waits for them; pods as
-        long as a part does.
+        Parts are passed up to `above` and higher while a set that may lie there, or the job, still
+        needs them; pods while a part needs them.
         """
         missing = [want - have for want, have in zip(self._wanted, done, strict=True)]
         most = list(self._wanted)
@@ -69,7 +69,7 @@ class PartContents:
     def max_completable(
         self, index: int, lacks: int, done: Sequence[int], loose: Sequence[int]
     ) -> int:
-        """Return how many of the parts of a type that the job lacks can be completed."""
+        """Return how many of the missing parts of a type can be completed."""
         kind = self._types[index]
         if kind.shape >= 0:
             return min(lacks, loose[kind.shape] // kind.size)
@@ -78,7 +78,7 @@ class PartContents:
     def complete_parts(
         self, index: int, many: int, done: tuple[int, ...], loose: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return what there is once so many parts of a type are complete."""
+        """Return the parts and loose pods after this many parts of a type are completed."""
         parts, pods = list(done), list(loose)
         parts[index] += many
         for inner, each in self._members[index]:

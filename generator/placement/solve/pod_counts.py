@@ -1,4 +1,4 @@
-"""How many pods of each group are tried: all choices that minimums, room and slices allow."""
+"""The numbers of pods per group to try: all that minimums, capacity and slices allow."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from generator.placement.solve.budget import Budget
 
 
 def pod_count_choices(problem: Problem, effort: Budget) -> Iterator[tuple[int, ...]]:
-    """Yield pods per group, most pods in all first; groups that may stay away take part or not.
+    """Yield pods per group, most pods in total first; optional groups take part or are left out.
 
-    Cost: a step for each total that whole slices cannot make up, and for each set of groups left
-    out. Raises EffortSpent when the budget ends.
+    Cost: one step for each total that whole slices cannot make up, and for each set of groups left
+    out. Raises BudgetExhausted when the budget ends.
     """
     if problem.stray_tier is not None:
         return
@@ -36,7 +36,7 @@ def pod_count_choices(problem: Problem, effort: Budget) -> Iterator[tuple[int, .
 
 
 def min_total_pods(problem: Problem) -> int:
-    """Return how many pods must be placed at least."""
+    """Return the minimum number of pods of the whole gang."""
     needed = sum(group.least for group in problem.request.groups if not group.is_optional)
     return max(problem.request.least, needed)
 
@@ -49,7 +49,7 @@ def highest_job_tier(problem: Problem) -> int:
 def _ranges_per_subset(
     problem: Problem, rows: Sequence[range], optional: Sequence[int], effort: Budget
 ) -> Iterator[list[range]]:
-    """Yield what groups may have for every choice of optional ones that stay, most first."""
+    """Yield the ranges per group for each subset of optional groups, largest subset first."""
     for num_away in range(len(optional) + 1):
         for away in combinations(reversed(optional), num_away):
             if optional:
@@ -61,7 +61,7 @@ def _ranges_per_subset(
 
 
 def _is_complete(problem: Problem, away: frozenset[int]) -> bool:
-    """Return whether every set that must be complete is, when these groups stay away."""
+    """Return whether every required set is complete without these groups."""
     request = problem.request
     complete: list[bool] = []
     for row in request.sets:
@@ -72,7 +72,7 @@ def _is_complete(problem: Problem, away: frozenset[int]) -> bool:
 
 
 def _count_range(problem: Problem, at: int) -> range:
-    """Return how many pods a group may have: whole slices, unless it only grows."""
+    """Return the allowed numbers of pods of a group: whole slices, unless the gang only grows."""
     group = problem.request.groups[at]
     most, step = (
         min(group.count, _max_domain_slots(problem, problem.shape_of[at])),
@@ -93,9 +93,9 @@ def _min_pods_in_slices(group: GangGroup) -> int:
 
 
 def _split_total(total: int, allowed: Sequence[range], effort: Budget) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to share a total among groups, the first ones getting most first.
+    """Yield all ways to split a total among groups, first groups with most pods first.
 
-    Cost: a step for each group at which a total that whole slices cannot make up ends.
+    Cost: one step for each group at which a total that whole slices cannot make up ends.
     """
     first, *others = allowed
     if not others:
@@ -112,5 +112,5 @@ def _split_total(total: int, allowed: Sequence[range], effort: Budget) -> Iterat
 
 
 def _max_domain_slots(problem: Problem, shape: int) -> int:
-    """Return the most pods of a shape that one domain of the widest tier holds."""
+    """Return the most pods of a shape that one domain of the widest allowed tier holds."""
     return problem.shapes[shape].max_slots[highest_job_tier(problem)]

@@ -1,8 +1,8 @@
-"""The best placement of a problem: pods placed, then strategies, then tiers, then domains.
+"""Find the best placement of a problem: most pods, then best strategy, tier and domain.
 
-Outer keys are tried in order and the first that can hold wins; within one tier the candidates'
-domains are compared by the preset. Homogeneous jobs are counted (`counting`), all others searched
-(`search`).
+Outer keys are tried in order, and the first feasible choice wins. Within one tier, the preset
+compares the candidate domains. Homogeneous jobs are counted (`homogeneous`); all others are
+searched (`tree_search`).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from generator.placement.solve.pod_counts import pod_count_choices
 from generator.placement.solve.tree_search import TreeSearch
 
 CHOICE_STEPS = 500
-"""What setting up one choice of pods per group, or one more strategy of it, costs."""
+"""Cost of preparing one choice of pods per group, or one more strategy for it."""
 NO_UNITS: IntArray = np.empty(0, dtype=np.int64)
 NODES_PER_STEP = 100
-"""Nodes that arrays are compared over in the time of one step of the search."""
+"""Nodes over which arrays are compared in the time of one search step."""
 
 
 class Finder(Protocol):
-    """Finds the best of several units; what it learns at one tier serves at the next."""
+    """Finds the best of several units; work for one tier is reused at the next."""
 
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return the best placement whose domain is one of these units of a tier."""
@@ -45,10 +45,10 @@ MakeFinder = Callable[[Problem, list[RequestPart]], Finder]
 
 
 def solve(problem: Problem, effort: Budget) -> PlacementCandidate | None:
-    """Return the best placement, None where there is none.
+    """Return the best placement; None if there is none.
 
     Raises:
-        EffortSpent: the budget ended first.
+        BudgetExhausted: the budget ended first.
     """
     best = None
     for better in _improvements(problem, partial(_make_finder, budget=effort), effort):
@@ -57,9 +57,9 @@ def solve(problem: Problem, effort: Budget) -> PlacementCandidate | None:
 
 
 def solve_greedily(problem: Problem, effort: Budget) -> PlacementCandidate | None:
-    """Return some placement that keeps all rules, None where none was found; never proved.
+    """Return a placement that satisfies all rules, or None if none is found; never proved.
 
-    One choice of pods per group is tried even where the budget is spent already.
+    One choice of pods per group is tried even if the budget has already ended.
     """
     best = None
     with suppress(BudgetExhausted):
@@ -71,10 +71,10 @@ def solve_greedily(problem: Problem, effort: Budget) -> PlacementCandidate | Non
 def _improvements(
     problem: Problem, make: MakeFinder, effort: Budget
 ) -> Iterator[PlacementCandidate]:
-    """Yield placements, each better than the one before, the last one being the best.
+    """Yield placements, each better than the one before; the last one is the best.
 
     Raises:
-        EffortSpent: the budget ended first.
+        BudgetExhausted: the budget ended first.
     """
     best: PlacementCandidate | None = None
     total = 0
@@ -98,10 +98,10 @@ def _objective_vector(problem: Problem, solution: PlacementCandidate) -> tuple[i
 def _solve_counts(
     problem: Problem, counts: tuple[int, ...], *, make_finder: MakeFinder, budget: Budget
 ) -> PlacementCandidate | None:
-    """Return the best placement of so many pods per group.
+    """Return the best placement of these pods per group.
 
-    Strategies and tiers are tried from the best on, and the first that holds wins, unless the
-    preset compares something else before them.
+    Strategies and tiers are tried from the best on, and the first feasible one wins, unless the
+    preset compares another key before them.
     """
     best: PlacementCandidate | None = None
     for strategy, (job_cap, part_cap) in enumerate(problem.strategies):
@@ -126,7 +126,7 @@ def _solve_counts(
 
 
 def candidate_units(problem: Problem, counts: tuple[int, ...], tier: int) -> IntArray:
-    """Return the units of a tier with room for the pods of every shape and all running ones."""
+    """Return the units of a tier that hold the pods of every shape and all running pods."""
     needs = [0] * len(problem.shapes)
     for count, at in zip(counts, problem.shape_of, strict=True):
         needs[at] += count

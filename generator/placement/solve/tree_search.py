@@ -1,9 +1,9 @@
-"""Exact search over the tree for any mix of groups, under an effort budget.
+"""Exact search over the tree for any mix of groups, within a step budget.
 
-Bottom-up over units: a table maps a *state* of a unit, namely how many parts of each type are
-complete in it and how many pods of each shape wait for their part to be completed further up, to
-the least cost. Costs are additive, so a lexicographic vector packed into one integer is
-minimised exactly. Tables are built only below units that may hold the job.
+Bottom-up over units, a table maps each *state* of a unit to its lowest cost. A state is how many
+parts of each type are complete in the unit, and how many pods of each shape wait for their part to
+be completed further up. Costs are additive, so a lexicographic vector that is packed into one
+integer is minimised exactly. Tables are built only below units that may hold the job.
 """
 
 from __future__ import annotations
@@ -37,46 +37,46 @@ from generator.placement.solve.state_encoding import StateEncoding, UnitState
 
 
 class TableEntry(NamedTuple):
-    """How a state of a unit is reached at the least cost."""
+    """How a state of a unit is reached at the lowest cost."""
 
     cost: int
     sum_state: UnitState
-    """Sum of the children, or the pods of the node."""
+    """Sum of the states of the children, or the pods of the node."""
     num_completed: tuple[int, ...]
-    """Parts per type completed in this very unit."""
+    """Parts per type that are completed at this unit."""
 
 
 StateRank = tuple[int, tuple[int, ...]]
-"""Pods in a state, and its parts: what decides between sums that cost the same."""
+"""(pods in a state, its parts): decides between sums of equal cost."""
 FoldTable = dict[int, tuple[int, int, int, StateRank]]
-"""Sum so far -> (cost, sum before, the child's state, its rank); states are packed."""
+"""Sum so far -> (cost, sum before, state of the child, its rank); states are encoded."""
 
 
 @dataclass
 class _UnitTable:
-    """What units that are alike may contribute."""
+    """The possible contributions of all units of one class."""
 
     unit: int
-    """The one whose children were added."""
+    """The unit whose children were added."""
     entries: dict[UnitState, TableEntry]
     folds: list[FoldTable] = field(default_factory=list)
     """Per child, the last one first."""
     children: list[int] = field(default_factory=list)
-    """Their numbers among the children of the unit."""
+    """Offsets of the added children among the children of the unit."""
     packed: list[tuple[int, int, StateRank]] = field(default_factory=list)
-    """The entries as (state, cost, rank)."""
+    """The entries as (encoded state, cost, rank)."""
 
 
 class TreeSearch:
-    """Tables of one problem for one choice of pods per group and one bound on parts."""
+    """The tables of one problem, for one choice of pods per group and one bound on parts."""
 
     def __init__(self, problem: Problem, parts: Sequence[RequestPart], effort: Budget) -> None:
-        """Prepare; nothing is computed yet.
+        """Prepare the encodings; no table is built yet.
 
         Args:
-            problem: what is asked for.
-            parts: all of the job, those of sets inside their set.
-            effort: budget, shared with other searches of the same query.
+            problem: the request and the cluster.
+            parts: all parts of the job; inner parts are inside their set.
+            effort: the budget, shared with other searches of the same query.
         """
         self._problem, self._budget = problem, effort
         counted = Counter(part.part_type for part in parts)
@@ -106,10 +106,10 @@ class TreeSearch:
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return the best placement whose domain is one of these units of a tier.
 
-        Where the budget ends it is the best in the units that were looked at.
+        If the budget ends, it is the best in the units searched so far.
 
         Raises:
-            EffortSpent: the budget ended before any placement was found.
+            BudgetExhausted: the budget ended before any placement was found.
         """
         if not self._may_lie_in_one(tier):
             return None
@@ -132,14 +132,14 @@ class TreeSearch:
         return PartPlacement(parts, is_proved)
 
     def _group_by_class(self, tier: int, units: IntArray) -> list[IntArray]:
-        """Return units in order as those of each kind, by the first of them."""
+        """Return the units grouped by class, ordered by the first unit of each class."""
         kinds = self._equivalence.classes_by_content(tier, units)
         order = kinds.argsort(kind="stable")
         cuts = np.flatnonzero(np.diff(kinds[order])) + 1
         return sorted(np.split(units[order], cuts), key=itemgetter(0))
 
     def _best_goal(self, tier: int, unit: int) -> tuple[int, UnitState] | None:
-        """Return the least cost of the whole job inside a unit, and its state."""
+        """Return the lowest cost of the whole job inside a unit, and its state."""
         of_room = self._cost_encoding.slots_cost(tier, unit)
         found = [
             (entry.cost - of_room, state)
@@ -149,7 +149,7 @@ class TreeSearch:
         return min(found, default=None)
 
     def _may_lie_in_one(self, tier: int) -> bool:
-        """Return whether rules of higher tiers let all pods lie in one unit of this tier."""
+        """Return whether rules of higher tiers allow all pods in one unit of this tier."""
         problem = self._problem
         return all(most > 0 for at, most in problem.domain_limits if at > tier) and all(
             self._satisfies_rule(
@@ -160,19 +160,19 @@ class TreeSearch:
         )
 
     def _satisfies_rule(self, rule: UnitRule, own: int, pods: Sequence[int]) -> bool:
-        """Return whether so many pods per shape, beside own ones, keep a rule in one unit."""
+        """Return whether these pods per shape, with running pods, satisfy a rule in one unit."""
         held = own + pods[self._problem.shape_of[rule.group]]
         return held % rule.multiple == 0 and held <= (rule.max_pods or held)
 
     def _table(self, tier: int, unit: int) -> _UnitTable:
-        """Return what a unit may contribute, by the table of the first one of its kind."""
+        """Return the possible contributions of a unit, from the table of its class."""
         kind = self._equivalence.class_of(tier, unit)
         if kind not in self._tables:
             self._tables[kind] = self._build_table(tier, unit)
         return self._tables[kind]
 
     def _own_table(self, tier: int, unit: int) -> _UnitTable:
-        """Return the table of a unit with its own children, in their order."""
+        """Return a table that was built from this unit's own children, in order."""
         table = self._table(tier, unit)
         if tier == 0 or table.unit == unit:
             return table
@@ -213,10 +213,10 @@ class TreeSearch:
     def _fold_child(
         self, sums: dict[int, int], below: list[tuple[int, int, StateRank]], effort: Budget
     ) -> FoldTable:
-        """Return every sum of a state so far and one of a child, at the least cost.
+        """Return every sum of a state so far and a child's state, at the lowest cost.
 
-        Among equals the one with most in the child added last wins. Children are added last first,
-        so that the first ones are filled.
+        Of sums of equal cost, the one with most pods in the child added last wins. Children are
+        added in reverse order, so that the first ones are filled.
         """
         fold: FoldTable = {}
         packing = self._state_encoding
@@ -234,7 +234,7 @@ class TreeSearch:
         return fold
 
     def _max_above(self, done: tuple[int, ...], above: int) -> tuple[list[int], list[int]]:
-        """Return most parts per type, and most loose pods per shape, that may go above a tier."""
+        """Return the most parts per type, and loose pods per shape, that may go above a tier."""
         if (done, above) not in self._max_above_cache:
             self._max_above_cache[done, above] = self._contents.max_above(done, above)
         return self._max_above_cache[done, above]
@@ -249,7 +249,7 @@ class TreeSearch:
         return _UnitTable(at, self._close_states(0, at, sums))
 
     def _pods_that_fit(self, at: int) -> Iterator[tuple[int, ...]]:
-        """Yield pods per shape that fit a node together."""
+        """Yield the pods per shape that fit a node together."""
         problem, free = self._problem, self._problem.snapshot.free[:, at]
         most = [
             min(int(shape.slots[at]), pods)
@@ -259,7 +259,7 @@ class TreeSearch:
             self._budget.spend(1)
             need = self._cost_encoding.resources_used(counts)
             if len(counts) == 1 or all(
-                not need[name] or need[name] <= free[row]  # overfull nodes hold no pods, at least
+                not need[name] or need[name] <= free[row]  # free may be below 0
                 for row, name in enumerate(problem.snapshot.resources)
             ):
                 yield counts
@@ -267,7 +267,7 @@ class TreeSearch:
     def _close_states(
         self, tier: int, unit: int, sums: dict[UnitState, int]
     ) -> dict[UnitState, TableEntry]:
-        """Complete parts in a unit, and keep the states that its tier allows."""
+        """Complete parts in a unit, and return the states that the rules of its tier allow."""
         rows = {
             state: TableEntry(cost, state, self._empty_state.complete_parts)
             for state, cost in sums.items()
@@ -310,7 +310,7 @@ class TreeSearch:
         return found
 
     def _apply_rules(self, tier: int, unit: int, state: UnitState) -> UnitState | None:
-        """Return the state with the unit counted as used; None where a rule forbids it."""
+        """Return the state with the unit counted as used; None if a rule forbids it."""
         parts, room = self._max_above(state.complete_parts, above=tier + 1)
         if any(map(gt, state.loose_pods, room)) or any(map(gt, state.complete_parts, parts)):
             return None
@@ -351,7 +351,7 @@ class TreeSearch:
     def _rebuild(
         self, tier: int, unit: int, state: UnitState
     ) -> tuple[list[PlacedPart], list[list[int]]]:
-        """Return the parts complete in a unit, and positions of loose pods per shape in order."""
+        """Return the parts completed in a unit, and the loose positions per shape, in order."""
         table, levels = self._own_table(tier, unit), self._problem.snapshot.levels
         entry = table.entries[state]
         parts: list[PlacedPart] = []
@@ -374,7 +374,7 @@ class TreeSearch:
 
 
 def _make_part(kind: PartType, parts: list[PlacedPart], loose: list[list[int]]) -> PlacedPart:
-    """Make a part of the first loose pods of its shape, or of the first parts of its types."""
+    """Build a part from the first loose pods of its shape, or the first parts of its types."""
     if not kind.members:
         nodes = loose[kind.shape][: kind.size]
         del loose[kind.shape][: kind.size]

@@ -50,14 +50,14 @@ def test_it_takes_a_tier_by_its_integer() -> None:
         pytest.param(
             {"groups": workers(2, min=3)},
             "groups[0].min",
-            "expected at most the count 2, got 3",
+            "expected at most 2, the count, got 3",
             id="a minimum above the count",
         ),
         pytest.param({"min": 3}, "min", "expected at most 2, got 3", id="a minimum above all pods"),
         pytest.param(
             {"groups": workers(1) + workers(2)},
             "groups[1].name",
-            "two groups named workers",
+            "two groups are named workers",
             id="two groups of one name",
         ),
         pytest.param(
