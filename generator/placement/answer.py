@@ -90,8 +90,8 @@ class Placement:
 
     def explain(self) -> None:
         """Compute the explanations now, so that the answer no longer references the snapshot."""
-        for told in (self.objective, self.domain_verdicts):
-            len(told)
+        for details in (self.objective, self.domain_verdicts):
+            len(details)
 
 
 def render_placement(placement: Placement) -> dict[str, Any]:

@@ -89,22 +89,22 @@ def place(
         clock: seconds of a monotonic clock, for `deadline_s`; without a clock only the number of
             steps is bounded.
     """
-    asked = _cache_key(snapshot, request)
-    known = snapshot.answers.get(asked)
-    if isinstance(known, Placement):
-        return known
-    found = _compute_answer(snapshot, request, clock)
-    if found.is_proved:
+    key = _cache_key(snapshot, request)
+    cached = snapshot.answers.get(key)
+    if isinstance(cached, Placement):
+        return cached
+    placement = _compute_answer(snapshot, request, clock)
+    if placement.is_proved:
         if len(snapshot.answers) >= MAX_CACHED_ANSWERS:
             snapshot.answers.clear()
-        snapshot.answers[asked] = found
-    return found
+        snapshot.answers[key] = placement
+    return placement
 
 
 def _cache_key(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, ...]:
     """Return all that the answer depends on: the gang's name only if the gang is known."""
     is_known = request.gang in snapshot.running or any(
-        row.gang == request.gang for row in snapshot.nominated.values()
+        nomination.gang == request.gang for nomination in snapshot.nominated.values()
     )
     return (request.gang if is_known else None, *request.cache_key)
 
@@ -115,7 +115,7 @@ def _compute_answer(
     refusal = reasons.find_refusal(snapshot, request)
     if refusal is not None:
         return _infeasible_answer(refusal)
-    time = _QueryTime.start(request, clock)
+    query_time = _QueryTime.start(request, clock)
     snapshot = view_for(snapshot, request.gang, request.priority)
     pods = place_uniform_gang(snapshot, request)
     if pods is not None:
@@ -123,16 +123,16 @@ def _compute_answer(
     problem = build_problem(snapshot, request)
     if snapshot.num_nodes == 0:
         return _infeasible_answer(reasons.no_domain_reason(problem) or Reason(ReasonKind.NO_FIT))
-    found, is_proved = _find_best(problem, time)
-    victims = find_evictable(snapshot, request) if found is None else None
-    if victims is not None:
-        problem = build_problem(without_evictable(snapshot, victims), request, victims)
-        found, is_proved = _find_best(problem, time)
-    if found is not None:
-        return build_answer(problem, found)
+    candidate, is_proved = _find_best(problem, query_time)
+    evictable = find_evictable(snapshot, request) if candidate is None else None
+    if evictable is not None:
+        problem = build_problem(without_evictable(snapshot, evictable), request, evictable)
+        candidate, is_proved = _find_best(problem, query_time)
+    if candidate is not None:
+        return build_answer(problem, candidate)
     if not is_proved:
         return _infeasible_answer(Reason(ReasonKind.NO_FIT), is_proved=False)
-    return _explain_infeasible(problem, time.budget(EXPLANATION_STEPS))
+    return _explain_infeasible(problem, query_time.budget(EXPLANATION_STEPS))
 
 
 def uniform_answer(
@@ -150,15 +150,15 @@ def uniform_answer(
         view: returns the snapshot for the explanation.
     """
     specs, tier = snapshot.specs, snapshot.levels.common_tier(pods[0], pods[-1])
-    why = _UniformExplanation(view, request, pods)
-    names = tuple([specs[at].name for at in pods])
+    explanation = _UniformExplanation(view, request, pods)
+    names = tuple([specs[node].name for node in pods])
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType({request.groups[0].name: names}),
         tier=snapshot.levels.tiers[tier],
-        objective=LazyMapping(why.objective),
+        objective=LazyMapping(explanation.objective),
         is_proved=True,
-        domain_verdicts=LazySequence(why.domain_verdicts),
+        domain_verdicts=LazySequence(explanation.domain_verdicts),
     )
 
 
@@ -176,32 +176,36 @@ class _UniformExplanation:
         return problem, PlacementCandidate(pods, measure(problem, pods, 0), is_proved=True)
 
     def objective(self) -> Mapping[str, object]:
-        problem, found = self._problem_and_candidate
-        return render_objective(problem, found.objective)
+        problem, candidate = self._problem_and_candidate
+        return render_objective(problem, candidate.objective)
 
     def domain_verdicts(self) -> Sequence[DomainVerdict]:
-        problem, found = self._problem_and_candidate
-        return judge_domains(problem, found.objective.values[ObjectiveKey.JOB_TIER][0], found)
+        problem, candidate = self._problem_and_candidate
+        return judge_domains(
+            problem, candidate.objective.values[ObjectiveKey.JOB_TIER][0], candidate
+        )
 
 
-def _find_best(problem: Problem, time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
+def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement, or any when the budget ends, and whether it is proved."""
     try:
-        follow = place_by_buckets if problem.uses_buckets else place_by_walk
-        found = follow(problem, time.budget(GREEDY_STEPS))
-        if found is not None:
-            return found, found.is_proved
+        emulate = place_by_buckets if problem.uses_buckets else place_by_walk
+        candidate = emulate(problem, query_time.budget(GREEDY_STEPS))
+        if candidate is not None:
+            return candidate, candidate.is_proved
     except BudgetExhausted:
         pass
     try:
-        found = solve(problem, time.budget(_search_steps(problem.snapshot), share=EXACT_TIME_SHARE))
+        candidate = solve(
+            problem, query_time.budget(_search_steps(problem.snapshot), share=EXACT_TIME_SHARE)
+        )
     except BudgetExhausted:
-        return solve_greedily(problem, time.budget(GREEDY_STEPS)), False
-    if found is None or found.is_proved or len(problem.shapes) == 1:
-        return found, found is None or found.is_proved
-    rough = solve_greedily(problem, time.budget(GREEDY_STEPS))
-    rivals = [found] if rough is None else [found, rough]
-    return min(rivals, key=lambda row: row.objective.vector(problem.objective_order)), False
+        return solve_greedily(problem, query_time.budget(GREEDY_STEPS)), False
+    if candidate is None or candidate.is_proved or len(problem.shapes) == 1:
+        return candidate, candidate is None or candidate.is_proved
+    greedy = solve_greedily(problem, query_time.budget(GREEDY_STEPS))
+    options = [candidate] if greedy is None else [candidate, greedy]
+    return min(options, key=lambda option: option.objective.vector(problem.objective_order)), False
 
 
 def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningGang:
@@ -243,38 +247,38 @@ def _infeasible_answer(
     )
 
 
-def _explain_infeasible(problem: Problem, effort: Budget) -> Placement:
+def _explain_infeasible(problem: Problem, budget: Budget) -> Placement:
     is_proved = True
     try:
-        reason = reasons.find_reason(problem, effort)
+        reason = reasons.find_reason(problem, budget)
     except BudgetExhausted:
         reason, is_proved = Reason(ReasonKind.NO_FIT), False
     return _infeasible_answer(
         reason,
         is_proved=is_proved,
-        alternatives=find_alternatives(problem, effort),
+        alternatives=find_alternatives(problem, budget),
         domains=LazySequence(partial(judge_domains, problem, highest_job_tier(problem), None)),
         working=describe_candidates(problem),
     )
 
 
-def build_answer(problem: Problem, found: PlacementCandidate) -> Placement:
+def build_answer(problem: Problem, candidate: PlacementCandidate) -> Placement:
     """Return the answer for a placement of a problem."""
     specs = problem.snapshot.specs
     assignment: dict[str, tuple[str | None, ...]] = {}
-    for group, row in zip(problem.request.groups, found.positions, strict=True):
-        names = [specs[at].name for at in row]
+    for group, positions in zip(problem.request.groups, candidate.positions, strict=True):
+        names = [specs[node].name for node in positions]
         assignment[group.name] = (*names, *[None] * (group.count - len(names)))
-    tier = found.objective.values[ObjectiveKey.JOB_TIER][0]
-    gone = eviction_of(problem, found.positions)
-    is_summed = gone is None or gone.num_gangs == 1
+    tier = candidate.objective.values[ObjectiveKey.JOB_TIER][0]
+    eviction = eviction_of(problem, candidate.positions)
+    is_exact_sum = eviction is None or eviction.num_gangs == 1
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType(assignment),
         tier=problem.snapshot.levels.tiers[tier],
-        objective=LazyMapping(partial(render_objective, problem, found.objective)),
-        is_proved=found.is_proved and is_summed,
-        victims=gone.victim_names(problem.evictable) if gone and problem.evictable else (),
-        domain_verdicts=LazySequence(partial(judge_domains, problem, tier, found)),
-        preset_details=found.preset_details,
+        objective=LazyMapping(partial(render_objective, problem, candidate.objective)),
+        is_proved=candidate.is_proved and is_exact_sum,
+        victims=eviction.victim_names(problem.evictable) if eviction and problem.evictable else (),
+        domain_verdicts=LazySequence(partial(judge_domains, problem, tier, candidate)),
+        preset_details=candidate.preset_details,
     )

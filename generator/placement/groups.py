@@ -100,8 +100,8 @@ def flatten_groups(rows: Sequence[wire.GroupRow]) -> FlatGroups:
     builder = _GroupFlattener()
     _add_members(builder, rows, "groups", is_optional=False)
     if len(builder.groups) > wire.MAX_GROUPS:
-        problem = f"expected at most {wire.MAX_GROUPS} groups, got {len(builder.groups)}"
-        raise PlacementRequestError("groups", problem)
+        message = f"expected at most {wire.MAX_GROUPS} groups, got {len(builder.groups)}"
+        raise PlacementRequestError("groups", message)
     return FlatGroups(tuple(builder.groups), tuple(builder.sets))
 
 
@@ -111,11 +111,11 @@ def _add_members(
     """Add the groups of one list; return the leaf groups and sets directly in it."""
     groups: list[int] = []
     sets: list[int] = []
-    for at, row in enumerate(rows):
-        where = f"{path}[{at}]"
-        _check_row(builder, row, where)
+    for index, row in enumerate(rows):
+        row_path = f"{path}[{index}]"
+        _check_row(builder, row, row_path)
         if row.children:
-            sets.append(_add_parent(builder, row, where, is_optional=is_optional))
+            sets.append(_add_parent(builder, row, row_path, is_optional=is_optional))
         else:
             groups.append(len(builder.groups))
             builder.groups.append(replace(_build_group(row), is_optional=is_optional))
@@ -135,43 +135,54 @@ def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
         raise PlacementRequestError(f"{path}.count", "expected either count or children")
     if path.count("[") > MAX_DEPTH:
         raise PlacementRequestError(f"{path}.children", f"expected at most {MAX_DEPTH} levels")
-    whole = len(row.children) if row.count is None else row.count
-    if (row.min or 0) > whole:
+    maximum = len(row.children) if row.count is None else row.count
+    if (row.min or 0) > maximum:
         limit = "count" if row.count is not None else "number of children"
-        problem = f"expected at most {whole}, the {limit}, got {row.min}"
-        raise PlacementRequestError(f"{path}.min", problem)
+        message = f"expected at most {maximum}, the {limit}, got {row.min}"
+        raise PlacementRequestError(f"{path}.min", message)
     for name in ("slices", "multiple_of", "node_selector", "node_preference", "leader_of"):
         if row.children and getattr(row, name):
-            problem = "only allowed on a group of pods, not on a group with children"
-            raise PlacementRequestError(f"{path}.{name}", problem)
+            message = "only allowed on a group of pods, not on a group with children"
+            raise PlacementRequestError(f"{path}.{name}", message)
 
 
 def _add_parent(
     builder: _GroupFlattener, row: wire.GroupRow, path: str, *, is_optional: bool
 ) -> int:
-    least = len(row.children) if row.min is None else row.min
-    is_open = is_optional or least < len(row.children)
-    groups, sets = _add_members(builder, row.children, f"{path}.children", is_optional=is_open)
-    led = sum(len(builder.sets[at].groups) - 1 for at in sets if _has_leader(builder, at))
-    if led and least < len(row.children):
+    min_members = len(row.children) if row.min is None else row.min
+    are_members_optional = is_optional or min_members < len(row.children)
+    groups, sets = _add_members(
+        builder, row.children, f"{path}.children", is_optional=are_members_optional
+    )
+    num_led_groups = sum(
+        len(builder.sets[set_index].groups) - 1
+        for set_index in sets
+        if _has_leader(builder, set_index)
+    )
+    if num_led_groups and min_members < len(row.children):
         raise PlacementRequestError(
             f"{path}.min", "not allowed below the number of children if one of them is a leader"
         )
-    found = GroupSet(
-        row.name, tuple(groups), tuple(sets), least - led, row.required, tuple(row.preferred)
+    group_set = GroupSet(
+        row.name,
+        tuple(groups),
+        tuple(sets),
+        min_members - num_led_groups,
+        row.required,
+        tuple(row.preferred),
     )
-    builder.sets.append(found)
+    builder.sets.append(group_set)
     return len(builder.sets) - 1
 
 
-def _has_leader(builder: _GroupFlattener, at: int) -> bool:
-    groups = builder.sets[at].groups
+def _has_leader(builder: _GroupFlattener, set_index: int) -> bool:
+    groups = builder.sets[set_index].groups
     return bool(groups) and builder.groups[groups[0]].leader_of is not None
 
 
 def _row_index(rows: Sequence[wire.GroupRow], builder: _GroupFlattener, group: int) -> int:
     name = builder.groups[group].name
-    return next(at for at, row in enumerate(rows) if row.name == name)
+    return next(index for index, row in enumerate(rows) if row.name == name)
 
 
 def _add_leader_set(
@@ -181,17 +192,19 @@ def _add_leader_set(
     row = builder.groups[leader]
     if row.leader_of is None:
         return
-    workers = [at for at in groups if builder.groups[at].name == row.leader_of and at != leader]
+    workers = [
+        group for group in groups if builder.groups[group].name == row.leader_of and group != leader
+    ]
     if not workers:
-        problem = "expected the name of a sibling group without another leader"
-        raise PlacementRequestError(f"{path}.leader_of", problem)
+        message = "expected the name of a sibling group without another leader"
+        raise PlacementRequestError(f"{path}.leader_of", message)
     if row.required is None:
         return
     pair = (leader, workers[0])
     builder.sets.append(GroupSet(row.name, pair, (), len(pair), row.required, ()))
     sets.append(len(builder.sets) - 1)
-    for at in pair:
-        groups.remove(at)
+    for group in pair:
+        groups.remove(group)
 
 
 def _build_group(row: wire.GroupRow) -> GangGroup:

@@ -65,10 +65,10 @@ def _measure_as_optimal(
     snapshot: Snapshot, request: PlacementRequest, placement: Placement
 ) -> Objective:
     """Return the objective of a placement under the preset `optimal`."""
-    seen = view_for(snapshot, request.gang, request.priority)
-    victims = find_evictable(seen, request) if placement.victims else None
-    room = seen if victims is None else without_evictable(seen, victims)
-    problem = build_problem(room, replace(request, preset=Preset.OPTIMAL), victims)
+    view = view_for(snapshot, request.gang, request.priority)
+    evictable = find_evictable(view, request) if placement.victims else None
+    cluster = view if evictable is None else without_evictable(view, evictable)
+    problem = build_problem(cluster, replace(request, preset=Preset.OPTIMAL), evictable)
     pods = [
         [snapshot.position_of[node] for node in nodes if node is not None]
         for nodes in placement.assignment.values()
@@ -76,16 +76,16 @@ def _measure_as_optimal(
     return measure(problem, pods, 0)
 
 
-def render_comparison(rows: Iterable[PresetResult]) -> list[dict[str, Any]]:
+def render_comparison(results: Iterable[PresetResult]) -> list[dict[str, Any]]:
     """Return the results as JSON documents: the measures, and the answer of `toponaut place`."""
     return [
         {
-            "preset": row.preset.value,
-            "tier": row.placement.tier,
-            "domains": dict(row.domains_used),
-            "left": dict(row.slots_left),
-            "victims": list(row.placement.victims),
-            "placement": render_placement(row.placement),
+            "preset": result.preset.value,
+            "tier": result.placement.tier,
+            "domains": dict(result.domains_used),
+            "left": dict(result.slots_left),
+            "victims": list(result.placement.victims),
+            "placement": render_placement(result.placement),
         }
-        for row in rows
+        for result in results
     ]

@@ -119,16 +119,16 @@ class PlacementRequest:
     @cached_property
     def tiers(self) -> tuple[str, ...]:
         """All tiers that the request names, in the order of its fields."""
-        found = [*filter(None, [self.required]), *self.preferred]
-        found += [tier for pair in self.strategies for tier in pair]
-        found += [tier for tier, _ in self.limits]
+        names = [*filter(None, [self.required]), *self.preferred]
+        names += [tier for pair in self.strategies for tier in pair]
+        names += [tier for tier, _ in self.limits]
         for group in self.groups:
-            found += [*filter(None, [group.required]), *group.preferred]
-            found += [layer.tier for layer in group.slices if layer.tier is not None]
-            found += [tier for tier, _ in group.multiples]
-        for row in self.sets:
-            found += [*filter(None, [row.required]), *row.preferred]
-        return tuple(found)
+            names += [*filter(None, [group.required]), *group.preferred]
+            names += [layer.tier for layer in group.slices if layer.tier is not None]
+            names += [tier for tier, _ in group.multiples]
+        for group_set in self.sets:
+            names += [*filter(None, [group_set.required]), *group_set.preferred]
+        return tuple(names)
 
     @cached_property
     def uses_tiers(self) -> bool:
@@ -140,9 +140,9 @@ class PlacementRequest:
 
         Cached properties are copied: none of them depends on the name.
         """
-        found = object.__new__(PlacementRequest)
-        found.__dict__.update(self.__dict__, gang=gang)
-        return found
+        copied = object.__new__(PlacementRequest)
+        copied.__dict__.update(self.__dict__, gang=gang)
+        return copied
 
     def with_deadline(self, budget_s: float) -> PlacementRequest:
         """Return the request with this time limit, or its own if that is shorter."""
@@ -186,8 +186,8 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
         deadline_s=spec.deadline_s,
         eviction=EvictionPolicy(spec.preemption),
         sort=tuple(
-            SortRule(row.resource, row.dimension == "Available", row.order == "Descending")
-            for row in spec.sort
+            SortRule(rule.resource, rule.dimension == "Available", rule.order == "Descending")
+            for rule in spec.sort
         ),
         roles=_build_affinity(spec, grouping),
         traffic=_traffic(spec, grouping),
@@ -197,52 +197,52 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
 
 def _build_affinity(spec: wire.Spec, grouping: FlatGroups) -> RoleAffinity:
     """Return the role sets of a request; check that each role is a group, once per set."""
-    known = {group.name for group in grouping.groups}
-    row = spec.affinity
-    for name_set in (*row.attract, *row.repel, row.order):
+    group_names = {group.name for group in grouping.groups}
+    affinity = spec.affinity
+    for name_set in (*affinity.attract, *affinity.repel, affinity.order):
         if len(set(name_set)) < len(name_set):
             raise PlacementRequestError("affinity", "a role is named twice in one set")
-        if not known.issuperset(name_set):
-            unknown = next(name for name in name_set if name not in known)
+        if not group_names.issuperset(name_set):
+            unknown = next(name for name in name_set if name not in group_names)
             raise PlacementRequestError("affinity", f"no group is named {show(unknown)}")
     return RoleAffinity(
-        tuple(tuple(names) for names in row.attract),
-        tuple(tuple(names) for names in row.repel),
-        tuple(row.order),
+        tuple(tuple(names) for names in affinity.attract),
+        tuple(tuple(names) for names in affinity.repel),
+        tuple(affinity.order),
     )
 
 
 def _traffic(spec: wire.Spec, grouping: FlatGroups) -> tuple[tuple[str, str, int], ...]:
-    known = {group.name for group in grouping.groups}
-    for at, (first, second, _) in enumerate(spec.traffic):
+    group_names = {group.name for group in grouping.groups}
+    for index, (first, second, _) in enumerate(spec.traffic):
         for name in (first, second):
-            if name not in known:
-                raise PlacementRequestError(f"traffic[{at}]", f"no group is named {show(name)}")
+            if name not in group_names:
+                raise PlacementRequestError(f"traffic[{index}]", f"no group is named {show(name)}")
     return tuple(spec.traffic)
 
 
-def _options(row: wire.OptionsRow) -> PresetOptions:
-    weight = row.weight
+def _options(options: wire.OptionsRow) -> PresetOptions:
+    weight = options.weight
     return PresetOptions(
         node_weights=tuple(sorted(weight.items())) if isinstance(weight, dict) else (),
         score_weight=weight if isinstance(weight, float) else None,
-        preferred_nodes=tuple(row.preferred_nodes),
-        has_run_before=row.ever_scheduled,
-        spares_islands=row.spare_islands,
+        preferred_nodes=tuple(options.preferred_nodes),
+        has_run_before=options.ever_scheduled,
+        spares_islands=options.spare_islands,
     )
 
 
-def _request_error(found: ErrorDetails) -> PlacementRequestError:
+def _request_error(error: ErrorDetails) -> PlacementRequestError:
     """Return a PlacementRequestError for a pydantic error: path, expected value, actual value."""
-    kind, context = found["type"], found.get("ctx", {})
-    if kind == "greater_than_equal":
+    error_type, context = error["type"], error.get("ctx", {})
+    if error_type == "greater_than_equal":
         nature = {0: "a non-negative integer", 1: "a positive integer"}
-        problem = f"expected {nature.get(context['ge'], found['msg'])}"
+        message = f"expected {nature.get(context['ge'], error['msg'])}"
     else:
-        problem = describe_fault(found)
-    if kind not in {"missing", "extra_forbidden"}:
-        problem += f", got {show(repr(found['input']))}"
-    return PlacementRequestError(_field_path(found["loc"]), problem)
+        message = describe_fault(error)
+    if error_type not in {"missing", "extra_forbidden"}:
+        message += f", got {show(repr(error['input']))}"
+    return PlacementRequestError(_field_path(error["loc"]), message)
 
 
 def _field_path(loc: Sequence[int | str]) -> str:

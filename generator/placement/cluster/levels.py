@@ -53,7 +53,7 @@ class TreeLevels:
 
     def common_tier(self, low: int, high: int) -> int:
         """Return the height of the lowest unit that holds two nodes, and so all nodes between."""
-        return next(t for t, unit in enumerate(self.unit_of_node) if unit[low] == unit[high])
+        return next(tier for tier, unit in enumerate(self.unit_of_node) if unit[low] == unit[high])
 
 
 def units_with_min(units: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -67,13 +67,13 @@ def build_levels(tree: TopologyTree, num_nodes: int) -> TreeLevels:
     starts = [np.arange(num_nodes, dtype=np.int64)]
     domain = [np.full(num_nodes, -1, dtype=np.int64)]
     for tier in range(1, len(tree.tiers) + 1):
-        at = np.full(num_nodes, -1, dtype=np.int64)
-        for index, found in enumerate(tree.domains):
-            if found.tier == tier and found.start < found.stop:
-                is_start[found.start + 1 : found.stop] = False
-                at[found.start] = index
+        domain_at_start = np.full(num_nodes, -1, dtype=np.int64)
+        for index, tree_domain in enumerate(tree.domains):
+            if tree_domain.tier == tier and tree_domain.start < tree_domain.stop:
+                is_start[tree_domain.start + 1 : tree_domain.stop] = False
+                domain_at_start[tree_domain.start] = index
         starts.append(np.flatnonzero(is_start))
-        domain.append(at[starts[-1]])
+        domain.append(domain_at_start[starts[-1]])
     starts.append(np.zeros(min(num_nodes, 1), dtype=np.int64))
     domain.append(np.full(len(starts[-1]), -1, dtype=np.int64))
     return TreeLevels(
@@ -94,7 +94,7 @@ def _unit_per_node(starts: NDArray[np.int64], num_nodes: int) -> NDArray[np.int6
 
 def _first_children(starts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     """Return per tier where the children of each unit start, then the end of the last unit's."""
-    found = [np.zeros(len(starts[0]) + 1, dtype=np.int64)]
+    children = [np.zeros(len(starts[0]) + 1, dtype=np.int64)]
     for below, row in pairwise(starts):
-        found.append(np.append(np.searchsorted(below, row), len(below)))
-    return found
+        children.append(np.append(np.searchsorted(below, row), len(below)))
+    return children

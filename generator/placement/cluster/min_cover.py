@@ -24,7 +24,7 @@ class MinCover(Protocol):
     def min_units(self, units: IntArray, num_pods: int) -> IntArray:
         """Return per wider unit the fewest inner units that hold the pods; it must hold them."""
 
-    def with_changes(self, before: IntArray, after: IntArray, at: IntArray) -> MinCover | None:
+    def with_changes(self, before: IntArray, after: IntArray, units: IntArray) -> MinCover | None:
         """Return it after the slots of some units, given in order, change; None: rebuild it."""
 
 
@@ -41,12 +41,12 @@ def build_min_cover(levels: TreeLevels, inner: int, tier: int, values: IntArray)
     """
     first = np.append(np.searchsorted(levels.starts[inner], levels.starts[tier]), len(values))
     around = levels.unit_of_node[tier]
-    run = around if inner == 0 else around[levels.starts[inner]]
-    top = int(values.max(initial=0))
+    wider_unit_of = around if inner == 0 else around[levels.starts[inner]]
+    max_slots = int(values.max(initial=0))
     return (
-        _HistogramCover.build(first, run, values, top)
-        if top <= MAX_COUNTED_SLOTS
-        else _SortedCover.build(first, run, values)
+        _HistogramCover.build(first, wider_unit_of, values, max_slots)
+        if max_slots <= MAX_COUNTED_SLOTS
+        else _SortedCover.build(first, wider_unit_of, values)
     )
 
 
@@ -70,9 +70,13 @@ class _HistogramCover:
     """
 
     @classmethod
-    def build(cls, first: IntArray, run: IntArray, values: IntArray, top: int) -> _HistogramCover:
-        counts = np.bincount(run * (top + 1) + values, minlength=(len(first) - 1) * (top + 1))
-        return cls(first, top, _histogram_lines(counts.reshape(-1, top + 1).T))
+    def build(
+        cls, first: IntArray, wider_unit_of: IntArray, values: IntArray, max_slots: int
+    ) -> _HistogramCover:
+        counts = np.bincount(
+            wider_unit_of * (max_slots + 1) + values, minlength=(len(first) - 1) * (max_slots + 1)
+        )
+        return cls(first, max_slots, _histogram_lines(counts.reshape(-1, max_slots + 1).T))
 
     def min_units(self, units: IntArray, num_pods: int) -> IntArray:
         if self.max_slots <= 1:
@@ -80,16 +84,18 @@ class _HistogramCover:
         slopes = np.arange(self.max_slots, 0, -1)[:, np.newaxis]
         return np.asarray(-((self.lines[:-1, units] - num_pods) // slopes).min(axis=0))
 
-    def with_changes(self, before: IntArray, after: IntArray, at: IntArray) -> MinCover | None:
-        held = after[at]
-        if held.max() > self.max_slots:
+    def with_changes(self, before: IntArray, after: IntArray, units: IntArray) -> MinCover | None:
+        slots = after[units]
+        if slots.max() > self.max_slots:
             return None
-        wider = self.first.searchsorted(at, side="right") - 1
-        ramp = np.arange(-self.max_slots, 1)[:, np.newaxis]
-        change = np.maximum(ramp + held, 0) - np.maximum(ramp + before[at], 0)
-        begins = np.flatnonzero(np.concatenate((_RUN_START, wider[1:] > wider[:-1])))
+        wider_units = self.first.searchsorted(units, side="right") - 1
+        offsets = np.arange(-self.max_slots, 1)[:, np.newaxis]
+        change = np.maximum(offsets + slots, 0) - np.maximum(offsets + before[units], 0)
+        run_starts = np.flatnonzero(
+            np.concatenate((_RUN_START, wider_units[1:] > wider_units[:-1]))
+        )
         lines = self.lines.copy()
-        lines[:, wider[begins]] += np.add.reduceat(change, begins, axis=1)
+        lines[:, wider_units[run_starts]] += np.add.reduceat(change, run_starts, axis=1)
         return _HistogramCover(self.first, self.max_slots, lines)
 
 
@@ -114,19 +120,19 @@ class _SortedCover:
     """Pods in all units up to and including each."""
 
     @classmethod
-    def build(cls, first: IntArray, run: IntArray, values: IntArray) -> _SortedCover:
-        ranked = values[np.lexsort((-values, run))]
-        return cls(first, ranked, ranked.cumsum())
+    def build(cls, first: IntArray, wider_unit_of: IntArray, values: IntArray) -> _SortedCover:
+        sorted_slots = values[np.lexsort((-values, wider_unit_of))]
+        return cls(first, sorted_slots, sorted_slots.cumsum())
 
     def min_units(self, units: IntArray, num_pods: int) -> IntArray:
         start = self.first[units]
         before = self.prefix_sums[start] - self.sorted_slots[start]
         return np.searchsorted(self.prefix_sums, before + num_pods) - start + 1
 
-    def with_changes(self, before: IntArray, after: IntArray, at: IntArray) -> MinCover | None:
+    def with_changes(self, before: IntArray, after: IntArray, units: IntArray) -> MinCover | None:
         del before
-        ranked = self.sorted_slots.copy()
-        for unit in set((np.searchsorted(self.first, at, side="right") - 1).tolist()):
-            span = slice(self.first[unit], self.first[unit + 1])
-            ranked[span] = np.sort(after[span])[::-1]
-        return _SortedCover(self.first, ranked, ranked.cumsum())
+        sorted_slots = self.sorted_slots.copy()
+        for wider_unit in set((np.searchsorted(self.first, units, side="right") - 1).tolist()):
+            span = slice(self.first[wider_unit], self.first[wider_unit + 1])
+            sorted_slots[span] = np.sort(after[span])[::-1]
+        return _SortedCover(self.first, sorted_slots, sorted_slots.cumsum())

@@ -28,51 +28,55 @@ def build_shapes(
         (group,) = request.groups
         key = _shape_key(group, own_shape=-1)
         return (_cached_shape(snapshot, group, key[:-1], (group.count, request.uses_tiers)),), (0,)
-    apart = _groups_with_own_shape(request, is_growth=request.gang in snapshot.running)
+    own_shape_groups = _groups_with_own_shape(request, is_growth=request.gang in snapshot.running)
     keys = [
-        _shape_key(group, own_shape=at if at in apart else -1)
-        for at, group in enumerate(request.groups)
+        _shape_key(group, own_shape=index if index in own_shape_groups else -1)
+        for index, group in enumerate(request.groups)
     ]
-    names = sorted(set(keys))
-    most = sum(group.count for group in request.groups)
+    distinct_keys = sorted(set(keys))
+    total_pods = sum(group.count for group in request.groups)
     shapes = tuple(
         _cached_shape(
-            snapshot, request.groups[keys.index(name)], name[:-1], (most, request.uses_tiers)
+            snapshot, request.groups[keys.index(key)], key[:-1], (total_pods, request.uses_tiers)
         )
-        for name in names
+        for key in distinct_keys
     )
-    index = {name: at for at, name in enumerate(names)}
-    return shapes, tuple(index[key] for key in keys)
+    shape_index = {key: index for index, key in enumerate(distinct_keys)}
+    return shapes, tuple(shape_index[key] for key in keys)
 
 
 def _cached_shape(
     snapshot: Snapshot, group: GangGroup, key: tuple[object, ...], job: tuple[int, bool]
 ) -> PodShape:
     """Return the shape of a group by its key, the job's pods and the job's use of tiers."""
-    most, uses = job
-    kind = (key, uses, None if any(need for _, need in group.request) else most)
-    known = snapshot.slot_cache.get(kind)
-    if known is not None and not known[1]:
-        return known[0]
-    if known is None:
-        shape = _count_shape(snapshot, group, most=most, uses=uses)
+    total_pods, uses_tiers = job
+    cache_key = (key, uses_tiers, None if any(need for _, need in group.request) else total_pods)
+    cached = snapshot.slot_cache.get(cache_key)
+    if cached is not None and not cached[1]:
+        return cached[0]
+    if cached is None:
+        shape = _count_shape(snapshot, group, total_pods=total_pods, uses_tiers=uses_tiers)
     else:
-        shape, at = known[0], np.array(sorted(known[1]))
+        shape, nodes = cached[0], np.array(sorted(cached[1]))
         fits = np.where(
-            shape.allowed[at], snapshot.count_slots(shape.request, unbounded=most, nodes=at), 0
+            shape.allowed[nodes],
+            snapshot.count_slots(shape.request, unbounded=total_pods, nodes=nodes),
+            0,
         )
-        shape = shape.with_slots(snapshot.levels, at, fits)
-    snapshot.slot_cache.store(kind, shape)
+        shape = shape.with_slots(snapshot.levels, nodes, fits)
+    snapshot.slot_cache.store(cache_key, shape)
     return shape
 
 
 def _groups_with_own_shape(request: PlacementRequest, *, is_growth: bool) -> frozenset[int]:
     """Return the groups whose pods must be counted separately from those of other groups."""
-    named = {name for first, second, _ in pair_weights(request) for name in (first, second)}
+    paired_groups = {name for first, second, _ in pair_weights(request) for name in (first, second)}
     return frozenset(
-        at
-        for at, group in enumerate(request.groups)
-        if group.name in named or group.multiples or _has_unit_rules(group, is_growth=is_growth)
+        index
+        for index, group in enumerate(request.groups)
+        if group.name in paired_groups
+        or group.multiples
+        or _has_unit_rules(group, is_growth=is_growth)
     )
 
 
@@ -94,7 +98,7 @@ def pair_weights(request: PlacementRequest) -> tuple[tuple[str, str, int], ...]:
 
 
 def _role_pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
-    return [(first, second) for at, first in enumerate(names) for second in names[at + 1 :]]
+    return [(first, second) for index, first in enumerate(names) for second in names[index + 1 :]]
 
 
 def _shape_key(group: GangGroup, *, own_shape: int) -> tuple[object, ...]:
@@ -104,23 +108,29 @@ def _shape_key(group: GangGroup, *, own_shape: int) -> tuple[object, ...]:
     return (group.request, group.selector, tolerations, group.wishes, tiers, multiples, own_shape)
 
 
-def _count_shape(snapshot: Snapshot, group: GangGroup, *, most: int, uses: bool) -> PodShape:
+def _count_shape(
+    snapshot: Snapshot, group: GangGroup, *, total_pods: int, uses_tiers: bool
+) -> PodShape:
     allowed = snapshot.schedulable & snapshot.has_tolerated_taints(group.tolerations)
     for key, values in group.selector:
         allowed &= snapshot.has_label(key, values)
-    if uses:
+    if uses_tiers:
         allowed[snapshot.num_tree_nodes :] = False
     bound = {layer.tier for layer in group.slices if layer.tier is not None}
     for tier in bound | {tier for tier, _ in group.multiples}:
-        at = tier_index(snapshot, tier)
-        if 0 < at < snapshot.levels.root:
-            allowed &= snapshot.levels.domain_of_unit[at][snapshot.levels.unit_of_node[at]] >= 0
-    slots = np.where(allowed, snapshot.count_slots(dict(group.request), unbounded=most), 0)
-    rooms = [slots]
+        height = tier_index(snapshot, tier)
+        if 0 < height < snapshot.levels.root:
+            allowed &= (
+                snapshot.levels.domain_of_unit[height][snapshot.levels.unit_of_node[height]] >= 0
+            )
+    slots = np.where(allowed, snapshot.count_slots(dict(group.request), unbounded=total_pods), 0)
+    slots_by_tier = [slots]
     for first in snapshot.levels.first_child[1:]:
-        rooms.append(np.add.reduceat(rooms[-1], first[:-1]) if len(slots) else slots)
+        slots_by_tier.append(
+            np.add.reduceat(slots_by_tier[-1], first[:-1]) if len(slots) else slots
+        )
     misses: IntArray | None = None
     if group.wishes:
-        kept = [snapshot.has_label(key, (value,)) for key, value in group.wishes]
-        misses = np.full(snapshot.num_nodes, len(kept), dtype=np.int64) - np.sum(kept, axis=0)
-    return PodShape(dict(group.request), allowed, tuple(rooms), misses)
+        carried = [snapshot.has_label(key, (value,)) for key, value in group.wishes]
+        misses = np.full(snapshot.num_nodes, len(carried), dtype=np.int64) - np.sum(carried, axis=0)
+    return PodShape(dict(group.request), allowed, tuple(slots_by_tier), misses)

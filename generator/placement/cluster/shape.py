@@ -46,43 +46,48 @@ class PodShape:
 
     def min_cover(self, levels: TreeLevels, inner: int, tier: int) -> MinCover:
         """Return the cover of units of a tier inside those of a wider tier; cached."""
-        known = self._min_covers.get((inner, tier))
-        if known is None:
-            known = build_min_cover(levels, inner, tier, self.slots_by_tier[inner])
-            self._min_covers[inner, tier] = known
-        return known
+        cached = self._min_covers.get((inner, tier))
+        if cached is None:
+            cached = build_min_cover(levels, inner, tier, self.slots_by_tier[inner])
+            self._min_covers[inner, tier] = cached
+        return cached
 
     def unit_index(self, levels: TreeLevels, tier: int) -> UnitIndex | None:
         """Return the index of the units of a tier; None if the tier is too large for an index."""
-        known = self._unit_indexes.get(tier) or UnitIndex.build(levels, self.slots_by_tier, tier)
-        if known is not None:
-            self._unit_indexes[tier] = known
-        return known
+        cached = self._unit_indexes.get(tier) or UnitIndex.build(levels, self.slots_by_tier, tier)
+        if cached is not None:
+            self._unit_indexes[tier] = cached
+        return cached
 
-    def with_slots(self, levels: TreeLevels, at: IntArray, fits: IntArray) -> PodShape:
+    def with_slots(self, levels: TreeLevels, nodes: IntArray, fits: IntArray) -> PodShape:
         """Return the shape after the slots of some nodes, given in order, change.
 
         Cost: O(tiers × nodes) to copy.
         """
-        change = fits - self.slots[at]
+        change = fits - self.slots[nodes]
         slots = self.slots.copy()
-        slots[at] = fits
-        rooms = [slots]
-        for row, unit_of in zip(self.slots_by_tier[1:], levels.unit_of_node[1:], strict=True):
-            changed = row.copy()
-            np.add.at(changed, unit_of[at], change)
-            rooms.append(changed)
-        coverings: dict[tuple[int, int], MinCover] = {}
-        for (inner, tier), known in self._min_covers.copy().items():
-            touched = np.unique(levels.unit_of_node[inner][at]) if inner else at
-            covering = known.with_changes(self.slots_by_tier[inner], rooms[inner], touched)
-            if covering is not None:
-                coverings[inner, tier] = covering
-        units = {
-            tier: again
-            for tier, row in self._unit_indexes.copy().items()
-            if (again := row.with_slots(rooms, at)) is not None
+        slots[nodes] = fits
+        slots_by_tier = [slots]
+        for before, unit_of in zip(self.slots_by_tier[1:], levels.unit_of_node[1:], strict=True):
+            changed = before.copy()
+            np.add.at(changed, unit_of[nodes], change)
+            slots_by_tier.append(changed)
+        min_covers: dict[tuple[int, int], MinCover] = {}
+        for (inner, tier), cover in self._min_covers.copy().items():
+            touched = np.unique(levels.unit_of_node[inner][nodes]) if inner else nodes
+            updated = cover.with_changes(self.slots_by_tier[inner], slots_by_tier[inner], touched)
+            if updated is not None:
+                min_covers[inner, tier] = updated
+        unit_indexes = {
+            tier: unit_index
+            for tier, index in self._unit_indexes.copy().items()
+            if (unit_index := index.with_slots(slots_by_tier, nodes)) is not None
         }
         return PodShape(
-            self.request, self.allowed, tuple(rooms), self.missing_labels, coverings, units
+            self.request,
+            self.allowed,
+            tuple(slots_by_tier),
+            self.missing_labels,
+            min_covers,
+            unit_indexes,
         )

@@ -129,7 +129,7 @@ class Snapshot:
 
         Cost: O(resources × nodes).
         """
-        found: IntArray | None = None
+        slots: IntArray | None = None
         for name, need in request.items():
             if need == 0:
                 continue
@@ -137,10 +137,10 @@ class Snapshot:
                 return np.zeros_like(self.taint_set_of[nodes])
             row = self.free[self.resources.index(name), nodes]
             fits = row if need == 1 else row // need
-            found = fits if found is None else np.minimum(found, fits)
-        if found is None:
+            slots = fits if slots is None else np.minimum(slots, fits)
+        if slots is None:
             return np.full_like(self.taint_set_of[nodes], unbounded)
-        return np.maximum(found, 0)
+        return np.maximum(slots, 0)
 
     def quantities(self, resource: str, *, counts_free: bool) -> IntArray:
         """Return how much of a resource each node has free, or has in total."""
@@ -150,30 +150,31 @@ class Snapshot:
             free: IntArray = self.free[self.resources.index(resource)]
             return free
         if resource not in self._capacities:
-            held = [spec.capacity.get(resource, 0) for spec in self.specs]
-            self._capacities[resource] = np.array(held, dtype=np.int64)
+            capacities = [spec.capacity.get(resource, 0) for spec in self.specs]
+            self._capacities[resource] = np.array(capacities, dtype=np.int64)
         return self._capacities[resource]
 
     def has_label(self, key: str, values: Iterable[str]) -> BoolArray:
         """Return which nodes carry the label with one of the values."""
         if key not in self._labels:
-            names: dict[str, int] = {}
+            codes_by_value: dict[str, int] = {}
             column = (spec.labels.get(key) for spec in self.specs)
-            codes = [
-                -1 if value is None else names.setdefault(value, len(names)) for value in column
+            node_codes = [
+                -1 if value is None else codes_by_value.setdefault(value, len(codes_by_value))
+                for value in column
             ]
-            self._labels[key] = (np.array(codes, dtype=np.int64), names)
-        codes_of, known = self._labels[key]
-        wanted = [known[value] for value in values if value in known]
-        if len(wanted) == 1:
-            return np.asarray(codes_of == wanted[0])
-        return np.isin(codes_of, wanted)
+            self._labels[key] = (np.array(node_codes, dtype=np.int64), codes_by_value)
+        codes_of, code_of = self._labels[key]
+        wanted_codes = [code_of[value] for value in values if value in code_of]
+        if len(wanted_codes) == 1:
+            return np.asarray(codes_of == wanted_codes[0])
+        return np.isin(codes_of, wanted_codes)
 
     def has_tolerated_taints(self, tolerations: frozenset[str]) -> BoolArray:
         """Return which nodes have only hard taints that are tolerated as `key` or `key=value`."""
         allowed = [
-            all({mark, mark.split("=")[0]} & tolerations for mark in marks)
-            for marks in self.taint_sets
+            all({taint, taint.split("=")[0]} & tolerations for taint in taints)
+            for taints in self.taint_sets
         ]
         return np.array(allowed, dtype=np.bool_)[self.taint_set_of]
 
@@ -191,13 +192,15 @@ def build_snapshot(
     """
     outside = sorted(nodes.keys() - set(tree.nodes), key=natural_key)
     specs = tuple(nodes.get(name) or NodeSpec(name) for name in (*tree.nodes, *outside))
-    position = {spec.name: at for at, spec in enumerate(specs)}
+    position = {spec.name: index for index, spec in enumerate(specs)}
     resources = sorted({name for spec in specs for name in spec.initial_free})
     free = np.array(
         [[spec.initial_free.get(name, 0) for spec in specs] for name in resources], dtype=np.int64
     ).reshape(len(resources), len(specs))
-    sets: dict[frozenset[str], int] = {}
-    set_of = [sets.setdefault(_hard_taints(spec), len(sets)) for spec in specs]
+    index_of_taints: dict[frozenset[str], int] = {}
+    taint_set_of = [
+        index_of_taints.setdefault(_hard_taints(spec), len(index_of_taints)) for spec in specs
+    ]
     empty = Snapshot(
         tree=tree,
         levels=build_levels(tree, len(specs)),
@@ -208,8 +211,8 @@ def build_snapshot(
         nominated=MappingProxyType({gang.gang: gang for gang in nominated}),
         position_of=MappingProxyType(position),
         schedulable=np.array([spec.schedulable for spec in specs], dtype=np.bool_),
-        taint_sets=tuple(sets),
-        taint_set_of=np.array(set_of, dtype=np.int64),
+        taint_sets=tuple(index_of_taints),
+        taint_set_of=np.array(taint_set_of, dtype=np.int64),
     )
     return _change_running(empty, running, sign=-1)
 
@@ -221,8 +224,8 @@ def with_running(snapshot: Snapshot, *gangs: RunningGang) -> Snapshot:
 
 def without_running(snapshot: Snapshot, gang: str) -> Snapshot:
     """Return the snapshot without a running gang; the same snapshot if it does not run."""
-    gone = snapshot.running.get(gang)
-    return snapshot if gone is None else _change_running(snapshot, (gone,), sign=1)
+    running_gang = snapshot.running.get(gang)
+    return snapshot if running_gang is None else _change_running(snapshot, (running_gang,), sign=1)
 
 
 def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
@@ -236,19 +239,19 @@ def view_for(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
     Nominations of lower priority, and the gang's own, do not count. The view is a separate value
     without cached answers, so that an answer may keep a reference to it.
     """
-    binding = {
-        name: row
-        for name, row in snapshot.nominated.items()
-        if row.gang != gang and row.priority >= priority
+    binding_nominations = {
+        name: nomination
+        for name, nomination in snapshot.nominated.items()
+        if nomination.gang != gang and nomination.priority >= priority
     }
-    names = tuple(binding)
+    names = tuple(binding_nominations)
     view = snapshot.views.get(names)
     if view is None:
         if len(snapshot.views) >= MAX_VIEWS:
             snapshot.views.clear()
         view = (
-            _with_nominations_running(snapshot, binding.values())
-            if binding
+            _with_nominations_running(snapshot, binding_nominations.values())
+            if binding_nominations
             else _replace_fields(snapshot)
         )
         snapshot.views[names] = view
@@ -263,9 +266,9 @@ def _with_nominations_running(snapshot: Snapshot, gangs: Iterable[RunningGang]) 
 
 def _replace_fields(snapshot: Snapshot, **changes: object) -> Snapshot:
     """Return a copy with other values and no cached answers; a tenth of replace()'s time."""
-    found = object.__new__(Snapshot)
-    found.__dict__.update(snapshot.__dict__, answers={}, views={}, **changes)
-    return found
+    changed = object.__new__(Snapshot)
+    changed.__dict__.update(snapshot.__dict__, answers={}, views={}, **changes)
+    return changed
 
 
 _node_name = attrgetter("node")
@@ -279,15 +282,15 @@ def _free_after(
     Cost: O(resources × nodes) to copy, O(pods) to change.
     """
     free, touched = snapshot.free.copy(), set[int]()
-    row_of = {name: row for row, name in enumerate(snapshot.resources)}
+    row_of_resource = {name: row for row, name in enumerate(snapshot.resources)}
     for pods in (pods for gang in gangs for pods in gang.pods):
-        at = snapshot.position_of.get(pods.node)
-        if at is None:
+        position = snapshot.position_of.get(pods.node)
+        if position is None:
             continue
-        touched.add(at)
+        touched.add(position)
         for name, need in pods.request.items():
-            if name in row_of:
-                free[row_of[name], at] += sign * need * pods.count
+            if name in row_of_resource:
+                free[row_of_resource[name], position] += sign * need * pods.count
     free.setflags(write=False)
     return free, frozenset(touched)
 
@@ -316,13 +319,18 @@ def _mutable_copy(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
 
 
 def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
-    rows = list(pods)
-    if len({row.node for row in rows}) == len(rows):
-        return tuple(sorted(rows, key=_node_name))
+    in_order = list(pods)
+    if len({entry.node for entry in in_order}) == len(in_order):
+        return tuple(sorted(in_order, key=_node_name))
     return tuple(
         sorted(
-            rows,
-            key=lambda row: (row.node, row.group or "", sorted(row.request.items()), row.indices),
+            in_order,
+            key=lambda entry: (
+                entry.node,
+                entry.group or "",
+                sorted(entry.request.items()),
+                entry.indices,
+            ),
         )
     )
 

@@ -63,13 +63,13 @@ def choose_fewest_nodes(
     return chosen
 
 
-def fill_in_order(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
+def fill_in_order(slots: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
     """Return pods per chosen bin, in order: each bin is filled before the next is used."""
-    found: dict[int, int] = {}
-    for at in chosen:
-        found[at] = min(rooms[at], num_pods)
-        num_pods -= found[at]
-    return found
+    pods_per_bin: dict[int, int] = {}
+    for index in chosen:
+        pods_per_bin[index] = min(slots[index], num_pods)
+        num_pods -= pods_per_bin[index]
+    return pods_per_bin
 
 
 def fewest_bins_candidates(rows: EqualBins, num_pods: int) -> tuple[list[int], int]:

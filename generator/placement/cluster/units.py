@@ -45,20 +45,20 @@ class UnitSlots(NamedTuple):
     """Classes of children that hold equal pods."""
 
     @classmethod
-    def build(cls, first: int, rooms: Sequence[int]) -> Self:
+    def build(cls, first: int, child_slots: Sequence[int]) -> Self:
         """Return a unit with these slots per child."""
-        return cls(first, tuple(rooms), group_equal_bins(rooms, rooms))
+        return cls(first, tuple(child_slots), group_equal_bins(child_slots, child_slots))
 
 
 def tightest_units(
-    levels: TreeLevels, rooms: Sequence[IntArray], tier: int, units: IntArray
+    levels: TreeLevels, slots_by_tier: Sequence[IntArray], tier: int, units: IntArray
 ) -> IntArray:
     """Return the units with the fewest slots, then with the fewest around, nearest tier first."""
-    units = units_with_min(units, rooms[tier][units])
+    units = units_with_min(units, slots_by_tier[tier][units])
     for outer in range(tier + 1, levels.root):
         if len(units) > 1:
             around = levels.unit_of_node[outer][levels.starts[tier][units]]
-            units = units_with_min(units, rooms[outer][around])
+            units = units_with_min(units, slots_by_tier[outer][around])
     return units
 
 
@@ -85,10 +85,19 @@ class UnitIndex:
     """
 
     def __init__(
-        self, levels: TreeLevels, rooms: Sequence[IntArray], tier: int, kinds: _UnitClasses
+        self,
+        levels: TreeLevels,
+        slots_by_tier: Sequence[IntArray],
+        tier: int,
+        classes: _UnitClasses,
     ) -> None:
         """Build the index from classified units."""
-        self._levels, self._slots_by_tier, self._tier, self._classes = levels, rooms, tier, kinds
+        self._levels, self._slots_by_tier, self._tier, self._classes = (
+            levels,
+            slots_by_tier,
+            tier,
+            classes,
+        )
         self._tightest_children: dict[int, int] = {}
         self._tightest_by_classes: dict[tuple[int, bytes], tuple[UnitSlots, ...]] = {}
 
@@ -153,8 +162,8 @@ class UnitIndex:
     @cached_property
     def is_uniform(self) -> bool:
         """Whether all children that hold any pod hold the same number."""
-        rooms = np.unique(self._child_slots_by_class())
-        return len(rooms[rooms > 0]) <= 1
+        child_slots = np.unique(self._child_slots_by_class())
+        return len(child_slots[child_slots > 0]) <= 1
 
     def tightest_child(self, num_pods: int) -> int | None:
         """Return the tightest child that holds the pods, in the tightest unit with such a child.
@@ -163,17 +172,17 @@ class UnitIndex:
         """
         if self._max_prefix_sums[0] < num_pods:
             return None
-        known = self._tightest_children.get(num_pods)
-        if known is None:
-            rooms = self._child_slots_by_class()
-            room = int(rooms[rooms >= num_pods].min())
-            unit, *_ = self._tightest_of_classes((rooms == room).any(axis=0).nonzero()[0])
+        cached = self._tightest_children.get(num_pods)
+        if cached is None:
+            child_slots = self._child_slots_by_class()
+            smallest = int(child_slots[child_slots >= num_pods].min())
+            unit, *_ = self._tightest_of_classes((child_slots == smallest).any(axis=0).nonzero()[0])
             if len(self._tightest_children) >= MAX_CACHED:
                 self._tightest_children.clear()
-            known = self._tightest_children[num_pods] = unit.first_child + unit.child_slots.index(
-                room
+            cached = self._tightest_children[num_pods] = unit.first_child + unit.child_slots.index(
+                smallest
             )
-        return known
+        return cached
 
     def tightest_units(self, num_pods: int) -> tuple[UnitSlots, ...]:
         """Return the tightest units that hold the pods in the fewest children.
@@ -185,68 +194,70 @@ class UnitIndex:
             return ()
         is_enough = self._classes.prefix_sums[row] >= num_pods
         first = int(is_enough.argmax())
-        kinds = is_enough[first : self._class_ends[first]].tobytes()
-        known = self._tightest_by_classes.get((first, kinds))
-        if known is None:
+        class_bits = is_enough[first : self._class_ends[first]].tobytes()
+        cached = self._tightest_by_classes.get((first, class_bits))
+        if cached is None:
             if len(self._tightest_by_classes) >= MAX_CACHED:
                 self._tightest_by_classes.clear()
-            found = first + np.frombuffer(kinds, dtype=np.bool_).nonzero()[0]
-            known = self._tightest_by_classes[first, kinds] = self._tightest_of_classes(found)
-        return known
+            classes = first + np.frombuffer(class_bits, dtype=np.bool_).nonzero()[0]
+            cached = self._tightest_by_classes[first, class_bits] = self._tightest_of_classes(
+                classes
+            )
+        return cached
 
     @cached_property
     def _max_prefix_sums(self) -> list[int]:
         """Most pods of any unit in its largest child, its two largest, and so on; ascending."""
-        found: list[int] = self._classes.prefix_sums.max(axis=1).tolist()
-        return found
+        sums: list[int] = self._classes.prefix_sums.max(axis=1).tolist()
+        return sums
 
     @cached_property
     def _class_ends(self) -> list[int]:
         """Per class: the end of the classes with equal slots."""
-        room = self._classes.slots
-        found: list[int] = room.searchsorted(room, side="right").tolist()
-        return found
+        slots = self._classes.slots
+        ends: list[int] = slots.searchsorted(slots, side="right").tolist()
+        return ends
 
     def _child_slots_by_class(self) -> IntArray:
         """Return pods per child, the largest first, one column per class."""
         return np.diff(self._classes.prefix_sums, axis=0, prepend=0)
 
-    def _tightest_of_classes(self, kinds: IntArray) -> tuple[UnitSlots, ...]:
+    def _tightest_of_classes(self, classes: IntArray) -> tuple[UnitSlots, ...]:
         """Return the tightest units of some classes, the first of each class, in tree order."""
         of_unit = self._classes.class_of_unit
-        units = (of_unit == kinds[0]) if len(kinds) == 1 else np.isin(of_unit, kinds)
+        units = (of_unit == classes[0]) if len(classes) == 1 else np.isin(of_unit, classes)
         units = tightest_units(self._levels, self._slots_by_tier, self._tier, units.nonzero()[0])
         firsts: dict[int, int] = {}
         for unit in units.tolist():
             firsts.setdefault(of_unit.item(unit), unit)
         return tuple(map(self._unit_slots, firsts.values()))
 
-    def _unit_slots(self, at: int) -> UnitSlots:
-        children = self._levels.children(self._tier, at)
-        rooms = self._slots_by_tier[self._tier - 1][children.start : children.stop]
-        return UnitSlots.build(children.start, rooms.tolist())
+    def _unit_slots(self, unit: int) -> UnitSlots:
+        children = self._levels.children(self._tier, unit)
+        child_slots = self._slots_by_tier[self._tier - 1][children.start : children.stop]
+        return UnitSlots.build(children.start, child_slots.tolist())
 
 
-def _sorted_child_slots(first: IntArray, rooms: IntArray, units: IntArray, width: int) -> IntArray:
+def _sorted_child_slots(first: IntArray, slots: IntArray, units: IntArray, width: int) -> IntArray:
     """Return a row per unit: pods that fit its children, the largest first, padded with 0."""
-    at = first[units][:, np.newaxis] + np.arange(width)
-    held = rooms.take(at, mode="clip").astype(np.int32)
-    held[at >= first[units + 1][:, np.newaxis]] = 0
-    held.sort(axis=1)
-    return np.ascontiguousarray(held[:, ::-1])
+    columns = first[units][:, np.newaxis] + np.arange(width)
+    child_slots = slots.take(columns, mode="clip").astype(np.int32)
+    child_slots[columns >= first[units + 1][:, np.newaxis]] = 0
+    child_slots.sort(axis=1)
+    return np.ascontiguousarray(child_slots[:, ::-1])
 
 
-def _prefix_sums(ranked: IntArray) -> IntArray:
+def _prefix_sums(child_slots: IntArray) -> IntArray:
     """Return the sums over the largest children, one column per row."""
-    return ranked.T.cumsum(axis=0, dtype=np.int32)
+    return child_slots.T.cumsum(axis=0, dtype=np.int32)
 
 
-def _insert_columns(rows: IntArray, at: IntArray, more: IntArray) -> IntArray:
+def _insert_columns(rows: IntArray, positions: IntArray, columns: IntArray) -> IntArray:
     """Insert columns along the last axis, each before the column at its position; in order."""
-    begins = [0, *at.tolist()]
+    starts = [0, *positions.tolist()]
     parts = [
         part
-        for place, (start, stop) in enumerate(pairwise(begins))
-        for part in (rows[..., start:stop], more[..., place : place + 1])
+        for place, (start, stop) in enumerate(pairwise(starts))
+        for part in (rows[..., start:stop], columns[..., place : place + 1])
     ]
-    return np.concatenate((*parts, rows[..., begins[-1] :]), axis=-1)
+    return np.concatenate((*parts, rows[..., starts[-1] :]), axis=-1)

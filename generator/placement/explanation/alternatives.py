@@ -21,26 +21,26 @@ PLACED_MARK = "{placed}"
 """Placeholder in the text of a change: the number of pods that its solution places."""
 
 
-def find_alternatives(problem: Problem, effort: Budget) -> tuple[Alternative, ...]:
+def find_alternatives(problem: Problem, budget: Budget) -> tuple[Alternative, ...]:
     """Return changes that make the request feasible: the smallest of each kind, in fixed order.
 
     Changes that the budget cannot verify are left out.
     """
-    found: list[Alternative] = []
+    alternatives: list[Alternative] = []
     try:
         for changes in _changes(problem):
-            found += islice(_feasible_changes(changes, effort), 1)
+            alternatives += islice(_feasible_changes(changes, budget), 1)
     except BudgetExhausted:
         pass
-    return tuple(found)
+    return tuple(alternatives)
 
 
 def _feasible_changes(
-    changes: Iterator[tuple[str, Problem]], effort: Budget
+    changes: Iterator[tuple[str, Problem]], budget: Budget
 ) -> Iterator[Alternative]:
     """Yield the changes that make the request feasible."""
     for text, problem in changes:
-        solution = solve(problem, effort)
+        solution = solve(problem, budget)
         if solution is not None:
             yield _build_alternative(text, problem, solution)
 
@@ -60,18 +60,21 @@ def _without_minimums(problem: Problem) -> Iterator[tuple[str, Problem]]:
     request = problem.request
     needed = max(request.least, sum(group.least for group in request.groups))
     groups = tuple(replace(group, least=0) for group in request.groups)
-    changed = replace(request, groups=groups, least=1)
-    yield f"min {PLACED_MARK} instead of {needed}", replace(problem, request=changed)
+    changed_request = replace(request, groups=groups, least=1)
+    yield f"min {PLACED_MARK} instead of {needed}", replace(problem, request=changed_request)
 
 
 def _with_wider_tiers(problem: Problem) -> Iterator[tuple[str, Problem]]:
     """Yield the problem once per higher tier, with that tier as the required one."""
-    snapshot, at = problem.snapshot, highest_job_tier(problem)
+    snapshot, job_tier = problem.snapshot, highest_job_tier(problem)
     tiers, request = snapshot.levels.tiers, _without_tier_bounds(problem.request)
-    for tier in tiers[at + 1 :]:
+    for tier in tiers[job_tier + 1 :]:
         is_across = request.across_islands or tier == CLUSTER_TIER
-        allowed = replace(request, required=tier, across_islands=is_across)
-        yield f"required tier {tier} instead of {tiers[at]}", build_problem(snapshot, allowed)
+        wider_request = replace(request, required=tier, across_islands=is_across)
+        yield (
+            f"required tier {tier} instead of {tiers[job_tier]}",
+            build_problem(snapshot, wider_request),
+        )
 
 
 def _without_tier_bounds(request: PlacementRequest) -> PlacementRequest:

@@ -39,12 +39,12 @@ def find_refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None
 
 def _slice_reason(snapshot: Snapshot, group: GangGroup, *, is_growth: bool) -> Reason | None:
     """Return the fault in the slices of a group: sizes that do not divide, or a tier too high."""
-    whole = group.count
+    parent_size = group.count
     for layer in group.slices:
-        divides = is_growth or layer.has_short or whole % max(layer.size, 1) == 0
+        divides = is_growth or layer.has_short or parent_size % max(layer.size, 1) == 0
         if layer.size == 0 or not divides:
-            return Reason(ReasonKind.BAD_SLICE, size=layer.size, count=whole)
-        whole = layer.size
+            return Reason(ReasonKind.BAD_SLICE, size=layer.size, count=parent_size)
+        parent_size = layer.size
         tier = layer.tier
         if (
             tier
@@ -70,25 +70,25 @@ def _conflict_reason(problem: Problem) -> Reason | None:
     levels, request = problem.snapshot.levels, problem.request
     scopes = [(request.required, problem.running_positions)]
     scopes += [
-        (group.required, own)
-        for group, own in zip(request.groups, problem.running_positions_of, strict=True)
+        (group.required, running)
+        for group, running in zip(request.groups, problem.running_positions_of, strict=True)
     ]
     scopes += [
         (piece.tier, piece.running_positions)
-        for at, group in enumerate(request.groups)
-        for piece in all_slices(problem.indexed_slices(at, max(group.least, 1)))
+        for index, group in enumerate(request.groups)
+        for piece in all_slices(problem.indexed_slices(index, max(group.least, 1)))
     ]
-    for tier, own in scopes:
+    for tier, running in scopes:
         if (
             tier
-            and own
-            and levels.common_tier(own[0], own[-1]) > tier_index(problem.snapshot, tier)
+            and running
+            and levels.common_tier(running[0], running[-1]) > tier_index(problem.snapshot, tier)
         ):
             return Reason(ReasonKind.CONFLICT, tier=tier)
     return None
 
 
-def find_reason(problem: Problem, effort: Budget) -> Reason:
+def find_reason(problem: Problem, budget: Budget) -> Reason:
     """Return why a problem has no solution.
 
     Raises:
@@ -97,12 +97,12 @@ def find_reason(problem: Problem, effort: Budget) -> Reason:
     reason = no_domain_reason(problem) or _conflict_reason(problem)
     if reason is not None:
         return reason
-    if problem.running_positions and solve(without_running_pods(problem), effort) is not None:
+    if problem.running_positions and solve(without_running_pods(problem), budget) is not None:
         return Reason(ReasonKind.STALE, tier=_bound_tier(problem))
-    if problem.domain_limits and solve(replace(problem, domain_limits=()), effort) is not None:
+    if problem.domain_limits and solve(replace(problem, domain_limits=()), budget) is not None:
         return Reason(ReasonKind.LIMIT, tier=problem.request.limits[0][0])
     causes = count_excluded_nodes(problem)
-    if causes and solve(without_exclusions(problem), effort) is not None:
+    if causes and solve(without_exclusions(problem), budget) is not None:
         return Reason(ReasonKind.EXCLUDED, excluded=causes)
     return _no_fit_reason(problem)
 
@@ -110,7 +110,7 @@ def find_reason(problem: Problem, effort: Budget) -> Reason:
 def without_exclusions(problem: Problem) -> Problem:
     """Return the problem with every node of the tree open to every pod."""
     snapshot = problem.snapshot
-    is_open = replace(
+    open_snapshot = replace(
         snapshot,
         schedulable=np.ones(snapshot.num_nodes, dtype=np.bool_),
         taint_sets=(frozenset(),),
@@ -118,7 +118,7 @@ def without_exclusions(problem: Problem) -> Problem:
         slot_cache=SlotCache(),
     )
     groups = tuple(replace(group, selector=()) for group in problem.request.groups)
-    return build_problem(is_open, replace(problem.request, groups=groups))
+    return build_problem(open_snapshot, replace(problem.request, groups=groups))
 
 
 def count_excluded_nodes(problem: Problem) -> dict[str, int]:
@@ -126,25 +126,25 @@ def count_excluded_nodes(problem: Problem) -> dict[str, int]:
 
     A node is counted once, under the first cause: unschedulable, taint, selector.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     snapshot = problem.snapshot
-    left = np.ones(snapshot.num_nodes, dtype=np.bool_)
-    rows = [("unschedulable", snapshot.schedulable)]
-    rows += [
+    remaining = np.ones(snapshot.num_nodes, dtype=np.bool_)
+    causes = [("unschedulable", snapshot.schedulable)]
+    causes += [
         ("taint", snapshot.has_tolerated_taints(group.tolerations))
         for group in problem.request.groups
     ]
-    rows += [
+    causes += [
         ("selector", snapshot.has_label(key, values))
         for group in problem.request.groups
         for key, values in group.selector
     ]
-    for cause, allowed in rows:
-        hit = int((left & ~allowed).sum())
-        if hit:
-            found[cause] = found.get(cause, 0) + hit
-        left &= allowed
-    return found
+    for cause, allowed in causes:
+        num_excluded = int((remaining & ~allowed).sum())
+        if num_excluded:
+            counts[cause] = counts.get(cause, 0) + num_excluded
+        remaining &= allowed
+    return counts
 
 
 def _no_fit_reason(problem: Problem) -> Reason:
@@ -152,15 +152,15 @@ def _no_fit_reason(problem: Problem) -> Reason:
     names = problem.snapshot.levels.tiers
     if len(problem.request.groups) > 1:
         return Reason(ReasonKind.NO_FIT, tier=names[tier])
-    rooms = GroupCapacity(problem, 0, problem.shapes[0].slots_by_tier)
+    capacity = GroupCapacity(problem, 0, problem.shapes[0].slots_by_tier)
     needed = max(min_total_pods(problem), problem.request.groups[0].least)
     layer = _coarsest_layer(problem.request.groups[0])
     size, unit = (1, "pods") if layer is None else (layer.size, "slices")
-    if layer is not None and int(rooms.slots_by_tier[tier].max()) >= needed:
+    if layer is not None and int(capacity.slots_by_tier[tier].max()) >= needed:
         name = names[tier_index(problem.snapshot, layer.tier)]
     else:
         name = names[tier]
-    fits = int(rooms.usable_slots[tier].max()) // size
+    fits = int(capacity.usable_slots[tier].max()) // size
     return Reason(ReasonKind.NO_FIT, tier=name, fits=fits, needed=needed // size, unit=unit)
 
 
@@ -178,9 +178,9 @@ def _bound_tier(problem: Problem) -> str | None:
 
 
 def _bound_tiers(request: PlacementRequest) -> list[str]:
-    found = [request.required, *(group.required for group in request.groups)]
-    found += [layer.tier for group in request.groups for layer in group.slices]
-    return [tier for tier in found if tier is not None]
+    tiers = [request.required, *(group.required for group in request.groups)]
+    tiers += [layer.tier for group in request.groups for layer in group.slices]
+    return [tier for tier in tiers if tier is not None]
 
 
 def _has_domain(snapshot: Snapshot, tier: int) -> bool:

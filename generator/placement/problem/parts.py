@@ -53,7 +53,7 @@ class PlacedPart:
 
     def positions(self) -> list[int]:
         """Return the positions of all its pods, sorted."""
-        inner = (at for member in self.members for at in member.positions())
+        inner = (node for member in self.members for node in member.positions())
         return sorted([*self.nodes, *inner])
 
 
@@ -69,57 +69,57 @@ def build_set_type(
     counted = Counter(member.part_type for member in members)
     return PartType(
         shape=-1,
-        size=sum(kind.size * many for kind, many in counted.items()),
+        size=sum(part_type.size * count for part_type, count in counted.items()),
         max_tier=max_tier,
         running_span=running_span,
         preferred=preferred,
         histogram_floor=0,
         owner=owner,
-        members=tuple(sorted(counted.items(), key=lambda row: type_sort_key(row[0]))),
+        members=tuple(sorted(counted.items(), key=lambda entry: type_sort_key(entry[0]))),
     )
 
 
-def type_sort_key(kind: PartType) -> tuple[object, ...]:
+def type_sort_key(part_type: PartType) -> tuple[object, ...]:
     """Return the sort key of a type; inner types of equal sets have equal keys."""
     return (
-        kind.shape,
-        kind.size,
-        kind.max_tier,
-        kind.owner,
-        kind.running_span or (),
-        kind.preferred,
-        kind.histogram_floor,
-        tuple((type_sort_key(inner), many) for inner, many in kind.members),
+        part_type.shape,
+        part_type.size,
+        part_type.max_tier,
+        part_type.owner,
+        part_type.running_span or (),
+        part_type.preferred,
+        part_type.histogram_floor,
+        tuple((type_sort_key(inner), count) for inner, count in part_type.members),
     )
 
 
 def all_types(kinds: Iterable[PartType]) -> list[PartType]:
     """Return the types and their inner types, once each, inner types first."""
-    found: dict[PartType, None] = {}
-    for kind in kinds:
-        for inner in all_types(member for member, _ in kind.members):
-            found.setdefault(inner)
-        found.setdefault(kind)
-    return list(found)
+    types: dict[PartType, None] = {}
+    for part_type in kinds:
+        for inner in all_types(member for member, _ in part_type.members):
+            types.setdefault(inner)
+        types.setdefault(part_type)
+    return list(types)
 
 
 def assign_parts(
-    num_groups: int, parts: Sequence[RequestPart], found: Iterable[PlacedPart]
+    num_groups: int, parts: Sequence[RequestPart], placed: Iterable[PlacedPart]
 ) -> tuple[tuple[int, ...], ...]:
     """Assign placed parts to groups: in tree order, whole slices before a short one."""
     pods: list[list[int]] = [[] for _ in range(num_groups)]
-    _assign(pods, parts, found)
+    _assign(pods, parts, placed)
     return tuple(tuple(row) for row in pods)
 
 
 def _assign(
-    pods: list[list[int]], parts: Iterable[RequestPart], found: Iterable[PlacedPart]
+    pods: list[list[int]], parts: Iterable[RequestPart], placed_parts: Iterable[PlacedPart]
 ) -> None:
-    stock: dict[PartType, list[PlacedPart]] = {}
-    for placed in sorted(found, key=PlacedPart.positions, reverse=True):
-        stock.setdefault(placed.part_type, []).append(placed)
+    available: dict[PartType, list[PlacedPart]] = {}
+    for placed in sorted(placed_parts, key=PlacedPart.positions, reverse=True):
+        available.setdefault(placed.part_type, []).append(placed)
     for part in parts:
-        placed = stock[part.part_type].pop()
+        placed = available[part.part_type].pop()
         if part.group >= 0:
             pods[part.group] += placed.nodes
         _assign(pods, part.members, placed.members)

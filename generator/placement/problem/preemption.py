@@ -45,23 +45,25 @@ class EvictablePods:
     priorities: tuple[int, ...]
     """Priorities of all victims, the highest first."""
 
-    def cheapest_victims(self, at: int, need: Mapping[str, int]) -> tuple[Victim, ...]:
+    def cheapest_victims(self, node: int, need: Mapping[str, int]) -> tuple[Victim, ...]:
         """Return the cheapest victims that free enough of a node; empty if enough is free."""
-        idle = self.free_by_node.get(at)
-        if idle is None:
+        free = self.free_by_node.get(node)
+        if free is None:
             return ()
         missing = {
-            name: n - idle.get(name, 0) for name, n in need.items() if n and n > idle.get(name, 0)
+            name: quantity - free.get(name, 0)
+            for name, quantity in need.items()
+            if quantity and quantity > free.get(name, 0)
         }
         if not missing:
             return ()
-        victims = self.victims_by_node[at]
+        victims = self.victims_by_node[node]
         if len(victims) > MAX_EXACT_GANGS:
             return self._reprieve_victims(victims, missing)
         fitting = (
             chosen
-            for many in range(1, len(victims) + 1)
-            for chosen in combinations(reversed(victims), many)
+            for num_victims in range(1, len(victims) + 1)
+            for chosen in combinations(reversed(victims), num_victims)
             if _free_enough(chosen, missing)
         )
         return min(fitting, key=self.victim_cost)
@@ -79,19 +81,19 @@ class EvictablePods:
         self, victims: Sequence[Victim], missing: Mapping[str, int]
     ) -> tuple[Victim, ...]:
         """Return a minimal set of victims; gangs of the highest priority are spared first."""
-        left = list(victims)
-        for victim in sorted(victims, key=lambda row: (-row.priority, -row.pods, row.gang)):
-            others = [row for row in left if row != victim]
+        remaining = list(victims)
+        for victim in sorted(victims, key=lambda other: (-other.priority, -other.pods, other.gang)):
+            others = [other for other in remaining if other != victim]
             if _free_enough(others, missing):
-                left = others
-        return tuple(left)
+                remaining = others
+        return tuple(remaining)
 
 
 def _free_enough(victims: Iterable[Victim], missing: Mapping[str, int]) -> bool:
     freed = Counter[str]()
     for victim in victims:
         freed.update(dict(victim.request))
-    return all(freed[name] >= n for name, n in missing.items())
+    return all(freed[name] >= quantity for name, quantity in missing.items())
 
 
 def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePods | None:
@@ -103,19 +105,20 @@ def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePo
         for name, gang in snapshot.running.items()
         if gang.preemptible and gang.priority < request.priority and name != request.gang
     }
-    of_node: dict[int, list[Victim]] = {}
+    victims_of: dict[int, list[Victim]] = {}
     for name in sorted(gangs):
-        for at, victim in _victims_of_gang(snapshot, gangs[name]):
-            of_node.setdefault(at, []).append(victim)
-    if not of_node:
+        for node, victim in _victims_of_gang(snapshot, gangs[name]):
+            victims_of.setdefault(node, []).append(victim)
+    if not victims_of:
         return None
     resources = list(enumerate(snapshot.resources))
     return EvictablePods(
         policy=request.eviction,
         gangs=gangs,
-        victims_by_node={at: tuple(rows) for at, rows in of_node.items()},
+        victims_by_node={node: tuple(victims) for node, victims in victims_of.items()},
         free_by_node={
-            at: {name: int(snapshot.free[row, at]) for row, name in resources} for at in of_node
+            node: {name: int(snapshot.free[row, node]) for row, name in resources}
+            for node in victims_of
         },
         priorities=tuple(sorted({gang.priority for gang in gangs.values()}, reverse=True)),
     )
@@ -123,19 +126,19 @@ def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePo
 
 def _victims_of_gang(snapshot: Snapshot, gang: RunningGang) -> Iterable[tuple[int, Victim]]:
     """Yield the pods of a gang on each of its nodes."""
-    pods, held = Counter[str](), dict[str, Counter[str]]()
-    for row in gang.pods:
-        if row.node in snapshot.position_of:
-            pods[row.node] += row.count
-            used = held.setdefault(row.node, Counter())
-            used.update({name: need * row.count for name, need in row.request.items()})
-    total = sum(row.count for row in gang.pods)
+    pods, requests = Counter[str](), dict[str, Counter[str]]()
+    for entry in gang.pods:
+        if entry.node in snapshot.position_of:
+            pods[entry.node] += entry.count
+            used = requests.setdefault(entry.node, Counter())
+            used.update({name: need * entry.count for name, need in entry.request.items()})
+    total = sum(entry.count for entry in gang.pods)
     for node, count in pods.items():
-        is_broken = 0 < total - count < (gang.min_pods or 0)
-        request = tuple(sorted(held[node].items()))
+        is_whole_gang = 0 < total - count < (gang.min_pods or 0)
+        request = tuple(sorted(requests[node].items()))
         yield (
             snapshot.position_of[node],
-            Victim(gang.gang, gang.priority, total if is_broken else count, request),
+            Victim(gang.gang, gang.priority, total if is_whole_gang else count, request),
         )
 
 
@@ -157,12 +160,12 @@ class EvictionResult(NamedTuple):
 
     def victim_names(self, evictable: EvictablePods) -> tuple[str, ...]:
         """Return `gang` if all its pods are evicted, else `gang@node`; sorted."""
-        found: list[str] = []
+        names: list[str] = []
         for gang in sorted({gang for gang, _ in self.pairs}):
             nodes = {node for name, node in self.pairs if name == gang}
             is_whole = nodes == {row.node for row in evictable.gangs[gang].pods}
-            found += [gang] if is_whole else sorted(f"{gang}@{node}" for node in nodes)
-        return tuple(found)
+            names += [gang] if is_whole else sorted(f"{gang}@{node}" for node in nodes)
+        return tuple(names)
 
 
 def evict_for(
@@ -170,18 +173,20 @@ def evict_for(
 ) -> EvictionResult:
     """Return the eviction for these resources per position; gangs below their minimum go whole."""
     nodes: dict[str, set[str]] = {}
-    for at, need in needs.items():
-        for victim in evictable.cheapest_victims(at, need):
-            nodes.setdefault(victim.gang, set()).add(snapshot.specs[at].name)
+    for position, need in needs.items():
+        for victim in evictable.cheapest_victims(position, need):
+            nodes.setdefault(victim.gang, set()).add(snapshot.specs[position].name)
     pods = Counter[int]()
     pairs: set[tuple[str, str]] = set()
     for name, chosen in nodes.items():
         gang = evictable.gangs[name]
-        kept = sum(row.count for row in gang.pods if row.node not in chosen)
-        is_broken = 0 < kept < (gang.min_pods or 0)
-        gone = {row.node for row in gang.pods} if is_broken else chosen
-        pods[gang.priority] += sum(row.count for row in gang.pods if row.node in gone)
-        pairs |= {(name, node) for node in gone}
+        num_kept = sum(entry.count for entry in gang.pods if entry.node not in chosen)
+        is_whole_gang = 0 < num_kept < (gang.min_pods or 0)
+        evicted_nodes = {entry.node for entry in gang.pods} if is_whole_gang else chosen
+        pods[gang.priority] += sum(
+            entry.count for entry in gang.pods if entry.node in evicted_nodes
+        )
+        pairs |= {(name, node) for node in evicted_nodes}
     return EvictionResult(
         frozenset(pairs), tuple(pods[priority] for priority in evictable.priorities), len(nodes)
     )

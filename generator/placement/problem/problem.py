@@ -94,16 +94,16 @@ class Problem:
     def objective_order(self) -> tuple[ObjectiveTerm, ...]:
         """The terms to compare, the most important first."""
         rules = PRESETS[self.request.preset]
-        row = rules.order
+        order = rules.order
         if self.evictable is None:
-            return row
+            return order
         if self.evictable.policy is EvictionPolicy.FEWEST_VICTIMS:
-            return (row[0], *FEWEST_VICTIMS_TERMS, *row[1:])
+            return (order[0], *FEWEST_VICTIMS_TERMS, *order[1:])
         if rules.eviction_order:
             return rules.eviction_order
         if self.evictable.policy is EvictionPolicy.PER_DOMAIN:
-            return (*row, *VICTIM_TERMS)
-        return (*row[:-1], *VICTIM_TERMS, row[-1])
+            return (*order, *VICTIM_TERMS)
+        return (*order[:-1], *VICTIM_TERMS, order[-1])
 
     def sort_column(self, rule: SortRule) -> tuple[IntArray, ...]:
         """Return per tier the values by which a rule sorts its units."""
@@ -124,9 +124,9 @@ class Problem:
     @property
     def compares_tiers_first(self) -> bool:
         """Whether strategies and tiers are compared before all keys but the number of pods."""
-        early = {ObjectiveKey.PLACED, ObjectiveKey.STRATEGY, ObjectiveKey.EXISTING}
-        early |= {ObjectiveKey.NODE_WEIGHTS} if self.node_weights is None else set()
-        first = next(term.key for term in self.objective_order if term.key not in early)
+        earlier_keys = {ObjectiveKey.PLACED, ObjectiveKey.STRATEGY, ObjectiveKey.EXISTING}
+        earlier_keys |= {ObjectiveKey.NODE_WEIGHTS} if self.node_weights is None else set()
+        first = next(term.key for term in self.objective_order if term.key not in earlier_keys)
         return first is ObjectiveKey.JOB_TIER
 
     def indexed_slices(self, group: int, count: int) -> tuple[SlicePods, ...]:
@@ -145,14 +145,14 @@ class Problem:
 
         Each part is its number of new pods, and the positions of its running pods.
         """
-        pieces = self.indexed_slices(group, count)
-        if pieces:
-            return [(piece.size, piece.running_positions) for piece in innermost_slices(pieces)]
+        slices = self.indexed_slices(group, count)
+        if slices:
+            return [(piece.size, piece.running_positions) for piece in innermost_slices(slices)]
         layers = self.request.groups[group].slices
-        own = () if layers else self.running_positions_of[group]
+        running = () if layers else self.running_positions_of[group]
         size = layers[-1].size if layers else count
         whole, short = divmod(count, size) if count else (0, 0)
-        return [(size, own)] * whole + ([(short, own)] if short else [])
+        return [(size, running)] * whole + ([(short, running)] if short else [])
 
     def parts(self, counts: tuple[int, ...], max_part_tier: int) -> list[RequestPart]:
         """Return all parts for these pods per group; sets contain their parts."""
@@ -176,84 +176,95 @@ class Problem:
         return found
 
     def _parts_of(self, group: int, counts: tuple[int, ...], part_cap: int) -> list[RequestPart]:
-        count, row = counts[group], self.request.groups[group]
-        pieces = self.indexed_slices(group, count)
-        parts = self._parts_of_slices(group, pieces, part_cap) or [
+        count, gang_group = counts[group], self.request.groups[group]
+        slices = self.indexed_slices(group, count)
+        parts = self._parts_of_slices(group, slices, part_cap) or [
             RequestPart(self._part_type(group, size, part_cap), group)
             for size, _ in self.split_group(group, count)
         ]
-        if row.required is None or not row.slices or len(counts) == 1:
+        if gang_group.required is None or not gang_group.slices or len(counts) == 1:
             return parts
         return self._wrap_in_tier(
-            parts, self._group_cap(row), self.running_positions_of[group], group
+            parts, self._group_cap(gang_group), self.running_positions_of[group], group
         )
 
     def _parts_of_slices(
-        self, group: int, pieces: tuple[SlicePods, ...], part_cap: int
+        self, group: int, slices: tuple[SlicePods, ...], part_cap: int
     ) -> list[RequestPart]:
         """Return indexed slices as parts; slices of coarse layers are sets."""
-        found: list[RequestPart] = []
-        for piece in pieces:
+        parts: list[RequestPart] = []
+        for piece in slices:
             cap = self.root if piece.tier is None else tier_index(self.snapshot, piece.tier)
             if piece.inner_slices:
-                inside = self._parts_of_slices(group, piece.inner_slices, part_cap)
-                found += self._wrap_in_tier(inside, cap, piece.running_positions, group)
+                inner_parts = self._parts_of_slices(group, piece.inner_slices, part_cap)
+                parts += self._wrap_in_tier(inner_parts, cap, piece.running_positions, group)
                 continue
-            kind = self._part_type(group, piece.size, min(part_cap, cap))
+            part_type = self._part_type(group, piece.size, min(part_cap, cap))
             owner = group if piece.running_positions else -1
-            found.append(
-                RequestPart(kind._replace(running_span=piece.running_span, owner=owner), group)
+            parts.append(
+                RequestPart(part_type._replace(running_span=piece.running_span, owner=owner), group)
             )
-        return found
+        return parts
 
     def _wrap_in_tier(
-        self, parts: list[RequestPart], cap: int, own: tuple[int, ...], group: int
+        self, parts: list[RequestPart], cap: int, running: tuple[int, ...], group: int
     ) -> list[RequestPart]:
         """Return parts of a group, with its running pods, as one part within a tier."""
         if not parts or cap == self.root:
             return parts
-        anchors = (own[0], own[-1]) if own else None
-        owner = group if own else -1
-        kind = build_set_type(parts, max_tier=cap, running_span=anchors, preferred=(), owner=owner)
-        return [RequestPart(kind, -1, tuple(parts))]
-
-    def _wrap_set(self, at: int, members: list[RequestPart]) -> list[RequestPart]:
-        """Return the parts as one part if the set has a bound, else unchanged."""
-        row = self.request.sets[at]
-        if not members or not (row.required or row.preferred):
-            return members
-        own = self.running_in_set(at)
-        kind = build_set_type(
-            members,
-            max_tier=tier_index(self.snapshot, row.required) if row.required else self.root,
-            running_span=(min(own), max(own)) if own else None,
-            preferred=tuple(tier_index(self.snapshot, tier) for tier in row.preferred),
-            owner=at if own else -1,
+        running_span = (running[0], running[-1]) if running else None
+        owner = group if running else -1
+        part_type = build_set_type(
+            parts, max_tier=cap, running_span=running_span, preferred=(), owner=owner
         )
-        return [RequestPart(kind, -1, tuple(members))]
+        return [RequestPart(part_type, -1, tuple(parts))]
 
-    def groups_in_set(self, at: int) -> list[int]:
+    def _wrap_set(self, set_index: int, members: list[RequestPart]) -> list[RequestPart]:
+        """Return the parts as one part if the set has a bound, else unchanged."""
+        group_set = self.request.sets[set_index]
+        if not members or not (group_set.required or group_set.preferred):
+            return members
+        running = self.running_in_set(set_index)
+        part_type = build_set_type(
+            members,
+            max_tier=tier_index(self.snapshot, group_set.required)
+            if group_set.required
+            else self.root,
+            running_span=(min(running), max(running)) if running else None,
+            preferred=tuple(tier_index(self.snapshot, tier) for tier in group_set.preferred),
+            owner=set_index if running else -1,
+        )
+        return [RequestPart(part_type, -1, tuple(members))]
+
+    def groups_in_set(self, set_index: int) -> list[int]:
         """Return all groups in a set, including those of inner sets."""
-        row = self.request.sets[at]
-        return sorted([*row.groups, *(g for inner in row.sets for g in self.groups_in_set(inner))])
+        group_set = self.request.sets[set_index]
+        return sorted(
+            [
+                *group_set.groups,
+                *(group for inner in group_set.sets for group in self.groups_in_set(inner)),
+            ]
+        )
 
-    def running_in_set(self, at: int) -> list[int]:
+    def running_in_set(self, set_index: int) -> list[int]:
         """Return the positions of the running pods of a set, sorted."""
         return sorted(
-            node for group in self.groups_in_set(at) for node in self.running_positions_of[group]
+            node
+            for group in self.groups_in_set(set_index)
+            for node in self.running_positions_of[group]
         )
 
     def _part_type(self, index: int, size: int, part_cap: int) -> PartType:
         group = self.request.groups[index]
-        own = () if group.slices else self.running_positions_of[index]
+        running = () if group.slices else self.running_positions_of[index]
         return PartType(
             shape=self.shape_of[index],
             size=size,
             max_tier=min(part_cap, self._slice_cap(group, size), self._group_cap(group)),
-            running_span=(min(own), max(own)) if own else None,
+            running_span=(min(running), max(running)) if running else None,
             preferred=self.preferred_tiers_of(index),
             histogram_floor=self.slice_tier_of(index),
-            owner=index if own else -1,
+            owner=index if running else -1,
         )
 
     def _group_cap(self, group: GangGroup) -> int:
@@ -268,8 +279,8 @@ class Problem:
         if not group.slices or group.slices[-1].tier is None or self.running_positions:
             return self.root
         layer = group.slices[-1]
-        is_free = size < layer.size and not layer.is_indexed
-        return self.root if is_free else tier_index(self.snapshot, layer.tier)
+        is_unbound = size < layer.size and not layer.is_indexed
+        return self.root if is_unbound else tier_index(self.snapshot, layer.tier)
 
     def slice_tier_of(self, group: int) -> int:
         """Return the tier that the slices of a group must stay within; 0 if there is none.
@@ -302,44 +313,46 @@ def build_problem(
     Raises:
         UnknownTier: the request names a tier that the tree lacks.
     """
-    own, own_of, ranked = find_running_positions(snapshot, request)
+    running, running_of, indexed_pods = find_running_positions(snapshot, request)
     shapes, shape_of = build_shapes(snapshot, request)
-    fewest = [shape.total_slots for shape in shapes]
+    total_slots = [shape.total_slots for shape in shapes]
     return Problem(
         snapshot=snapshot,
         request=request,
         shapes=shapes,
         shape_of=shape_of,
-        scarcest_shape=fewest.index(min(fewest)),
+        scarcest_shape=total_slots.index(min(total_slots)),
         job_cap=_job_cap(snapshot, request),
         preferred=_job_preferred(snapshot, request),
-        running_positions=own,
-        running_positions_of=own_of,
-        stray_tier=find_stray_tier(snapshot, request, own_of),
-        indexed_pods=ranked,
-        unit_rules=build_unit_rules(snapshot, request, is_growth=bool(own)),
-        short_slice_rules=build_short_slice_rules(snapshot, request, is_growth=bool(own)),
-        domain_limits=tuple((tier_index(snapshot, tier), most) for tier, most in request.limits),
+        running_positions=running,
+        running_positions_of=running_of,
+        stray_tier=find_stray_tier(snapshot, request, running_of),
+        indexed_pods=indexed_pods,
+        unit_rules=build_unit_rules(snapshot, request, is_growth=bool(running)),
+        short_slice_rules=build_short_slice_rules(snapshot, request, is_growth=bool(running)),
+        domain_limits=tuple(
+            (tier_index(snapshot, tier), max_units) for tier, max_units in request.limits
+        ),
         strategies=_strategies(snapshot, request),
         traffic_pairs=find_traffic_pairs(request, shape_of),
         sort_columns=tuple(build_sort_column(snapshot, rule) for rule in request.sort),
         node_weights=build_node_weights(snapshot, request),
         evictable=evictable,
-        is_growth=bool(own),
+        is_growth=bool(running),
     )
 
 
 def without_running_pods(problem: Problem) -> Problem:
     """Return the problem as if no pod of the gang ran and slices began with the new pods."""
-    nothing: tuple[tuple[()], ...] = ((),) * len(problem.running_positions_of)
-    alone = replace(
+    no_positions: tuple[tuple[()], ...] = ((),) * len(problem.running_positions_of)
+    unanchored = replace(
         problem,
         running_positions=(),
-        running_positions_of=nothing,
-        indexed_pods=nothing,
+        running_positions_of=no_positions,
+        indexed_pods=no_positions,
         stray_tier=None,
     )
-    return replace(alone, unit_rules=(), short_slice_rules=())
+    return replace(unanchored, unit_rules=(), short_slice_rules=())
 
 
 def _job_cap(snapshot: Snapshot, request: PlacementRequest) -> int:
@@ -359,12 +372,14 @@ def _job_cap(snapshot: Snapshot, request: PlacementRequest) -> int:
 
 def _job_preferred(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...]:
     """Return the preferred tiers of the job, including those of a single group."""
-    alone = request.groups[0].preferred if len(request.groups) == 1 else ()
-    return tuple(tier_index(snapshot, tier) for tier in (*request.preferred, *alone))
+    single_group_tiers = request.groups[0].preferred if len(request.groups) == 1 else ()
+    return tuple(tier_index(snapshot, tier) for tier in (*request.preferred, *single_group_tiers))
 
 
 def _strategies(snapshot: Snapshot, request: PlacementRequest) -> tuple[tuple[int, int], ...]:
     root = snapshot.levels.root
     if not request.strategies:
         return ((root, root),)
-    return tuple((tier_index(snapshot, a), tier_index(snapshot, b)) for a, b in request.strategies)
+    return tuple(
+        (tier_index(snapshot, job), tier_index(snapshot, part)) for job, part in request.strategies
+    )

@@ -39,17 +39,19 @@ class SlicePods(NamedTuple):
 
 
 def cut_slices(
-    layers: Sequence[SliceLayer], ranked: IndexedPods, num_pods: int
+    layers: Sequence[SliceLayer], indexed_pods: IndexedPods, num_pods: int
 ) -> tuple[SlicePods, ...]:
     """Cut this many new pods of a group into slices, in order of their indices.
 
     Layers that are not indexed do not cut, except the last one, which cuts the parts that the
     objective counts. Cost: O(layers × pods).
     """
-    taken = {index for index, _ in ranked}
-    free = (index for index in count() if index not in taken)
-    kept = [layer for layer in layers[:-1] if layer.is_indexed]
-    return _cut_layers((*kept, layers[-1]), list(islice(free, num_pods)), ranked)
+    used_indices = {index for index, _ in indexed_pods}
+    free_indices = (index for index in count() if index not in used_indices)
+    indexed_layers = [layer for layer in layers[:-1] if layer.is_indexed]
+    return _cut_layers(
+        (*indexed_layers, layers[-1]), list(islice(free_indices, num_pods)), indexed_pods
+    )
 
 
 def innermost_slices(pieces: Sequence[SlicePods]) -> Iterator[SlicePods]:
@@ -66,40 +68,42 @@ def all_slices(pieces: Sequence[SlicePods]) -> Iterator[SlicePods]:
 
 
 def slices_with_positions(
-    pieces: Sequence[SlicePods], row: Sequence[int]
+    pieces: Sequence[SlicePods], positions: Sequence[int]
 ) -> Iterator[tuple[SlicePods, list[int]]]:
     """Yield every slice with the positions of its new and its running pods."""
     start = 0
     for piece in pieces:
-        inside = row[start : start + piece.size]
-        yield piece, [*inside, *piece.running_positions]
-        yield from slices_with_positions(piece.inner_slices, inside)
+        inner_positions = positions[start : start + piece.size]
+        yield piece, [*inner_positions, *piece.running_positions]
+        yield from slices_with_positions(piece.inner_slices, inner_positions)
         start += piece.size
 
 
 def _cut_layers(
-    layers: Sequence[SliceLayer], indices: Sequence[int], ranked: IndexedPods
+    layers: Sequence[SliceLayer], indices: Sequence[int], indexed_pods: IndexedPods
 ) -> tuple[SlicePods, ...]:
     if not layers:
         return ()
     layer, *inner = layers
-    found = []
-    for key, inside in _indices_by_slice(layer, indices):
-        mine = tuple(row for row in ranked if layer.is_indexed and row[0] // layer.size == key)
-        found.append(
+    slices = []
+    for key, slice_indices in _indices_by_slice(layer, indices):
+        running = tuple(
+            row for row in indexed_pods if layer.is_indexed and row[0] // layer.size == key
+        )
+        slices.append(
             SlicePods(
-                size=len(inside),
+                size=len(slice_indices),
                 tier=layer.tier if layer.is_indexed else None,
-                running_positions=tuple(sorted(at for _, at in mine)),
-                inner_slices=_cut_layers(inner, inside, mine),
+                running_positions=tuple(sorted(node for _, node in running)),
+                inner_slices=_cut_layers(inner, slice_indices, running),
             )
         )
-    return tuple(found)
+    return tuple(slices)
 
 
 def _indices_by_slice(layer: SliceLayer, indices: Sequence[int]) -> list[tuple[int, list[int]]]:
     """Return (number of the slice, its indices); without an index, pods are cut in order."""
-    found: dict[int, list[int]] = {}
-    for at, index in enumerate(indices):
-        found.setdefault((index if layer.is_indexed else at) // layer.size, []).append(index)
-    return list(found.items())
+    slices: dict[int, list[int]] = {}
+    for offset, index in enumerate(indices):
+        slices.setdefault((index if layer.is_indexed else offset) // layer.size, []).append(index)
+    return list(slices.items())

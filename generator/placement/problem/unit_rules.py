@@ -40,16 +40,19 @@ def build_unit_rules(
     """
     rules: list[UnitRule] = []
     for index, group in enumerate(request.groups):
-        rules += [UnitRule(tier_index(snapshot, t), n, None, index) for t, n in group.multiples]
-        for at, layer in enumerate(group.slices):
+        rules += [
+            UnitRule(tier_index(snapshot, tier), multiple_of, None, index)
+            for tier, multiple_of in group.multiples
+        ]
+        for layer_index, layer in enumerate(group.slices):
             if layer.tier is None:
                 continue
-            is_capped = at == len(group.slices) - 1 and not is_growth
-            is_told = layer.is_indexed and is_growth
-            multiple = 1 if layer.has_short or is_capped or is_told else layer.size
-            most = layer.size if layer.is_spread else None
-            if multiple > 1 or most is not None:
-                rules.append(UnitRule(tier_index(snapshot, layer.tier), multiple, most, index))
+            is_part_tier = layer_index == len(group.slices) - 1 and not is_growth
+            is_covered_by_index = layer.is_indexed and is_growth
+            multiple = 1 if layer.has_short or is_part_tier or is_covered_by_index else layer.size
+            max_pods = layer.size if layer.is_spread else None
+            if multiple > 1 or max_pods is not None:
+                rules.append(UnitRule(tier_index(snapshot, layer.tier), multiple, max_pods, index))
     return tuple(rules)
 
 
@@ -60,7 +63,7 @@ def build_short_slice_rules(
     return tuple(
         ShortSliceRule(tier_index(snapshot, layer.tier), layer.size, index)
         for index, group in enumerate(request.groups)
-        for at, layer in enumerate(group.slices)
+        for layer_index, layer in enumerate(group.slices)
         if layer.tier is not None and layer.has_short and not layer.is_indexed
-        if is_growth or at < len(group.slices) - 1
+        if is_growth or layer_index < len(group.slices) - 1
     )

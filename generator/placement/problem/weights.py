@@ -39,18 +39,18 @@ def find_traffic_pairs(
 
 def build_node_weights(snapshot: Snapshot, request: PlacementRequest) -> NodeWeights | None:
     """Return the node weights of a request; None if it has none or the preset ignores them."""
-    given = dict(request.options.node_weights)
-    if not given or all(
+    weight_of_node = dict(request.options.node_weights)
+    if not weight_of_node or all(
         term.key is not ObjectiveKey.NODE_WEIGHTS for term in PRESETS[request.preset].order
     ):
         return None
-    row = [given.get(spec.name, 0) for spec in snapshot.specs]
-    weights = sorted(set(row), reverse=True)
-    return NodeWeights(tuple(weights), np.array([weights.index(weight) for weight in row]))
+    node_weights = [weight_of_node.get(spec.name, 0) for spec in snapshot.specs]
+    weights = sorted(set(node_weights), reverse=True)
+    return NodeWeights(tuple(weights), np.array([weights.index(weight) for weight in node_weights]))
 
 
 def build_sort_column(snapshot: Snapshot, rule: SortRule) -> tuple[IntArray, ...]:
     """Return per tier the values by which a rule sorts its units; an unknown resource counts 0."""
-    row = snapshot.quantities(rule.resource, counts_free=rule.counts_free)
+    quantities = snapshot.quantities(rule.resource, counts_free=rule.counts_free)
     sign = -1 if rule.is_descending else 1
-    return tuple(sign * np.add.reduceat(row, starts) for starts in snapshot.levels.starts)
+    return tuple(sign * np.add.reduceat(quantities, starts) for starts in snapshot.levels.starts)
