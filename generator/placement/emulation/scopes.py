@@ -31,10 +31,10 @@ class ScopeBuilder:
     def __init__(self, problem: Problem) -> None:
         """Find leader groups of one pod; other leaders are ordinary groups."""
         self._snapshot, self._request = problem.snapshot, problem.request
-        names = {group.name: at for at, group in enumerate(self._request.groups)}
+        names = {group.name: index for index, group in enumerate(self._request.groups)}
         self._leader_of = {
-            names[group.leader_of]: at
-            for at, group in enumerate(self._request.groups)
+            names[group.leader_of]: index
+            for index, group in enumerate(self._request.groups)
             if group.leader_of in names and group.count == 1
         }
 
@@ -48,38 +48,49 @@ class ScopeBuilder:
         return self._enclosing_scope(members, request.required, request.preferred)
 
     def _outermost(self, count: int, inner: Sequence[tuple[int, ...]]) -> list[int]:
-        held = {at for row in inner for at in row}
-        return [at for at in range(count) if at not in held]
+        inner_indexes = {index for indexes in inner for index in indexes}
+        return [index for index in range(count) if index not in inner_indexes]
 
     def _member_scopes(self, groups: Sequence[int], sets: Sequence[int]) -> tuple[Scope, ...]:
         leaders = set(self._leader_of.values())
-        found = [self._group_scope(at) for at in groups if at not in leaders]
-        found += [self._set_scope(at) for at in sets]
-        return tuple(sorted(found, key=lambda scope: min(scope.groups)))
+        scopes = [self._group_scope(index) for index in groups if index not in leaders]
+        scopes += [self._set_scope(index) for index in sets]
+        return tuple(sorted(scopes, key=lambda scope: min(scope.groups)))
 
-    def _group_scope(self, at: int) -> Scope:
-        group = self._request.groups[at]
-        leader = self._leader_of.get(at)
-        held = (at,) if leader is None else (leader, at)
-        return Scope(held, (), *self._tier_bounds(group.required, group.preferred))
+    def _group_scope(self, group_index: int) -> Scope:
+        group = self._request.groups[group_index]
+        leader = self._leader_of.get(group_index)
+        groups = (group_index,) if leader is None else (leader, group_index)
+        return Scope(groups, (), *self._tier_bounds(group.required, group.preferred))
 
-    def _set_scope(self, at: int) -> Scope:
-        row = self._request.sets[at]
+    def _set_scope(self, set_index: int) -> Scope:
+        group_set = self._request.sets[set_index]
         return self._enclosing_scope(
-            self._member_scopes(row.groups, row.sets), row.required, row.preferred
+            self._member_scopes(group_set.groups, group_set.sets),
+            group_set.required,
+            group_set.preferred,
         )
 
     def _enclosing_scope(
         self, members: tuple[Scope, ...], required: str | None, preferred: Sequence[str]
     ) -> Scope:
         """Return the scope around members; a single group's own scope, with both bounds."""
-        tier, wishes = self._tier_bounds(required, preferred)
+        tier, preferred_tiers = self._tier_bounds(required, preferred)
         if len(members) == 1 and not members[0].members:
             only = members[0]
-            caps = [cap for cap in (tier, only.required) if cap is not None]
-            return Scope(only.groups, (), min(caps, default=None), (*wishes, *only.preferred))
+            required_tiers = [
+                required_tier
+                for required_tier in (tier, only.required)
+                if required_tier is not None
+            ]
+            return Scope(
+                only.groups,
+                (),
+                min(required_tiers, default=None),
+                (*preferred_tiers, *only.preferred),
+            )
         groups = tuple(group for member in members for group in member.groups)
-        return Scope(groups, members, tier, wishes)
+        return Scope(groups, members, tier, preferred_tiers)
 
     def _tier_bounds(
         self, required: str | None, preferred: Sequence[str]

@@ -54,12 +54,12 @@ class AffinityIndex:
     def __init__(self, problem: Problem) -> None:
         """Read the roles of a request."""
         groups = problem.request.groups
-        index = {group.name: at for at, group in enumerate(groups)}
+        index = {group.name: position for position, group in enumerate(groups)}
         self.roles = problem.request.roles
         self.attracts = _group_pairs(self.roles.attract, index)
         self.repels = _group_pairs(self.roles.repel, index)
         self.kinds = [_affinity_kind(self.roles, group.name) for group in groups]
-        listed = {name: at for at, name in enumerate(self.roles.order)}
+        listed = {name: position for position, name in enumerate(self.roles.order)}
         self.rank = [listed.get(group.name, len(listed)) for group in groups]
         self.names = [group.name for group in groups]
 
@@ -97,11 +97,11 @@ def build_buckets(
         for index in range(count)
     ]
     for pod in sorted(pods, key=affinity.sort_key):
-        ranked = [
-            (-affinity.net_attraction(pod.group, bucket.pods_per_group), bucket.load, at)
-            for at, bucket in enumerate(buckets)
+        options = [
+            (-affinity.net_attraction(pod.group, bucket.pods_per_group), bucket.load, bucket_index)
+            for bucket_index, bucket in enumerate(buckets)
         ]
-        best = min(ranked, default=None)
+        best = min(options, default=None)
         if best is None or best[0] > 0:
             buckets.append(Bucket())
         chosen = buckets[-1] if best is None or best[0] > 0 else buckets[best[2]]
@@ -116,27 +116,27 @@ def order_pods(
 ) -> list[tuple[TaskPod, Bucket | None]]:
     """Return all pods in the order in which they are placed: the largest bucket first."""
     by_size = sorted(buckets, key=lambda bucket: -bucket.pods_per_group.total())
-    inside = [
+    bucketed = [
         (pod, bucket) for bucket in by_size for pod in sorted(bucket.pods, key=affinity.sort_key)
     ]
-    held = {pod for pod, _ in inside}
-    outside = [
+    bucketed_pods = {pod for pod, _ in bucketed}
+    unbucketed = [
         TaskPod(group, index)
         for group, count in enumerate(counts)
         for index in range(count)
-        if TaskPod(group, index) not in held
+        if TaskPod(group, index) not in bucketed_pods
     ]
-    return [*inside, *((pod, None) for pod in outside)]
+    return [*bucketed, *((pod, None) for pod in unbucketed)]
 
 
 def _running_buckets(problem: Problem) -> list[Bucket]:
     """Return one bucket per node where pods of the gang run, by node name."""
-    found: dict[int, Bucket] = {}
-    for group, row in enumerate(problem.running_positions_of):
-        for at in row:
-            found.setdefault(at, Bucket(node=at)).pods_per_group[group] += 1
+    buckets: dict[int, Bucket] = {}
+    for group, positions in enumerate(problem.running_positions_of):
+        for node in positions:
+            buckets.setdefault(node, Bucket(node=node)).pods_per_group[group] += 1
     specs = problem.snapshot.specs
-    return [found[at] for at in sorted(found, key=lambda at: specs[at].name)]
+    return [buckets[node] for node in sorted(buckets, key=lambda node: specs[node].name)]
 
 
 def _group_pairs(sets: tuple[tuple[str, ...], ...], index: dict[str, int]) -> set[tuple[int, int]]:
@@ -151,12 +151,12 @@ def _group_pairs(sets: tuple[tuple[str, ...], ...], index: dict[str, int]) -> se
 
 
 def _affinity_kind(roles: RoleAffinity, name: str) -> AffinityKind:
-    alone = (AffinityKind.ATTRACTS_ITSELF, AffinityKind.REPELS_ITSELF)
-    among = (AffinityKind.ATTRACTED, AffinityKind.REPELS_OTHERS)
-    found = [
-        (alone if len(names) == 1 else among)[at]
-        for at, name_sets in enumerate((roles.attract, roles.repel))
+    single_kinds = (AffinityKind.ATTRACTS_ITSELF, AffinityKind.REPELS_ITSELF)
+    shared_kinds = (AffinityKind.ATTRACTED, AffinityKind.REPELS_OTHERS)
+    kinds = [
+        (single_kinds if len(names) == 1 else shared_kinds)[index]
+        for index, name_sets in enumerate((roles.attract, roles.repel))
         for names in name_sets
         if name in names
     ]
-    return max(found, default=AffinityKind.NONE)
+    return max(kinds, default=AffinityKind.NONE)

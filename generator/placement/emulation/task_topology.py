@@ -32,19 +32,21 @@ MAX_SHOWN_PODS = 100
 """Pods up to which the scores of all nodes are part of the answer."""
 
 
-def place_by_buckets(problem: Problem, effort: Budget) -> PlacementCandidate | None:
+def place_by_buckets(problem: Problem, budget: Budget) -> PlacementCandidate | None:
     """Return the placement by buckets; None if none is found that satisfies all rules.
 
     Raises:
         BudgetExhausted: there are too many choices of pods per group.
     """
-    for counts in pod_count_choices(problem, effort):
-        run = _BucketAttempt(problem, counts)
-        pods = run.place()
+    for counts in pod_count_choices(problem, budget):
+        attempt = _BucketAttempt(problem, counts)
+        pods = attempt.place()
         if pods is not None and satisfies_rules(problem, pods):
-            rows = tuple(tuple(row) for row in pods)
+            rows = tuple(tuple(positions) for positions in pods)
             objective = measure(problem, rows, 0)
-            return PlacementCandidate(rows, objective, is_proved=True, preset_details=run.details())
+            return PlacementCandidate(
+                rows, objective, is_proved=True, preset_details=attempt.details()
+            )
     return None
 
 
@@ -63,9 +65,9 @@ class _BucketAttempt:
             if bucket.node is not None:
                 running = bucket.pods_per_group.total() - len(bucket.pods)
                 self._num_bucket_pods[id(bucket), bucket.node] = running
-        for group, row in enumerate(problem.running_positions_of):
-            for at in row:
-                self._pods_on_node.setdefault(at, Counter())[group] += 1
+        for group, positions in enumerate(problem.running_positions_of):
+            for node in positions:
+                self._pods_on_node.setdefault(node, Counter())[group] += 1
         self._scores: dict[str, dict[str, float]] = {}
 
     def place(self) -> list[list[int]] | None:
@@ -90,21 +92,21 @@ class _BucketAttempt:
                 self._num_bucket_pods[key] = self._num_bucket_pods.get(key, 0) + 1
         return pods
 
-    def _score(self, pod: TaskPod, bucket: Bucket | None, unbound: list[TaskPod], at: int) -> int:
+    def _score(self, pod: TaskPod, bucket: Bucket | None, waiting: list[TaskPod], node: int) -> int:
         """Return the score of a node that has a free slot for the pod."""
         if bucket is None:
             return 0
-        repelled = self._affinity.num_repelling(pod.group, self._pods_on_node.get(at, Counter()))
+        repelled = self._affinity.num_repelling(pod.group, self._pods_on_node.get(node, Counter()))
         return (
-            self._num_bucket_pods.get((id(bucket), at), 0)
+            self._num_bucket_pods.get((id(bucket), node), 0)
             - repelled
-            + self._num_fitting(unbound, at)
+            + self._num_fitting(waiting, node)
         )
 
-    def _num_fitting(self, pods: list[TaskPod], at: int) -> int:
+    def _num_fitting(self, pods: list[TaskPod], node: int) -> int:
         """Return how many of these pods fit a node together if the largest are left out first."""
         snapshot, groups = self._problem.snapshot, self._problem.request.groups
-        free = self._free_slots.free_quantities(at)
+        free = self._free_slots.free_quantities(node)
         requests = sorted((dict(groups[pod.group].request) for pod in pods), key=_total_request)
         while requests:
             need = Counter[str]()
@@ -126,10 +128,10 @@ class _BucketAttempt:
         specs = self._problem.snapshot.specs
         weight, largest = self._problem.request.options.score_weight, self._largest_bucket_size()
         self._scores[self._pod_name(pod)] = {
-            specs[at].name: scores.get(at, 0)
+            specs[node].name: scores.get(node, 0)
             if weight is None
-            else round(scores.get(at, 0) * weight * 100 / largest, 6)
-            for at in range(len(specs))
+            else round(scores.get(node, 0) * weight * 100 / largest, 6)
+            for node in range(len(specs))
         }
 
     def _largest_bucket_size(self) -> int:

@@ -48,9 +48,9 @@ class CostEncoding:
             for term in problem.objective_order
             for tier in _tiers_of(problem, term.key)
         ]
-        for place, (term, tier) in enumerate(reversed(order)):
+        for position, (term, tier) in enumerate(reversed(order)):
             sign = -1 if term.direction is Direction.MORE else 1
-            self._digits[term.key, tier] = sign << (bits * place)
+            self._digits[term.key, tier] = sign << (bits * position)
         self._running_units = [
             frozenset(int(unit[at]) for at in problem.running_positions)
             for unit in levels.unit_of_node
@@ -76,31 +76,31 @@ class CostEncoding:
                 need[name] += quantity * count
         return need
 
-    def node_cost(self, at: int, counts: tuple[int, ...]) -> int:
+    def node_cost(self, node: int, counts: tuple[int, ...]) -> int:
         """Return the cost of pods on a node: mainly the slots of the scarcest shape they use."""
         largest = self._problem.shapes[self._problem.scarcest_shape]
-        before = int(largest.slots[at])
+        before = int(largest.slots[node])
         if not any(counts):
             return 0
         misses = sum(
-            count * int(shape.missing_labels[at])
+            count * int(shape.missing_labels[node])
             for shape, count in zip(self._problem.shapes, counts, strict=True)
             if shape.missing_labels is not None
         )
         after = (
             before - sum(counts)
             if len(self._problem.shapes) == 1
-            else slots_after_use(self._problem, largest, at, self.resources_used(counts))
+            else slots_after_use(self._problem, largest, node, self.resources_used(counts))
         )
         cost = (after - before) * self._cost_per_lost_slot + misses * self._digit_of(
             ObjectiveKey.NODE_MISSES, 0
         )
         if self._problem.node_weights is not None:
-            rank = int(self._problem.node_weights.weight_index[at])
+            rank = int(self._problem.node_weights.weight_index[node])
             cost += sum(counts) * self._digit_of(ObjectiveKey.NODE_WEIGHTS, rank)
-        return cost + self._victims_cost(at, counts)
+        return cost + self._victims_cost(node, counts)
 
-    def _victims_cost(self, at: int, counts: tuple[int, ...]) -> int:
+    def _victims_cost(self, node: int, counts: tuple[int, ...]) -> int:
         """Return the cost of the victims that pods on a node require."""
         eviction = self._problem.evictable
         if eviction is None:
@@ -113,16 +113,16 @@ class CostEncoding:
                 )
                 + self._digit_of(ObjectiveKey.VICTIM_PODS, 0)
             )
-            for victim in eviction.cheapest_victims(at, self.resources_used(counts))
+            for victim in eviction.cheapest_victims(node, self.resources_used(counts))
         )
 
-    def part_cost(self, tier: int, kind: PartType) -> int:
+    def part_cost(self, tier: int, part_type: PartType) -> int:
         """Return the cost of completing a part at a tier."""
-        misses = sum(tier > wish for wish in kind.preferred)
-        if kind.members:
+        misses = sum(tier > preferred for preferred in part_type.preferred)
+        if part_type.members:
             return misses * self._digit_of(ObjectiveKey.PREFERRED_MISSES, 0)
         return self._digit_of(
-            ObjectiveKey.HISTOGRAM, max(tier, kind.histogram_floor)
+            ObjectiveKey.HISTOGRAM, max(tier, part_type.histogram_floor)
         ) + misses * self._digit_of(ObjectiveKey.PREFERRED_MISSES, 0)
 
     def unit_cost(self, tier: int, unit: int, pods: Sequence[int]) -> int:
@@ -145,8 +145,8 @@ class CostEncoding:
 
     def slots_cost(self, tier: int, unit: int) -> int:
         """Return the cost of a unit's slots once it is used."""
-        room = int(self._slots_before[tier][unit])
-        return room * sum(self._slot_digits(tier))
+        slots = int(self._slots_before[tier][unit])
+        return slots * sum(self._slot_digits(tier))
 
     def _slot_digits(self, tier: int) -> Iterator[int]:
         yield self._digit_of(ObjectiveKey.FRAGMENTATION, tier)
@@ -164,38 +164,40 @@ class CostEncoding:
         first is returned. Costs are comparable between units of a tier. Cost: O(units) per digit;
         the highest digits usually decide.
         """
-        terms = [row for row in self._domain_terms(tier, units) if row[0]]
-        left = np.arange(len(units))
-        for digit, column in sorted(terms, key=lambda row: -abs(row[0])):
-            left = units_with_min(left, column[left] if digit > 0 else -column[left])
-        at = int(left[0])
-        return sum(digit * int(column[at]) for digit, column in terms), int(units[at])
+        terms = [term for term in self._domain_terms(tier, units) if term[0]]
+        candidates = np.arange(len(units))
+        for digit, column in sorted(terms, key=lambda term: -abs(term[0])):
+            candidates = units_with_min(
+                candidates, column[candidates] if digit > 0 else -column[candidates]
+            )
+        index = int(candidates[0])
+        return sum(digit * int(column[index]) for digit, column in terms), int(units[index])
 
     def _domain_terms(self, tier: int, units: IntArray) -> Iterator[tuple[int, IntArray]]:
         """Yield the cost of units as the job's domain: per digit, the value of each unit.
 
         The units around it count as used too, once each, whatever is inside.
         """
-        levels, inside = self._problem.snapshot.levels, self._slots_before[tier][units]
+        levels, slots = self._problem.snapshot.levels, self._slots_before[tier][units]
         starts = levels.starts[tier][units]
         yield self._digit_of(ObjectiveKey.NAMES, 0), starts
-        yield self._digit_of(ObjectiveKey.SURPLUS, 0), inside
+        yield self._digit_of(ObjectiveKey.SURPLUS, 0), slots
         for digit in self._slot_digits(tier):
-            yield digit, inside
+            yield digit, slots
         for index, column in enumerate(self._problem.sort_columns):
             yield self._digit_of(ObjectiveKey.SORT, index), column[tier][units]
-        for above in range(tier + 1, levels.root):
-            over = self._slots_before[above][levels.unit_of_node[above][starts]]
-            yield self._digit_of(ObjectiveKey.PARENT_SURPLUS, above), over
-            yield self._digit_of(ObjectiveKey.FRAGMENTATION, above), over
-        for same in range(1, tier + 1):
-            yield self._digit_of(ObjectiveKey.PARENT_SURPLUS, same), inside
+        for outer in range(tier + 1, levels.root):
+            outer_slots = self._slots_before[outer][levels.unit_of_node[outer][starts]]
+            yield self._digit_of(ObjectiveKey.PARENT_SURPLUS, outer), outer_slots
+            yield self._digit_of(ObjectiveKey.FRAGMENTATION, outer), outer_slots
+        for inner in range(1, tier + 1):
+            yield self._digit_of(ObjectiveKey.PARENT_SURPLUS, inner), slots
 
 
 def _tiers_of(problem: Problem, key: ObjectiveKey) -> Iterable[int]:
     """Return the tiers of a key in the order of comparison; empty if the key is not additive."""
     root, eviction, weights = problem.root, problem.evictable, problem.node_weights
-    several = {
+    tiers_by_key = {
         ObjectiveKey.EXISTING: reversed(range(root)),
         ObjectiveKey.ISLANDS: range(2),
         ObjectiveKey.DOMAINS: reversed(range(root)),
@@ -206,7 +208,7 @@ def _tiers_of(problem: Problem, key: ObjectiveKey) -> Iterable[int]:
         ObjectiveKey.SORT: range(len(problem.sort_columns)),
         ObjectiveKey.VICTIM_PRIORITIES: range(len(eviction.priorities) if eviction else 0),
     }
-    return several.get(key, range(1) if key in SINGLE_VALUE_KEYS else range(0))
+    return tiers_by_key.get(key, range(1) if key in SINGLE_VALUE_KEYS else range(0))
 
 
 def _digit_width(problem: Problem, num_pods: int) -> int:
@@ -216,11 +218,15 @@ def _digit_width(problem: Problem, num_pods: int) -> int:
         * num_pods**2
         * (problem.root + 1)
     )
-    ordered = max((int(abs(row).max()) for rule in problem.sort_columns for row in rule), default=0)
+    ordered = max(
+        (int(abs(column).max()) for rule in problem.sort_columns for column in rule), default=0
+    )
     wishes = num_pods * max((len(group.wishes) for group in problem.request.groups), default=0)
-    gone = 0
+    num_victim_pods = 0
     if problem.evictable is not None:
-        gone = sum(
-            victim.pods for row in problem.evictable.victims_by_node.values() for victim in row
+        num_victim_pods = sum(
+            victim.pods
+            for victims in problem.evictable.victims_by_node.values()
+            for victim in victims
         )
-    return (2 * max(traffic, ordered, wishes, gone)).bit_length() + 2
+    return (2 * max(traffic, ordered, wishes, num_victim_pods)).bit_length() + 2

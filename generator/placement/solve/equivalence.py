@@ -36,18 +36,20 @@ def node_codes(problem: Problem, pods: Sequence[int]) -> IntArray:
     different free quantities.
     """
     first, codes = _renumber(_encode_rows(problem.snapshot.num_nodes, _node_columns(problem)))
-    most = [min(shape.max_slots[0], num) for shape, num in zip(problem.shapes, pods, strict=True)]
-    if len(first) * prod(num + 1 for num in most) <= MAX_PACKINGS:
-        codes = _renumber(_encode_rows(len(first), _packing_columns(problem, most, first)))[1][
+    max_pods = [
+        min(shape.max_slots[0], count) for shape, count in zip(problem.shapes, pods, strict=True)
+    ]
+    if len(first) * prod(count + 1 for count in max_pods) <= MAX_PACKINGS:
+        codes = _renumber(_encode_rows(len(first), _packing_columns(problem, max_pods, first)))[1][
             codes
         ]
     is_useful = np.logical_or.reduce([shape.slots > 0 for shape in problem.shapes])
     codes = np.where(is_useful, codes + USELESS_CODE + 1, USELESS_CODE)
-    held = {
+    special_nodes = {
         *problem.running_positions,
         *(problem.evictable.victims_by_node if problem.evictable is not None else ()),
     }
-    codes[sorted(held)] = -1 - np.arange(len(held))
+    codes[sorted(special_nodes)] = -1 - np.arange(len(special_nodes))
     return codes
 
 
@@ -56,14 +58,16 @@ def useful_codes_by_leaf(levels: TreeLevels, codes: IntArray, most: int) -> list
 
     Useless nodes are left out, and so are all but `most` nodes with the same code.
     """
-    low, num = _value_range(np.append(codes, USELESS_CODE))
-    ordered = np.sort(levels.unit_of_node[1] * num + (codes - low))
-    begins = np.flatnonzero(np.diff(ordered, prepend=-1))
-    place = np.arange(len(ordered)) - np.repeat(begins, np.diff(begins, append=len(ordered)))
-    ordered = ordered[(place < most) & (ordered % num != USELESS_CODE - low)]
-    bounds = np.searchsorted(ordered // num, np.arange(len(levels.starts[1]) + 1)).tolist()
-    kept = ordered % num
-    return [kept[start:stop].tobytes() for start, stop in pairwise(bounds)]
+    min_code, code_range = _value_range(np.append(codes, USELESS_CODE))
+    ordered = np.sort(levels.unit_of_node[1] * code_range + (codes - min_code))
+    run_starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    rank_in_run = np.arange(len(ordered)) - np.repeat(
+        run_starts, np.diff(run_starts, append=len(ordered))
+    )
+    ordered = ordered[(rank_in_run < most) & (ordered % code_range != USELESS_CODE - min_code)]
+    bounds = np.searchsorted(ordered // code_range, np.arange(len(levels.starts[1]) + 1)).tolist()
+    leaf_codes = ordered % code_range
+    return [leaf_codes[start:stop].tobytes() for start, stop in pairwise(bounds)]
 
 
 def _node_columns(problem: Problem) -> Iterator[IntArray]:
@@ -93,7 +97,9 @@ def _preference_columns(problem: Problem) -> Iterator[IntArray]:
         yield problem.node_weights.weight_index
 
 
-def _packing_columns(problem: Problem, most: Sequence[int], nodes: IntArray) -> Iterator[IntArray]:
+def _packing_columns(
+    problem: Problem, max_pods: Sequence[int], nodes: IntArray
+) -> Iterator[IntArray]:
     """Yield per node its slots, and for every combination of pods on it the slots left.
 
     Slots are those of the scarcest shape; -1: the pods do not fit together.
@@ -104,13 +110,16 @@ def _packing_columns(problem: Problem, most: Sequence[int], nodes: IntArray) -> 
     yield slots[problem.scarcest_shape]
     for column in _preference_columns(problem):
         yield column[nodes]
-    rows = {name: free[nodes] for name, free in _free_columns(problem).items()}
-    for counts in product(*(range(num + 1) for num in most)):
-        fits = np.logical_and.reduce([row >= num for row, num in zip(slots, counts, strict=True)])
+    free_by_resource = {name: free[nodes] for name, free in _free_columns(problem).items()}
+    for counts in product(*(range(count + 1) for count in max_pods)):
+        fits = np.logical_and.reduce(
+            [shape_slots >= count for shape_slots, count in zip(slots, counts, strict=True)]
+        )
         after = slots[problem.scarcest_shape]
-        for name, free in rows.items():
+        for name, free in free_by_resource.items():
             used = sum(
-                shape.request.get(name, 0) * num for shape, num in zip(shapes, counts, strict=True)
+                shape.request.get(name, 0) * count
+                for shape, count in zip(shapes, counts, strict=True)
             )
             need = largest.request.get(name, 0)
             fits &= (free >= used) | (used == 0)
@@ -122,36 +131,36 @@ def _packing_columns(problem: Problem, most: Sequence[int], nodes: IntArray) -> 
 def _encode_rows(num_rows: int, columns: Iterable[IntArray]) -> IntArray:
     """Return a code per row; rows are equal exactly if their codes are equal."""
     codes = np.zeros(num_rows, dtype=np.int64)
-    num = 1
+    code_range = 1
     for column in columns:
-        low, span = _value_range(column)
-        if num * span > MAX_CODE:
+        min_value, span = _value_range(column)
+        if code_range * span > MAX_CODE:
             _, codes = _renumber(codes)
             _, column = _renumber(column)  # noqa: PLW2901 - the same, numbered
-            low, span = _value_range(column)
-            num = _value_range(codes)[1]
-        codes = codes * span + (column - low)
-        num *= span
+            min_value, span = _value_range(column)
+            code_range = _value_range(codes)[1]
+        codes = codes * span + (column - min_value)
+        code_range *= span
     return codes
 
 
 def _renumber(codes: IntArray) -> tuple[IntArray, IntArray]:
     """Return the first row of each distinct code, and per row the index of its code."""
-    low, span = _value_range(codes)
+    min_code, span = _value_range(codes)
     if span > MAX_TABLE_CODES:
         _, first, index = np.unique(codes, return_index=True, return_inverse=True)
         return first, index
     first = np.full(span, -1, dtype=np.int64)
-    first[codes[::-1] - low] = np.arange(len(codes))[::-1]  # the last write to a cell stays
-    return first[first >= 0], (np.cumsum(first >= 0) - 1)[codes - low]
+    first[codes[::-1] - min_code] = np.arange(len(codes))[::-1]  # the last write to a cell stays
+    return first[first >= 0], (np.cumsum(first >= 0) - 1)[codes - min_code]
 
 
 def _value_range(column: IntArray) -> tuple[int, int]:
     """Return the smallest value, and the size of the range of values."""
     if not len(column):
         return 0, 1
-    low = int(column.min())
-    return low, int(column.max()) - low + 1
+    min_value = int(column.min())
+    return min_value, int(column.max()) - min_value + 1
 
 
 class EquivalenceClasses:
@@ -187,20 +196,25 @@ class EquivalenceClasses:
         )
 
     def _content_number(self, tier: int, unit: int) -> int:
-        known = self._content_numbers.get((tier, unit))
-        if known is None:
-            known = self._content_numbers[tier, unit] = self._number_of_key(
+        cached = self._content_numbers.get((tier, unit))
+        if cached is None:
+            cached = self._content_numbers[tier, unit] = self._number_of_key(
                 (tier, self._content_key(tier, unit))
             )
-        return known
+        return cached
 
     def _content_key(self, tier: int, unit: int) -> object:
         if tier == 1:
             return self._leaf_codes[unit]
-        counted = Counter(
+        class_counts = Counter(
             self.class_of(tier - 1, child) for child in self._levels.children(tier, unit)
         )
-        return tuple(sorted((kind, min(num, self._max_children)) for kind, num in counted.items()))
+        return tuple(
+            sorted(
+                (class_number, min(count, self._max_children))
+                for class_number, count in class_counts.items()
+            )
+        )
 
     def _number_of_key(self, key: object) -> int:
         return self._numbers.setdefault(key, len(self._numbers))

@@ -44,32 +44,32 @@ class Finder(Protocol):
 MakeFinder = Callable[[Problem, list[RequestPart]], Finder]
 
 
-def solve(problem: Problem, effort: Budget) -> PlacementCandidate | None:
+def solve(problem: Problem, budget: Budget) -> PlacementCandidate | None:
     """Return the best placement; None if there is none.
 
     Raises:
         BudgetExhausted: the budget ended first.
     """
     best = None
-    for better in _improvements(problem, partial(_make_finder, budget=effort), effort):
-        best = better
+    for candidate in _improvements(problem, partial(_make_finder, budget=budget), budget):
+        best = candidate
     return best
 
 
-def solve_greedily(problem: Problem, effort: Budget) -> PlacementCandidate | None:
+def solve_greedily(problem: Problem, budget: Budget) -> PlacementCandidate | None:
     """Return a placement that satisfies all rules, or None if none is found; never proved.
 
     One choice of pods per group is tried even if the budget has already ended.
     """
     best = None
     with suppress(BudgetExhausted):
-        for better in _improvements(problem, GreedyFinder, effort):
-            best = better
+        for candidate in _improvements(problem, GreedyFinder, budget):
+            best = candidate
     return best
 
 
 def _improvements(
-    problem: Problem, make: MakeFinder, effort: Budget
+    problem: Problem, make_finder: MakeFinder, budget: Budget
 ) -> Iterator[PlacementCandidate]:
     """Yield placements, each better than the one before; the last one is the best.
 
@@ -78,16 +78,16 @@ def _improvements(
     """
     best: PlacementCandidate | None = None
     total = 0
-    for at, counts in enumerate(pod_count_choices(problem, effort)):
+    for index, counts in enumerate(pod_count_choices(problem, budget)):
         if best is not None and sum(counts) < total:
             return
-        if at:
-            effort.spend(CHOICE_STEPS + problem.snapshot.num_nodes // NODES_PER_STEP)
-        found = _solve_counts(problem, counts, make_finder=make, budget=effort)
-        if found is not None and (
-            best is None or _objective_vector(problem, found) < _objective_vector(problem, best)
+        if index:
+            budget.spend(CHOICE_STEPS + problem.snapshot.num_nodes // NODES_PER_STEP)
+        candidate = _solve_counts(problem, counts, make_finder=make_finder, budget=budget)
+        if candidate is not None and (
+            best is None or _objective_vector(problem, candidate) < _objective_vector(problem, best)
         ):
-            best, total = found, sum(counts)
+            best, total = candidate, sum(counts)
             yield best
 
 
@@ -111,17 +111,19 @@ def _solve_counts(
         finder = make_finder(problem, parts)
         for tier in range(problem.lowest_job_tier, min(job_cap, problem.job_cap) + 1):
             units = candidate_units(problem, counts, tier)
-            found = finder.find_best(tier, units) if len(units) else None
-            if found is None:
+            part_placement = finder.find_best(tier, units) if len(units) else None
+            if part_placement is None:
                 continue
-            pods = assign_parts(len(counts), parts, found.parts)
-            measured = PlacementCandidate(pods, measure(problem, pods, strategy), found.is_proved)
+            pods = assign_parts(len(counts), parts, part_placement.parts)
+            candidate = PlacementCandidate(
+                pods, measure(problem, pods, strategy), part_placement.is_proved
+            )
             if problem.compares_tiers_first:
-                return measured
-            if best is None or _objective_vector(problem, measured) < _objective_vector(
+                return candidate
+            if best is None or _objective_vector(problem, candidate) < _objective_vector(
                 problem, best
             ):
-                best = measured
+                best = candidate
     return best
 
 
@@ -146,8 +148,8 @@ def candidate_units(problem: Problem, counts: tuple[int, ...], tier: int) -> Int
 
 
 def _make_finder(problem: Problem, parts: list[RequestPart], *, budget: Budget) -> Finder:
-    counted = Counter(part.part_type for part in parts)
-    if is_homogeneous(problem, counted):
-        ((kind, wanted),) = counted.items()
-        return HomogeneousFinder(problem, kind, wanted, budget)
+    part_counts = Counter(part.part_type for part in parts)
+    if is_homogeneous(problem, part_counts):
+        ((part_type, num_parts),) = part_counts.items()
+        return HomogeneousFinder(problem, part_type, num_parts, budget)
     return TreeSearch(problem, parts, budget)

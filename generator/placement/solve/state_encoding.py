@@ -26,19 +26,19 @@ class UnitState(NamedTuple):
 class StateEncoding:
     """Encodes the states of one job."""
 
-    def __init__(self, contents: PartContents, empty: UnitState, most_used: Sequence[int]) -> None:
+    def __init__(self, contents: PartContents, empty: UnitState, max_used: Sequence[int]) -> None:
         """Lay out the fields; complete parts are in the highest ones, from `parts_shift` on."""
-        self._contents, self._max_used = contents, tuple(most_used)
+        self._contents, self._max_used = contents, tuple(max_used)
         self._lengths = [len(row) for row in empty]
         parts, pods = contents.max_above(empty.complete_parts, above=0)
-        tops = [*parts, *pods, *most_used]
-        self._masks = [(1 << top.bit_length() + 1) - 1 for top in tops]
+        maxima = [*parts, *pods, *max_used]
+        self._masks = [(1 << maximum.bit_length() + 1) - 1 for maximum in maxima]
         self._shifts: list[int] = []
-        self.guards = at = 0
+        self.guards = shift = 0
         for mask in reversed(self._masks):
-            self._shifts.insert(0, at)
-            at += mask.bit_length() + 1
-            self.guards |= 1 << at - 1
+            self._shifts.insert(0, shift)
+            shift += mask.bit_length() + 1
+            self.guards |= 1 << shift - 1
         self.parts_shift = self._shifts[len(parts) - 1]
         self.bounds: dict[int, int] = {}
 
@@ -59,6 +59,6 @@ class StateEncoding:
         key = packed >> self.parts_shift
         if key not in self.bounds:
             parts, pods = self._contents.max_above(self.decode(packed).complete_parts, above=0)
-            most = UnitState(tuple(parts), tuple(pods), self._max_used)
-            self.bounds[key] = self.encode(most) | self.guards
+            max_state = UnitState(tuple(parts), tuple(pods), self._max_used)
+            self.bounds[key] = self.encode(max_state) | self.guards
         return self.bounds[key]

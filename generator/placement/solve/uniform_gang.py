@@ -44,11 +44,11 @@ def place_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> tuple[i
     node = leaves.tightest_child(group.count)
     if node is not None:
         return (node,) * group.count
-    found = leaves.tightest_units(group.count)
-    if not may_span(snapshot, request, LEAF_TIER if found else LEAF_TIER + 1):
+    units = leaves.tightest_units(group.count)
+    if not may_span(snapshot, request, LEAF_TIER if units else LEAF_TIER + 1):
         return None
-    if found:
-        pods = fill_tightest(found, group.count)
+    if units:
+        pods = fill_tightest(units, group.count)
         return None if pods is None else nodes_in_index_order(levels, group, pods)
     return (
         _place_beyond_leaf(levels, shape, group.count)
@@ -65,8 +65,8 @@ def _place_beyond_leaf(
     The fewest nodes are then the same in every domain, and leave equally many slots.
     """
     domains = shape.unit_index(levels, LEAF_TIER + 1) if levels.root > LEAF_TIER + 1 else None
-    found = () if domains is None else domains.tightest_units(num_pods)
-    pods = fill_tightest(found, num_pods)
+    units = () if domains is None else domains.tightest_units(num_pods)
+    pods = fill_tightest(units, num_pods)
     nodes = [_first_nodes(levels, shape, leaf, count) for leaf, count in (pods or {}).items()]
     return tuple(np.concatenate(nodes).tolist()) if nodes else None
 
@@ -120,16 +120,16 @@ def fill_tightest(units: Iterable[UnitSlots], num_pods: int) -> dict[int, int] |
         num_pods: pods of the gang.
     """
     best: dict[int, int] = {}
-    left_in_best = -1
-    for first, rooms, rows in units:
-        chosen = choose_fewest_nodes(rooms, rows, num_pods, is_tight=True)
+    least_left = -1
+    for first, child_slots, equal_children in units:
+        chosen = choose_fewest_nodes(child_slots, equal_children, num_pods, is_tight=True)
         if chosen is None:
             return None
-        left = sum([rooms[at] for at in chosen]) - num_pods
-        if not best or left < left_in_best:
-            pods = fill_in_order(rooms, chosen, num_pods)
-            best, left_in_best = {first + at: count for at, count in pods.items()}, left
-        if not left:
+        num_left = sum([child_slots[at] for at in chosen]) - num_pods
+        if not best or num_left < least_left:
+            pods = fill_in_order(child_slots, chosen, num_pods)
+            best, least_left = {first + at: count for at, count in pods.items()}, num_left
+        if not num_left:
             break
     return best
 
