@@ -48,15 +48,15 @@ class ShapeView(NamedTuple):
 class FreeIndex:
     """The free quantities of spots, and the views of them."""
 
-    def __init__(self, snapshot: Snapshot, only: PodShape | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, only_shape: PodShape | None = None) -> None:
         """Begin with the free capacity of a snapshot.
 
         Args:
             snapshot: the cluster with all placed gangs of the batch running.
-            only: the common shape of all gangs that may move; None: their shapes differ.
+            only_shape: the common shape of all gangs that may move; None: their shapes differ.
         """
         levels = snapshot.levels
-        self.leaf_tier = 1 if only is None else 0
+        self.leaf_tier = 1 if only_shape is None else 0
         """Index of the tier of leaves."""
         skipped = 1 - self.leaf_tier
         self.first_child = [row.tolist() for row in levels.first_child[skipped:]]
@@ -66,10 +66,10 @@ class FreeIndex:
         """Per tier: the unit of each spot."""
         self.spot_of_node: IntArray = levels.unit_of_node[skipped]
         """Per node: its spot."""
-        self._only_shape = only
+        self._only_shape = only_shape
         self._row_of_resource = {name: row for row, name in enumerate(snapshot.resources)}
         self.free: list[list[int]] = (
-            snapshot.free.tolist() if only is None else [only.slots_by_tier[1].tolist()]
+            snapshot.free.tolist() if only_shape is None else [only_shape.slots_by_tier[1].tolist()]
         )
         self.views: list[ShapeView] = []
         self._view_indexes: dict[tuple[object, ...], int] = {}
@@ -79,37 +79,42 @@ class FreeIndex:
         if self._only_shape is not None:
             return ((0, 1),)
         return tuple(
-            (self._row_of_resource[name], n)
-            for name, n in request.items()
-            if n and name in self._row_of_resource
+            (self._row_of_resource[name], quantity)
+            for name, quantity in request.items()
+            if quantity and name in self._row_of_resource
         )
 
-    def add_view(self, shape: PodShape, kept: IntArray | None) -> int:
+    def add_view(self, shape: PodShape, reserved: IntArray | None) -> int:
         """Return the index of the view for a shape; call this before any pod is placed.
 
         Args:
             shape: the shape in the snapshot as its gang sees it.
-            kept: quantities reserved for other gangs, shaped like the snapshot's free quantities.
+            reserved: quantities reserved for other gangs, shaped like the snapshot's free
+                quantities.
         """
         need = self.pod_need(shape.request)
-        key = (need, shape.allowed.tobytes(), None if kept is None else kept.tobytes())
+        key = (
+            need,
+            shape.allowed.tobytes(),
+            None if reserved is None else reserved.tobytes(),
+        )
         if key not in self._view_indexes:
             self._view_indexes[key] = len(self.views)
-            rooms = [row.tolist() for row in shape.slots_by_tier[1 - self.leaf_tier :]]
-            is_open = [True] * len(rooms[0])
-            allowed = shape.allowed.tolist() if self._only_shape is None else is_open
-            reserved = None if kept is None else kept.tolist()
-            self.views.append(ShapeView(need, allowed, reserved, rooms))
+            slots_by_tier = [row.tolist() for row in shape.slots_by_tier[1 - self.leaf_tier :]]
+            all_spots = [True] * len(slots_by_tier[0])
+            allowed = shape.allowed.tolist() if self._only_shape is None else all_spots
+            reserved_rows = None if reserved is None else reserved.tolist()
+            self.views.append(ShapeView(need, allowed, reserved_rows, slots_by_tier))
         return self._view_indexes[key]
 
     def count_uses(
         self, needs: Sequence[PodNeed], pods: Sequence[Sequence[int]]
     ) -> tuple[SpotUse, ...]:
         """Return what pods use, given the need of a pod and the nodes per group."""
-        counted: Counter[tuple[int, PodNeed]] = Counter()
-        for need, row in zip(needs, pods, strict=True):
-            counted.update((int(self.spot_of_node[node]), need) for node in row)
-        return tuple(SpotUse(spot, need, count) for (spot, need), count in counted.items())
+        uses: Counter[tuple[int, PodNeed]] = Counter()
+        for need, positions in zip(needs, pods, strict=True):
+            uses.update((int(self.spot_of_node[node]), need) for node in positions)
+        return tuple(SpotUse(spot, need, count) for (spot, need), count in uses.items())
 
     def take(self, uses: Iterable[SpotUse]) -> None:
         """Place pods on spots."""
@@ -132,26 +137,29 @@ class FreeIndex:
         if view.reserved is None:
             fits = min(self.free[row][spot] // need for row, need in view.need)
         else:
-            kept = view.reserved
-            fits = min((self.free[row][spot] - kept[row][spot]) // n for row, n in view.need)
+            reserved = view.reserved
+            fits = min(
+                (self.free[row][spot] - reserved[row][spot]) // quantity
+                for row, quantity in view.need
+            )
         change = max(fits, 0) - view.slots_by_tier[0][spot]
         if change:
-            for rooms, unit in zip(view.slots_by_tier, self.unit_of_spot, strict=True):
-                rooms[unit[spot]] += change
+            for slots, unit in zip(view.slots_by_tier, self.unit_of_spot, strict=True):
+                slots[unit[spot]] += change
 
     def span(self, spots: Iterable[int]) -> int:
         """Return the domains around spots, each counted as `SPAN_FACTOR` of the tier below."""
-        found, weight = 0, 1
-        inside = set(spots)
+        span, weight = 0, 1
+        distinct_spots = set(spots)
         for unit in self.unit_of_spot[self.leaf_tier : -1]:
-            found += weight * len({unit[spot] for spot in inside})
+            span += weight * len({unit[spot] for spot in distinct_spots})
             weight *= SPAN_FACTOR
-        return found
+        return span
 
 
-def min_units_needed(rooms: IntArray, num_pods: int) -> int:
+def min_units_needed(slots: IntArray, num_pods: int) -> int:
     """Return how many of the largest bins hold the pods; all bins together must hold them."""
-    if int(rooms.max(initial=0)) >= num_pods:
+    if int(slots.max(initial=0)) >= num_pods:
         return 1
-    sums = np.cumsum(np.sort(rooms)[::-1])
+    sums = np.cumsum(np.sort(slots)[::-1])
     return int(np.searchsorted(sums, num_pods)) + 1

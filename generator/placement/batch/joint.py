@@ -90,74 +90,85 @@ def place_batch(
     """
     if len({request.gang for request in requests}) < len(requests):
         raise InvariantError("two requests of a batch name the same gang")
-    begun = clock() if clock is not None else 0.0
-    queue = sorted(range(len(requests)), key=lambda at: -requests[at].priority)
-    effort = Budget(steps + STEPS_PER_GANG * len(requests))
+    started_at_s = clock() if clock is not None else 0.0
+    queue = sorted(range(len(requests)), key=lambda index: -requests[index].priority)
+    budget = Budget(steps + STEPS_PER_GANG * len(requests))
     if clock is not None and deadline_s is not None:
-        effort = Budget(effort.steps, clock, begun + deadline_s)
-    each_s = (
+        budget = Budget(budget.steps, clock, started_at_s + deadline_s)
+    gang_deadline_s = (
         None if deadline_s is None else deadline_s * SEQUENTIAL_TIME_SHARE / max(len(requests), 1)
     )
-    turn = place_sequentially(
-        snapshot, [requests[at] for at in queue], clock=clock, gang_deadline_s=each_s
+    sequential = place_sequentially(
+        snapshot, [requests[index] for index in queue], clock=clock, gang_deadline_s=gang_deadline_s
     )
-    found = (
-        _sequential_answer(turn)
-        if turn.is_within_leaves
-        else _improve_jointly(turn, effort, keeps_tiers=keeps_tiers)
+    batch = (
+        _sequential_answer(sequential)
+        if sequential.is_within_leaves
+        else _improve_jointly(sequential, budget, keeps_tiers=keeps_tiers)
     )
-    placements = dict(zip(queue, found.placements, strict=True))
-    return replace(found, placements=tuple(placements[at] for at in range(len(requests))))
+    placements = dict(zip(queue, batch.placements, strict=True))
+    return replace(batch, placements=tuple(placements[index] for index in range(len(requests))))
 
 
-def _sequential_answer(turn: SequentialPlacement) -> BatchPlacement:
+def _sequential_answer(sequential: SequentialPlacement) -> BatchPlacement:
     """Return the sequential answer, in which every gang has the smallest possible span."""
-    each = sum(SPAN_FACTOR**tier for tier in range(turn.base_snapshot.levels.root - 1))
-    span = each * len(turn.requests)
+    min_gang_span = sum(
+        SPAN_FACTOR**tier for tier in range(sequential.base_snapshot.levels.root - 1)
+    )
+    span = min_gang_span * len(sequential.requests)
     return BatchPlacement(
-        turn.placements, lambda: turn.final_snapshot, span, span, num_moved=0, is_proved=True
+        sequential.placements,
+        lambda: sequential.final_snapshot,
+        span,
+        span,
+        num_moved=0,
+        is_proved=True,
     )
 
 
 def _improve_jointly(
-    turn: SequentialPlacement, effort: Budget, *, keeps_tiers: bool
+    sequential: SequentialPlacement, budget: Budget, *, keeps_tiers: bool
 ) -> BatchPlacement:
     """Return the answer after the local search has moved gangs."""
-    enrolled = BatchMembers(turn, keeps_tiers=keeps_tiers)
-    before = [member.place for member in enrolled.members]
-    LocalSearch(enrolled.members, enrolled.free_index, effort).run()
-    after = [member.place for member in enrolled.members]
+    batch = BatchMembers(sequential, keeps_tiers=keeps_tiers)
+    before = [member.place for member in batch.members]
+    LocalSearch(batch.members, batch.free_index, budget).run()
+    after = [member.place for member in batch.members]
     moved = {
-        at: place
-        for at, (was, place) in enumerate(zip(before, after, strict=True))
-        if place is not None and place != was
+        index: place
+        for index, (old_place, place) in enumerate(zip(before, after, strict=True))
+        if place is not None and place != old_place
     }
-    snapshot, placements = _apply_moves(turn, moved, are_leaves=enrolled.free_index.leaf_tier == 0)
+    snapshot, placements = _apply_moves(
+        sequential, moved, are_leaves=batch.free_index.leaf_tier == 0
+    )
     return BatchPlacement(
         placements=placements,
         make_snapshot=lambda: snapshot,
         span=sum(place.span for place in after if place is not None),
         sequential_span=sum(place.span for place in before if place is not None),
         num_moved=len(moved),
-        is_proved=all(m.place and m.place.span == m.min_span for m in enrolled.members),
+        is_proved=all(
+            member.place and member.place.span == member.min_span for member in batch.members
+        ),
     )
 
 
 def _apply_moves(
-    turn: SequentialPlacement, places: Mapping[int, GangPlace], *, are_leaves: bool
+    sequential: SequentialPlacement, places: Mapping[int, GangPlace], *, are_leaves: bool
 ) -> tuple[Snapshot, tuple[Placement, ...]]:
     """Return the snapshot and the answers after gangs move from their sequential places."""
-    snapshot, found = turn.final_snapshot, list(turn.placements)
-    tells_at_once = must_explain_now(snapshot, len(places))
-    for at in places:
-        snapshot = without_running(snapshot, turn.requests[at].gang)
-    for at, found_place in places.items():
-        request = turn.requests[at]
-        found[at] = _joint_answer(snapshot, request, found_place, are_leaves=are_leaves)
-        if tells_at_once:
-            found[at].explain()
-        snapshot = with_running(snapshot, as_running_gang(request, found[at]))
-    return snapshot, tuple(found)
+    snapshot, placements = sequential.final_snapshot, list(sequential.placements)
+    explains_now = must_explain_now(snapshot, len(places))
+    for index in places:
+        snapshot = without_running(snapshot, sequential.requests[index].gang)
+    for index, place in places.items():
+        request = sequential.requests[index]
+        placements[index] = _joint_answer(snapshot, request, place, are_leaves=are_leaves)
+        if explains_now:
+            placements[index].explain()
+        snapshot = with_running(snapshot, as_running_gang(request, placements[index]))
+    return snapshot, tuple(placements)
 
 
 def _joint_answer(

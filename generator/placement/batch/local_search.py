@@ -55,10 +55,12 @@ class BatchMember:
 class LocalSearch:
     """The state of one search."""
 
-    def __init__(self, members: Sequence[BatchMember], tallies: FreeIndex, effort: Budget) -> None:
+    def __init__(
+        self, members: Sequence[BatchMember], free_index: FreeIndex, budget: Budget
+    ) -> None:
         """Store the members, whose places the index already counts."""
         self._members = [member for member in members if member.placer is not None]
-        self._free_index, self._budget = tallies, effort
+        self._free_index, self._budget = free_index, budget
         self._seed = 1
 
     def run(self) -> None:
@@ -77,35 +79,38 @@ class LocalSearch:
 
     def _shrinkable_members(self) -> list[BatchMember]:
         """Return the gangs whose span may shrink, those with most to gain first."""
-        wide = [member for member in self._members if member.is_shrinkable]
+        shrinkable = [member for member in self._members if member.is_shrinkable]
         return sorted(
-            wide, key=lambda member: (member.priority_rank, member.min_span - _span_of(member))
+            shrinkable,
+            key=lambda member: (member.priority_rank, member.min_span - _span_of(member)),
         )
 
     def _improve(self, member: BatchMember) -> bool:
         """Run trials for a member; return whether one helped."""
         if member.place is not None and not member.is_shrinkable:
             return False
-        near = self._nearby_members(member)
-        return any(self._try_order(one) for one in self._trials(member, near))
+        nearby = self._nearby_members(member)
+        return any(self._try_order(trial) for trial in self._trials(member, nearby))
 
-    def _trials(self, member: BatchMember, near: Sequence[BatchMember]) -> Iterator[Trial]:
+    def _trials(self, member: BatchMember, nearby: Sequence[BatchMember]) -> Iterator[Trial]:
         yield [(member, 0)]
-        for other in near:
+        for other in nearby:
             for rank in range(MAX_DOMAIN_RANKS):
                 yield [(member, rank), (other, 0)]
                 yield [(other, rank), (member, 0)]
-        for pair in combinations(near, 2):
+        for pair in combinations(nearby, 2):
             for order in permutations((member, *pair)):
-                yield [(one, 0) for one in order]
-        for _ in range(MAX_SHUFFLES if len(near) > 2 else 0):  # noqa: PLR2004 - triples saw all orders
-            yield self._shuffle([member, *near])
+                yield [(tried, 0) for tried in order]
+        for _ in range(MAX_SHUFFLES if len(nearby) > 2 else 0):  # noqa: PLR2004 - triples saw all orders
+            yield self._shuffle([member, *nearby])
 
     def _shuffle(self, members: list[BatchMember]) -> Trial:
         """Return members in an order, and with ranks, drawn from a fixed sequence."""
-        left, order = list(members), []
-        while left:
-            order.append((left.pop(self._next_random(len(left))), max(0, self._next_random(6) - 3)))
+        remaining, order = list(members), []
+        while remaining:
+            order.append(
+                (remaining.pop(self._next_random(len(remaining))), max(0, self._next_random(6) - 3))
+            )
         return order
 
     def _next_random(self, below: int) -> int:
@@ -131,11 +136,11 @@ class LocalSearch:
     def _units_used(self, member: BatchMember) -> set[tuple[int, int]]:
         if member.place is None:
             return set()
-        tallies = self._free_index
+        free_index = self._free_index
         return {
-            (tier, tallies.unit_of_spot[tier][use.spot])
+            (tier, free_index.unit_of_spot[tier][use.spot])
             for use in member.place.spot_uses
-            for tier in range(tallies.leaf_tier, len(tallies.unit_of_spot) - 1)
+            for tier in range(free_index.leaf_tier, len(free_index.unit_of_spot) - 1)
         }
 
     def _try_order(self, order: Trial) -> bool:
@@ -145,14 +150,14 @@ class LocalSearch:
         for place in before:
             if place is not None:
                 self._free_index.give_back(place.spot_uses)
-        found = self._place_in_order(order)
-        if found is not None and self._cost_by_priority(order, found) < self._cost_by_priority(
+        places = self._place_in_order(order)
+        if places is not None and self._cost_by_priority(order, places) < self._cost_by_priority(
             order, before
         ):
-            for (member, _), place in zip(order, found, strict=True):
+            for (member, _), place in zip(order, places, strict=True):
                 member.place = place
             return True
-        for place in found or ():
+        for place in places or ():
             if place is not None:
                 self._free_index.give_back(place.spot_uses)
         for place in before:
@@ -162,30 +167,34 @@ class LocalSearch:
 
     def _place_in_order(self, order: Trial) -> list[GangPlace | None] | None:
         """Place gangs in an order; None, with nothing placed, if a gang loses its place."""
-        found: list[GangPlace | None] = []
+        places: list[GangPlace | None] = []
         for member, rank in order:
             place = member.placer.place(self._free_index, rank) if member.placer else member.place
             if place is None and member.place is not None:
-                for other in found:
+                for other in places:
                     if other is not None:
                         self._free_index.give_back(other.spot_uses)
                 return None
-            found.append(place)
+            places.append(place)
             if place is not None:
                 self._free_index.take(place.spot_uses)
-        return found
+        return places
 
     def _cost_by_priority(
         self, order: Trial, places: Sequence[GangPlace | None]
     ) -> list[tuple[int, int]]:
         """Return (gangs without a place, span) per priority, the highest first."""
-        levels = sorted({member.priority_rank for member, _ in order})
-        worth = []
-        for level in levels:
-            rows = [p for (m, _), p in zip(order, places, strict=True) if m.priority_rank == level]
-            placed = [place for place in rows if place is not None]
-            worth.append((len(rows) - len(placed), sum(place.span for place in placed)))
-        return worth
+        ranks = sorted({member.priority_rank for member, _ in order})
+        costs = []
+        for rank in ranks:
+            ranked = [
+                place
+                for (member, _), place in zip(order, places, strict=True)
+                if member.priority_rank == rank
+            ]
+            placed = [place for place in ranked if place is not None]
+            costs.append((len(ranked) - len(placed), sum(place.span for place in placed)))
+        return costs
 
 
 def _span_of(member: BatchMember) -> int:

@@ -61,16 +61,16 @@ class GangPlacer(Protocol):
     def trial_cost(self) -> int:
         """Cost of one trial in the budget."""
 
-    def place(self, tallies: FreeIndex, rank: int) -> GangPlace | None:
+    def place(self, free_index: FreeIndex, rank: int) -> GangPlace | None:
         """Return the best place, or the one after `rank` better ones; None if there is none."""
 
 
 def build_place(
-    tallies: FreeIndex, needs: Sequence[PodNeed], pods: tuple[tuple[int, ...], ...]
+    free_index: FreeIndex, needs: Sequence[PodNeed], pods: tuple[tuple[int, ...], ...]
 ) -> GangPlace:
     """Return the place of pods, given the nodes per group and what each pod needs."""
-    uses = tallies.count_uses(needs, pods)
-    return GangPlace(pods, uses, tallies.span(use.spot for use in uses))
+    uses = free_index.count_uses(needs, pods)
+    return GangPlace(pods, uses, free_index.span(use.spot for use in uses))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +83,24 @@ class PackPlacer:
     """Highest tier at which the gang may lie."""
     trial_cost: int
 
-    def place(self, tallies: FreeIndex, rank: int) -> GangPlace | None:
+    def place(self, free_index: FreeIndex, rank: int) -> GangPlace | None:
         """Pack the pods into few domains."""
-        gathered = self._pack(tallies, rank)
-        if gathered is None:
+        pods_per_spot = self._pack(free_index, rank)
+        if pods_per_spot is None:
             return None
-        pairs = list(zip(self.items, gathered, strict=True))
+        pairs = list(zip(self.items, pods_per_spot, strict=True))
         uses = tuple(
-            SpotUse(spot, tallies.views[row.view_index].need, count)
-            for row, found in pairs
-            for spot, count in found.items()
+            SpotUse(spot, free_index.views[item.view_index].need, count)
+            for item, item_spots in pairs
+            for spot, count in item_spots.items()
         )
-        return GangPlace(None, uses, tallies.span(use.spot for use in uses), gathered)
+        return GangPlace(None, uses, free_index.span(use.spot for use in uses), pods_per_spot)
 
-    def _pack(self, tallies: FreeIndex, rank: int) -> tuple[dict[int, int], ...] | None:
+    def _pack(self, free_index: FreeIndex, rank: int) -> tuple[dict[int, int], ...] | None:
         if len(self.items) > 1:
-            return pack_mixed(tallies, self.items, max_tier=self.max_tier, rank=rank)
-        found = pack(tallies, self.items[0], max_tier=self.max_tier, rank=rank)
-        return None if found is None else (found,)
+            return pack_mixed(free_index, self.items, max_tier=self.max_tier, rank=rank)
+        pods_per_spot = pack(free_index, self.items[0], max_tier=self.max_tier, rank=rank)
+        return None if pods_per_spot is None else (pods_per_spot,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,46 +119,46 @@ class SearchPlacer:
     """Objective of the gang's current place; None if it is not placed."""
     trial_cost: int = SEARCH_TRIAL_COST
 
-    def place(self, tallies: FreeIndex, rank: int) -> GangPlace | None:
+    def place(self, free_index: FreeIndex, rank: int) -> GangPlace | None:
         """Search for the best place; it is the only one offered, whatever the rank."""
         del rank
-        free = np.array(tallies.free, dtype=np.int64).reshape(self.snapshot.free.shape)
+        free = np.array(free_index.free, dtype=np.int64).reshape(self.snapshot.free.shape)
         free = free if self.reserved is None else free - self.reserved
         snapshot = replace(self.snapshot, free=free, slot_cache=SlotCache())
         problem = build_problem(snapshot, self.request)
         try:
-            found = solve(problem, Budget(SEARCH_STEPS))
+            candidate = solve(problem, Budget(SEARCH_STEPS))
         except BudgetExhausted:
             return None
-        if found is None or self._is_worse(problem, found.objective):
+        if candidate is None or self._is_worse(problem, candidate.objective):
             return None
-        return build_place(tallies, self.pod_needs, found.positions)
+        return build_place(free_index, self.pod_needs, candidate.positions)
 
-    def _is_worse(self, problem: Problem, found: Objective) -> bool:
+    def _is_worse(self, problem: Problem, objective: Objective) -> bool:
         if self.current_objective is None:
             return False
         order = [term for term in problem.objective_order if term.key in PROTECTED_KEYS]
-        return found.vector(order) > self.current_objective.vector(order)
+        return objective.vector(order) > self.current_objective.vector(order)
 
 
 def is_packable(problem: Problem) -> bool:
     """Return whether the only bound on the pods of a gang is their common tier."""
     request, snapshot = problem.request, problem.snapshot
-    is_open = not (
+    has_no_rules = not (
         problem.running_positions
         or problem.unit_rules
         or problem.domain_limits
         or problem.traffic_pairs
     )
-    has_wish = request.strategies or request.sort or request.sets or problem.node_weights
-    if not is_open or has_wish or problem.evictable is not None:
+    has_other_bounds = request.strategies or request.sort or request.sets or problem.node_weights
+    if not has_no_rules or has_other_bounds or problem.evictable is not None:
         return False
-    is_one = len(request.groups) == 1
+    has_one_group = len(request.groups) == 1
     return all(
         any(need for _, need in group.request)
         and all(name in snapshot.resources for name, need in group.request if need)
         and not (group.slices or group.wishes)
-        and (is_one or not (group.required or group.preferred))
+        and (has_one_group or not (group.required or group.preferred))
         for group in request.groups
     )
 
@@ -169,15 +169,15 @@ def positions_of_spots(
     """Return per group the nodes of pods on spots, sorted; in a leaf the fewest nodes."""
     if not are_leaves:
         return tuple(
-            tuple(spot for spot in sorted(found) for _ in range(found[spot]))
-            for found in pods_per_spot
+            tuple(spot for spot in sorted(spots) for _ in range(spots[spot]))
+            for spots in pods_per_spot
         )
-    (found,) = pods_per_spot
+    (spots,) = pods_per_spot
     nodes: list[int] = []
     levels, slots = problem.snapshot.levels, problem.shapes[0].slots
-    for leaf, pods in sorted(found.items()):
+    for leaf, pods in sorted(spots.items()):
         start, stop = int(levels.starts[1][leaf]), int(levels.stops[1][leaf])
-        rooms = slots[start:stop].tolist()
-        for at, count in fill_in_order(rooms, fewest_bins(rooms, pods), pods).items():
-            nodes += [start + at] * count
+        leaf_slots = slots[start:stop].tolist()
+        for offset, count in fill_in_order(leaf_slots, fewest_bins(leaf_slots, pods), pods).items():
+            nodes += [start + offset] * count
     return (tuple(nodes),)

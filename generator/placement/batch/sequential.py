@@ -60,30 +60,30 @@ def place_sequentially(
         clock: seconds of a monotonic clock, for deadlines.
         gang_deadline_s: time limit of the search for each gang; a shorter one of its request wins.
     """
-    before, placements = snapshot, []
-    line, plain = SnapshotChain(snapshot), UniformBatch(snapshot, requests)
-    tells_at_once = must_explain_now(snapshot, len(requests))
-    for at, request in enumerate(requests):
-        pods = plain.place(at)
+    base, placements = snapshot, []
+    chain, uniform = SnapshotChain(snapshot), UniformBatch(snapshot, requests)
+    explains_now = must_explain_now(snapshot, len(requests))
+    for index, request in enumerate(requests):
+        pods = uniform.place(index)
         if pods is not None:
-            found = uniform_answer(snapshot, request, pods, line.lazy_view(request))
-            placements.append(found)
-            line.add(request, found)
+            answer = uniform_answer(snapshot, request, pods, chain.lazy_view(request))
+            placements.append(answer)
+            chain.add(request, answer)
             continue
-        asked = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
-        found = place(line.latest, asked, clock=clock)
-        if tells_at_once:
-            found.explain()
-        placements.append(found)
-        if not found.is_feasible:
+        bounded = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
+        answer = place(chain.latest, bounded, clock=clock)
+        if explains_now:
+            answer.explain()
+        placements.append(answer)
+        if not answer.is_feasible:
             continue
-        if found.victims:
-            before = without_victims(before, found.victims, priority=request.priority)
-            left = without_victims(line.latest, found.victims, priority=request.priority)
-            plain.apply_difference(line.latest, left)
-        line.add(request, found)
-        plain.take_gang(as_running_gang(request, found))
-    return SequentialPlacement(tuple(requests), tuple(placements), before, line)
+        if answer.victims:
+            base = without_victims(base, answer.victims, priority=request.priority)
+            evicted = without_victims(chain.latest, answer.victims, priority=request.priority)
+            uniform.apply_difference(chain.latest, evicted)
+        chain.add(request, answer)
+        uniform.take_gang(as_running_gang(request, answer))
+    return SequentialPlacement(tuple(requests), tuple(placements), base, chain)
 
 
 def must_explain_now(snapshot: Snapshot, num_answers: int) -> bool:
@@ -104,9 +104,9 @@ class SnapshotChain:
         """Snapshots read so far, by the same number: answers are read in any order."""
         self._max_snapshots = max(MAX_KEPT_BYTES // (4 * snapshot.free.nbytes + 1), 4)
 
-    def add(self, request: PlacementRequest, found: Placement) -> None:
+    def add(self, request: PlacementRequest, placement: Placement) -> None:
         """Let a gang start after its victims are evicted."""
-        self._placed.append((request, found))
+        self._placed.append((request, placement))
 
     @property
     def latest(self) -> Snapshot:
@@ -118,26 +118,32 @@ class SnapshotChain:
         """Return a function that builds the snapshot as a gang sees it now."""
         return partial(self._view_at, len(self._placed), request)
 
-    def _view_at(self, num: int, request: PlacementRequest) -> Snapshot:
-        made = self._snapshots.copy()  # a copy: another thread may read another snapshot
-        if num not in made:
-            start = max(filter(num.__ge__, made))
-            made[num] = self._snapshot_after((start, made[start]), num)[1]
-            kept = made if len(made) <= self._max_snapshots else {0: self._first, num: made[num]}
-            self._snapshots = kept
-        return view_for(made[num], request.gang, request.priority)
+    def _view_at(self, num_placed: int, request: PlacementRequest) -> Snapshot:
+        snapshots = self._snapshots.copy()  # a copy: another thread may read another snapshot
+        if num_placed not in snapshots:
+            start = max(filter(num_placed.__ge__, snapshots))
+            snapshots[num_placed] = self._snapshot_after((start, snapshots[start]), num_placed)[1]
+            kept_snapshots = (
+                snapshots
+                if len(snapshots) <= self._max_snapshots
+                else {0: self._first, num_placed: snapshots[num_placed]}
+            )
+            self._snapshots = kept_snapshots
+        return view_for(snapshots[num_placed], request.gang, request.priority)
 
-    def _snapshot_after(self, made: tuple[int, Snapshot], num: int) -> tuple[int, Snapshot]:
-        """Return the snapshot after `num` gangs have started, from one with fewer."""
-        start, snapshot = made
+    def _snapshot_after(self, base: tuple[int, Snapshot], num_placed: int) -> tuple[int, Snapshot]:
+        """Return the snapshot after `num_placed` gangs have started, from one with fewer."""
+        start, snapshot = base
         waiting: list[RunningGang] = []
-        for request, found in self._placed[start:num]:
-            if found.victims:
-                full = with_running(snapshot, *waiting)
-                snapshot = without_victims(full, found.victims, priority=request.priority)
+        for request, placement in self._placed[start:num_placed]:
+            if placement.victims:
+                with_waiting = with_running(snapshot, *waiting)
+                snapshot = without_victims(
+                    with_waiting, placement.victims, priority=request.priority
+                )
                 waiting = []
-            waiting.append(as_running_gang(request, found))
-        return num, with_running(snapshot, *waiting) if waiting else snapshot
+            waiting.append(as_running_gang(request, placement))
+        return num_placed, with_running(snapshot, *waiting) if waiting else snapshot
 
 
 def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int) -> Snapshot:
@@ -151,11 +157,15 @@ def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int
     """
     for victim in victims:
         gang, _, node = victim.rpartition("@")
-        whole = snapshot.running.get(victim)
-        if whole is not None and whole.preemptible and whole.priority < priority:
+        victim_gang = snapshot.running.get(victim)
+        if victim_gang is not None and victim_gang.preemptible and victim_gang.priority < priority:
             snapshot = without_running(snapshot, victim)
         elif gang in snapshot.running:
-            held = snapshot.running[gang]
-            rest = tuple(row for row in held.pods if row.node != node)
-            snapshot = with_running(without_running(snapshot, gang), replace(held, pods=rest))
+            running_gang = snapshot.running[gang]
+            remaining_pods = tuple(
+                gang_pods for gang_pods in running_gang.pods if gang_pods.node != node
+            )
+            snapshot = with_running(
+                without_running(snapshot, gang), replace(running_gang, pods=remaining_pods)
+            )
     return snapshot

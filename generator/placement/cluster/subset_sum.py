@@ -13,21 +13,21 @@ EqualBins = Sequence[tuple[int, Sequence[int]]]
 """(pods that fit each bin, indices in order) per class of equal bins; the largest first."""
 
 
-def group_equal_bins(rooms: Sequence[int], kinds: Sequence[Hashable]) -> EqualBins:
+def group_equal_bins(bin_slots: Sequence[int], classes: Sequence[Hashable]) -> EqualBins:
     """Return the classes of equal bins.
 
     Args:
-        rooms: pods that fit each bin.
-        kinds: class of each bin; bins of a class hold equal pods.
+        bin_slots: pods that fit each bin.
+        classes: class of each bin; bins of a class hold equal pods.
     """
-    found: dict[Hashable, tuple[int, list[int]]] = {}
-    for at, (room, kind) in enumerate(zip(rooms, kinds, strict=True)):
-        found.setdefault(kind, (room, []))[1].append(at)
-    return sorted(found.values(), key=itemgetter(0), reverse=True)
+    bins_by_class: dict[Hashable, tuple[int, list[int]]] = {}
+    for index, (slots, bin_class) in enumerate(zip(bin_slots, classes, strict=True)):
+        bins_by_class.setdefault(bin_class, (slots, []))[1].append(index)
+    return sorted(bins_by_class.values(), key=itemgetter(0), reverse=True)
 
 
 def choose_fewest_nodes(
-    slots: Sequence[int], rows: EqualBins, num_pods: int, *, is_tight: bool
+    slots: Sequence[int], bins: EqualBins, num_pods: int, *, is_tight: bool
 ) -> list[int] | None:
     """Return the fewest nodes that hold the pods, in order; all nodes together must hold them.
 
@@ -37,27 +37,27 @@ def choose_fewest_nodes(
 
     Args:
         slots: per node.
-        rows: classes of nodes with equal slots.
+        bins: classes of nodes with equal slots.
         num_pods: the pods to hold.
         is_tight: see above.
     """
-    kept, count = fewest_bins_candidates(rows, num_pods)
-    top = slots[kept[0]]
-    if all(slots[at] == top for at in kept):
-        return kept[:count]
-    width = count * rows[0][0] + 1
-    if len(kept) * (count + 1) * width > MAX_SUM_BITS:
+    candidates, count = fewest_bins_candidates(bins, num_pods)
+    most_slots = slots[candidates[0]]
+    if all(slots[index] == most_slots for index in candidates):
+        return candidates[:count]
+    width = count * bins[0][0] + 1
+    if len(candidates) * (count + 1) * width > MAX_SUM_BITS:
         return None
-    sums = _reachable_sums([slots[at] for at in kept], count, width)
-    over = sums[-1] >> count * width + num_pods
-    goal = num_pods + (over & -over).bit_length() - 1 if is_tight else num_pods
+    sums = _reachable_sums([slots[index] for index in candidates], count, width)
+    sums_above = sums[-1] >> count * width + num_pods
+    target_slots = num_pods + (sums_above & -sums_above).bit_length() - 1 if is_tight else num_pods
     chosen: list[int] = []
-    for at, others in zip(kept, sums[-2::-1], strict=True):
-        rest = goal - slots[at]
-        reached = (others >> (count - 1) * width & (1 << width) - 1) >> max(rest, 0)
-        if reached & 1 and rest >= 0 if is_tight else reached:
-            chosen.append(at)
-            goal, count = rest, count - 1
+    for index, suffix_sums in zip(candidates, sums[-2::-1], strict=True):
+        remaining = target_slots - slots[index]
+        reachable = (suffix_sums >> (count - 1) * width & (1 << width) - 1) >> max(remaining, 0)
+        if reachable & 1 and remaining >= 0 if is_tight else reachable:
+            chosen.append(index)
+            target_slots, count = remaining, count - 1
             if not count:
                 break
     return chosen
@@ -72,35 +72,35 @@ def fill_in_order(slots: Sequence[int], chosen: Sequence[int], num_pods: int) ->
     return pods_per_bin
 
 
-def fewest_bins_candidates(rows: EqualBins, num_pods: int) -> tuple[list[int], int]:
+def fewest_bins_candidates(bins: EqualBins, num_pods: int) -> tuple[list[int], int]:
     """Return the bins that may be among the fewest that hold the pods, and the fewest number.
 
     All bins together must hold the pods. Of equal bins the first ones are returned, as many as may
     be needed. The largest bins hold some pods too many; a bin that holds less than the smallest of
     them uses up the difference.
     """
-    count = last = 0
+    count = smallest = 0
     missing = num_pods
-    for last, indices in rows:
-        needed = min(-(-missing // last), len(indices))
-        count, missing = count + needed, missing - needed * last
+    for smallest, indices in bins:
+        needed = min(-(-missing // smallest), len(indices))
+        count, missing = count + needed, missing - needed * smallest
         if missing <= 0:
             break
-    kept: list[int] = []
-    for room, indices in rows:
-        most = count if room >= last else min(-missing // (last - room), count)
-        kept += indices[:most]
-    kept.sort()
-    return kept, count
+    candidates: list[int] = []
+    for slots, indices in bins:
+        max_bins = count if slots >= smallest else min(-missing // (smallest - slots), count)
+        candidates += indices[:max_bins]
+    candidates.sort()
+    return candidates, count
 
 
-def _reachable_sums(slots: Sequence[int], most: int, width: int) -> list[int]:
+def _reachable_sums(slots: Sequence[int], max_nodes: int, width: int) -> list[int]:
     """Return per number of trailing nodes, from none on, the sums that subsets of them reach.
 
-    Bit `num * width + total` is set if some `num` of them, up to `most`, hold `total` pods.
+    Bit `num * width + total` is set if some `num` of them, up to `max_nodes`, hold `total` pods.
     """
-    mask = (1 << (most + 1) * width) - 1
+    mask = (1 << (max_nodes + 1) * width) - 1
     sums = [1]
-    for many in reversed(slots):
-        sums.append((sums[-1] | sums[-1] << width + many) & mask)
+    for node_slots in reversed(slots):
+        sums.append((sums[-1] | sums[-1] << width + node_slots) & mask)
     return sums

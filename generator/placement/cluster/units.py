@@ -102,12 +102,12 @@ class UnitIndex:
         self._tightest_by_classes: dict[tuple[int, bytes], tuple[UnitSlots, ...]] = {}
 
     @classmethod
-    def build(cls, levels: TreeLevels, rooms: Sequence[IntArray], tier: int) -> Self | None:
+    def build(cls, levels: TreeLevels, slots_by_tier: Sequence[IntArray], tier: int) -> Self | None:
         """Classify the units of a tier; None if they are too many, or hold too many pods.
 
         Args:
             levels: the tree.
-            rooms: per tier and unit: pods that fit.
+            slots_by_tier: per tier and unit: pods that fit.
             tier: above the nodes, below the root.
 
         Cost: O(units × children of the widest unit).
@@ -115,44 +115,56 @@ class UnitIndex:
         first = levels.first_child[tier]
         width = int((first[1:] - first[:-1]).max(initial=0))
         num_units = len(first) - 1
-        if num_units * width > MAX_CELLS or int(rooms[tier].max(initial=0)) > MAX_SLOTS:
+        if num_units * width > MAX_CELLS or int(slots_by_tier[tier].max(initial=0)) > MAX_SLOTS:
             return None
-        ranked = _sorted_child_slots(first, rooms[tier - 1], np.arange(num_units), width)
-        raw, size = ranked.tobytes(), ranked.itemsize * width
-        keys = [raw[start : start + size] for start in range(0, len(raw), size)]
-        firsts = {key: unit for unit, key in reversed(list(enumerate(keys)))}
-        at = np.fromiter(firsts.values(), dtype=np.int64)
-        at = at[rooms[tier][at].argsort(kind="stable")]
-        numbers = {keys[unit]: kind for kind, unit in enumerate(at.tolist())}
+        child_slots = _sorted_child_slots(
+            first, slots_by_tier[tier - 1], np.arange(num_units), width
+        )
+        bytes_of_rows, row_bytes = child_slots.tobytes(), child_slots.itemsize * width
+        keys = [
+            bytes_of_rows[start : start + row_bytes]
+            for start in range(0, len(bytes_of_rows), row_bytes)
+        ]
+        first_units = {key: unit for unit, key in reversed(list(enumerate(keys)))}
+        representatives = np.fromiter(first_units.values(), dtype=np.int64)
+        representatives = representatives[
+            slots_by_tier[tier][representatives].argsort(kind="stable")
+        ]
+        numbers = {keys[unit]: number for number, unit in enumerate(representatives.tolist())}
         of_unit = np.array([numbers[key] for key in keys])
-        kinds = _UnitClasses(of_unit, rooms[tier][at], _prefix_sums(ranked[at]), len(at))
-        return cls(levels, rooms, tier, kinds)
+        classes = _UnitClasses(
+            of_unit,
+            slots_by_tier[tier][representatives],
+            _prefix_sums(child_slots[representatives]),
+            len(representatives),
+        )
+        return cls(levels, slots_by_tier, tier, classes)
 
-    def with_slots(self, rooms: Sequence[IntArray], at: IntArray) -> UnitIndex | None:
+    def with_slots(self, slots_by_tier: Sequence[IntArray], nodes: IntArray) -> UnitIndex | None:
         """Return the index after the slots of some nodes change; None: rebuild it."""
         before, levels, tier = self._classes, self._levels, self._tier
-        units = np.array(sorted(set(levels.unit_of_node[tier][at].tolist())))
-        units = units[rooms[tier][units].argsort(kind="stable")]
-        room, num_kinds = rooms[tier][units], len(before.slots) + len(units)
-        is_full = num_kinds > 2 * before.num_sorted_classes + MAX_ADDED_CLASSES
-        if is_full or room[-1] > MAX_SLOTS:
+        units = np.array(sorted(set(levels.unit_of_node[tier][nodes].tolist())))
+        units = units[slots_by_tier[tier][units].argsort(kind="stable")]
+        slots, num_classes = slots_by_tier[tier][units], len(before.slots) + len(units)
+        is_full = num_classes > 2 * before.num_sorted_classes + MAX_ADDED_CLASSES
+        if is_full or slots[-1] > MAX_SLOTS:
             return None
-        at = before.slots.searchsorted(room)
-        ranked = _sorted_child_slots(
-            levels.first_child[tier], rooms[tier - 1], units, len(before.prefix_sums)
+        positions = before.slots.searchsorted(slots)
+        child_slots = _sorted_child_slots(
+            levels.first_child[tier], slots_by_tier[tier - 1], units, len(before.prefix_sums)
         )
-        sums = _insert_columns(before.prefix_sums, at, _prefix_sums(ranked))
-        own = np.arange(len(before.slots))
-        of_unit = (own + at.searchsorted(own, side="right"))[before.class_of_unit]
-        left = set(of_unit[units].tolist())
-        of_unit[units] = at + np.arange(len(units))
-        for kind in left:
-            if not (of_unit == kind).any():
-                sums[:, kind] = 0
-        kinds = _UnitClasses(
-            of_unit, _insert_columns(before.slots, at, room), sums, before.num_sorted_classes
-        )
-        return UnitIndex(levels, rooms, tier, kinds)
+        sums = _insert_columns(before.prefix_sums, positions, _prefix_sums(child_slots))
+        class_numbers = np.arange(len(before.slots))
+        shifted = class_numbers + positions.searchsorted(class_numbers, side="right")
+        class_of_unit = shifted[before.class_of_unit]
+        classes_left = set(class_of_unit[units].tolist())
+        class_of_unit[units] = positions + np.arange(len(units))
+        for number in classes_left:
+            if not (class_of_unit == number).any():
+                sums[:, number] = 0
+        all_slots = _insert_columns(before.slots, positions, slots)
+        classes = _UnitClasses(class_of_unit, all_slots, sums, before.num_sorted_classes)
+        return UnitIndex(levels, slots_by_tier, tier, classes)
 
     @property
     def class_of_unit(self) -> IntArray:

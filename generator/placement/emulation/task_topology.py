@@ -79,16 +79,18 @@ class _BucketAttempt:
             open_nodes = np.flatnonzero(self._free_slots.slots[shape])
             if not len(open_nodes):
                 return None
-            unbound = waiting[id(bucket)] if bucket is not None else []
-            scores = {int(at): self._score(pod, bucket, unbound, int(at)) for at in open_nodes}
+            waiting_pods = waiting[id(bucket)] if bucket is not None else []
+            scores = {
+                int(node): self._score(pod, bucket, waiting_pods, int(node)) for node in open_nodes
+            }
             self._record_scores(pod, scores)
-            at = max(scores, key=lambda node: (scores[node], -node))
-            pods[pod.group][pod.number] = at
-            self._free_slots.take(shape, at, 1)
-            self._pods_on_node.setdefault(at, Counter())[pod.group] += 1
+            node = max(scores, key=lambda option: (scores[option], -option))
+            pods[pod.group][pod.number] = node
+            self._free_slots.take(shape, node, 1)
+            self._pods_on_node.setdefault(node, Counter())[pod.group] += 1
             if bucket is not None:
-                unbound.remove(pod)
-                key = (id(bucket), at)
+                waiting_pods.remove(pod)
+                key = (id(bucket), node)
                 self._num_bucket_pods[key] = self._num_bucket_pods.get(key, 0) + 1
         return pods
 

@@ -157,23 +157,25 @@ class Problem:
     def parts(self, counts: tuple[int, ...], max_part_tier: int) -> list[RequestPart]:
         """Return all parts for these pods per group; sets contain their parts."""
         of_sets: list[list[RequestPart]] = []
-        for row in self.request.sets:
-            members = [part for at in row.sets for part in of_sets[at]]
+        for group_set in self.request.sets:
+            members = [part for inner in group_set.sets for part in of_sets[inner]]
             members += [
-                part for at in row.groups for part in self._parts_of(at, counts, max_part_tier)
+                part
+                for group in group_set.groups
+                for part in self._parts_of(group, counts, max_part_tier)
             ]
             of_sets.append(self._wrap_set(len(of_sets), members))
-        inner_sets = {at for row in self.request.sets for at in row.sets}
-        inner = {at for row in self.request.sets for at in row.groups}
-        found = [
+        inner_sets = {inner for group_set in self.request.sets for inner in group_set.sets}
+        inner_groups = {group for group_set in self.request.sets for group in group_set.groups}
+        parts = [
             part
-            for at in range(len(counts))
-            if at not in inner
-            for part in self._parts_of(at, counts, max_part_tier)
+            for group in range(len(counts))
+            if group not in inner_groups
+            for part in self._parts_of(group, counts, max_part_tier)
         ]
-        for at, parts in enumerate(of_sets):
-            found += [] if at in inner_sets else parts
-        return found
+        for index, parts_of_set in enumerate(of_sets):
+            parts += [] if index in inner_sets else parts_of_set
+        return parts
 
     def _parts_of(self, group: int, counts: tuple[int, ...], part_cap: int) -> list[RequestPart]:
         count, gang_group = counts[group], self.request.groups[group]

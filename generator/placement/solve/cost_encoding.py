@@ -52,8 +52,8 @@ class CostEncoding:
             sign = -1 if term.direction is Direction.MORE else 1
             self._digits[term.key, tier] = sign << (bits * position)
         self._running_units = [
-            frozenset(int(unit[at]) for at in problem.running_positions)
-            for unit in levels.unit_of_node
+            frozenset(int(unit_of[node]) for node in problem.running_positions)
+            for unit_of in levels.unit_of_node
         ]
         self._cost_per_lost_slot = sum(
             self._digit_of(key, tier)

@@ -299,7 +299,8 @@ class _DomainTables:
             bins, is_tight = group_equal_bins(slots, slots), bool(self._slot_costs[0])
             fewest = choose_fewest_nodes(slots, bins, num_pods, is_tight=is_tight)
             if fewest is not None:
-                return {span[at]: num for at, num in fill_in_order(slots, fewest, num_pods).items()}
+                shares = fill_in_order(slots, fewest, num_pods)
+                return {span[index]: count for index, count in shares.items()}
         nodes = NodeBounds.build(span, self._bounds)
         pods = dict(zip(nodes.positions.tolist(), nodes.low.tolist(), strict=True))
         missing_pods = _fill_nodes(
@@ -311,7 +312,7 @@ class _DomainTables:
         if missing_pods:
             chosen = self._choose_nodes(nodes, missing_pods)
             _fill_nodes(pods, nodes.positions[chosen], nodes.high[chosen], missing_pods)
-        return {at: count for at, count in pods.items() if count}
+        return {node: count for node, count in pods.items() if count}
 
     def _choose_nodes(self, nodes: NodeBounds, num_pods: int) -> IntArray:
         """Return the indices of further nodes that hold the pods at the lowest cost."""

@@ -100,8 +100,8 @@ class _GreedyDomain:
         nodes: list[int] = []
         units = np.arange(first, first + len(starts))
         num_pods = sum(part.part_type.size for part in parts)
-        for at, count in complete_slices(layer, units, num_pods, room_of):
-            node_range = int(starts[at - first]), int(stops[at - first])
+        for inner_unit, count in complete_slices(layer, units, num_pods, room_of):
+            node_range = int(starts[inner_unit - first]), int(stops[inner_unit - first])
             nodes += self._fill_nodes(part_type._replace(size=count), *node_range)
         if len(nodes) < num_pods:
             return None

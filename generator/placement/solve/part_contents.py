@@ -21,11 +21,11 @@ class PartContents:
             num_shapes: number of pod shapes.
         """
         self._types, self._wanted = types, num_wanted
-        index = {part_type: at for at, part_type in enumerate(types)}
+        index = {part_type: number for number, part_type in enumerate(types)}
         self._members = [
             [(index[inner], count) for inner, count in part_type.members] for part_type in types
         ]
-        self._sets = [at for at, members in enumerate(self._members) if members]
+        self._sets = [number for number, members in enumerate(self._members) if members]
         self._pods: list[list[int]] = []
         for part_type, members in zip(types, self._members, strict=True):
             pods_per_shape = [0] * num_shapes

@@ -71,15 +71,16 @@ def _ranges_per_subset(
                 ]
 
 
-def _is_complete(problem: Problem, away: frozenset[int]) -> bool:
+def _is_complete(problem: Problem, absent: frozenset[int]) -> bool:
     """Return whether every required set is complete without these groups."""
     request = problem.request
     complete: list[bool] = []
-    for row in request.sets:
-        members = [at not in away for at in row.groups] + [complete[at] for at in row.sets]
-        complete.append(sum(members) >= row.least)
-    inner = {at for row in request.sets for at in row.sets}
-    return all(whole for at, whole in enumerate(complete) if at not in inner)
+    for group_set in request.sets:
+        members = [group not in absent for group in group_set.groups]
+        members += [complete[inner] for inner in group_set.sets]
+        complete.append(sum(members) >= group_set.least)
+    inner_sets = {inner for group_set in request.sets for inner in group_set.sets}
+    return all(is_done for index, is_done in enumerate(complete) if index not in inner_sets)
 
 
 def _count_range(problem: Problem, group_index: int) -> range:

@@ -130,21 +130,23 @@ def _solve_counts(
 def candidate_units(problem: Problem, counts: tuple[int, ...], tier: int) -> IntArray:
     """Return the units of a tier that hold the pods of every shape and all running pods."""
     needs = [0] * len(problem.shapes)
-    for count, at in zip(counts, problem.shape_of, strict=True):
-        needs[at] += count
-    rows = list(zip(problem.shapes, needs, strict=True))
-    if any(shape.max_slots[tier] < need for shape, need in rows):
+    for count, shape_index in zip(counts, problem.shape_of, strict=True):
+        needs[shape_index] += count
+    shape_needs = list(zip(problem.shapes, needs, strict=True))
+    if any(shape.max_slots[tier] < need for shape, need in shape_needs):
         return NO_UNITS
-    enough = rows[0][0].slots_by_tier[tier] >= needs[0]
-    for shape, need in rows[1:]:
-        enough &= shape.slots_by_tier[tier] >= need
-    for at in (
+    is_sufficient = shape_needs[0][0].slots_by_tier[tier] >= needs[0]
+    for shape, need in shape_needs[1:]:
+        is_sufficient &= shape.slots_by_tier[tier] >= need
+    for node in (
         {problem.running_positions[0], problem.running_positions[-1]}
         if problem.running_positions
         else ()
     ):
-        enough &= np.arange(len(enough)) == problem.snapshot.levels.unit_of_node[tier][at]
-    return np.flatnonzero(enough)
+        is_sufficient &= (
+            np.arange(len(is_sufficient)) == problem.snapshot.levels.unit_of_node[tier][node]
+        )
+    return np.flatnonzero(is_sufficient)
 
 
 def _make_finder(problem: Problem, parts: list[RequestPart], *, budget: Budget) -> Finder:

@@ -125,10 +125,10 @@ def fill_tightest(units: Iterable[UnitSlots], num_pods: int) -> dict[int, int] |
         chosen = choose_fewest_nodes(child_slots, equal_children, num_pods, is_tight=True)
         if chosen is None:
             return None
-        num_left = sum([child_slots[at] for at in chosen]) - num_pods
+        num_left = sum([child_slots[index] for index in chosen]) - num_pods
         if not best or num_left < least_left:
             pods = fill_in_order(child_slots, chosen, num_pods)
-            best, least_left = {first + at: count for at, count in pods.items()}, num_left
+            best, least_left = {first + index: count for index, count in pods.items()}, num_left
         if not num_left:
             break
     return best
@@ -139,6 +139,6 @@ def nodes_in_index_order(
 ) -> tuple[int, ...]:
     """Return the nodes of pods in index order: slice by slice, each in tree order."""
     if not group.slices or len(pods) == 1:
-        return tuple([at for at, count in pods.items() for _ in range(count)])
+        return tuple([node for node, count in pods.items() for _ in range(count)])
     parts = sorted(cut_parts(levels, pods, group.slices[-1].size))
-    return tuple(at for part in parts for at in part)
+    return tuple(node for part in parts for node in part)
