@@ -1,7 +1,7 @@
-"""An independent judge for small clusters: every placement, every key, by its definition.
+"""An independent judge for small clusters: it measures every placement by the key definitions.
 
-Nothing here uses the engine's arrays. A cluster is a mapping from nodes to paths, a job a list of
-groups; all ways to give pods to nodes are tried, and the best vector wins.
+It does not use the engine's arrays. A cluster is a mapping from nodes to paths, and a job is a list
+of groups. All ways to assign pods to nodes are tried, and the best vector wins.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Own(NamedTuple):
     group: str
     node: str
     rank: int | None = None
-    """Its index in the group, where it tells one."""
+    """Its index in the group, if it is known."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Leaf:
     count: int
     least: int
     layers: tuple[Layer, ...] = ()
-    """Coarse to fine; none: the group is one part."""
+    """Coarse to fine; empty: the group is one part."""
     required: int | None = None
     preferred: tuple[int, ...] = ()
     need: int = 1
@@ -64,9 +64,9 @@ class Scene:
     nodes: tuple[str, ...]
     """In tree order."""
     paths: dict[str, tuple[int | None, ...]]
-    """Per node one label per tier, bottom-up, None where the level is missing."""
+    """Per node one label per tier, bottom-up; None for a missing level."""
     slots: dict[str, int]
-    """Free, the gang's running pods taken off."""
+    """Free slots per node, after the gang's running pods are subtracted."""
     zones: dict[str, str]
     groups: tuple[Leaf, ...]
     own: tuple[Own, ...] = ()
@@ -110,7 +110,7 @@ class Scene:
         return [pod.node for pod in self.pods_of(group)]
 
     def slices_of(self, group: Leaf, pods: int) -> list[tuple[int, ...]]:
-        """Per new pod the numbers of its slices; by index, or else one after the other."""
+        """Per new pod the numbers of its slices: by index, or else in order."""
         taken = {pod.rank for pod in self.pods_of(group)}
         indices = islice((index for index in count() if index not in taken), pods)
         found: list[tuple[int, ...]] = []
@@ -128,7 +128,7 @@ class Scene:
 
 
 def best_vector(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
-    """Return the best vector over all placements, None where none keeps the rules."""
+    """Return the best vector over all placements; None if none satisfies the rules."""
     vectors = (
         vector(scene, preset, pods, strategy)
         for pods in placements(scene)
@@ -165,7 +165,7 @@ def part_sizes(scene: Scene, group: Leaf, num: int) -> list[int]:
 def _parts(
     scene: Scene, group: Leaf, sizes: list[int], left: dict[str, int]
 ) -> Iterator[tuple[list[tuple[str, ...]], dict[str, int]]]:
-    """Yield nodes per part; parts of one size in one order only, unless indices tell them apart."""
+    """Yield nodes per part; parts of one size in one order only, unless they are indexed."""
     is_told = any(layer.is_indexed for layer in group.layers)
     open_nodes = [
         node for node in scene.nodes if group.zone in (None, scene.zones[node]) and left[node]
@@ -191,7 +191,7 @@ def _parts(
 
 
 def holding(scene: Scene, pods: Pods) -> list[int]:
-    """Return the first strategy that holds as a list, empty where a rule is broken."""
+    """Return the first feasible strategy as a list; empty if a rule is violated."""
     placed = [node for parts in pods for part in parts for node in part]
     job = scene.common(placed + [pod.node for pod in scene.own])
     tiers = [tier for tier, _ in _part_tiers(scene, pods)]
@@ -235,7 +235,7 @@ def _keeps_layer(scene: Scene, layer: Layer, held: list[str]) -> bool:
 
 
 def _keeps_index(scene: Scene, group: Leaf, parts: list[tuple[str, ...]], at: int) -> bool:
-    """Whether every slice that gets new pods lies in one domain, its running pods too."""
+    """Whether each slice with new pods lies in one domain together with its running pods."""
     placed = [node for part in parts for node in part]
     rank = sum(layer.is_indexed for layer in group.layers[:at])
     layer = group.layers[at]
@@ -259,7 +259,7 @@ def _part_tiers(scene: Scene, pods: Pods) -> list[tuple[int, int]]:
 
 
 def _own_parts(scene: Scene, group: Leaf, parts: list[tuple[str, ...]]) -> list[list[str]]:
-    """Per part the nodes of the running pods in it: of a whole group, or of a slice by index."""
+    """Per part the nodes of its running pods: those of a whole group, or of a slice by index."""
     if not group.layers:
         return [scene.own_of(group)] * len(parts)
     last = group.layers[-1]
@@ -333,7 +333,7 @@ def keys(scene: Scene, pods: Pods, strategy: int) -> dict[ObjectiveKey, tuple[in
 
 
 def _islands(scene: Scene, job: int, used: set[Unit]) -> tuple[int, int]:
-    """Islands that a job uses and is to spare; without tiers there are none."""
+    """Return the islands that a job uses and should spare; without tiers there are none."""
     largest, top = _largest(scene), scene.root - 1
     if job < top or top == 0 or not scene.spares_islands:
         return 0, 0

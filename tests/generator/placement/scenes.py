@@ -1,4 +1,4 @@
-"""Random small clusters and jobs, as the referee's scenes and as the engine's inputs."""
+"""Random small clusters and jobs, as scenes for the referee and as inputs for the engine."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _parent(at: int, path: tuple[int | None, ...]) -> str | None:
 
 @st.composite
 def paths(draw: st.DrawFn, *, most_nodes: int) -> Paths:
-    """Draw nodes with labels: islands, missing levels and nodes high in the tree included."""
+    """Draw nodes with labels, including islands, missing levels and nodes high in the tree."""
     depth = draw(st.integers(1, 3))
     count = draw(st.integers(2, most_nodes))
     label = st.sampled_from([0, 0, 1, 1, 2, None]) if draw(st.booleans()) else st.integers(0, 1)
@@ -64,7 +64,7 @@ def paths(draw: st.DrawFn, *, most_nodes: int) -> Paths:
 
 @st.composite
 def growing_scenes(draw: st.DrawFn, *, most_nodes: int = 5) -> Scene:
-    """Draw a cluster with room, and a job in slices of which some pods run."""
+    """Draw a cluster with free slots, and a job in slices with some running pods."""
     found = draw(paths(most_nodes=most_nodes))
     depth = len(next(iter(found.values())))
     tree = tree_of(found, TIERS[:depth])
@@ -97,7 +97,7 @@ def growing_scenes(draw: st.DrawFn, *, most_nodes: int = 5) -> Scene:
 
 @st.composite
 def scenes(draw: st.DrawFn, *, most_nodes: int = 6) -> Scene:
-    """Draw a cluster and a job that the referee can try in full."""
+    """Draw a cluster and a job for which the referee can try every placement."""
     found = draw(paths(most_nodes=most_nodes))
     depth = len(next(iter(found.values())))
     tree = tree_of(found, TIERS[:depth])
@@ -128,7 +128,7 @@ def scenes(draw: st.DrawFn, *, most_nodes: int = 6) -> Scene:
 
 @st.composite
 def _groups(draw: st.DrawFn, depth: int, *, is_many: bool) -> list[Leaf]:
-    """Draw one group, mostly in slices, or several small ones."""
+    """Draw one group, usually in slices, or several small groups."""
     if is_many:
         return [
             Leaf(
@@ -175,7 +175,7 @@ def _layers(draw: st.DrawFn, depth: int, count: int) -> tuple[Layer, ...]:
 
 
 def snapshot_of(scene: Scene) -> Snapshot:
-    """Return the engine's view of a scene's cluster."""
+    """Return the snapshot of a scene's cluster."""
     own: dict[str, int] = {}
     for pod in scene.own:
         own[pod.node] = own.get(pod.node, 0) + 1

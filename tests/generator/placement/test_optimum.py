@@ -1,4 +1,4 @@
-"""The engine finds the best vector of all placements, and measures it rightly."""
+"""The engine finds the best vector of all placements, and measures it correctly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = 10_000_000
 
 
 def vector_of(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
-    """What the engine reaches, its own measure checked against the referee's."""
+    """Return the vector that the engine reaches, checked against the referee's measure."""
     snapshot, request = snapshot_of(scene), parse_request(document_of(scene, preset))
     problem = build_problem(snapshot, request)
     found = solve(problem, Budget(STEPS))

@@ -1,4 +1,4 @@
-"""Coverings tell the same as counting nodes from the fullest on, and go on telling it."""
+"""Covers agree with counting the largest nodes first, also after changes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def agree(covering: MinCover, values: list[int], num_pods: int) -> None:
 @pytest.mark.parametrize(
     "scale",
     [
-        pytest.param(1, id="it counts nodes by the few pods that they hold"),
-        pytest.param(MAX_COUNTED_SLOTS + 1, id="it sorts nodes by the many pods that they hold"),
+        pytest.param(1, id="few pods per node: a histogram"),
+        pytest.param(MAX_COUNTED_SLOTS + 1, id="many pods per node: sorted"),
     ],
 )
 @settings(max_examples=examples(60), deadline=None)
@@ -43,7 +43,7 @@ def agree(covering: MinCover, values: list[int], num_pods: int) -> None:
     after=st.lists(st.integers(0, 6), min_size=8, max_size=8),
     num_pods=st.integers(1, 20),
 )
-def test_it_tells_the_fewest_nodes_of_every_rack(
+def test_it_returns_the_fewest_nodes_of_every_rack(
     scale: int, before: list[int], after: list[int], num_pods: int
 ) -> None:
     one, other = [value * scale for value in before], [value * scale for value in after]
