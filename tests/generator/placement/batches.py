@@ -22,7 +22,7 @@ def snapshot_of(spines: Sequence[Sequence[Sequence[int]]], slots: int = 1) -> Sn
     for spine, leaves in enumerate(spines):
         specs.append(DomainSpec(f"spine-{spine}", 2, None))
         for leaf, free in enumerate(leaves):
-            names = [f"node-{spine}-{leaf}-{at}" for at in range(len(free))]
+            names = [f"node-{spine}-{leaf}-{index}" for index in range(len(free))]
             for name, left in zip(names, free, strict=True):
                 nodes[name] = NodeSpec(name, {"slots": slots}, free={"slots": left})
             specs.append(DomainSpec(f"leaf-{spine}-{leaf}", 1, f"spine-{spine}", tuple(names)))
@@ -32,8 +32,8 @@ def snapshot_of(spines: Sequence[Sequence[Sequence[int]]], slots: int = 1) -> Sn
 def gang(name: str, *counts: int, slots: int = 1, **spec: Any) -> PlacementRequest:  # noqa: ANN401 - a document's
     """Return a gang with groups of these sizes that may lie anywhere."""
     groups = [
-        {"name": f"g{at}", "count": count, "request": {"slots": slots}}
-        for at, count in enumerate(counts)
+        {"name": f"g{index}", "count": count, "request": {"slots": slots}}
+        for index, count in enumerate(counts)
     ]
     return request_of({"gang": name, "groups": groups} | spec)
 

@@ -37,9 +37,9 @@ def racks(*sizes: int, per_block: int = 2) -> TopologyTree:
     blocks = -(-len(sizes) // per_block)
     specs = [DomainSpec(f"b{block}", 2, None) for block in range(blocks)]
     first = 0
-    for at, size in enumerate(sizes):
+    for index, size in enumerate(sizes):
         names = tuple(f"n{first + k}" for k in range(size))
-        specs.append(DomainSpec(f"r{at}", 1, f"b{at // per_block}", names))
+        specs.append(DomainSpec(f"r{index}", 1, f"b{index // per_block}", names))
         first += size
     return build_tree(specs, tiers=("rack", "block"))
 

@@ -55,7 +55,7 @@ class Job:
         path = self.paths[node]
         if tier > self.depth:
             return ()
-        known = [at for at in range(tier) if path[at] is not None]
+        known = [lower for lower in range(tier) if path[lower] is not None]
         return (known[-1], *path[known[-1] :]) if known else (node,)
 
     def common(self, nodes: Sequence[str]) -> int:
@@ -118,7 +118,7 @@ def _groups(draw: st.DrawFn, tier: st.SearchStrategy[str | None]) -> list[dict[s
     """Draw a parent with two or three members, a leader with workers, or two plain groups."""
     kind = draw(st.sampled_from(["parent", "leader", "plain"]))
     sizes = [draw(st.integers(1, 2)) for _ in range(2)]
-    leaves = [draw(_leaf(f"g{at}", size, tier)) for at, size in enumerate(sizes)]
+    leaves = [draw(_leaf(f"g{index}", size, tier)) for index, size in enumerate(sizes)]
     if kind == "parent":
         parent: dict[str, Any] = {"name": "p", "children": leaves}
         bound = draw(tier)

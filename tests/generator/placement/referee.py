@@ -90,8 +90,8 @@ class Scene:
         return None if path[tier - 1] is None else (tier, *path[tier - 1 :])
 
     def unit(self, node: str, tier: int) -> Unit:
-        for at in range(tier, -1, -1):
-            found = self.domain(node, at)
+        for lower in range(tier, -1, -1):
+            found = self.domain(node, lower)
             if found is not None:
                 return found
         raise AssertionError(node)
@@ -210,9 +210,9 @@ def holding(scene: Scene, pods: Pods) -> list[int]:
     ):
         return []
     strategies = scene.strategies or ((scene.root, scene.root),)
-    return [at for at, (a, b) in enumerate(strategies) if job <= a and max(tiers, default=0) <= b][
-        :1
-    ]
+    return [
+        index for index, (a, b) in enumerate(strategies) if job <= a and max(tiers, default=0) <= b
+    ][:1]
 
 
 def _keeps(scene: Scene, group: Leaf, parts: list[tuple[str, ...]]) -> bool:
@@ -220,10 +220,10 @@ def _keeps(scene: Scene, group: Leaf, parts: list[tuple[str, ...]]) -> bool:
     if group.required is not None and held and scene.common(held) > group.required:
         return False
     return all(
-        _keeps_index(scene, group, parts, at)
+        _keeps_index(scene, group, parts, index)
         if layer.is_indexed
         else _keeps_layer(scene, layer, held)
-        for at, layer in enumerate(group.layers)
+        for index, layer in enumerate(group.layers)
         if layer.tier is not None
     )
 
@@ -234,11 +234,11 @@ def _keeps_layer(scene: Scene, layer: Layer, held: list[str]) -> bool:
     return None not in counts and over <= (len(held) % layer.size if layer.has_short else 0)
 
 
-def _keeps_index(scene: Scene, group: Leaf, parts: list[tuple[str, ...]], at: int) -> bool:
+def _keeps_index(scene: Scene, group: Leaf, parts: list[tuple[str, ...]], index: int) -> bool:
     """Whether each slice with new pods lies in one domain together with its running pods."""
     placed = [node for part in parts for node in part]
-    rank = sum(layer.is_indexed for layer in group.layers[:at])
-    layer = group.layers[at]
+    rank = sum(layer.is_indexed for layer in group.layers[:index])
+    layer = group.layers[index]
     domains: dict[int, set[Unit | None]] = {}
     for node, key in zip(placed, scene.slices_of(group, len(placed)), strict=True):
         domains.setdefault(key[rank], set()).add(scene.domain(node, layer.tier or 0))
@@ -327,7 +327,11 @@ def keys(scene: Scene, pods: Pods, strategy: int) -> dict[ObjectiveKey, tuple[in
         ),
         ObjectiveKey.FRAGMENTATION: tuple(room(tier, used[tier]) for tier in range(scene.root)),
         ObjectiveKey.NAMES: (
-            next(at for at, node in enumerate(scene.nodes) if scene.unit(node, job) == domain),
+            next(
+                position
+                for position, node in enumerate(scene.nodes)
+                if scene.unit(node, job) == domain
+            ),
         ),
     }
 

@@ -96,7 +96,10 @@ def test_it_grows_a_gang_beside_its_pods_even_if_other_racks_are_emptier() -> No
 
 
 def test_it_keeps_slices_with_a_tier_together_rather_than_using_more_nodes() -> None:
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": slots}) for at, slots in enumerate((5, 4, 4))}
+    nodes = {
+        f"n{index}": NodeSpec(f"n{index}", {"slots": slots})
+        for index, slots in enumerate((5, 4, 4))
+    }
     group = workers(8, slices=[{"size": 2, "tier": "rack"}])
     found = place(cluster(racks(3), nodes), request(groups=group))
     assert found.objective["domains"] == {"block": 1, "rack": 1, "node": 2}

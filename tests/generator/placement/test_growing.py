@@ -2,7 +2,7 @@
 
 Each row has a cluster, running pods, and the expected nodes of new pods:
 
-- `at`: running pods, as (node, index) or (node, None);
+- `running`: running pods, as (node, index) or (node, None);
 - `slices`, `count`: of the request;
 - `expected`: the nodes of the new pods in order, or the kind of reason and its tier.
 """
@@ -33,9 +33,11 @@ LAYERS: list[dict[str, Any]] = [
 ]
 
 
-def answer(tree: TopologyTree, at: Running, count: int, slices: list[dict[str, Any]]) -> object:
+def answer(
+    tree: TopologyTree, running: Running, count: int, slices: list[dict[str, Any]]
+) -> object:
     """Return the nodes of new pods, or (kind of reason, tier)."""
-    pods = [RunningPods(node, indices=() if index is None else (index,)) for node, index in at]
+    pods = [RunningPods(node, indices=() if index is None else (index,)) for node, index in running]
     nodes = {name: NodeSpec(name, {"slots": 4}) for name in tree.nodes}
     snapshot = build_snapshot(tree, nodes, [RunningGang("job", tuple(pods))])
     groups = workers(count, slices=slices)
@@ -46,7 +48,7 @@ def answer(tree: TopologyTree, at: Running, count: int, slices: list[dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("at", "count", "expected"),
+    ("running", "count", "expected"),
     [
         pytest.param(
             [("n0", None)] * 4 + [("n2", None)],
@@ -76,13 +78,13 @@ def answer(tree: TopologyTree, at: Running, count: int, slices: list[dict[str, A
     ],
 )
 def test_it_lets_one_slice_of_old_and_new_pods_be_short(
-    at: Running, count: int, expected: object
+    running: Running, count: int, expected: object
 ) -> None:
-    assert answer(racks(2, 2, 2), at, count, FOURS) == expected
+    assert answer(racks(2, 2, 2), running, count, FOURS) == expected
 
 
 @pytest.mark.parametrize(
-    ("at", "count", "expected"),
+    ("running", "count", "expected"),
     [
         pytest.param(
             [("n0", 0), ("n0", 1), ("n3", 3)], 1, ("n3",), id="a lost pod returns to its slice"
@@ -107,8 +109,8 @@ def test_it_lets_one_slice_of_old_and_new_pods_be_short(
         ),
     ],
 )
-def test_it_keeps_slices_by_index(at: Running, count: int, expected: object) -> None:
-    assert answer(racks(2, 2, 2), at, count, PAIRS) == expected
+def test_it_keeps_slices_by_index(running: Running, count: int, expected: object) -> None:
+    assert answer(racks(2, 2, 2), running, count, PAIRS) == expected
 
 
 def test_it_reports_the_tier_that_running_pods_of_a_slice_violate() -> None:
@@ -123,7 +125,7 @@ def test_it_reports_a_slice_that_no_longer_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "count", "expected"),
+    ("running", "count", "expected"),
     [
         pytest.param(
             [("n0", 0), ("n0", 1)], 2, ("n0", "n0"), id="the inner slice in the same block"
@@ -137,8 +139,8 @@ def test_it_reports_a_slice_that_no_longer_fits() -> None:
         ),
     ],
 )
-def test_it_keeps_slices_in_slices_by_index(at: Running, count: int, expected: object) -> None:
-    assert answer(racks(2, 2, 2, 2), at, count, LAYERS) == expected
+def test_it_keeps_slices_in_slices_by_index(running: Running, count: int, expected: object) -> None:
+    assert answer(racks(2, 2, 2, 2), running, count, LAYERS) == expected
 
 
 def test_it_finds_nothing_if_a_running_pod_is_outside_all_domains_of_a_slice() -> None:
@@ -157,7 +159,8 @@ def test_it_reaches_the_best_vector_beside_running_slices(preset: Preset, scene:
 
 def test_it_keeps_all_slices_of_one_of_several_groups_within_its_tier() -> None:
     nodes = {
-        f"n{at}": NodeSpec(f"n{at}", {"slots": slots}) for at, slots in enumerate((2, 1, 2, 1))
+        f"n{index}": NodeSpec(f"n{index}", {"slots": slots})
+        for index, slots in enumerate((2, 1, 2, 1))
     }
     groups = [
         {"name": "a", "count": 4, "required": "rack", "slices": [{"size": 2, "tier": "node"}]},
@@ -179,7 +182,9 @@ def test_it_keeps_all_slices_of_one_of_several_groups_within_its_tier() -> None:
 def test_it_keeps_all_coarse_slices_but_one_whole(
     slots: tuple[int, ...], *, is_feasible: bool
 ) -> None:
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": free}) for at, free in enumerate(slots)}
+    nodes = {
+        f"n{index}": NodeSpec(f"n{index}", {"slots": free}) for index, free in enumerate(slots)
+    }
     slices = [{"size": 4, "tier": "rack", "remainder": "short"}, {"size": 2, "tier": "node"}]
-    asked = request(groups=workers(6, slices=slices), across_islands=True)
-    assert place(cluster(racks(1, 1, 1), nodes), asked).is_feasible is is_feasible
+    parsed = request(groups=workers(6, slices=slices), across_islands=True)
+    assert place(cluster(racks(1, 1, 1), nodes), parsed).is_feasible is is_feasible

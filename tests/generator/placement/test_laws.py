@@ -62,10 +62,10 @@ def test_it_answers_the_same_for_any_order_of_nodes_and_pods(
 
 
 @LAW
-@given(scene=scenes(), at=st.integers(0, 7))
-def test_it_never_gets_worse_with_more_capacity(scene: Scene, at: int) -> None:
+@given(scene=scenes(), position=st.integers(0, 7))
+def test_it_never_gets_worse_with_more_capacity(scene: Scene, position: int) -> None:
     before = placed(scene)
-    node = scene.nodes[at % len(scene.nodes)]
+    node = scene.nodes[position % len(scene.nodes)]
     after = placed(replace(scene, slots={**scene.slots, node: scene.slots[node] + 1}))
     if not before.is_feasible:
         return

@@ -29,7 +29,9 @@ def vector_of(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
         return None
     assert found.is_proved
     pods = [
-        _cut(referee.part_sizes(scene, group, len(row)), [snapshot.specs[at].name for at in row])
+        _cut(
+            referee.part_sizes(scene, group, len(row)), [snapshot.specs[node].name for node in row]
+        )
         for group, row in zip(scene.groups, found.positions, strict=True)
     ]
     held = referee.holding(scene, pods)

@@ -15,9 +15,9 @@ def test_it_reuses_an_answer_for_any_deadline() -> None:
 
 
 def test_it_caches_nothing_across_changes_of_the_cluster() -> None:
-    snapshot, asked = cluster(racks(2, 2)), request(groups=workers(2), gang="a")
-    first = place(snapshot, asked)
-    changed = with_running(snapshot, as_running_gang(asked, first))
+    snapshot, parsed = cluster(racks(2, 2)), request(groups=workers(2), gang="a")
+    first = place(snapshot, parsed)
+    changed = with_running(snapshot, as_running_gang(parsed, first))
     again = place(changed, request(groups=workers(2), gang="b"))
     assert first.assignment == {"workers": ("n0", "n1")}
     assert again.assignment == {"workers": ("n2", "n3")}
@@ -25,16 +25,19 @@ def test_it_caches_nothing_across_changes_of_the_cluster() -> None:
 
 
 def test_it_searches_again_if_an_answer_is_not_proved() -> None:
-    snapshot, asked = cluster(racks(6, 6, 6, 6, per_block=4)), request(groups=MIXED, deadline_s=0.5)
-    assert not place(snapshot, asked, clock=JumpingClock()).is_proved
+    snapshot, parsed = (
+        cluster(racks(6, 6, 6, 6, per_block=4)),
+        request(groups=MIXED, deadline_s=0.5),
+    )
+    assert not place(snapshot, parsed, clock=JumpingClock()).is_proved
     assert not snapshot.answers
     assert place(snapshot, request(groups=MIXED)).is_proved
 
 
 def test_it_bounds_the_number_of_cached_answers() -> None:
     snapshot = cluster(racks(2, 2))
-    for at in range(MAX_CACHED_ANSWERS + 1):
-        place(snapshot, request(groups=workers(1), priority=at))
+    for index in range(MAX_CACHED_ANSWERS + 1):
+        place(snapshot, request(groups=workers(1), priority=index))
     assert len(snapshot.answers) == 1
 
 
@@ -45,8 +48,8 @@ def test_it_reuses_an_answer_for_another_gang_with_an_equal_request() -> None:
 
 
 def test_it_answers_a_running_gang_separately() -> None:
-    snapshot, asked = cluster(racks(2, 2)), request(groups=workers(1), gang="a")
-    changed = with_running(snapshot, as_running_gang(asked, place(snapshot, asked)))
+    snapshot, parsed = cluster(racks(2, 2)), request(groups=workers(1), gang="a")
+    changed = with_running(snapshot, as_running_gang(parsed, place(snapshot, parsed)))
     other = place(changed, request(groups=workers(1), gang="b", required="1"))
     same = place(changed, request(groups=workers(1), gang="a", required="1"))
     assert other is not same

@@ -114,8 +114,8 @@ def test_it_refuses_documents_of_another_kind(changed: dict[str, Any], field: st
 def nested(depth: int) -> dict[str, Any]:
     """Return a group inside this many groups."""
     row: dict[str, Any] = {"name": "leaf", "count": 1}
-    for at in range(depth):
-        row = {"name": f"g{at}", "children": [row]}
+    for index in range(depth):
+        row = {"name": f"g{index}", "children": [row]}
     return row
 
 

@@ -71,7 +71,7 @@ def batches(draw: st.DrawFn) -> tuple[Snapshot, list[PlacementRequest]]:
     leaf = st.lists(st.integers(0, 2), min_size=2, max_size=3)
     spines = draw(st.lists(st.lists(leaf, min_size=1, max_size=3), min_size=1, max_size=2))
     requests = []
-    for at in range(draw(st.integers(1, 5))):
+    for index in range(draw(st.integers(1, 5))):
         counts = draw(st.lists(st.integers(1, 5), min_size=1, max_size=2))
         spec: dict[str, object] = {"priority": draw(st.sampled_from([0, 0, 5]))}
         spec |= draw(
@@ -85,7 +85,9 @@ def batches(draw: st.DrawFn) -> tuple[Snapshot, list[PlacementRequest]]:
                 ]
             )
         )
-        requests.append(gang(f"gang-{at}", *counts, slots=draw(st.sampled_from([1, 1, 2])), **spec))
+        requests.append(
+            gang(f"gang-{index}", *counts, slots=draw(st.sampled_from([1, 1, 2])), **spec)
+        )
     return snapshot_of(spines, slots=2), requests
 
 
@@ -148,7 +150,7 @@ def test_it_ignores_the_given_order_between_priorities(
 def test_it_places_no_fewer_pods_with_more_capacity(
     leaves: list[int], more: int, sizes: list[int]
 ) -> None:
-    requests = [gang(f"gang-{at}", size) for at, size in enumerate(sizes)]
+    requests = [gang(f"gang-{index}", size) for index, size in enumerate(sizes)]
     placed = []
     for widths in (leaves, [*leaves, more]):
         found = place_batch(
@@ -170,7 +172,7 @@ def test_it_finds_the_fewest_bins_with_the_fewest_slots_left(
         if sum(chosen) >= num_pods
     )
     found = fewest_bins(rooms, num_pods)
-    assert (len(found), sum(rooms[at] for at in found)) == best
+    assert (len(found), sum(rooms[index] for index in found)) == best
 
 
 def test_it_fills_many_bins_with_the_largest_and_one_tight_fit() -> None:

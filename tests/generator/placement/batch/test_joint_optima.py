@@ -44,8 +44,8 @@ def requests_of(instance: dict[str, Any]) -> list[PlacementRequest]:
                 "gang": row["name"],
                 **({"required": row["required"]} if row["required"] else {}),
                 "groups": [
-                    {"name": f"g{at}", "count": n["count"], "request": {"slots": n["slots"]}}
-                    for at, n in enumerate(row["groups"])
+                    {"name": f"g{index}", "count": n["count"], "request": {"slots": n["slots"]}}
+                    for index, n in enumerate(row["groups"])
                 ],
             }
         )
@@ -91,7 +91,7 @@ def test_it_has_instances_of_every_size_and_load() -> None:
 def test_it_is_near_the_proved_optimum(file: Path, start: int) -> None:
     found = [solve_instance(instance) for instance in instances(file)[start : start + PER_TEST]]
     gaps = [row.gap for row in found]
-    assert min(gaps) >= 0, "nothing spans less than what is proved to be the least"
+    assert min(gaps) >= 0, "no batch spans less than the proved minimum"
     assert max(gaps) <= MOST_GAP, [row for row in found if row.gap > MOST_GAP]
     assert sum(gaps) / len(gaps) <= MOST_MEAN_GAP
 

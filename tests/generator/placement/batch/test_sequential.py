@@ -39,12 +39,12 @@ def place_on_snapshots(
 ) -> tuple[list[Placement], Snapshot]:
     """Place gangs one after the other, each on its own snapshot."""
     placements = []
-    for asked in requests:
-        found = place(snapshot, asked)
+    for gang_request in requests:
+        found = place(snapshot, gang_request)
         placements.append(found)
         if found.is_feasible:
-            left = without_victims(snapshot, found.victims, priority=asked.priority)
-            snapshot = with_running(left, as_running_gang(asked, found))
+            left = without_victims(snapshot, found.victims, priority=gang_request.priority)
+            snapshot = with_running(left, as_running_gang(gang_request, found))
     return placements, snapshot
 
 
@@ -73,7 +73,7 @@ def clusters(draw: st.DrawFn) -> Snapshot:
     running = draw(pods_on_nodes(draw(st.sampled_from([(), ("old",), ("g0", "old")]))))
     nominated = draw(pods_on_nodes(draw(st.sampled_from([(), (), ("other",), ("g1", "other")]))))
     snapshot = build_snapshot(TREE, nodes, running)
-    return with_nominated(snapshot, {f"id-{at}": gang for at, gang in enumerate(nominated)})
+    return with_nominated(snapshot, {f"id-{index}": gang for index, gang in enumerate(nominated)})
 
 
 @st.composite
@@ -107,7 +107,7 @@ def test_it_answers_as_on_a_chain_of_snapshots(snapshot: Snapshot, draw: st.Data
     picks = draw.draw(
         st.lists(st.sampled_from(specs), min_size=MIN_REPEATS, max_size=4 * MIN_REPEATS)
     )
-    requests = [request(gang=f"g{at}", **spec) for at, spec in enumerate(picks)]
+    requests = [request(gang=f"g{index}", **spec) for index, spec in enumerate(picks)]
     placements, after = place_on_snapshots(snapshot, requests)
     found = place_sequentially(snapshot, requests)
     assert [render_placement(one) for one in found.placements] == [
@@ -122,11 +122,11 @@ def test_it_answers_as_on_a_chain_of_snapshots(snapshot: Snapshot, draw: st.Data
 def test_it_explains_in_any_order(
     snapshot: Snapshot, spec: dict[str, Any], order: list[int]
 ) -> None:
-    requests = [request(gang=f"g{at}", **spec) for at in range(2 * MIN_REPEATS)]
+    requests = [request(gang=f"g{index}", **spec) for index in range(2 * MIN_REPEATS)]
     placements, _ = place_on_snapshots(snapshot, requests)
     found = place_sequentially(snapshot, requests).placements
-    for at in order:
-        assert render_placement(found[at]) == render_placement(placements[at])
+    for index in order:
+        assert render_placement(found[index]) == render_placement(placements[index])
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_it_explains_in_any_order(
 def test_it_keeps_reserved_nodes_for_their_gang(order: Sequence[int], nodes: list[str]) -> None:
     kept = RunningGang("g3", (RunningPods("n0"),), 100)
     snapshot = with_nominated(cluster(racks(5)), {"reservation-1": kept})
-    requests = [request(gang=f"g{at}", groups=workers(1)) for at in order]
+    requests = [request(gang=f"g{index}", groups=workers(1)) for index in order]
     found = place_sequentially(snapshot, requests).placements
     assert [one.assignment["workers"][0] for one in found] == nodes
 
@@ -151,8 +151,8 @@ def test_it_distinguishes_a_gang_name_with_an_at_sign_from_pods_on_a_node() -> N
     ]
     snapshot = build_snapshot(racks(3), {}, running)
     urgent = [
-        request(gang=f"g{at}", priority=5, preemption="fewestVictims", groups=workers(1))
-        for at in range(2)
+        request(gang=f"g{index}", priority=5, preemption="fewestVictims", groups=workers(1))
+        for index in range(2)
     ]
     after = place_sequentially(snapshot, urgent).final_snapshot
     assert after.free.min() >= 0
@@ -164,9 +164,10 @@ def test_it_uses_the_capacity_left_in_a_rack() -> None:
     nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
     snapshot = build_snapshot(racks(2, 2), nodes)
     large = [
-        request(gang=f"large{at}", groups=workers(5, required="node")) for at in range(MIN_REPEATS)
+        request(gang=f"large{index}", groups=workers(5, required="node"))
+        for index in range(MIN_REPEATS)
     ]
-    small = [request(gang=f"small{at}", groups=workers(1)) for at in range(MIN_REPEATS)]
+    small = [request(gang=f"small{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
     found = place_sequentially(snapshot, [*large, *small]).placements
     nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
     assert nodes_used == ["n3", "n2", "n0", "n1", "n1"]
@@ -185,7 +186,7 @@ def test_it_uses_the_capacity_of_victims() -> None:
         preemption="fewestVictims",
         groups=workers(1, request={"slots": 2}),
     )
-    small = [request(gang=f"small{at}", groups=workers(1)) for at in range(MIN_REPEATS)]
+    small = [request(gang=f"small{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
     found = place_sequentially(snapshot, [urgent, *small]).placements
     assert found[0].victims == ("old",)
     nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
@@ -210,20 +211,22 @@ def test_it_uses_the_capacity_of_victims() -> None:
 def test_it_ranks_leaves_for_frequent_plain_requests(
     num: int, spec: dict[str, Any], *, is_ranked: bool
 ) -> None:
-    requests = [request(gang=f"g{at}", **spec) for at in range(num)]
+    requests = [request(gang=f"g{index}", **spec) for index in range(num)]
     plain = UniformBatch(cluster(TREE), requests)
-    assert all((plain.place(at) is not None) == is_ranked for at in range(num))
+    assert all((plain.place(index) is not None) == is_ranked for index in range(num))
 
 
 def test_it_leaves_gangs_with_running_pods_to_the_full_engine() -> None:
     snapshot = cluster(TREE, g2=["n0"])
-    plain = UniformBatch(snapshot, [request(gang=f"g{at}") for at in range(MIN_REPEATS + 2)])
-    assert [plain.place(at) is None for at in range(MIN_REPEATS + 2)] == [False, False, True] + [
-        False
-    ] * 3
+    plain = UniformBatch(snapshot, [request(gang=f"g{index}") for index in range(MIN_REPEATS + 2)])
+    assert [plain.place(index) is None for index in range(MIN_REPEATS + 2)] == [
+        False,
+        False,
+        True,
+    ] + [False] * 3
 
 
 def test_it_leaves_nodes_with_unbounded_slots_to_the_full_engine() -> None:
     snapshot = build_snapshot(TREE, {"n0": NodeSpec("n0", {"slots": NODE_COUNT_OFFSET})})
-    requests = [request(gang=f"g{at}", groups=workers(1)) for at in range(MIN_REPEATS)]
+    requests = [request(gang=f"g{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
     assert UniformBatch(snapshot, requests).place(0) is None

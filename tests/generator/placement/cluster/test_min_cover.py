@@ -18,16 +18,18 @@ RACKS = ((0, 1, 2), (3,), (4, 5, 6, 7))
 
 def fewest(values: list[int], rack: tuple[int, ...], num_pods: int) -> int:
     left, used = num_pods, 0
-    for value in sorted((values[at] for at in rack), reverse=True):
+    for value in sorted((values[index] for index in rack), reverse=True):
         if left > 0:
             left, used = left - value, used + 1
     return used
 
 
 def agree(covering: MinCover, values: list[int], num_pods: int) -> None:
-    holding = [at for at, rack in enumerate(RACKS) if sum(values[n] for n in rack) >= num_pods]
+    holding = [
+        index for index, rack in enumerate(RACKS) if sum(values[n] for n in rack) >= num_pods
+    ]
     found = covering.min_units(np.array(holding, dtype=np.int64), num_pods).tolist()
-    assert found == [fewest(values, RACKS[at], num_pods) for at in holding]
+    assert found == [fewest(values, RACKS[index], num_pods) for index in holding]
 
 
 @pytest.mark.parametrize(

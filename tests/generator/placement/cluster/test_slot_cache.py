@@ -33,7 +33,7 @@ PRESETS = st.sampled_from([Preset.OPTIMAL, Preset.KUEUE, Preset.KOORDINATOR, Pre
 
 
 @st.composite
-def asked(draw: st.DrawFn) -> PlacementRequest:
+def pod_requests(draw: st.DrawFn) -> PlacementRequest:
     """Draw a request for one of few pod shapes, with a random count."""
     row: dict[str, object] = {"request": {"slots": draw(st.integers(1, 2))}}
     if draw(st.booleans()):
@@ -48,7 +48,7 @@ def fresh(snapshot: Snapshot) -> Snapshot:
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(steps=st.lists(st.tuples(asked(), st.integers(0, 3)), min_size=2, max_size=8))
+@given(steps=st.lists(st.tuples(pod_requests(), st.integers(0, 3)), min_size=2, max_size=8))
 def test_it_answers_as_a_new_snapshot_does(steps: list[tuple[PlacementRequest, int]]) -> None:
     snapshot = build_snapshot(TREE, SPECS)
     for number, (question, change) in enumerate(steps):

@@ -20,11 +20,11 @@ def best_choice(slots: list[int], num_pods: int, *, is_tight: bool) -> list[int]
         chosen
         for many in range(1, len(slots) + 1)
         for chosen in combinations(range(len(slots)), many)
-        if sum(slots[at] for at in chosen) >= num_pods
+        if sum(slots[index] for index in chosen) >= num_pods
     ]
 
     def cost(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
-        return len(chosen), sum(slots[at] for at in chosen) if is_tight else 0, chosen
+        return len(chosen), sum(slots[index] for index in chosen) if is_tight else 0, chosen
 
     best = min(choices, key=cost)
     return list(best)

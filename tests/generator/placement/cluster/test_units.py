@@ -39,7 +39,7 @@ def rooms_of(values: list[int]) -> tuple[IntArray, ...]:
 
 def all_units(values: list[int], tier: int) -> list[UnitSlots]:
     inside = rooms_of(values)[tier - 1].tolist()
-    spans = [LEVELS.children(tier, at) for at in range(len(LEVELS.starts[tier]))]
+    spans = [LEVELS.children(tier, index) for index in range(len(LEVELS.starts[tier]))]
     return [UnitSlots.build(span.start, inside[span.start : span.stop]) for span in spans]
 
 
@@ -55,7 +55,9 @@ def fewest(unit: UnitSlots, num_pods: int) -> int:
 
 def room_around(unit: UnitSlots, values: list[int], tier: int) -> list[int]:
     start, rooms = LEVELS.starts[tier - 1][unit.first_child], rooms_of(values)
-    return [int(rooms[at][LEVELS.unit_of_node[at][start]]) for at in range(tier, LEVELS.root)]
+    return [
+        int(rooms[outer][LEVELS.unit_of_node[outer][start]]) for outer in range(tier, LEVELS.root)
+    ]
 
 
 def tightest(values: list[int], tier: int, num_pods: int) -> list[UnitSlots]:
@@ -96,7 +98,7 @@ def test_it_finds_the_tightest_units_with_the_fewest_children_after_every_change
     assert units is not None
     agree(units, values, tier)
     for change in changes:
-        values = [change.get(at, value) for at, value in enumerate(values)]
+        values = [change.get(index, value) for index, value in enumerate(values)]
         units = units.with_slots(rooms_of(values), np.array(sorted(change)))
         assert units is not None
         agree(units, values, tier)

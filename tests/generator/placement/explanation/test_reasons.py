@@ -14,9 +14,9 @@ from topology.model.tree import DomainSpec, build_tree
 
 TWO_RACKS = racks(3, 3)
 EMPTY_TIER = build_tree([DomainSpec("b", 2, None, ("n0",))], tiers=("rack", "block"))
-TAINTED = {f"n{at}": NodeSpec(f"n{at}", taints=("down=x:NoSchedule",)) for at in range(3)}
+TAINTED = {f"n{index}": NodeSpec(f"n{index}", taints=("down=x:NoSchedule",)) for index in range(3)}
 CORDONED = {"n0": NodeSpec("n0", schedulable=False)}
-HALF_LABELLED = {f"n{at}": NodeSpec(f"n{at}", labels={"gpu": "h100"}) for at in range(2)}
+HALF_LABELLED = {f"n{index}": NodeSpec(f"n{index}", labels={"gpu": "h100"}) for index in range(2)}
 
 
 @pytest.mark.parametrize(

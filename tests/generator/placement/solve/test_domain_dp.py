@@ -41,16 +41,18 @@ def test_it_finds_the_same_shares_with_every_block_size(
     module: object, bound: str, snapshot: Snapshot, count: int, sizes: int
 ) -> None:
     slices = [{"size": sizes, "tier": "rack"}] if sizes > 1 else []
-    asked = request(groups=workers(count * sizes, slices=slices))
-    before = render_placement(place(snapshot, asked))
+    parsed = request(groups=workers(count * sizes, slices=slices))
+    before = render_placement(place(snapshot, parsed))
     snapshot.answers.clear()
     with mock.patch.object(module, bound, 1):
-        assert render_placement(place(snapshot, asked)) == before
+        assert render_placement(place(snapshot, parsed)) == before
 
 
 def test_it_places_a_gang_that_nearly_fills_a_large_rack() -> None:
     tree = racks(MANY_NODES, 1)
-    specs = {name: NodeSpec(name, {"slots": 1 + at % 3}) for at, name in enumerate(tree.nodes)}
+    specs = {
+        name: NodeSpec(name, {"slots": 1 + index % 3}) for index, name in enumerate(tree.nodes)
+    }
     found = place(build_snapshot(tree, specs), request(groups=workers(2 * MANY_NODES - 90)))
     assert found.is_proved
     assert found.tier == "rack"

@@ -45,13 +45,13 @@ def problem_of(snapshot: Snapshot, gpus: tuple[int, int], memory: int) -> Proble
     return build_problem(snapshot, request(groups=groups))
 
 
-def seen(problem: Problem, at: int) -> tuple[int, ...] | None:
+def seen(problem: Problem, node: int) -> tuple[int, ...] | None:
     """Return a node as pods see it: its slots, and the slots left beside other pods."""
     shapes, snapshot = problem.shapes, problem.snapshot
-    if not any(shape.slots[at] for shape in shapes):
+    if not any(shape.slots[node] for shape in shapes):
         return None
     largest = shapes[problem.scarcest_shape]
-    rows = [int(largest.slots[at])]
+    rows = [int(largest.slots[node])]
     for counts in product(range(MAX_PODS + 1), repeat=len(shapes)):
         used = {
             name: sum(
@@ -60,12 +60,12 @@ def seen(problem: Problem, at: int) -> tuple[int, ...] | None:
             for name in snapshot.resources
         }
         fits = all(
-            shape.slots[at] >= num for shape, num in zip(shapes, counts, strict=True)
+            shape.slots[node] >= num for shape, num in zip(shapes, counts, strict=True)
         ) and all(
-            not used[name] or used[name] <= snapshot.free[row, at]
+            not used[name] or used[name] <= snapshot.free[row, node]
             for row, name in enumerate(snapshot.resources)
         )
-        rows.append(slots_after_use(problem, largest, at, used) if fits else -1)
+        rows.append(slots_after_use(problem, largest, node, used) if fits else -1)
     return tuple(rows)
 
 
@@ -79,14 +79,14 @@ def test_it_distinguishes_nodes_by_the_pods_that_they_hold(
     rows: list[tuple[int, int, int, bool]], gpus: tuple[int, int], memory: int
 ) -> None:
     nodes = {
-        f"n{at}": NodeSpec(
-            f"n{at}", free={"gpu": gpu, "memory": memory, "cpu": cpu}, schedulable=is_open
+        f"n{index}": NodeSpec(
+            f"n{index}", free={"gpu": gpu, "memory": memory, "cpu": cpu}, schedulable=is_open
         )
-        for at, (gpu, memory, cpu, is_open) in enumerate(rows)
+        for index, (gpu, memory, cpu, is_open) in enumerate(rows)
     }
     problem = problem_of(build_snapshot(TREE, nodes), gpus, memory)
     codes = node_codes(problem, (MAX_PODS,) * len(problem.shapes))
-    views = [seen(problem, at) for at in range(7)]
+    views = [seen(problem, index) for index in range(7)]
     for one in range(7):
         assert (codes[one] == USELESS_CODE) == (views[one] is None)
         for other in range(one):
@@ -98,12 +98,12 @@ def test_it_equates_nodes_that_hold_and_leave_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nodes = {
-        f"n{at}": NodeSpec(f"n{at}", {"gpu": 8, "memory": memory, "cpu": at})
-        for at, memory in enumerate((100, 900, 901, 50, 3, 2, 70))
+        f"n{index}": NodeSpec(f"n{index}", {"gpu": 8, "memory": memory, "cpu": index})
+        for index, memory in enumerate((100, 900, 901, 50, 3, 2, 70))
     }
     problem = problem_of(build_snapshot(TREE, nodes), (4, 2), 2)
     codes = node_codes(problem, (2, 2))
-    assert [codes[at] == codes[0] for at in range(7)] == [True] * 4 + [False, False, True]
+    assert [codes[index] == codes[0] for index in range(7)] == [True] * 4 + [False, False, True]
     monkeypatch.setattr(equivalence, "MAX_PACKINGS", 0)
     assert len(set(node_codes(problem, (2, 2)).tolist())) == 7
 
@@ -129,12 +129,12 @@ def test_it_distinguishes_nodes_by_all_that_pods_depend_on(
     spec: dict[str, object], same: set[int]
 ) -> None:
     nodes = {
-        f"n{at}": NodeSpec(f"n{at}", {"slots": 2 if at == 1 else 1}, labels={"zone": zone})
-        for at, zone in enumerate("aaabaaa")
+        f"n{index}": NodeSpec(f"n{index}", {"slots": 2 if index == 1 else 1}, labels={"zone": zone})
+        for index, zone in enumerate("aaabaaa")
     }
     problem = build_problem(cluster(TREE, nodes, old=["n1"]), request(**spec))
     codes = node_codes(problem, (2,))
-    assert {at for at in range(7) if codes[at] == codes[0]} == same
+    assert {index for index in range(7) if codes[index] == codes[0]} == same
 
 
 @given(codes=st.lists(st.integers(-2, 4), min_size=7, max_size=7), most=st.integers(1, 3))
@@ -148,7 +148,9 @@ def test_it_keeps_as_many_equal_nodes_as_a_job_can_use(codes: list[int], most: i
 
 def test_it_classifies_units_by_their_contents_in_any_order() -> None:
     slots = (1, 2, 0, 2, 1, 1, 2, 2, 1, 1, 1, 2)
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": many}) for at, many in enumerate(slots)}
+    nodes = {
+        f"n{index}": NodeSpec(f"n{index}", {"slots": many}) for index, many in enumerate(slots)
+    }
     snapshot = build_snapshot(racks(3, 3, 3, 3, per_block=2), nodes)
     kinds = EquivalenceClasses(build_problem(snapshot, request(groups=workers(1))), (1,))
     inside = kinds.classes_by_content(1, np.arange(4)).tolist()
@@ -180,7 +182,7 @@ def test_it_evicts_beside_a_node_that_no_eviction_can_free() -> None:
     }
     low = RunningGang("low", tuple(RunningPods(node, {"slots": 1}) for node in nodes))
     groups = [*workers(1), {"name": "more", "count": 1, "request": {"memory": 1}}]
-    asked = request(groups=groups, priority=5, preemption="fewestVictims")
-    found = place(build_snapshot(racks(2), nodes, [low]), asked)
+    parsed = request(groups=groups, priority=5, preemption="fewestVictims")
+    found = place(build_snapshot(racks(2), nodes, [low]), parsed)
     assert found.assignment == {"workers": ("n1",), "more": ("n1",)}
     assert found.victims == ("low@n1",)

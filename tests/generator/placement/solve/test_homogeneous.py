@@ -123,8 +123,8 @@ def test_it_does_not_claim_proof_when_the_budget_ends() -> None:
 
 
 def test_it_stays_exact_if_costs_exceed_a_machine_word() -> None:
-    tree = tree_of({f"n{at}": (at // 4, at // 16, 0) for at in range(32)}, TIERS)
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": 40 + at % 3}) for at in range(32)}
+    tree = tree_of({f"n{index}": (index // 4, index // 16, 0) for index in range(32)}, TIERS)
+    nodes = {f"n{index}": NodeSpec(f"n{index}", {"slots": 40 + index % 3}) for index in range(32)}
     found = place(build_snapshot(tree, nodes), request(groups=workers(800)))
     assert found.is_proved
     assert found.objective["domains"] == {"core": 1, "spine": 2, "leaf": 5, "node": 20}
@@ -134,5 +134,7 @@ def test_it_stays_exact_if_costs_exceed_a_machine_word() -> None:
 def test_it_yields_rows_in_the_order_of_their_columns(rows: list[tuple[int, int]]) -> None:
     columns = [np.array([row[k] for row in rows]).__getitem__ for k in range(2)]
     found = list(sort_lazily(columns, np.arange(len(rows))))
-    assert [at for at, _ in found] == sorted(range(len(rows)), key=lambda at: (rows[at], at))
-    assert all(tuple(values) == rows[at][: len(values)] for at, values in found)
+    assert [index for index, _ in found] == sorted(
+        range(len(rows)), key=lambda index: (rows[index], index)
+    )
+    assert all(tuple(values) == rows[index][: len(values)] for index, values in found)

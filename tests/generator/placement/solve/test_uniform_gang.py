@@ -54,15 +54,17 @@ def groups(draw: st.DrawFn) -> list[dict[str, object]]:
 def test_it_answers_as_the_full_engine_does(
     snapshot: Snapshot, row: list[dict[str, object]]
 ) -> None:
-    asked = request(groups=row)
-    found = place_uniform_gang(snapshot, asked)
+    parsed = request(groups=row)
+    found = place_uniform_gang(snapshot, parsed)
     if found is None:
         return
-    problem = build_problem(snapshot, asked)
+    problem = build_problem(snapshot, parsed)
     best = solve(problem, Budget(STEPS))
     assert best is not None
     assert (found,) == best.positions
-    assert render_placement(place(snapshot, asked)) == render_placement(build_answer(problem, best))
+    assert render_placement(place(snapshot, parsed)) == render_placement(
+        build_answer(problem, best)
+    )
 
 
 @pytest.mark.parametrize(
