@@ -54,9 +54,9 @@ def build_min_cover(levels: TreeLevels, inner: int, tier: int, values: IntArray)
 class _HistogramCover:
     """Units by the number of pods that they hold.
 
-    The pods in the largest k units are a concave function of k: the minimum of `lines[r] + k * (top
-    - r)` over all r, where `top` is `max_slots`. So k units hold a number of pods if no line is
-    below it.
+    The pods in the largest k units are a concave function of k. It is the minimum over all r of
+    `lines[r] + k * (top - r)`, where `top` is `max_slots`. So k units hold a number of pods if no
+    line is below it.
     """
 
     first: IntArray
